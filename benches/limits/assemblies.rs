@@ -223,7 +223,7 @@ fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(Convening, Opening), 
     };
     let seats: BTreeMap<Name, Seat> =
         setup.members.iter().map(|member| (member.id.clone(), seat.clone())).collect();
-    let part = Part::new(quorate_protocol::assembly::subject(setup.mode), "p.md", TEXT);
+    let part = Part::new(quorate_protocol::assembly::subject_kind(setup.mode), "p.md", TEXT);
     debug_assert!(PartKind::SUBJECTS.contains(&part.kind));
     let data = object(json!({"setup": setup, "inputs": []}));
     let convening = Convening {

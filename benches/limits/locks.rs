@@ -82,7 +82,7 @@ fn rate(locks: &Locks, text: &str) -> Result<Measure, Failure> {
         let hits = locks.check(text);
         took.push(start.elapsed());
         if let Some(hit) = hits.first() {
-            return Err(format!("the text has `{}` in it", hit.locked).into());
+            return Err(format!("the text has `{}` in it", hit.trait_text).into());
         }
     }
     took.sort_unstable();

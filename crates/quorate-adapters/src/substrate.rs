@@ -59,8 +59,8 @@ fn admit(turn: &NewTurn) -> Result<(), Error> {
     }
     let state = turn.stamp.as_ref().and_then(|stamp| stamp.state.as_ref());
     for (what, object) in [("metadata", Some(&turn.meta)), ("state", state)] {
-        if object.is_some_and(|object| nesting::is_object_deeper(object, nesting::DEEPEST)) {
-            let most = nesting::DEEPEST;
+        if object.is_some_and(|object| nesting::is_object_deeper(object, nesting::MAX_DEPTH)) {
+            let most = nesting::MAX_DEPTH;
             return Err(Error::Refused(format!(
                 "the {what} of the turn of `{participant}` nests deeper than {most} levels"
             )));

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate_protocol::{Absent, Consultation, Invoke, Json, Name, Part};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 
 use crate::budget::Calls;
 use crate::call::{self, Asked, Recorder, Table};
@@ -71,7 +71,7 @@ pub enum Failed {
     #[error("{}", .message.as_deref().unwrap_or_else(|| .absent.status()))]
     Unanswered {
         /// What came of it.
-        absent: Absent,
+        absent: AbsenceReason,
         /// Why, where more is known.
         message: Option<String>,
         /// Who was asked.
@@ -134,8 +134,8 @@ impl Alone {
             spent,
         };
         match result {
-            Consultation::Answered(answer) => Ok(Answered { answer, source }),
-            Consultation::Absent(absent) => {
+            ConsultationResult::Answered(answer) => Ok(Answered { answer, source }),
+            ConsultationResult::Absent(absent) => {
                 Err(Failed::Unanswered { absent, message, asked: Box::new(source) })
             }
         }
@@ -180,7 +180,7 @@ pub(crate) fn posed(id: &Name, member: &Name, step: &str, question: Question, se
         parts: question.parts,
         schema: question.form,
         task: question.task.into(),
-        marks: seat.marks.clone(),
+        extra_fields: seat.marks.clone(),
     };
     (invoke, Seat { role: question.role.into(), ..seat.clone() })
 }
@@ -198,11 +198,11 @@ pub(crate) async fn put(
 ) -> Result<Asked, ledger::Error> {
     let nobody = |why| Asked { attempt: None, ended: Ended::without_answer(why, Spent::default()) };
     if !table.calls.reserve() {
-        return Ok(nobody(Absent::RunOverBudget));
+        return Ok(nobody(AbsenceReason::RunOverBudget));
     }
     Ok(match call::call(table.clone(), recorder.clone(), invoke, seat, Arc::default()).await? {
         call::Ended::Call(_, asked) => *asked,
-        call::Ended::Errand(..) => nobody(Absent::Failed),
+        call::Ended::Errand(..) => nobody(AbsenceReason::Failed),
     })
 }
 

@@ -23,17 +23,17 @@ const COMPLAINTS: usize = 6;
 /// The complaints to quote in a re-prompt, in the order found; never empty.
 pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, Vec<String>> {
     let whole = output.trim();
-    if !schema.structured() {
+    if !schema.is_structured() {
         let said = output.trim_end().trim_start_matches(['\r', '\n']);
         return if whole.is_empty() {
             Err(vec!["nothing was said".to_owned()])
         } else {
-            Ok(Turn::said(said))
+            Ok(Turn::plain_text_answer(said))
         };
     }
     let candidates = objects(whole)?;
-    if let Some(long) = candidates.iter().find(|text| text.len() > answers::BYTES) {
-        let (bytes, most) = (long.len(), answers::BYTES);
+    if let Some(long) = candidates.iter().find(|text| text.len() > answers::MAX_BYTES) {
+        let (bytes, most) = (long.len(), answers::MAX_BYTES);
         return Err(vec![format!("the answer has {bytes} bytes, and an answer has at most {most}")]);
     }
     let alone = candidates.len() == 1 && candidates[0].len() == whole.len();
@@ -50,13 +50,13 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
                     }
                 }
                 misfits => {
-                    attempted |= schema.telling().iter().any(|key| value.get(key).is_some())
+                    attempted |= schema.marker_fields().iter().any(|key| value.get(key).is_some())
                         && !quoted(text, material);
                     complaints.extend(misfits);
                 }
             },
             Err(error) => {
-                attempted |= schema.telling().iter().any(|key| text.contains(key)) && !quoted(text, material);
+                attempted |= schema.marker_fields().iter().any(|key| text.contains(key)) && !quoted(text, material);
                 complaints.push(format!("a JSON object could not be read: {error}"));
             }
         }
@@ -136,7 +136,7 @@ fn misfits(schema: Schema, value: &Json) -> Vec<String> {
     let misfits = form::of(schema).form.errors(value);
     let mut complaints: Vec<String> =
         misfits.iter().take(COMPLAINTS).map(|misfit| say(complaint(value, misfit))).collect();
-    if complaints.is_empty() && schema.is_told_on() {
+    if complaints.is_empty() && schema.reaches_agents() {
         hidden(value, "", &mut complaints);
         complaints.truncate(COMPLAINTS);
     }
@@ -197,7 +197,7 @@ mod tests {
         let told =
             "`/findings`: it has 20000 items, and at most 200 are allowed; keep those that matter most";
         assert_eq!(complaints, [told]);
-        let complaints = first(&answer(1, answers::BYTES)).unwrap_err();
+        let complaints = first(&answer(1, answers::MAX_BYTES)).unwrap_err();
         assert!(complaints[0].contains("at most 1048576"), "{complaints:?}");
     }
 
@@ -379,7 +379,7 @@ mod tests {
         // X4, X5: one value changed, then each pair of values.
         for schema in Schema::ALL {
             let form = &crate::form::of(schema).form;
-            let oracle = jsonschema::draft202012::new(&schema.json()).expect("a JSON Schema");
+            let oracle = jsonschema::draft202012::new(&schema.json_schema()).expect("a JSON Schema");
             let same = |value: &Json| {
                 assert_eq!(form.errors(value).is_empty(), oracle.is_valid(value), "{schema:?}: {value}")
             };

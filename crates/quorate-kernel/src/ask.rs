@@ -2,7 +2,7 @@
 //! failures with backoff, one deadline. The caller makes the calls and keeps the time.
 
 use quorate_protocol::answers::Schema;
-use quorate_protocol::{Absent, Json};
+use quorate_protocol::{AbsenceReason, Json};
 
 use crate::answer;
 
@@ -20,7 +20,7 @@ pub enum Next {
         ms: u64,
     },
     /// It is over.
-    Done(Result<Json, Absent>),
+    Done(Result<Json, AbsenceReason>),
 }
 
 /// Why a call is made.
@@ -95,7 +95,7 @@ impl Ask {
                     self.why = Why::RePrompt(complaints.clone());
                     (Next::Call(self.why.clone()), complaints)
                 }
-                Err(complaints) => (Next::Done(Err(Absent::SchemaFailed)), complaints),
+                Err(complaints) => (Next::Done(Err(AbsenceReason::SchemaFailed)), complaints),
             },
             Attempted::Failed if self.retries_left > 0 => {
                 self.retries_left -= 1;
@@ -106,9 +106,9 @@ impl Ask {
                 self.backoff_ms = (ms * 2).min(8_000);
                 (Next::Wait { ms }, Vec::new())
             }
-            Attempted::Failed => (Next::Done(Err(Absent::Failed)), Vec::new()),
-            Attempted::TimedOut => (Next::Done(Err(Absent::TimedOut)), Vec::new()),
-            Attempted::NoCallLeft => (Next::Done(Err(Absent::RunOverBudget)), Vec::new()),
+            Attempted::Failed => (Next::Done(Err(AbsenceReason::Failed)), Vec::new()),
+            Attempted::TimedOut => (Next::Done(Err(AbsenceReason::TimedOut)), Vec::new()),
+            Attempted::NoCallLeft => (Next::Done(Err(AbsenceReason::RunOverBudget)), Vec::new()),
         }
     }
 }
@@ -129,7 +129,7 @@ mod tests {
         let mut ask = Ask::new(Schema::FirstAnswer, 0);
         assert!(matches!(ask.attempted(&said("no json"), &[]).0, Next::Call(Why::RePrompt(_))));
         assert!(ask.repaired());
-        assert_eq!(ask.attempted(&said("still none"), &[]).0, Next::Done(Err(Absent::SchemaFailed)));
+        assert_eq!(ask.attempted(&said("still none"), &[]).0, Next::Done(Err(AbsenceReason::SchemaFailed)));
         let mut ask = Ask::new(Schema::FirstAnswer, 0);
         ask.attempted(&said("no json"), &[]);
         assert!(matches!(ask.attempted(&said(FINE), &[]).0, Next::Done(Ok(_))));
@@ -142,9 +142,9 @@ mod tests {
         assert_eq!(ask.attempted(&Attempted::Failed, &[]).0, Next::Wait { ms: 250 });
         assert_eq!(ask.waited(), Next::Call(Why::Retry));
         assert_eq!(ask.attempted(&Attempted::Failed, &[]).0, Next::Wait { ms: 500 });
-        assert_eq!(ask.attempted(&Attempted::Failed, &[]).0, Next::Done(Err(Absent::Failed)));
+        assert_eq!(ask.attempted(&Attempted::Failed, &[]).0, Next::Done(Err(AbsenceReason::Failed)));
         let mut ask = Ask::new(Schema::FirstAnswer, 5);
-        assert_eq!(ask.attempted(&Attempted::TimedOut, &[]).0, Next::Done(Err(Absent::TimedOut)));
+        assert_eq!(ask.attempted(&Attempted::TimedOut, &[]).0, Next::Done(Err(AbsenceReason::TimedOut)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use quorate_protocol::{Absent, Consultation, Invoke, Json, Name, Part};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -141,7 +141,7 @@ pub(crate) async fn call(
             }
             Next::Wait { ms } => {
                 let until = Instant::now() + Duration::from_millis(ms);
-                next = if until >= deadline { Next::Done(Err(Absent::Failed)) } else { asking.ask.waited() };
+                next = if until >= deadline { Next::Done(Err(AbsenceReason::Failed)) } else { asking.ask.waited() };
                 if until < deadline {
                     tokio::time::sleep_until(until).await;
                 }
@@ -303,7 +303,7 @@ impl Asking {
 
     fn end(
         &self,
-        result: Result<Json, Absent>,
+        result: Result<Json, AbsenceReason>,
         prompt: &str,
         took: Duration,
         last: Option<&Attempt>,
@@ -314,7 +314,7 @@ impl Asking {
         });
         consultation::Ended {
             repaired: result.is_ok() && self.ask.repaired(),
-            result: result.map_or_else(Consultation::Absent, Consultation::Answered),
+            result: result.map_or_else(ConsultationResult::Absent, ConsultationResult::Answered),
             message: message.filter(|text| !text.is_empty()),
             prompt_sha256: Some(sha256_hex(prompt.as_bytes())),
             model: self.model.clone(),

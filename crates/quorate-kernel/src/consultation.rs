@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_protocol::{Absent, Consultation, Event, Invoke, Json, Name};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Event, Invoke, Json, Name};
 use serde_json::{Map, json};
 
 use crate::canonical;
@@ -141,7 +141,7 @@ impl Attempt {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     /// What came of it.
-    pub result: Consultation,
+    pub result: ConsultationResult,
     /// Why there is no output, for a person.
     pub message: Option<String>,
     /// Whether the answer needed a re-prompt.
@@ -162,9 +162,9 @@ pub struct Ended {
 
 impl Ended {
     /// Nobody was asked, or what was asked was taken back.
-    pub fn without_answer(why: Absent, spent: Spent) -> Self {
+    pub fn without_answer(why: AbsenceReason, spent: Spent) -> Self {
         Ended {
-            result: Consultation::Absent(why),
+            result: ConsultationResult::Absent(why),
             message: None,
             repaired: false,
             prompt_sha256: None,
@@ -179,8 +179,8 @@ impl Ended {
     /// The status word.
     pub fn status(&self) -> &'static str {
         match &self.result {
-            Consultation::Answered(_) => "answered",
-            Consultation::Absent(why) => why.status(),
+            ConsultationResult::Answered(_) => "answered",
+            ConsultationResult::Absent(why) => why.status(),
         }
     }
 
@@ -215,14 +215,14 @@ impl Ended {
         put("model", self.model.as_ref().or(about.model.as_ref()).map(|model| json!(model)));
         put("version", self.version.as_ref().map(|version| json!(version)));
         put("weight", weight.map(|weight| json!(weight)));
-        for (key, value) in &invoke.marks {
+        for (key, value) in &invoke.extra_fields {
             put(key, Some(value.clone()));
         }
         match &self.result {
-            Consultation::Answered(answer) => put("answer", Some(answer.clone())),
-            Consultation::Absent(why) => {
+            ConsultationResult::Answered(answer) => put("answer", Some(answer.clone())),
+            ConsultationResult::Absent(why) => {
                 put("text", self.message.as_ref().map(|message| json!(message)));
-                put("scope", (*why == Absent::RunOverBudget).then(|| json!("run")));
+                put("scope", (*why == AbsenceReason::RunOverBudget).then(|| json!("run")));
             }
         }
         Entry { kind: Kind::Consultation, at_ms, data }
@@ -234,13 +234,13 @@ impl Ended {
 pub fn event(data: &Map<String, Json>) -> Option<Event> {
     let id: Name = data.get("invocation")?.as_str()?.into();
     let result = match data.get("status")?.as_str()? {
-        "answered" => Consultation::Answered(canonical::normal(data.get("answer")?.clone())),
-        "timed_out" => Consultation::Absent(Absent::TimedOut),
-        "failed" => Consultation::Absent(Absent::Failed),
-        "schema_failed" => Consultation::Absent(Absent::SchemaFailed),
-        "over_budget" if data.contains_key("scope") => Consultation::Absent(Absent::RunOverBudget),
-        "over_budget" => Consultation::Absent(Absent::OverBudget),
-        "cancelled" => Consultation::Absent(Absent::Cancelled),
+        "answered" => ConsultationResult::Answered(canonical::normal(data.get("answer")?.clone())),
+        "timed_out" => ConsultationResult::Absent(AbsenceReason::TimedOut),
+        "failed" => ConsultationResult::Absent(AbsenceReason::Failed),
+        "schema_failed" => ConsultationResult::Absent(AbsenceReason::SchemaFailed),
+        "over_budget" if data.contains_key("scope") => ConsultationResult::Absent(AbsenceReason::RunOverBudget),
+        "over_budget" => ConsultationResult::Absent(AbsenceReason::OverBudget),
+        "cancelled" => ConsultationResult::Absent(AbsenceReason::Cancelled),
         _ => return None,
     };
     Some(Event::Consulted { id, result })

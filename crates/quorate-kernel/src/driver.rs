@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_protocol::{Command, Event, Fact, Json, Name, Part, Protocol, Stamped};
+use quorate_protocol::{Command, Event, Fact, Json, Name, Part, Protocol, TimedEvent};
 use serde_json::Map;
 
 use crate::budget::Caps;
@@ -105,7 +105,7 @@ impl Convening {
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
         let event = history::opened(self.run.clone(), opening.inputs, opening.priors, opening.overlays);
-        let commands = self.protocol.advance(&Stamped { at_ms, event });
+        let commands = self.protocol.advance(&TimedEvent { at_ms, event });
         let entry = Entry { kind: Kind::RunOpened, at_ms, data: opening.data };
         let mut session = Session::new(self, 0, 0, Duration::ZERO);
         session.follow(at_ms, vec![entry], bodies, commands, Intent::default()).await?;
@@ -173,7 +173,7 @@ pub(crate) fn answers(event: &Event) -> Option<Name> {
         Event::Consulted { id, .. } => Some(id.clone()),
         Event::Gathered { id, .. } => Some(format!("gather {id}").into()),
         Event::Matched { candidate, .. } => Some(format!("match {candidate}").into()),
-        Event::Ruled { ticket, .. } => Some(format!("apply {ticket}").into()),
+        Event::RuleApplied { ticket, .. } => Some(format!("apply {ticket}").into()),
     }
 }
 

@@ -25,9 +25,9 @@ pub(crate) fn of(schema: Schema) -> &'static Ready {
 }
 
 fn ready(schema: Schema) -> Ready {
-    let shown = shown(schema).json();
+    let shown = shown(schema).json_schema();
     Ready {
-        form: CompiledSchema::parse(&schema.json())
+        form: CompiledSchema::parse(&schema.json_schema())
             .expect("the built-in answer schemas use no other keywords than are held"),
         text: serde_json::to_string_pretty(&shown).expect("a JSON value can be written"),
         schema: Arc::new(shown),
@@ -52,9 +52,9 @@ mod tests {
     /// Whether a value fits, which a full validator has to say as well; and what fits can be read.
     fn fits(schema: Schema, value: &Json) -> bool {
         let fits = of(schema).form.is_valid(value);
-        let oracle = jsonschema::draft202012::new(&schema.json()).expect("a JSON Schema");
+        let oracle = jsonschema::draft202012::new(&schema.json_schema()).expect("a JSON Schema");
         assert_eq!(fits, oracle.is_valid(value), "{schema:?}: {value}");
-        assert!(!fits || schema.reads(value), "{schema:?}: {value}");
+        assert!(!fits || schema.accepts(value), "{schema:?}: {value}");
         fits
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_protocol::{Absent, Command, Consultation, Event, Json, Name, Part, PartKind, Protocol, Stamped};
+use quorate_protocol::{AbsenceReason, Command, ConsultationResult, Event, Json, Name, Part, PartKind, Protocol, TimedEvent};
 use serde_json::{Map, json};
 
 use crate::canonical;
@@ -69,7 +69,7 @@ pub const ERASED: &str = "erased";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fed {
     /// The event.
-    pub stamped: Stamped,
+    pub stamped: TimedEvent,
     /// Its record's body.
     pub data: Map<String, Json>,
 }
@@ -231,21 +231,21 @@ impl History {
     }
 
     /// The first event, given the texts of the inputs.
-    pub fn opening(&self, inputs: Vec<Part>) -> Stamped {
+    pub fn opening(&self, inputs: Vec<Part>) -> TimedEvent {
         let listed = |key: &str| self.opened.get(key).and_then(Json::as_array).cloned().unwrap_or_default();
         let event = opened(self.run.clone(), inputs, listed("priors"), listed("overlays"));
-        Stamped { at_ms: self.opened_ms, event }
+        TimedEvent { at_ms: self.opened_ms, event }
     }
 
     /// Everything that was fed, given the texts of the inputs.
-    pub fn events(&self, inputs: Vec<Part>) -> impl Iterator<Item = Stamped> {
+    pub fn events(&self, inputs: Vec<Part>) -> impl Iterator<Item = TimedEvent> {
         std::iter::once(self.opening(inputs)).chain(self.fed.iter().map(|fed| fed.stamped.clone()))
     }
 
     /// Whether a consultation gave no output, so that it can be asked for again.
-    fn absent(stamped: &Stamped) -> Option<&Name> {
+    fn absent(stamped: &TimedEvent) -> Option<&Name> {
         match &stamped.event {
-            Event::Consulted { id, result: Consultation::Absent(_) } => Some(id),
+            Event::Consulted { id, result: ConsultationResult::Absent(_) } => Some(id),
             _ => None,
         }
     }
@@ -302,11 +302,11 @@ pub fn is_unlogged(decision: &Map<String, Json>) -> bool {
 }
 
 /// Whether the host could not do what it was asked to do.
-fn failed(stamped: &Stamped) -> bool {
+fn failed(stamped: &TimedEvent) -> bool {
     match &stamped.event {
         Event::Gathered { result, .. } => result.is_err(),
         Event::Matched { result, .. } => result.is_err(),
-        Event::Ruled { result, .. } => result.is_err(),
+        Event::RuleApplied { result, .. } => result.is_err(),
         Event::Opened { .. } | Event::Consulted { .. } => false,
     }
 }
@@ -345,10 +345,10 @@ impl Fold {
             } else {
                 let event =
                     consultation::event(&data).ok_or("a consultation has invocation, status and answer")?;
-                self.fed.push(Fed { stamped: Stamped { at_ms, event }, data });
+                self.fed.push(Fed { stamped: TimedEvent { at_ms, event }, data });
             }
         } else if let Some(event) = hosted::event(kind, &data) {
-            self.fed.push(Fed { stamped: Stamped { at_ms, event }, data });
+            self.fed.push(Fed { stamped: TimedEvent { at_ms, event }, data });
         } else if FACTS.iter().any(|fact| fact.as_str() == kind) {
             if kind == Kind::Outcome.as_str() {
                 self.decided_ms = Some(at_ms);
@@ -411,7 +411,7 @@ fn without_body(id: &str) -> Map<String, Json> {
 }
 
 /// What tells an event from the others of its run.
-fn key_of(stamped: &Stamped) -> Name {
+fn key_of(stamped: &TimedEvent) -> Name {
     crate::driver::answers(&stamped.event).unwrap_or_default()
 }
 
@@ -421,9 +421,9 @@ fn step_of(id: &str) -> &str {
 }
 
 /// The status word of the consultation of an invocation, for views.
-pub fn status_word(result: &Consultation) -> &'static str {
+pub fn status_word(result: &ConsultationResult) -> &'static str {
     match result {
-        Consultation::Answered(_) => "answered",
-        Consultation::Absent(why) => Absent::status(*why),
+        ConsultationResult::Answered(_) => "answered",
+        ConsultationResult::Absent(why) => AbsenceReason::status(*why),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_protocol::nesting;
-use quorate_protocol::{Apply, Command, Event, Gather, Json, Match, Name, Near};
+use quorate_protocol::{ApplyRule, Command, Event, Gather, Json, SemanticMatch, Name, SemanticHit};
 use serde_json::{Map, json};
 
 use crate::canonical;
@@ -46,8 +46,8 @@ impl fmt::Debug for Hosted {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Errand {
     Gather(Gather),
-    Match(Match),
-    Apply(Apply),
+    Match(SemanticMatch),
+    Apply(ApplyRule),
 }
 
 /// An errand that ended: its record, from which [`event`] reads what the protocol is fed with.
@@ -61,8 +61,8 @@ impl Errand {
     pub(crate) fn of(command: Command) -> Option<Errand> {
         match command {
             Command::Gather(gather) => Some(Errand::Gather(gather)),
-            Command::Match(one) => Some(Errand::Match(one)),
-            Command::Apply(apply) => Some(Errand::Apply(apply)),
+            Command::SemanticMatch(one) => Some(Errand::Match(one)),
+            Command::ApplyRule(apply) => Some(Errand::Apply(apply)),
             Command::Invoke(_) | Command::Cancel(_) | Command::Record(_) | Command::Finish => None,
         }
     }
@@ -132,8 +132,8 @@ impl Hosted {
 
 /// The output of a rule, where it can be recorded.
 fn shallow(output: Json) -> Result<Json, String> {
-    match nesting::is_deeper(&output, nesting::DEEPEST) {
-        true => Err(format!("its output nests deeper than {} levels", nesting::DEEPEST)),
+    match nesting::is_deeper(&output, nesting::MAX_DEPTH) {
+        true => Err(format!("its output nests deeper than {} levels", nesting::MAX_DEPTH)),
         false => Ok(output),
     }
 }
@@ -150,7 +150,7 @@ fn gathered(gather: &Gather, result: Result<String, String>) -> Done {
     Done { kind: Kind::Gathered, data }
 }
 
-fn matched(one: &Match, result: Result<Vec<Near>, String>, model: &str) -> Done {
+fn matched(one: &SemanticMatch, result: Result<Vec<SemanticHit>, String>, model: &str) -> Done {
     let mut data = object(json!({"candidate": &*one.candidate, "model": model}));
     let (key, value) = match &result {
         Ok(near) => ("near", json!(near)),
@@ -160,7 +160,7 @@ fn matched(one: &Match, result: Result<Vec<Near>, String>, model: &str) -> Done 
     Done { kind: Kind::Match, data }
 }
 
-fn ruled(apply: &Apply, result: Result<Json, String>) -> Done {
+fn ruled(apply: &ApplyRule, result: Result<Json, String>) -> Done {
     let mut data = object(json!({"ticket": &*apply.ticket, "kind": &*apply.kind}));
     let (key, value) = match &result {
         Ok(output) => ("output", output.clone()),
@@ -185,13 +185,13 @@ pub(crate) fn event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
     }
     if kind == Kind::Rule.as_str() {
         let result = data.get("output").cloned().map(canonical::normal).ok_or_else(error);
-        return Some(Event::Ruled { ticket: name("ticket")?, result });
+        return Some(Event::RuleApplied { ticket: name("ticket")?, result });
     }
     None
 }
 
 /// Sentences that come near a trait in meaning.
-async fn near(embedder: &dyn Embedder, one: &Match) -> Result<Vec<Near>, String> {
+async fn near(embedder: &dyn Embedder, one: &SemanticMatch) -> Result<Vec<SemanticHit>, String> {
     let mut sentences: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (at, text) in one.texts.iter().enumerate() {
         sentences.extend(spans(text).into_iter().map(|span| (at, span)));
@@ -212,7 +212,7 @@ async fn near(embedder: &dyn Embedder, one: &Match) -> Result<Vec<Near>, String>
                 return Err("the embedder gave a vector without a direction".to_owned());
             }
             if cosine >= embedder.threshold() {
-                near.push(Near { which, text: *text, start: span.start, end: span.end });
+                near.push(SemanticHit { which, text: *text, start: span.start, end: span.end });
             }
         }
     }

@@ -25,7 +25,7 @@ pub fn question(timeout: Duration) -> Invocation {
         parts: vec![Part::new(PartKind::Artifact, "specimen.md", SPECIMEN)],
         schema: SCHEMA,
         task: "Say what you think of the text.".into(),
-        marks: serde_json::Map::new(),
+        extra_fields: serde_json::Map::new(),
     };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     Invocation {
@@ -39,7 +39,7 @@ pub fn question(timeout: Duration) -> Invocation {
         role: ROLE.into(),
         persona: None,
         form: invoke.schema,
-        schema: Arc::new(invoke.schema.json()),
+        schema: Arc::new(invoke.schema.json_schema()),
         speaking: None,
         deadline: tokio::time::Instant::now() + timeout,
         notes: Notes::default(),

@@ -42,8 +42,8 @@ pub fn replay(history: &History, inputs: Vec<Part>, protocol: &mut dyn Protocol)
                 Command::Gather(_)
                 | Command::Invoke(_)
                 | Command::Cancel(_)
-                | Command::Match(_)
-                | Command::Apply(_) => {}
+                | Command::SemanticMatch(_)
+                | Command::ApplyRule(_) => {}
             }
         }
     }

@@ -15,8 +15,8 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = Strict.deserialize(&mut reader)?;
     reader.end()?;
-    if nesting::is_deeper(&value, nesting::DEEPEST) {
-        return Err(Error::custom(format_args!("it nests deeper than {} levels", nesting::DEEPEST)));
+    if nesting::is_deeper(&value, nesting::MAX_DEPTH) {
+        return Err(Error::custom(format_args!("it nests deeper than {} levels", nesting::MAX_DEPTH)));
     }
     Ok(value)
 }
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn what_nests_too_deep_is_refused() {
         let nested = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        assert!(parse(&nested(nesting::DEEPEST)).is_ok());
-        for levels in [nesting::DEEPEST + 1, 125, 126, 127, 128, 100_000] {
+        assert!(parse(&nested(nesting::MAX_DEPTH)).is_ok());
+        for levels in [nesting::MAX_DEPTH + 1, 125, 126, 127, 128, 100_000] {
             assert!(parse(&nested(levels)).is_err(), "{levels}");
         }
     }

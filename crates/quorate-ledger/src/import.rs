@@ -387,9 +387,9 @@ fn fits(record: &Checked) -> Result<(), String> {
     {
         return Err(format!("a record of kind {} is the ledger's own, and no run's", record.head.kind));
     }
-    let deep = |data| nesting::is_object_deeper(data, nesting::DEEPEST_RECORD);
+    let deep = |data| nesting::is_object_deeper(data, nesting::MAX_RECORD_DEPTH);
     if record.data.as_ref().is_some_and(deep) {
-        return Err(format!("its data nests deeper than {} levels", nesting::DEEPEST_RECORD));
+        return Err(format!("its data nests deeper than {} levels", nesting::MAX_RECORD_DEPTH));
     }
     let needed = [Kind::RunOpened, Kind::RunIntent, Kind::Outcome, Kind::Override].into_iter().any(is);
     if needed && record.data.is_none() {

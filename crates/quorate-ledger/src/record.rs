@@ -79,8 +79,8 @@ impl Prepared {
         if let Some(number) = inexact(&data) {
             return Err(unwritable(format!("the integer {number} is past 2^53")));
         }
-        if nesting::is_deeper(&data, nesting::DEEPEST_RECORD) {
-            return Err(unwritable(format!("it nests deeper than {} levels", nesting::DEEPEST_RECORD)));
+        if nesting::is_deeper(&data, nesting::MAX_RECORD_DEPTH) {
+            return Err(unwritable(format!("it nests deeper than {} levels", nesting::MAX_RECORD_DEPTH)));
         }
         let data = canonical::text(&data).map_err(|error| unwritable(error.to_string()))?;
         let data_sha256 = hex(&Sha256::digest(data.as_bytes()));
@@ -276,9 +276,9 @@ mod tests {
         let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
         let seal = |levels| seal("r1", 0, None, entry(nested(levels)), &mut Times::default());
         let run: Name = "r1".into();
-        let stored = seal(nesting::DEEPEST_RECORD).unwrap();
+        let stored = seal(nesting::MAX_RECORD_DEPTH).unwrap();
         Chain::new(&run).take(&stored.head, Some(&stored.data)).unwrap();
-        for levels in [nesting::DEEPEST_RECORD + 1, 125, 126, 127, 200] {
+        for levels in [nesting::MAX_RECORD_DEPTH + 1, 125, 126, 127, 200] {
             let why = seal(levels).unwrap_err().to_string();
             assert!(why.contains("nests deeper than 96 levels"), "{why}");
         }

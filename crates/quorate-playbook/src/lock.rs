@@ -167,7 +167,7 @@ impl Locks {
             found.entry(at).or_insert_with(|| Violation {
                 id: self.traits[at].id.clone(),
                 excerpt: protocol::excerpt(text, &hit.span),
-                by: Cause::Phrase(hit.locked.to_string()),
+                by: Cause::Phrase(hit.trait_text.to_string()),
             });
         }
         found.into_values().collect()

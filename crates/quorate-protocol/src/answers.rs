@@ -11,10 +11,10 @@ pub mod vote;
 use crate::Json;
 
 /// How many bytes an answer has at most, as JSON.
-pub const BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 
 /// How many entries a list of an answer has at most: what is longer nobody reads, and the gravest of it says enough.
-pub(crate) const MOST: usize = 200;
+pub(crate) const MAX_ITEMS: usize = 200;
 
 /// Which form an answer has to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ pub enum Schema {
     /// A peer's.
     Message,
     /// A participant's turn as plain text.
-    Said,
+    PlainText,
     /// A participant's turn with what goes with it.
     Turn,
     /// A choice of who speaks next.
@@ -52,7 +52,7 @@ impl Schema {
         Schema::Advice,
         Schema::Ballot,
         Schema::Message,
-        Schema::Said,
+        Schema::PlainText,
         Schema::Turn,
         Schema::Selection,
         Schema::Deltas,
@@ -60,17 +60,17 @@ impl Schema {
     ];
 
     /// Whether the answer is a JSON object; else it is the text itself.
-    pub fn structured(self) -> bool {
-        self != Schema::Said
+    pub fn is_structured(self) -> bool {
+        self != Schema::PlainText
     }
 
     /// Whether what the answer says is told on to agents or becomes a decision, so that nothing in it may be unseen.
-    pub fn is_told_on(self) -> bool {
+    pub fn reaches_agents(self) -> bool {
         matches!(self, Schema::Advice | Schema::Ballot | Schema::Message | Schema::Deltas | Schema::Judgement)
     }
 
     /// The JSON Schema (2020-12).
-    pub fn json(self) -> Json {
+    pub fn json_schema(self) -> Json {
         match self {
             Schema::FirstAnswer => deliberator::schema(deliberator::Round::First),
             Schema::SecondAnswer => deliberator::schema(deliberator::Round::Second),
@@ -78,7 +78,7 @@ impl Schema {
             Schema::Advice => advice::schema(),
             Schema::Ballot => vote::schema(),
             Schema::Message => message::schema(),
-            Schema::Said | Schema::Turn => turn::schema(),
+            Schema::PlainText | Schema::Turn => turn::schema(),
             Schema::Selection => turn::selection_schema(),
             Schema::Deltas => reflection::deltas_schema(),
             Schema::Judgement => reflection::judgement_schema(),
@@ -86,7 +86,7 @@ impl Schema {
     }
 
     /// Whether an answer has what the protocol needs of it. What fits the schema has.
-    pub fn reads(self, answer: &Json) -> bool {
+    pub fn accepts(self, answer: &Json) -> bool {
         match self {
             Schema::FirstAnswer => deliberator::Answer::read(deliberator::Round::First, answer).is_some(),
             Schema::SecondAnswer => deliberator::Answer::read(deliberator::Round::Second, answer).is_some(),
@@ -94,15 +94,15 @@ impl Schema {
             Schema::Advice => advice::Advice::read(answer).is_some(),
             Schema::Ballot => vote::Ballot::read(answer).is_some(),
             Schema::Message => message::Message::read(answer).is_some(),
-            Schema::Said | Schema::Turn => turn::Turn::read(answer).is_some(),
-            Schema::Selection => turn::selection(answer).is_some(),
-            Schema::Deltas => reflection::deltas(answer).is_some(),
+            Schema::PlainText | Schema::Turn => turn::Turn::read(answer).is_some(),
+            Schema::Selection => turn::read_selection(answer).is_some(),
+            Schema::Deltas => reflection::read_deltas(answer).is_some(),
             Schema::Judgement => reflection::Judgement::read(answer).is_some(),
         }
     }
 
     /// The fields by which an object shows that it was meant as such an answer.
-    pub fn telling(self) -> &'static [&'static str] {
+    pub fn marker_fields(self) -> &'static [&'static str] {
         match self {
             Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => {
                 &["would_block", "verdict", "final_verdict"]
@@ -110,7 +110,7 @@ impl Schema {
             Schema::Advice => &["severity"],
             Schema::Ballot => &["vote"],
             Schema::Message => &["message"],
-            Schema::Said => &[],
+            Schema::PlainText => &[],
             Schema::Turn => &["content"],
             Schema::Selection => &["next"],
             Schema::Deltas => &["deltas"],
@@ -125,7 +125,7 @@ fn present<'a>(object: &'a serde_json::Map<String, Json>, key: &str) -> Option<&
 }
 
 /// A string that says something, or nothing.
-pub(crate) fn text(object: &serde_json::Map<String, Json>, key: &str) -> Option<String> {
+pub(crate) fn non_empty_text(object: &serde_json::Map<String, Json>, key: &str) -> Option<String> {
     let text = present(object, key)?.as_str()?.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }

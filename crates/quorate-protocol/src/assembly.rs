@@ -155,7 +155,7 @@ impl Request {
 }
 
 /// What is to be known of a vote on a proposal without a class where rules are for one: a veto among them cannot fire.
-pub fn unclassed(request: &Request, rules: &[Rule]) -> Option<String> {
+pub fn missing_class_warning(request: &Request, rules: &[Rule]) -> Option<String> {
     let Request::Voting { class: None } = request else { return None };
     let scoped = rules.iter().filter_map(|rule| Some(format!("`{}` ({})", rule.id, rule.scope()?)));
     let scoped: Vec<String> = scoped.collect();
@@ -164,7 +164,7 @@ pub fn unclassed(request: &Request, rules: &[Rule]) -> Option<String> {
 }
 
 /// What a mode's run is about.
-pub fn subject(mode: Mode) -> PartKind {
+pub fn subject_kind(mode: Mode) -> PartKind {
     match mode {
         Mode::Advisory => PartKind::Conversation,
         Mode::Voting => PartKind::Proposal,
@@ -175,7 +175,7 @@ pub fn subject(mode: Mode) -> PartKind {
 
 /// What the host says besides the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Around {
+pub struct HostOptions {
     /// Whether it can compare by meaning.
     pub embeds: bool,
     /// Whether a vote ends early (V7).
@@ -190,14 +190,14 @@ impl Setup {
     }
 
     /// The setup of a resolved assembly. `request` has to be of the assembly's mode.
-    pub fn of(resolved: &Resolved, request: Request, around: Around) -> Setup {
+    pub fn from_resolved(resolved: &Resolved, request: Request, around: HostOptions) -> Setup {
         let tenant = resolved.chain.leaf().path.scope().tenant().map(str::to_owned);
         let name = &resolved.name;
         Setup {
             assembly: tenant.map_or_else(|| name.clone(), |tenant| format!("{tenant}/{name}")).into(),
             mode: resolved.mode,
-            members: resolved.members.iter().map(member).collect(),
-            rules: resolved.rules.iter().map(rule).collect(),
+            members: resolved.members.iter().map(to_member).collect(),
+            rules: resolved.rules.iter().map(to_rule).collect(),
             risk_levels: resolved
                 .risk_levels
                 .iter()
@@ -215,7 +215,7 @@ impl Setup {
                 max_active: resolved.audit.max_active,
                 default_ttl: resolved.audit.default_ttl.to_string(),
             },
-            operators: operators(resolved),
+            operators: operator_ids(resolved),
             refs: ["identity", "work", "executor"]
                 .into_iter()
                 .filter_map(|key| Some((key.to_owned(), Json::from(resolved.refs.get(key)?.clone()))))
@@ -228,9 +228,9 @@ impl Setup {
 
 /// A8: the operators of the leaf's `appliesTo`, else the executor, else nobody in particular; each in the scope of the
 /// layer that names it (M10).
-pub fn operators(resolved: &Resolved) -> Vec<String> {
+pub fn operator_ids(resolved: &Resolved) -> Vec<String> {
     let slug = |reference: &str, scope: &Scope| {
-        reference.strip_prefix("ws://operators/").map(|slug| operator(scope, slug))
+        reference.strip_prefix("ws://operators/").map(|slug| operator_id(scope, slug))
     };
     let leaf = resolved.chain.leaf().path.scope();
     let mut named: Vec<String> = resolved.applies_to.iter().filter_map(|one| slug(one, leaf)).collect();
@@ -246,9 +246,9 @@ pub fn operators(resolved: &Resolved) -> Vec<String> {
 }
 
 /// Where advice goes, in words, by the operators of [`operators`].
-pub fn addressed(operators: &[String]) -> String {
+pub fn describe_operators(operators: &[String]) -> String {
     let named: Vec<String> =
-        operators.iter().filter(|one| !one.is_empty()).map(|one| format!("`{one}`")).collect();
+        operator_ids.iter().filter(|one| !one.is_empty()).map(|one| format!("`{one}`")).collect();
     match named.is_empty() {
         true => "goes to nobody: name an operator in `executor`, or in `appliesTo` of a view".to_owned(),
         false => format!("goes to {}", named.join(", ")),
@@ -256,11 +256,11 @@ pub fn addressed(operators: &[String]) -> String {
 }
 
 /// An operator, as overlays name it: a tenant's with the tenant before it.
-pub fn operator(scope: &Scope, slug: &str) -> String {
+pub fn operator_id(scope: &Scope, slug: &str) -> String {
     scope.tenant().map_or_else(|| slug.to_owned(), |tenant| format!("{tenant}/{slug}"))
 }
 
-fn member(one: &resolved::Member) -> Member {
+fn to_member(one: &resolved::Member) -> Member {
     let (mut phase, mut triggers, mut weight, mut vote_class, mut parent) = (None, None, None, None, None);
     match &one.mode_settings {
         resolved::ModeSettings::Advisory { phase: in_phase, triggers: on } => {
@@ -268,7 +268,7 @@ fn member(one: &resolved::Member) -> Member {
             triggers = on.as_ref().map(|all| all.iter().map(|one| one.as_str().to_owned()).collect());
         }
         resolved::ModeSettings::Voting { weight: counts, classes } => {
-            weight = Some(text(*counts));
+            weight = Some(decimal_text(*counts));
             vote_class.clone_from(classes);
         }
         resolved::ModeSettings::Peer => {}
@@ -288,7 +288,7 @@ fn member(one: &resolved::Member) -> Member {
     }
 }
 
-fn rule(one: &resolved::Rule) -> Rule {
+fn to_rule(one: &resolved::Rule) -> Rule {
     Rule {
         id: one.id.clone(),
         kind: one.kind.as_str().into(),
@@ -298,7 +298,7 @@ fn rule(one: &resolved::Rule) -> Rule {
 }
 
 /// A decimal as it is written, without zeros at the end.
-pub(crate) fn text(decimal: Decimal) -> String {
+pub(crate) fn decimal_text(decimal: Decimal) -> String {
     let (digits, scale) = (decimal.digits(), decimal.scale() as usize);
     let sign = if digits < 0 { "-" } else { "" };
     let digits = format!("{:0>width$}", digits.unsigned_abs(), width = scale + 1);
@@ -317,43 +317,43 @@ impl Member {
     }
 
     /// What its vote counts.
-    pub(crate) fn counts(&self) -> Decimal {
+    pub(crate) fn vote_weight(&self) -> Decimal {
         self.weight.as_deref().and_then(|weight| weight.parse().ok()).unwrap_or(Decimal::ONE)
     }
 }
 
 impl Rule {
     /// Whether it looks at a member's output.
-    pub fn concerns(&self, member: &str) -> bool {
+    pub fn applies_to_member(&self, member: &str) -> bool {
         self.applies_to.as_ref().is_none_or(|ids| ids.iter().any(|id| **id == *member))
     }
 
     /// The class of proposals that it counts for alone.
     pub fn scope(&self) -> Option<&str> {
-        self.text("scope")
+        self.text_param("scope")
     }
 
-    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+    pub(crate) fn text_param(&self, key: &str) -> Option<&str> {
         self.params.get(key).and_then(Json::as_str)
     }
 
     /// An integer, also where it is written `7.0`.
-    pub(crate) fn whole(&self, key: &str) -> Option<u64> {
-        let decimal = self.decimal(key).filter(|decimal| decimal.scale() == 0)?;
+    pub(crate) fn integer_param(&self, key: &str) -> Option<u64> {
+        let decimal = self.decimal_param(key).filter(|decimal| decimal.scale() == 0)?;
         u64::try_from(decimal.digits()).ok()
     }
 
     /// A severity or a priority.
-    pub(crate) fn small(&self, key: &str) -> Option<u8> {
-        self.whole(key).and_then(|number| u8::try_from(number).ok())
+    pub(crate) fn u8_param(&self, key: &str) -> Option<u8> {
+        self.integer_param(key).and_then(|number| u8::try_from(number).ok())
     }
 
-    pub(crate) fn flag(&self, key: &str) -> bool {
+    pub(crate) fn bool_param(&self, key: &str) -> bool {
         self.params.get(key) == Some(&Json::Bool(true))
     }
 
     /// A number, exactly as it was written (V3).
-    pub(crate) fn decimal(&self, key: &str) -> Option<Decimal> {
+    pub(crate) fn decimal_param(&self, key: &str) -> Option<Decimal> {
         match self.params.get(key)? {
             Json::String(text) => text.parse().ok(),
             Json::Number(number) => number.to_string().parse().ok(),

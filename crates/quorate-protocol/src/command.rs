@@ -16,9 +16,9 @@ pub enum Command {
     /// Take a question back; what still comes is recorded as late and fed to nobody.
     Cancel(Name),
     /// Have texts compared by meaning, which only the host can do.
-    Match(Match),
+    SemanticMatch(SemanticMatch),
     /// Have a rule of a kind of the host's own applied.
-    Apply(Apply),
+    ApplyRule(ApplyRule),
     /// Write down something that follows from the events.
     Record(Fact),
     /// The deliberation is over. Always the last command.
@@ -56,12 +56,12 @@ pub struct Invoke {
     /// What the member is asked to do, in a sentence or two.
     pub task: Arc<str>,
     /// What its consultation's record says besides (D7): mode, phase or class, trigger, round, weight, layer.
-    pub marks: Map<String, Json>,
+    pub extra_fields: Map<String, Json>,
 }
 
 /// Texts that are to be compared with traits by their meaning.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Match {
+pub struct SemanticMatch {
     /// The candidate outcome.
     pub candidate: Name,
     /// Its texts, in the candidate's order.
@@ -72,7 +72,7 @@ pub struct Match {
 
 /// A rule of the host's own that is to be applied.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Apply {
+pub struct ApplyRule {
     /// What it is applied to, unique in the run: the rule's id, and a node, a round or a case where there are several.
     pub ticket: Name,
     /// The rule's kind.

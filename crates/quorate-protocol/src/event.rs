@@ -8,7 +8,7 @@ use crate::{Json, Name, Part};
 
 /// An event and the time that was recorded with it, the only `now` that a protocol knows.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stamped {
+pub struct TimedEvent {
     /// Milliseconds since the Unix epoch, UTC.
     pub at_ms: i64,
     /// What happened.
@@ -41,17 +41,17 @@ pub enum Event {
         /// The invocation, for example `r1/skeptic`.
         id: Name,
         /// What came of it.
-        result: Consultation,
+        result: ConsultationResult,
     },
     /// Texts were compared with traits by meaning.
     Matched {
         /// The candidate outcome.
         candidate: Name,
         /// What comes near a trait, or why nobody knows.
-        result: Result<Vec<Near>, Arc<str>>,
+        result: Result<Vec<SemanticHit>, Arc<str>>,
     },
     /// A rule of the host's own was applied.
-    Ruled {
+    RuleApplied {
         /// What it was applied to.
         ticket: Name,
         /// What it says, or why it says nothing.
@@ -60,25 +60,25 @@ pub enum Event {
 }
 
 /// Why the host did not do what it was asked to do: the run's time was over.
-pub const TIME_SPENT: &str = "the run's time is spent";
+pub const TIME_EXHAUSTED: &str = "the run's time is spent";
 
 impl Event {
     /// Whether it says that the run's budget is spent: nothing more is begun then (X8).
     pub fn is_over_budget(&self) -> bool {
-        let spent = |why: &Arc<str>| **why == *TIME_SPENT;
+        let spent = |why: &Arc<str>| **why == *TIME_EXHAUSTED;
         match self {
             Event::Opened { .. } => false,
-            Event::Consulted { result, .. } => *result == Consultation::Absent(Absent::RunOverBudget),
+            Event::Consulted { result, .. } => *result == ConsultationResult::Absent(AbsenceReason::RunOverBudget),
             Event::Gathered { result, .. } => result.as_ref().is_err_and(spent),
             Event::Matched { result, .. } => result.as_ref().is_err_and(spent),
-            Event::Ruled { result, .. } => result.as_ref().is_err_and(spent),
+            Event::RuleApplied { result, .. } => result.as_ref().is_err_and(spent),
         }
     }
 }
 
 /// A text that comes near a trait in meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Near {
+pub struct SemanticHit {
     /// Which of the traits that were asked about.
     pub which: usize,
     /// Which of the texts.
@@ -91,16 +91,16 @@ pub struct Near {
 
 /// How one invocation ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Consultation {
+pub enum ConsultationResult {
     /// With a JSON object that fits the schema.
     Answered(Json),
     /// Without output. Never counts as agreement.
-    Absent(Absent),
+    Absent(AbsenceReason),
 }
 
 /// Why there is no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Absent {
+pub enum AbsenceReason {
     /// The deadline passed.
     TimedOut,
     /// The executor failed.
@@ -115,15 +115,15 @@ pub enum Absent {
     Cancelled,
 }
 
-impl Absent {
+impl AbsenceReason {
     /// The status word of the consultation record.
     pub fn status(self) -> &'static str {
         match self {
-            Absent::TimedOut => "timed_out",
-            Absent::Failed => "failed",
-            Absent::SchemaFailed => "schema_failed",
-            Absent::OverBudget | Absent::RunOverBudget => "over_budget",
-            Absent::Cancelled => "cancelled",
+            AbsenceReason::TimedOut => "timed_out",
+            AbsenceReason::Failed => "failed",
+            AbsenceReason::SchemaFailed => "schema_failed",
+            AbsenceReason::OverBudget | AbsenceReason::RunOverBudget => "over_budget",
+            AbsenceReason::Cancelled => "cancelled",
         }
     }
 }

@@ -26,14 +26,14 @@ pub const BUILT_IN: [&str; 6] =
     [WORKING_MEMORY, RECENT_MESSAGES, DIGEST, LAST_MESSAGE_ONLY, CHILDREN_OUTPUTS, CHILDREN_OUTPUTS_PLAIN];
 
 /// What a strategy of the host's own begins with.
-pub const CUSTOM: &str = "custom:";
+pub const CUSTOM_PREFIX: &str = "custom:";
 
 /// The JSON Schema of a built-in strategy's parameters; `None` where the strategy is the host's. Parameters that a strategy
 /// does not read are left to other hosts.
-pub fn params(strategy: &str) -> Option<Json> {
+pub fn params_schema(strategy: &str) -> Option<Json> {
     let read = match strategy {
-        RECENT_MESSAGES => json!({LIMIT: {"type": "integer", "minimum": 1}}),
-        DIGEST => json!({WINDOW: {"type": "integer", "minimum": 1}}),
+        RECENT_MESSAGES => json!({LIMIT_PARAM: {"type": "integer", "minimum": 1}}),
+        DIGEST => json!({WINDOW_DAYS_PARAM: {"type": "integer", "minimum": 1}}),
         built_in if BUILT_IN.contains(&built_in) => json!({}),
         _ => return None,
     };
@@ -41,17 +41,17 @@ pub fn params(strategy: &str) -> Option<Json> {
 }
 
 /// The parameter that says how many messages are recent.
-const LIMIT: &str = "limit";
+const LIMIT_PARAM: &str = "limit";
 /// The parameter that says how many days a digest goes back.
-const WINDOW: &str = "window_days";
+const WINDOW_DAYS_PARAM: &str = "window_days";
 /// How many messages the working memory holds.
-const IN_MEMORY: usize = 10;
+const WORKING_MEMORY_MESSAGES: usize = 10;
 /// How many messages are recent unless said.
-const RECENT: u64 = 20;
+const DEFAULT_RECENT_MESSAGES: u64 = 20;
 /// How many days a digest goes back unless said.
-const WINDOW_DAYS: u64 = 7;
+const DEFAULT_WINDOW_DAYS: u64 = 7;
 /// How many characters of a message stand in a digest.
-const DIGEST_CHARS: usize = 200;
+const MAX_DIGEST_CHARS: usize = 200;
 const DAY_MS: i64 = 86_400_000;
 
 /// What a run is about, as its strategies see it.
@@ -71,7 +71,7 @@ impl Subject {
     /// A subject. A conversation that cannot be read is taken as one text.
     pub fn new(part: Part, overlays: &[Json], at_ms: i64) -> Self {
         let messages = (part.kind == PartKind::Conversation)
-            .then(|| conversation::read(&part.name, &part.text).ok())
+            .then(|| conversation::parse(&part.name, &part.text).ok())
             .flatten()
             .filter(|conversation| !conversation.messages.is_empty());
         let overlays = overlays.iter().filter_map(Json::as_str).map(str::to_owned).collect();
@@ -82,48 +82,48 @@ impl Subject {
     pub fn gather(&self, member: &Member) -> Option<Vec<Part>> {
         let number = |key: &str, unless: u64| member.params.get(key).and_then(Json::as_u64).unwrap_or(unless);
         let last = |many: u64| {
-            self.cut(|all| {
+            self.select_messages(|all| {
                 let skipped = all.len().saturating_sub(usize::try_from(many).unwrap_or(usize::MAX));
                 all[skipped..].to_vec()
             })
         };
         Some(match &*member.strategy {
             WORKING_MEMORY => {
-                let memory = last(IN_MEMORY as u64);
-                self.in_force().into_iter().chain([memory]).collect()
+                let memory = last(WORKING_MEMORY_MESSAGES as u64);
+                self.active_overlays().into_iter().chain([memory]).collect()
             }
-            RECENT_MESSAGES => vec![last(number(LIMIT, RECENT))],
-            DIGEST => vec![self.digest(number(WINDOW, WINDOW_DAYS))],
-            LAST_MESSAGE_ONLY => vec![self.cut(|all| conversation::last_of_user(all).into_iter().collect())],
+            RECENT_MESSAGES => vec![last(number(LIMIT_PARAM, DEFAULT_RECENT_MESSAGES))],
+            DIGEST => vec![self.digest(number(WINDOW_DAYS_PARAM, DEFAULT_WINDOW_DAYS))],
+            LAST_MESSAGE_ONLY => vec![self.select_messages(|all| conversation::last_user_message(all).into_iter().collect())],
             CHILDREN_OUTPUTS | CHILDREN_OUTPUTS_PLAIN => vec![self.part.clone()],
             _ => return None,
         })
     }
 
     /// The messages that are chosen, as one text; the whole subject where there are none to choose from.
-    fn cut(&self, choose: impl FnOnce(&[Message]) -> Vec<Message>) -> Part {
+    fn select_messages(&self, choose: impl FnOnce(&[Message]) -> Vec<Message>) -> Part {
         let Some(conversation) = &self.messages else { return self.part.clone() };
-        let text = conversation::write(&choose(&conversation.messages));
+        let text = conversation::render(&choose(&conversation.messages));
         Part { text: text.into(), ..self.part.clone() }
     }
 
     fn digest(&self, days: u64) -> Part {
         let window_ms = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY_MS);
         let since_ms = self.at_ms.saturating_sub(window_ms);
-        self.cut(|all| {
+        self.select_messages(|all| {
             let recent = all.iter().filter(|one| one.at_ms.is_none_or(|at_ms| at_ms >= since_ms));
-            recent.map(|one| Message { content: short(&one.content), ..one.clone() }).collect()
+            recent.map(|one| Message { content: truncate(&one.content), ..one.clone() }).collect()
         })
     }
 
-    fn in_force(&self) -> Option<Part> {
+    fn active_overlays(&self) -> Option<Part> {
         let text = || Json::from(self.overlays.clone()).to_string();
         (!self.overlays.is_empty()).then(|| Part::new(PartKind::Overlays, "", text()))
     }
 }
 
-fn short(content: &str) -> String {
-    match content.char_indices().nth(DIGEST_CHARS) {
+fn truncate(content: &str) -> String {
+    match content.char_indices().nth(MAX_DIGEST_CHARS) {
         Some((at, _)) => format!("{}…", &content[..at]),
         None => content.to_owned(),
     }
@@ -143,7 +143,7 @@ mod tests {
             vote_class: None,
             parent: None,
             strategy: strategy.into(),
-            params: params.as_object().cloned().unwrap_or_default(),
+            params: params_schema.as_object().cloned().unwrap_or_default(),
             layer: 0,
         }
     }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn gathered(subject: &Subject, strategy: &str, params: Json) -> Vec<(PartKind, usize, bool)> {
-        let parts = subject.gather(&member(strategy, params)).expect("built in");
+        let parts = subject.gather(&member(strategy, params_schema)).expect("built in");
         let count = |part: &Part| part.text.lines().filter(|line| line.contains(": m")).count();
         parts.iter().map(|part| (part.kind, count(part), part.text.contains("m29 "))).collect()
     }

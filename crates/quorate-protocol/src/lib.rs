@@ -19,8 +19,8 @@ pub mod policy;
 pub mod rules;
 pub mod tally;
 
-pub use command::{Apply, Command, Fact, FactKind, Gather, Invoke, Match};
-pub use event::{Absent, Consultation, Event, Near, Stamped};
+pub use command::{ApplyRule, Command, Fact, FactKind, Gather, Invoke, SemanticMatch};
+pub use event::{AbsenceReason, ConsultationResult, Event, SemanticHit, TimedEvent};
 pub use material::{Part, PartKind};
 
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub trait Protocol: Send {
     ///
     /// An event that the machine does not expect (a second answer to one invocation, an answer to nobody) changes
     /// nothing and gives no commands.
-    fn advance(&mut self, event: &Stamped) -> Vec<Command>;
+    fn advance(&mut self, event: &TimedEvent) -> Vec<Command>;
 
     /// The mode and its version, for example `council/2`. It changes when the commands of the mode would; a run can
     /// only be resumed by the version that opened it.

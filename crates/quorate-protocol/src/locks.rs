@@ -47,7 +47,7 @@ pub struct Trait {
 /// A trait that cannot be matched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("locked trait {at} cannot be matched: {why}")]
-pub struct Invalid {
+pub struct Error {
     /// Its index.
     pub at: usize,
     /// What is wrong with it, in words.
@@ -57,11 +57,11 @@ pub struct Invalid {
 /// The traits of an assembly, ready to be looked for.
 #[derive(Debug, Clone)]
 pub struct Locks {
-    ready: Arc<Ready>,
+    compiled: Arc<CompiledLocks>,
 }
 
 #[derive(Debug)]
-struct Ready {
+struct CompiledLocks {
     traits: Vec<Trait>,
     locked: Vec<Arc<str>>,
     strictest: MatchMode,
@@ -75,30 +75,30 @@ impl Locks {
     ///
     /// # Errors
     /// When a pattern does not compile, or is too large.
-    pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, Invalid> {
+    pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, Error> {
         let wanted = |one: &'_ Trait| one.declared == MatchMode::Regex;
         let wanted: Vec<Wanted<'_>> =
             traits.iter().map(|one| Wanted { text: &one.text, is_pattern: wanted(one) }).collect();
-        let search = Search::new(&wanted).map_err(|(at, why)| Invalid { at, why })?;
-        let locked = traits.iter().map(|one| Arc::from(one.text.as_str())).collect();
-        Ok(Locks { ready: Arc::new(Ready { traits: traits.to_vec(), locked, strictest, search }) })
+        let search = Search::new(&wanted).map_err(|(at, why)| Error { at, why })?;
+        let trait_texts = traits.iter().map(|one| Arc::from(one.text.as_str())).collect();
+        Ok(Locks { compiled: Arc::new(CompiledLocks { traits: traits.to_vec(), locked: trait_texts, strictest, search }) })
     }
 
     /// Whether there is nothing to look for.
     pub fn is_empty(&self) -> bool {
-        self.ready.traits.is_empty()
+        self.compiled.traits.is_empty()
     }
 
     /// The traits, in the order given.
     pub fn traits(&self) -> &[Trait] {
-        &self.ready.traits
+        &self.compiled.traits
     }
 
     /// At most one hit for each trait, in trait order: of several the least folded layer, then the earliest place.
     pub fn check(&self, text: &str) -> Vec<Hit> {
-        let mut best = Best(vec![None; self.ready.traits.len()]);
+        let mut best = Best(vec![None; self.compiled.traits.len()]);
         if !self.is_empty() {
-            self.ready.search.find(text, &mut best);
+            self.compiled.search.find(text, &mut best);
         }
         let hits = best.0.into_iter().enumerate();
         hits.filter_map(|(at, hit)| hit.map(|(layer, start, end)| self.hit(at, layer, start..end))).collect()
@@ -108,7 +108,7 @@ impl Locks {
     pub fn everything(&self, text: &str) -> Vec<Hit> {
         let mut all = All::default();
         if !self.is_empty() {
-            self.ready.search.find(text, &mut all);
+            self.compiled.search.find(text, &mut all);
         }
         // Of places that share a character the least folded is told, then the first.
         all.0.sort_unstable();
@@ -129,13 +129,13 @@ impl Locks {
 
     /// Indices of the traits that an embedder has to be asked about too.
     pub fn by_meaning(&self) -> Vec<usize> {
-        let all = self.ready.strictest == MatchMode::Semantic;
-        let asked = |at: &usize| all || self.ready.traits[*at].declared == MatchMode::Semantic;
-        (0..self.ready.traits.len()).filter(asked).collect()
+        let all = self.compiled.strictest == MatchMode::Semantic;
+        let asked = |at: &usize| all || self.compiled.traits[*at].declared == MatchMode::Semantic;
+        (0..self.compiled.traits.len()).filter(asked).collect()
     }
 
     fn hit(&self, at: usize, layer: Layer, span: Range<usize>) -> Hit {
-        Hit { at, locked: self.ready.locked[at].clone(), layer, span }
+        Hit { at, trait_text: self.compiled.locked[at].clone(), layer, span }
     }
 }
 

@@ -6,11 +6,11 @@ use serde_json::Map;
 use crate::Json;
 
 /// The levels that a value from outside may have: an answer, a state, metadata, the output of the host's code.
-pub const DEEPEST: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
 /// The levels that a record may have: such a value, and what the record puts around it. What shows a record has as many
 /// again before a reader stops.
-pub const DEEPEST_RECORD: usize = DEEPEST + 32;
+pub const MAX_RECORD_DEPTH: usize = MAX_DEPTH + 32;
 
 /// Whether a value nests deeper than `levels`. A text or a number has no level, `[]` and `{}` have one.
 pub fn is_deeper(value: &Json, levels: usize) -> bool {

@@ -35,7 +35,7 @@ pub struct Overlay {
 /// Why an overlay is active no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+pub enum EvictionReason {
     /// Its time is over.
     Expired,
     /// There were too many.
@@ -46,11 +46,11 @@ pub enum Why {
 
 /// An overlay that goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Evicted {
+pub struct Eviction {
     /// Its id.
     pub overlay: String,
     /// Why.
-    pub why: Why,
+    pub why: EvictionReason,
     /// Who took it away, where a person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -58,22 +58,22 @@ pub struct Evicted {
 
 impl Overlay {
     /// Whether it holds at a time.
-    pub fn holds(&self, now_ms: i64) -> bool {
+    pub fn is_active(&self, now_ms: i64) -> bool {
         self.expires_ms > now_ms
     }
 }
 
 /// The overlays of a stream that were added and not evicted, in the order in which they were added.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct OverlaySet {
     overlays: Vec<Overlay>,
-    ever: BTreeSet<String>,
+    known_ids: BTreeSet<String>,
 }
 
-impl Standing {
+impl OverlaySet {
     /// One more was added.
     pub fn add(&mut self, overlay: Overlay) {
-        if self.ever.insert(overlay.overlay.clone()) {
+        if self.known_ids.insert(overlay.overlay.clone()) {
             self.overlays.push(overlay);
         }
     }
@@ -84,8 +84,8 @@ impl Standing {
     }
 
     /// Whether an overlay was ever added.
-    pub fn knows(&self, id: &str) -> bool {
-        self.ever.contains(id)
+    pub fn was_ever_added(&self, id: &str) -> bool {
+        self.known_ids.contains(id)
     }
 
     /// All of them, also those whose time is over and that nobody has evicted yet.
@@ -95,7 +95,7 @@ impl Standing {
 
     /// Those that hold, the weightiest first: priority, then time, both descending, then id.
     pub fn active(&self, now_ms: i64) -> Vec<&Overlay> {
-        let mut active: Vec<&Overlay> = self.overlays.iter().filter(|one| one.holds(now_ms)).collect();
+        let mut active: Vec<&Overlay> = self.overlays.iter().filter(|one| one.is_active(now_ms)).collect();
         active.sort_by(|a, b| {
             let weight = |one: &Overlay| (one.priority, one.added_ms);
             weight(b).cmp(&weight(a)).then_with(|| a.overlay.cmp(&b.overlay))
@@ -105,13 +105,13 @@ impl Standing {
 
     /// Who goes at a time, with these coming: whose time is over, then, for each operator, the oldest past the cap, of
     /// equal age the less weighty. Overlays of one text count once, and the last of them stands for those before it.
-    pub fn leaving(&self, coming: &[Overlay], max_active: usize, now_ms: i64) -> Vec<Evicted> {
-        let gone = |one: &Overlay, why| Evicted { overlay: one.overlay.clone(), why, by: None };
+    pub fn evictions(&self, coming: &[Overlay], max_active: usize, now_ms: i64) -> Vec<Eviction> {
+        let gone = |one: &Overlay, why| Eviction { overlay: one.overlay.clone(), why, by: None };
         let known: Vec<&Overlay> =
-            self.overlays.iter().chain(coming.iter().filter(|one| !self.knows(&one.overlay))).collect();
+            self.overlays.iter().chain(coming.iter().filter(|one| !self.was_ever_added(&one.overlay))).collect();
         let (holding, over): (Vec<&Overlay>, Vec<&Overlay>) =
-            known.into_iter().partition(|one| one.holds(now_ms));
-        let mut evicted: Vec<Evicted> = over.into_iter().map(|one| gone(one, Why::Expired)).collect();
+            known.into_iter().partition(|one| one.is_active(now_ms));
+        let mut evicted: Vec<Eviction> = over.into_iter().map(|one| gone(one, EvictionReason::Expired)).collect();
         let operators: BTreeSet<&str> = holding.iter().map(|one| &*one.operator).collect();
         for operator in operators {
             // What was advised again is one piece of advice, as young and as weighty as the last time.
@@ -122,7 +122,7 @@ impl Standing {
                 same.retain(|before| {
                     let stays = before.priority > one.priority || before.expires_ms > one.expires_ms;
                     if !stays {
-                        evicted.push(gone(before, Why::Cap));
+                        evicted.push(gone(before, EvictionReason::Cap));
                     }
                     stays
                 });
@@ -132,7 +132,7 @@ impl Standing {
             let last = |all: &Vec<&Overlay>| all.iter().map(|one| (one.added_ms, one.priority)).max();
             own.sort_by_key(last);
             let too_many = own.len().saturating_sub(max_active);
-            evicted.extend(own[..too_many].iter().flatten().map(|one| gone(one, Why::Cap)));
+            evicted.extend(own[..too_many].iter().flatten().map(|one| gone(one, EvictionReason::Cap)));
         }
         evicted
     }
@@ -158,26 +158,26 @@ mod tests {
         }
     }
 
-    fn ids(evicted: &[Evicted]) -> Vec<(&str, Why)> {
+    fn ids(evicted: &[Eviction]) -> Vec<(&str, EvictionReason)> {
         evicted.iter().map(|one| (one.overlay.as_str(), one.why)).collect()
     }
 
     #[test]
     fn the_oldest_go_first_and_of_equal_age_the_less_weighty() {
         // A5, A8
-        let mut standing = Standing::default();
+        let mut standing = OverlaySet::default();
         for one in [overlay("o1", "x", 9, 10), overlay("o2", "x", 1, 20), overlay("o3", "y", 1, 5)] {
             standing.add(one);
         }
         let coming = [overlay("o4", "x", 7, 30), overlay("o5", "x", 6, 30)];
-        assert_eq!(ids(&standing.leaving(&coming, 3, 40)), [("o1", Why::Cap)]);
+        assert_eq!(ids(&standing.evictions(&coming, 3, 40)), [("o1", EvictionReason::Cap)]);
         assert_eq!(
-            ids(&standing.leaving(&coming, 1, 40)),
-            [("o1", Why::Cap), ("o2", Why::Cap), ("o5", Why::Cap)]
+            ids(&standing.evictions(&coming, 1, 40)),
+            [("o1", EvictionReason::Cap), ("o2", EvictionReason::Cap), ("o5", EvictionReason::Cap)]
         );
         assert_eq!(
-            ids(&standing.leaving(&[], 10, 110)),
-            [("o1", Why::Expired), ("o3", Why::Expired)],
+            ids(&standing.evictions(&[], 10, 110)),
+            [("o1", EvictionReason::Expired), ("o3", EvictionReason::Expired)],
             "a time that is over goes on every write"
         );
     }
@@ -189,7 +189,7 @@ mod tests {
             text: text.to_owned(),
             ..overlay(id, "x", priority, added_ms)
         };
-        let mut standing = Standing::default();
+        let mut standing = OverlaySet::default();
         for one in [
             says("o1", "Be slow.", 5, 10),
             says("o2", "Be brief.", 5, 20),
@@ -199,37 +199,37 @@ mod tests {
             standing.add(one);
         }
         assert_eq!(
-            ids(&standing.leaving(&[], 2, 50)),
-            [("o1", Why::Cap)],
+            ids(&standing.evictions(&[], 2, 50)),
+            [("o1", EvictionReason::Cap)],
             "said again; the weightier one stays"
         );
         let again = [says("o5", " Be slow.\n", 5, 40)];
         assert_eq!(
-            ids(&standing.leaving(&again, 2, 50)),
-            [("o1", Why::Cap), ("o3", Why::Cap), ("o4", Why::Cap)]
+            ids(&standing.evictions(&again, 2, 50)),
+            [("o1", EvictionReason::Cap), ("o3", EvictionReason::Cap), ("o4", EvictionReason::Cap)]
         );
         let other = [says("o6", "Ask first.", 5, 40)];
         assert_eq!(
-            ids(&standing.leaving(&other, 2, 50)),
-            [("o1", Why::Cap), ("o2", Why::Cap)],
+            ids(&standing.evictions(&other, 2, 50)),
+            [("o1", EvictionReason::Cap), ("o2", EvictionReason::Cap)],
             "the other one was said again since"
         );
     }
 
     #[test]
     fn what_was_evicted_does_not_come_back() {
-        let mut standing = Standing::default();
+        let mut standing = OverlaySet::default();
         standing.add(overlay("o1", "x", 9, 10));
         standing.evict("o1");
         standing.add(overlay("o1", "x", 9, 10));
-        assert!(standing.all().is_empty() && standing.knows("o1"));
-        assert!(standing.leaving(&[overlay("o1", "x", 9, 10)], 0, 20).is_empty());
+        assert!(standing.all().is_empty() && standing.was_ever_added("o1"));
+        assert!(standing.evictions(&[overlay("o1", "x", 9, 10)], 0, 20).is_empty());
     }
 
     #[test]
     fn the_weightiest_come_first_and_what_is_over_is_not_active() {
         // A5
-        let mut standing = Standing::default();
+        let mut standing = OverlaySet::default();
         for one in [overlay("o1", "", 5, 10), overlay("o2", "", 9, 5), overlay("o3", "", 5, 20)] {
             standing.add(one);
         }

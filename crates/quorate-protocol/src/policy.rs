@@ -77,8 +77,8 @@ impl Policy {
     /// What the policy makes of the counted positions and of what the adjudicator asks for.
     fn apply(self, tally: Tally, asked: Verdict) -> Verdict {
         let base = match self {
-            Policy::Seed => seed::base(tally, asked),
-            Policy::Strict => strict::base(tally, asked),
+            Policy::Seed => seed::verdict(tally, asked),
+            Policy::Strict => strict::verdict(tally, asked),
         };
         // The order of the variants is that of their strictness.
         base.max(asked)
@@ -96,7 +96,7 @@ pub struct Position {
 
 /// What one deliberator gave in both rounds; `None` where there was no valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Given {
+pub struct Positions {
     /// Round 1.
     pub first: Option<Position>,
     /// Round 2, or round 1 again in a council of one round.
@@ -105,7 +105,7 @@ pub struct Given {
 
 /// How a deliberator was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Counted {
+pub enum CountedPosition {
     /// By its last answer.
     Last(Position),
     /// Without a last answer, by the block of its first.
@@ -162,14 +162,14 @@ pub struct Judgement {
     /// The verdict, or why there is none.
     pub verdict: Result<Verdict, Incomplete>,
     /// How each deliberator was counted, in the order given.
-    pub counted: Vec<Counted>,
+    pub counted: Vec<CountedPosition>,
     /// What was counted.
     pub tally: Tally,
 }
 
 /// Judges. `asked` is what a valid adjudication asks for.
-pub fn judge(policy: Policy, given: &[Given], minimum: usize, asked: Option<Verdict>) -> Judgement {
-    let counted: Vec<Counted> = given.iter().map(|one| count(policy, one)).collect();
+pub fn judge(policy: Policy, given: &[Positions], minimum: usize, asked: Option<Verdict>) -> Judgement {
+    let counted: Vec<CountedPosition> = given.iter().map(|one| count(policy, one)).collect();
     let tally = tally(&counted, Tally::default());
     let verdict = verdict(policy, given, &counted, tally, minimum, asked);
     Judgement { verdict, counted, tally }
@@ -177,8 +177,8 @@ pub fn judge(policy: Policy, given: &[Given], minimum: usize, asked: Option<Verd
 
 fn verdict(
     policy: Policy,
-    given: &[Given],
-    counted: &[Counted],
+    given: &[Positions],
+    counted: &[CountedPosition],
     tally: Tally,
     minimum: usize,
     asked: Option<Verdict>,
@@ -191,7 +191,7 @@ fn verdict(
     }
     let asked = asked.filter(|v| *v != Verdict::Incomplete).ok_or(Incomplete::NoAdjudication)?;
     let verdict = policy.apply(tally, asked);
-    let missing = counted.iter().filter(|one| matches!(one, Counted::Missing)).count();
+    let missing = counted.iter().filter(|one| matches!(one, CountedPosition::Missing)).count();
     let worst = Tally { blocks: tally.blocks + missing, ..tally };
     if verdict == Verdict::Ship && policy.apply(worst, asked) != Verdict::Ship {
         return Err(Incomplete::MissingCouldBlock);
@@ -200,22 +200,22 @@ fn verdict(
 }
 
 /// C4: without a valid last answer the first one's block still counts and its pass does not.
-fn count(policy: Policy, given: &Given) -> Counted {
+fn count(policy: Policy, given: &Positions) -> CountedPosition {
     match (given.last, given.first) {
-        (Some(last), _) => Counted::Last(last),
-        (None, Some(first)) if objects(policy, first) => Counted::FirstBlock(first),
-        (None, _) => Counted::Missing,
+        (Some(last), _) => CountedPosition::Last(last),
+        (None, Some(first)) if is_objection(policy, first) => CountedPosition::FirstBlock(first),
+        (None, _) => CountedPosition::Missing,
     }
 }
 
 /// Under `strict` an irreducible dissent counts without a block too.
-fn objects(policy: Policy, position: Position) -> bool {
+fn is_objection(policy: Policy, position: Position) -> bool {
     position.block || (policy == Policy::Strict && position.irreducible)
 }
 
-fn tally(counted: &[Counted], mut tally: Tally) -> Tally {
+fn tally(counted: &[CountedPosition], mut tally: Tally) -> Tally {
     for one in counted {
-        let (Counted::Last(position) | Counted::FirstBlock(position)) = one else { continue };
+        let (CountedPosition::Last(position) | CountedPosition::FirstBlock(position)) = one else { continue };
         tally.blocks += usize::from(position.block);
         tally.irreducible += usize::from(position.irreducible);
         tally.irreducible_blocks += usize::from(position.block && position.irreducible);

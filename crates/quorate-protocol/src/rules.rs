@@ -15,21 +15,21 @@ use quorate_manifest::json_schema::CompiledSchema;
 use quorate_manifest::capabilities::{EndsSynthesis, RuleKind};
 
 use crate::assembly::Rule;
-use crate::modes::advisory::{Emitted, Heard};
-use crate::modes::hierarchy::{Branch, Rolled};
+use crate::modes::advisory::{Emission, MemberAdvice};
+use crate::modes::hierarchy::{Branch, Rollup};
 use crate::modes::voting::{Poll, Ruling};
 
 /// What a rule makes of the members' advice; `None` where it does not fire.
-type Advise = fn(&Rule, &[Heard]) -> Option<Emitted>;
+type Advise = fn(&Rule, &[MemberAdvice]) -> Option<Emission>;
 /// What a rule decides; `None` leaves it to the next.
 type Decide = fn(&Rule, &Poll<'_>) -> Option<Ruling>;
 /// What a node passes up by a rule; `None` leaves it to the next.
-type Roll = fn(&Rule, &Branch) -> Option<Rolled>;
+type Roll = fn(&Rule, &Branch) -> Option<Rollup>;
 
 /// What a built-in kind is and does.
 pub(crate) struct BuiltIn {
     kind: &'static str,
-    says: fn() -> RuleKind,
+    describe: fn() -> RuleKind,
     /// In advisory mode.
     pub(crate) advise: Option<Advise>,
     /// In voting mode.
@@ -38,32 +38,32 @@ pub(crate) struct BuiltIn {
     pub(crate) roll: Option<Roll>,
 }
 
-const NOTHING: BuiltIn = BuiltIn { kind: "", says: unanimity::kind, advise: None, decide: None, roll: None };
+const EMPTY: BuiltIn = BuiltIn { kind: "", describe: unanimity::kind, advise: None, decide: None, roll: None };
 
 const BUILT_IN: [BuiltIn; 7] = [
     BuiltIn {
         kind: terminal::KIND,
-        says: terminal::kind,
+        describe: terminal::kind,
         advise: Some(terminal::advise),
         decide: Some(terminal::decide),
         roll: Some(terminal::roll),
     },
-    BuiltIn { kind: priority::KIND, says: priority::kind, advise: Some(priority::advise), ..NOTHING },
+    BuiltIn { kind: priority::KIND, describe: priority::kind, advise: Some(priority::advise), ..EMPTY },
     BuiltIn {
         kind: aggregate::KIND,
-        says: aggregate::kind,
+        describe: aggregate::kind,
         advise: Some(aggregate::advise),
         roll: Some(aggregate::roll),
-        ..NOTHING
+        ..EMPTY
     },
-    BuiltIn { kind: quorum::KIND, says: quorum::kind, decide: Some(quorum::decide), ..NOTHING },
-    BuiltIn { kind: majority::KIND, says: majority::kind, decide: Some(majority::decide), ..NOTHING },
-    BuiltIn { kind: unanimity::KIND, says: unanimity::kind, decide: Some(unanimity::decide), ..NOTHING },
+    BuiltIn { kind: quorum::KIND, describe: quorum::kind, decide: Some(quorum::decide), ..EMPTY },
+    BuiltIn { kind: majority::KIND, describe: majority::kind, decide: Some(majority::decide), ..EMPTY },
+    BuiltIn { kind: unanimity::KIND, describe: unanimity::kind, decide: Some(unanimity::decide), ..EMPTY },
     BuiltIn {
         kind: escalate_on_severity::KIND,
-        says: escalate_on_severity::kind,
+        describe: escalate_on_severity::kind,
         roll: Some(escalate_on_severity::roll),
-        ..NOTHING
+        ..EMPTY
     },
 ];
 
@@ -74,8 +74,8 @@ pub(crate) fn built_in(kind: &str) -> Option<&'static BuiltIn> {
 }
 
 /// Whether a rule is of a kind that ends the synthesis when it fires.
-pub(crate) fn ends(rule: &Rule) -> bool {
-    built_in(&rule.kind).is_some_and(|logic| (logic.says)().ends_synthesis == EndsSynthesis::Yes)
+pub(crate) fn is_terminal(rule: &Rule) -> bool {
+    built_in(&rule.kind).is_some_and(|logic| (logic.describe)().ends_synthesis == EndsSynthesis::Yes)
 }
 
 /// The kinds of rules that there are.
@@ -98,7 +98,7 @@ pub enum Error {
 impl Rules {
     /// The built-in kinds.
     pub fn built_in() -> Self {
-        Rules { kinds: BUILT_IN.map(|one| (one.kind.to_owned(), (one.says)())).into() }
+        Rules { kinds: BUILT_IN.map(|one| (one.kind.to_owned(), (one.describe)())).into() }
     }
 
     /// Adds a kind.

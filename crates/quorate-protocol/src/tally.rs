@@ -8,7 +8,7 @@ use quorate_manifest::decimal::Decimal;
 use crate::Json;
 
 /// How many digits after the point are counted with; a decimal of a manifest has no more.
-const SCALE: u32 = 30;
+const DECIMAL_DIGITS: u32 = 30;
 
 /// A weight, or a sum of weights, in units of 10^-30.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -33,7 +33,7 @@ impl From<Decimal> for Weight {
     /// A negative weight, which no manifest can have, counts nothing.
     fn from(decimal: Decimal) -> Self {
         let digits = u128::try_from(decimal.digits()).unwrap_or(0);
-        Weight(BigUint::from(digits) * BigUint::from(10_u8).pow(SCALE.saturating_sub(decimal.scale())))
+        Weight(BigUint::from(digits) * BigUint::from(10_u8).pow(DECIMAL_DIGITS.saturating_sub(decimal.scale())))
     }
 }
 
@@ -46,8 +46,8 @@ impl std::ops::AddAssign<&Weight> for Weight {
 impl Weight {
     /// The number, without zeros at the end.
     pub fn text(&self) -> String {
-        let digits = format!("{:0>width$}", self.0.to_str_radix(10), width = SCALE as usize + 1);
-        let (whole, fraction) = digits.split_at(digits.len() - SCALE as usize);
+        let digits = format!("{:0>width$}", self.0.to_str_radix(10), width = DECIMAL_DIGITS as usize + 1);
+        let (whole, fraction) = digits.split_at(digits.len() - DECIMAL_DIGITS as usize);
         let fraction = fraction.trim_end_matches('0');
         let point = if fraction.is_empty() { "" } else { "." };
         format!("{whole}{point}{fraction}")
@@ -66,12 +66,12 @@ impl Weight {
 impl Tally {
     /// Whether yes / total is at or over a threshold; of nothing nothing is reached.
     pub fn reaches(&self, threshold: Decimal) -> bool {
-        let ten = BigUint::from(10_u8).pow(SCALE);
+        let ten = BigUint::from(10_u8).pow(DECIMAL_DIGITS);
         self.total != Weight::default() && &self.yes.0 * ten >= Weight::from(threshold).0 * &self.total.0
     }
 
     /// yes / total held against a half; `None` of nothing.
-    pub fn to_half(&self) -> Option<Ordering> {
+    pub fn compare_to_half(&self) -> Option<Ordering> {
         (self.total != Weight::default()).then(|| (&self.yes.0 * 2_u8).cmp(&self.total.0))
     }
 
@@ -111,7 +111,7 @@ mod tests {
         let tally = Tally { yes: sum, total: weight("1"), ..Tally::default() };
         assert!(tally.reaches("0.3".parse().unwrap()));
         assert!(!tally.reaches("0.30000000000000000000000000001".parse().unwrap()));
-        assert_eq!((tally.ratio(), tally.to_half()), (0.3, Some(Ordering::Less)));
+        assert_eq!((tally.ratio(), tally.compare_to_half()), (0.3, Some(Ordering::Less)));
         assert_eq!((weight("12").text(), weight("0.050").text()), ("12".to_owned(), "0.05".to_owned()));
     }
 
@@ -120,7 +120,7 @@ mod tests {
         // V3
         let tally = Tally::default();
         assert_eq!(
-            (tally.reaches("0.1".parse().unwrap()), tally.to_half(), tally.ratio()),
+            (tally.reaches("0.1".parse().unwrap()), tally.compare_to_half(), tally.ratio()),
             (false, None, 0.0)
         );
         let third = Tally { yes: weight("1"), total: weight("3"), ..Tally::default() };

@@ -15,7 +15,7 @@ use quorate_kernel::ports::executor::Refused;
 use quorate_kernel::registry::Build;
 use quorate_kernel::seat::Seat;
 use quorate_protocol::answers::{Schema, turn};
-use quorate_protocol::{Absent, Json, Name, Part, PartKind};
+use quorate_protocol::{AbsenceReason, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 
 use super::{REENTRY, block, candidates};
@@ -77,7 +77,7 @@ impl Dispatcher for Router {
             Ok(answer) => answer,
             Err(unanswered) => return Err(self.unanswered(&unanswered)),
         };
-        let chosen = turn::selection(&answer).unwrap_or_default();
+        let chosen = turn::read_selection(&answer).unwrap_or_default();
         let known = |id: &String| input.participants.iter().any(|one| *one.id == **id);
         if let Some(stranger) = chosen.iter().find(|id| !known(id)) {
             let name = &self.seat.executor_name;
@@ -107,12 +107,12 @@ impl Router {
     fn unanswered(&self, unanswered: &Unanswered) -> Error {
         let name = &self.seat.executor_name;
         let mut what = match unanswered.absent {
-            Absent::TimedOut => format!("`{name}` did not say in time who speaks next"),
-            Absent::OverBudget | Absent::RunOverBudget => {
+            AbsenceReason::TimedOut => format!("`{name}` did not say in time who speaks next"),
+            AbsenceReason::OverBudget | AbsenceReason::RunOverBudget => {
                 format!("there is no budget left to ask `{name}` who speaks next")
             }
-            Absent::SchemaFailed => format!("what `{name}` says is no choice of who speaks next"),
-            Absent::Failed | Absent::Cancelled => format!("`{name}` could not be asked who speaks next"),
+            AbsenceReason::SchemaFailed => format!("what `{name}` says is no choice of who speaks next"),
+            AbsenceReason::Failed | AbsenceReason::Cancelled => format!("`{name}` could not be asked who speaks next"),
         };
         what.extend(unanswered.why.iter().map(|why| format!(": {why}")));
         Error(what)

@@ -83,7 +83,7 @@ impl Executor for Inline {
         let only = || Failure::failed("a closure of the program answers in conversations alone");
         let speaking = invocation.speaking.clone().ok_or_else(only)?;
         let form = invocation.form;
-        if !matches!(form, Schema::Said | Schema::Turn) {
+        if !matches!(form, Schema::PlainText | Schema::Turn) {
             return Err(only());
         }
         let begun = std::panic::catch_unwind(AssertUnwindSafe(|| (self.take)(speaking)));
@@ -91,7 +91,7 @@ impl Executor for Inline {
         let taken = tokio::time::timeout_at(invocation.deadline, taking).await;
         let turn = taken.map_err(|_| Failure::TimedOut)??;
         match form {
-            Schema::Said => Ok(Reply { text: turn.content, ..Reply::default() }),
+            Schema::PlainText => Ok(Reply { text: turn.content, ..Reply::default() }),
             _ => Ok(Reply { text: written(turn).to_string(), ..Reply::default() }),
         }
     }

@@ -100,8 +100,8 @@ impl Rubric {
     fn answer_to(&self, invocation: &Invocation) -> Result<String, Failure> {
         let Invocation { member, step, role, persona, form, parts, .. } = invocation;
         match form {
-            Schema::Said => return self.turn(invocation),
-            Schema::Turn => return Ok(Turn::said(&self.turn(invocation)?).to_string()),
+            Schema::PlainText => return self.turn(invocation),
+            Schema::Turn => return Ok(Turn::plain_text_answer(&self.turn(invocation)?).to_string()),
             Schema::Selection => {
                 return Err(Failure::failed(
                     "the rubric reads prose by rule and cannot choose who speaks; name another executor",

@@ -8,14 +8,14 @@ use quorate_adapters::default_registry;
 use quorate_kernel::conversation::{Capability, Participant, Turn};
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::executor::Refused;
-use quorate_protocol::{Absent, Json};
+use quorate_protocol::{AbsenceReason, Json};
 use quorate_testkit::conformance::dispatcher::{
     Answers, built, needs, participant, select, selects_by_the_rules, takes_large_windows, turn,
 };
 use quorate_testkit::member::{Act, Scripted};
 use serde_json::json;
 
-const SILENT: Answers = Answers(Err(Absent::Failed));
+const SILENT: Answers = Answers(Err(AbsenceReason::Failed));
 
 fn roster() -> Vec<Participant> {
     vec![
@@ -235,7 +235,7 @@ async fn a_router_is_believed_only_where_it_names_participants() {
     assert!(stranger.contains("\"Reviewer\", who does not take part"), "{stranger}");
     assert_eq!(routed(Ok(json!({"next": []}))).await, ids(&[]));
     for absent in
-        [Absent::SchemaFailed, Absent::TimedOut, Absent::Failed, Absent::OverBudget, Absent::RunOverBudget]
+        [AbsenceReason::SchemaFailed, AbsenceReason::TimedOut, AbsenceReason::Failed, AbsenceReason::OverBudget, AbsenceReason::RunOverBudget]
     {
         let error = routed(Err(absent)).await.expect_err("nobody was asked").to_string();
         assert!(error.contains("`scripted`"), "{error}");

@@ -51,7 +51,7 @@ fn command(dir: &Path, script: &str, mut block: Value) -> Arc<dyn Executor> {
 async fn a_command_says_what_it_prints() {
     let dir = tempfile::tempdir().unwrap();
     let member = command(dir.path(), r#"cat >/dev/null; echo 'Looks good: {"a": 1}'"#, json!({}));
-    assert_eq!(member.turns(), Schema::Said);
+    assert_eq!(member.turns(), Schema::PlainText);
     assert_eq!(takes_turns(&*member, "Well?").await.content, "Looks good: {\"a\": 1}");
     ends_its_turn_by_its_deadline(&*command(dir.path(), "exec sleep 60", json!({}))).await;
     let silent = command(dir.path(), "cat >/dev/null", json!({}));
@@ -164,7 +164,7 @@ async fn a_closure_takes_turns() {
     };
     assert_eq!(said, expected);
     let mut plain = turn(&*closure(), "this", Duration::from_secs(20));
-    plain.form = Schema::Said;
+    plain.form = Schema::PlainText;
     assert_eq!(closure().invoke(plain).await.unwrap().text, "Reviewer heard this");
 }
 

@@ -111,7 +111,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: How) -> Came {
         parts: vec![Part::new(PartKind::Artifact, "a.md", "A text.")],
         schema: Schema::Adjudication,
         task: text("Judge it."),
-        marks: Map::new(),
+        extra_fields: Map::new(),
     };
     let seat = Seat {
         executor: executor.clone(),
@@ -140,7 +140,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: How) -> Came {
 #[tokio::test]
 async fn an_answer_at_once_costs_one_call_and_is_not_repaired() {
     let came = came(vec![reply(ANSWER)], PLAIN).await;
-    assert!(matches!(came.asked.ended.result, Consultation::Answered(_)));
+    assert!(matches!(came.asked.ended.result, ConsultationResult::Answered(_)));
     assert!(!came.asked.ended.repaired);
     assert_eq!((came.asked.ended.spent.calls, came.made.calls, came.next), (1, 1, 5));
     assert_eq!(came.asked.ended.spent.usage.tokens_in, Some(10));
@@ -171,7 +171,7 @@ fn a_call_counts_as_made_from_the_start() {
 async fn without_a_call_left_it_is_not_asked_again() {
     let came = came(vec![reply("no"), reply(ANSWER)], How { cap: Some(1), ..PLAIN }).await;
     assert_eq!((came.prompts.len(), came.made.calls), (1, 1));
-    assert!(matches!(came.asked.ended.result, Consultation::Absent(_)));
+    assert!(matches!(came.asked.ended.result, ConsultationResult::Absent(_)));
     assert!(came.asked.ended.message.is_some());
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::{AbortHandle, Abortable, Aborted};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
-use quorate_protocol::{Absent, Command, Fact, FactKind, Invoke, Json, Name, Stamped, event};
+use quorate_protocol::{AbsenceReason, Command, Fact, FactKind, Invoke, Json, Name, TimedEvent, event};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
@@ -117,7 +117,7 @@ impl Session {
         let mut happened = Vec::new();
         while happened.is_empty() {
             while let Some((invoke, spent)) = self.denied.pop_front() {
-                let ended = Ended::without_answer(Absent::RunOverBudget, spent);
+                let ended = Ended::without_answer(AbsenceReason::RunOverBudget, spent);
                 happened.push(Happened::Asked(invoke, Box::new(Asked { attempt: None, ended })));
             }
             if !happened.is_empty() {
@@ -174,7 +174,7 @@ impl Session {
         self.denied.extend(std::mem::take(&mut self.under_way).into_values().map(UnderWay::drop_it));
         self.calls.clear();
         let errands = std::mem::take(&mut self.errands).into_values();
-        errands.map(|errand| Happened::Done(errand.failed(event::TIME_SPENT))).collect()
+        errands.map(|errand| Happened::Done(errand.failed(event::TIME_EXHAUSTED))).collect()
     }
 
     /// Feeds what happened, and does what follows from it.
@@ -195,7 +195,7 @@ impl Session {
             let event = history::event_of(entry.kind.as_str(), &entry.data);
             entries.push(entry);
             let Some(event) = event else { continue };
-            let follow = self.convening.protocol.advance(&Stamped { at_ms, event });
+            let follow = self.convening.protocol.advance(&TimedEvent { at_ms, event });
             cancelled.extend(follow.iter().filter_map(|command| match command {
                 Command::Cancel(id) => Some(id.clone()),
                 _ => None,
@@ -259,7 +259,7 @@ impl Session {
         }
         for under_way in taken_back {
             let (invoke, _) = under_way.drop_it();
-            self.convening.observer.ended(&invoke.id, Absent::Cancelled.status(), Duration::ZERO);
+            self.convening.observer.ended(&invoke.id, AbsenceReason::Cancelled.status(), Duration::ZERO);
         }
         for errand in errands {
             self.send(errand);
@@ -347,7 +347,7 @@ impl Session {
     /// The record of a question that is taken back.
     fn cancelled(&self, under_way: &UnderWay, at_ms: i64) -> Result<Entry, Error> {
         let seat = self.seat(&under_way.invoke.member)?;
-        let ended = Ended::without_answer(Absent::Cancelled, under_way.spent());
+        let ended = Ended::without_answer(AbsenceReason::Cancelled, under_way.spent());
         let (name, about) = (&seat.executor_name, seat.executor.about());
         let mut entry = ended.entry(&under_way.invoke, name, &about, seat.weight, at_ms);
         entry.data.extend(seat.marks.clone());

@@ -15,7 +15,7 @@
 //! `quorate_testkit::conformance::dispatcher` checks the first four.
 
 use async_trait::async_trait;
-use quorate_protocol::{Absent, Json, Name, Part, answers};
+use quorate_protocol::{AbsenceReason, Json, Name, Part, answers};
 
 use crate::conversation::{Capabilities, Participant, Turn};
 
@@ -66,13 +66,13 @@ pub trait Ask: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unanswered {
     /// What came of it.
-    pub absent: Absent,
+    pub absent: AbsenceReason,
     /// Why, where more is known.
     pub why: Option<String>,
 }
 
-impl From<Absent> for Unanswered {
-    fn from(absent: Absent) -> Self {
+impl From<AbsenceReason> for Unanswered {
+    fn from(absent: AbsenceReason) -> Self {
         Unanswered { absent, why: None }
     }
 }

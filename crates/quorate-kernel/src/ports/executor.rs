@@ -216,7 +216,7 @@ pub trait Executor: Send + Sync {
     /// The form of its turns in a conversation: [`answers::Schema::Said`], or [`answers::Schema::Turn`] where it gives
     /// metadata and state with what it says.
     fn turns(&self) -> answers::Schema {
-        answers::Schema::Said
+        answers::Schema::PlainText
     }
 
     /// Refuses a participant whose turns it could never take, by the key at fault; `conversation` is what the substrate

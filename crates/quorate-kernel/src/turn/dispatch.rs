@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use quorate_protocol::{Absent, Consultation, Json, Name};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Json, Name};
 use tokio::time::Instant;
 
 use super::Runner;
@@ -109,10 +109,10 @@ impl Ask for Asking {
             Ok(asked) => {
                 self.asked.fetch_or(asked.ended.spent.calls > 0, Ordering::Relaxed);
                 match asked.ended.result {
-                    Consultation::Answered(answer) => Ok(answer),
-                    Consultation::Absent(absent) => {
+                    ConsultationResult::Answered(answer) => Ok(answer),
+                    ConsultationResult::Absent(absent) => {
                         // Whoever had a first call has been asked, and what it lacks is an answer.
-                        let spent = absent == Absent::RunOverBudget && asked.ended.spent.calls == 0;
+                        let spent = absent == AbsenceReason::RunOverBudget && asked.ended.spent.calls == 0;
                         self.spent.fetch_or(spent, Ordering::Relaxed);
                         Err(Unanswered { absent, why: asked.ended.message })
                     }
@@ -120,7 +120,7 @@ impl Ask for Asking {
             }
             Err(error) => {
                 *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                Err(Absent::Failed.into())
+                Err(AbsenceReason::Failed.into())
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_protocol::answers::turn::Turn as Answer;
-use quorate_protocol::{Absent, Consultation, Invoke, Json, Name, Part, PartKind};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
@@ -110,14 +110,14 @@ fn invoke(speaker: &Speaker, scene: &Scene, state: &Map<String, Json>, prompt: &
         parts,
         schema: speaker.seat.executor.turns(),
         task: task.into(),
-        marks,
+        extra_fields: marks,
     }
 }
 
 fn said(ended: Ended) -> Result<Said, (&'static str, String)> {
     let status = ended.status();
     match ended.result {
-        Consultation::Answered(answer) => match Answer::read(&answer) {
+        ConsultationResult::Answered(answer) => match Answer::read(&answer) {
             Some(turn) if turn.content.len() <= LONGEST_TURN => {
                 Ok(Said { content: turn.content, meta: turn.meta, state: turn.state, posted: ended.posted })
             }
@@ -127,14 +127,14 @@ fn said(ended: Ended) -> Result<Said, (&'static str, String)> {
             )),
             None => Err(("failed", "it said nothing".to_owned())),
         },
-        Consultation::Absent(why) => Err((status, ended.message.unwrap_or_else(|| absent(why).to_owned()))),
+        ConsultationResult::Absent(why) => Err((status, ended.message.unwrap_or_else(|| absent(why).to_owned()))),
     }
 }
 
-fn absent(why: Absent) -> &'static str {
+fn absent(why: AbsenceReason) -> &'static str {
     match why {
-        Absent::TimedOut => "it did not answer in time",
-        Absent::RunOverBudget | Absent::OverBudget => "the calls of this run are spent",
+        AbsenceReason::TimedOut => "it did not answer in time",
+        AbsenceReason::RunOverBudget | AbsenceReason::OverBudget => "the calls of this run are spent",
         _ => "it did not answer",
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{present, text};
+use super::{present, non_empty_text};
 use crate::Json;
 use crate::policy::Verdict;
 
@@ -57,9 +57,9 @@ impl Adjudication {
             read("verdict")?.into_iter().chain(read("final_verdict")?).max_by_key(|v| v.strictness())?;
         Some(Adjudication {
             verdict,
-            reasoning: text(object, "reasoning")?,
-            revision_brief: text(object, "revision_brief"),
-            dissent_summary: text(object, "dissent_summary"),
+            reasoning: non_empty_text(object, "reasoning")?,
+            revision_brief: non_empty_text(object, "revision_brief"),
+            dissent_summary: non_empty_text(object, "dissent_summary"),
         })
     }
 }

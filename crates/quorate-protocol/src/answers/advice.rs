@@ -4,11 +4,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{MOST, present, strings, text};
+use super::{MAX_ITEMS, present, strings, non_empty_text};
 use crate::Json;
 
 /// The gravest severity.
-pub const GRAVEST: u8 = 10;
+pub const MAX_SEVERITY: u8 = 10;
 
 /// An answer, read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,12 +30,12 @@ pub fn schema() -> Json {
         "required": ["severity", "concern"],
         "properties": {
             "severity": {
-                "type": "integer", "minimum": 0, "maximum": GRAVEST,
+                "type": "integer", "minimum": 0, "maximum": MAX_SEVERITY,
                 "description": "0 is nothing, 3 worth watching, 5 worth acting on, 9 an emergency"
             },
             "concern": {"type": "string", "description": "what it is about, in one or two sentences"},
             "evidence": {
-                "type": ["array", "null"], "items": {"type": "string"}, "maxItems": MOST,
+                "type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_ITEMS,
                 "description": "words of the material, quoted exactly"
             },
             "suggestion": {
@@ -51,15 +51,15 @@ impl Advice {
     pub fn read(answer: &Json) -> Option<Advice> {
         let object = answer.as_object()?;
         Some(Advice {
-            severity: whole(present(object, "severity")?)?,
+            severity: read_severity(present(object, "severity")?)?,
             concern: present(object, "concern")?.as_str()?.trim().to_owned(),
             evidence: strings(object, "evidence"),
-            suggestion: text(object, "suggestion").unwrap_or_default(),
+            suggestion: non_empty_text(object, "suggestion").unwrap_or_default(),
         })
     }
 }
 
 /// A severity. A JSON Schema calls `5.0` an integer too, and so does whoever gives it.
-fn whole(severity: &Json) -> Option<u8> {
-    (0..=GRAVEST).find(|whole| severity.as_f64() == Some(f64::from(*whole)))
+fn read_severity(severity: &Json) -> Option<u8> {
+    (0..=MAX_SEVERITY).find(|whole| severity.as_f64() == Some(f64::from(*whole)))
 }

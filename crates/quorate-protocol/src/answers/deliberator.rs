@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::{MOST, present, text};
+use super::{MAX_ITEMS, present, non_empty_text};
 use crate::Json;
 
 /// Where the public tool's prompts have a deliberator list what is wrong.
 pub const ISSUE_LISTS: [&str; 4] =
     ["top_3_issues", "top_3_failure_modes", "calibration_issues", "causality_gaps"];
 /// Where they have it list places in the text: findings in other words (`snippet` for `quote`, `rule` for `issue`).
-pub const VIOLATIONS: &str = "voice_violations";
+pub const VIOLATIONS_LIST: &str = "voice_violations";
 
 /// Which of its answers: the second must say whether a block is irreducible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Answer {
     /// Whether no revision could repair what it blocks on.
     pub irreducible: bool,
     /// What it leans to, where it says so. No policy counts it.
-    pub verdict: Option<Lean>,
+    pub verdict: Option<Leaning>,
     /// `score`, else the mean of `scores`: 1 to 5.
     pub score: Option<f64>,
     /// What should change, in its own words.
@@ -39,7 +39,7 @@ pub struct Answer {
 
 /// What a deliberator leans to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lean {
+pub enum Leaning {
     /// Let it go.
     Ship,
     /// Change it.
@@ -92,7 +92,7 @@ pub fn schema(round: Round) -> Json {
             "revision_brief": {"type": ["string", "null"]},
             "findings": {
                 "type": ["array", "null"],
-                "maxItems": MOST,
+                "maxItems": MAX_ITEMS,
                 "items": {
                     "type": "object",
                     "required": ["quote", "issue"],
@@ -104,8 +104,8 @@ pub fn schema(round: Round) -> Json {
                     }
                 }
             },
-            "concessions": {"type": ["array", "string", "null"], "maxItems": MOST},
-            "escalations": {"type": ["array", "string", "null"], "maxItems": MOST},
+            "concessions": {"type": ["array", "string", "null"], "maxItems": MAX_ITEMS},
+            "escalations": {"type": ["array", "string", "null"], "maxItems": MAX_ITEMS},
             "notes": {"type": ["string", "null"]}
         }
     })
@@ -123,10 +123,10 @@ impl Answer {
         Some(Answer {
             would_block: object.get("would_block")?.as_bool()?,
             irreducible,
-            verdict: text(object, "verdict").and_then(|word| Lean::read(&word)),
+            verdict: non_empty_text(object, "verdict").and_then(|word| Leaning::read(&word)),
             score: score(object),
-            revision_brief: text(object, "revision_brief"),
-            findings: ["findings", VIOLATIONS]
+            revision_brief: non_empty_text(object, "revision_brief"),
+            findings: ["findings", VIOLATIONS_LIST]
                 .into_iter()
                 .find_map(|key| present(object, key)?.as_array())
                 .map(|all| all.iter().filter_map(finding).collect()),
@@ -138,7 +138,7 @@ impl Answer {
 pub fn issues(answer: &Json) -> Vec<String> {
     let mut issues: Vec<String> = Vec::new();
     for key in ISSUE_LISTS {
-        for issue in answer.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(entry) {
+        for issue in answer.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(entry_text) {
             if !issues.contains(&issue) {
                 issues.push(issue);
             }
@@ -148,7 +148,7 @@ pub fn issues(answer: &Json) -> Vec<String> {
 }
 
 /// An entry of a list: a text, or the texts of an object in one.
-pub fn entry(value: &Json) -> Option<String> {
+pub fn entry_text(value: &Json) -> Option<String> {
     let said = match value {
         Json::String(text) => text.trim().to_owned(),
         Json::Object(object) => {
@@ -160,12 +160,12 @@ pub fn entry(value: &Json) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-impl Lean {
-    fn read(word: &str) -> Option<Lean> {
+impl Leaning {
+    fn read(word: &str) -> Option<Leaning> {
         match word.to_ascii_lowercase().as_str() {
-            "ship" => Some(Lean::Ship),
-            "revise" => Some(Lean::Revise),
-            "hold" => Some(Lean::Hold),
+            "ship" => Some(Leaning::Ship),
+            "revise" => Some(Leaning::Revise),
+            "hold" => Some(Leaning::Hold),
             _ => None,
         }
     }
@@ -173,9 +173,9 @@ impl Lean {
     /// The word, in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
-            Lean::Ship => "ship",
-            Lean::Revise => "revise",
-            Lean::Hold => "hold",
+            Leaning::Ship => "ship",
+            Leaning::Revise => "revise",
+            Leaning::Hold => "hold",
         }
     }
 }
@@ -196,7 +196,7 @@ fn finding(value: &Json) -> Option<Finding> {
     Some(Finding {
         quote: either("quote", "snippet")?,
         issue: either("issue", "rule")?,
-        fix: text(object, "fix"),
+        fix: non_empty_text(object, "fix"),
         line: present(object, "line").and_then(Json::as_u64),
     })
 }

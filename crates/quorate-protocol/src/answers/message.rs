@@ -6,11 +6,11 @@ use super::present;
 use crate::Json;
 
 /// How many members a message names at most.
-const ADDRESSEES: usize = 1_000;
+const MAX_RECIPIENTS: usize = 1_000;
 
 /// Whom a message is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum To {
+pub enum Recipients {
     /// Everybody in reach.
     All,
     /// These members.
@@ -23,7 +23,7 @@ pub struct Message {
     /// What is said; may be empty.
     pub message: String,
     /// To whom.
-    pub to: To,
+    pub to: Recipients,
     /// Whether its author objects to something; `None` where it does not say, which takes nothing back.
     pub objection: Option<bool>,
     /// Whether its author has nothing to add.
@@ -38,7 +38,7 @@ pub fn schema() -> Json {
         "properties": {
             "message": {"type": "string", "description": "what you say to the others"},
             "addressedTo": {
-                "type": ["string", "array", "null"], "items": {"type": "string"}, "maxItems": ADDRESSEES,
+                "type": ["string", "array", "null"], "items": {"type": "string"}, "maxItems": MAX_RECIPIENTS,
                 "description": "\"*\" for everybody in reach, or the ids of members"
             },
             "objection": {"type": ["boolean", "null"], "description": "true while you object to something; false takes back what you objected to"},
@@ -56,11 +56,11 @@ impl Message {
             Some(value) => value.as_bool().map(Some),
         };
         let named = |ids: Vec<String>| match ids.iter().any(|id| id == "*") {
-            true => To::All,
-            false => To::Members(ids),
+            true => Recipients::All,
+            false => Recipients::Members(ids),
         };
         let to = match present(object, "addressedTo") {
-            None => To::All,
+            None => Recipients::All,
             Some(Json::String(id)) => named(vec![id.trim().to_owned()]),
             Some(value) => {
                 let ids = value.as_array()?.iter();
@@ -85,12 +85,12 @@ mod tests {
         // P3
         let to =
             |value: Json| Message::read(&json!({"message": "m", "addressedTo": value})).map(|one| one.to);
-        assert_eq!(to(Json::Null), Some(To::All));
-        assert_eq!(to(json!("*")), Some(To::All));
-        assert_eq!(to(json!(["*", "a"])), Some(To::All));
-        assert_eq!(to(json!("a")), Some(To::Members(vec!["a".into()])));
-        assert_eq!(to(json!(["a", "b"])), Some(To::Members(vec!["a".into(), "b".into()])));
-        assert_eq!(to(json!([])), Some(To::Members(Vec::new())));
+        assert_eq!(to(Json::Null), Some(Recipients::All));
+        assert_eq!(to(json!("*")), Some(Recipients::All));
+        assert_eq!(to(json!(["*", "a"])), Some(Recipients::All));
+        assert_eq!(to(json!("a")), Some(Recipients::Members(vec!["a".into()])));
+        assert_eq!(to(json!(["a", "b"])), Some(Recipients::Members(vec!["a".into(), "b".into()])));
+        assert_eq!(to(json!([])), Some(Recipients::Members(Vec::new())));
         assert_eq!(to(json!([1])), None);
     }
 }

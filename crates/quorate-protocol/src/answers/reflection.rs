@@ -4,17 +4,17 @@
 
 use serde_json::{Map, json};
 
-use super::{present, strings, text};
+use super::{present, strings, non_empty_text};
 use crate::Json;
 
 /// A slug, as manifests have it.
-const SLUG: &str = "^[a-z][a-z0-9-]*[a-z0-9]$";
+const SLUG_PATTERN: &str = "^[a-z][a-z0-9-]*[a-z0-9]$";
 /// A text with something in it.
-const SOMETHING: &str = r"[^\s]";
+const NON_BLANK_PATTERN: &str = r"[^\s]";
 
 /// How a fragment stands to the traits that are locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ruling {
+pub enum TraitVerdict {
     /// It leaves all of them alone.
     Keeps,
     /// It goes against one of them.
@@ -27,7 +27,7 @@ pub enum Ruling {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// What it comes to.
-    pub verdict: Ruling,
+    pub verdict: TraitVerdict,
     /// The ids of the traits that it is about.
     pub traits: Vec<String>,
     /// Why, for a person.
@@ -59,20 +59,20 @@ fn delta_schema() -> Json {
                 "enum": ["add", "revise"],
                 "description": "add a playbook, or give one that is in shadow another text"
             },
-            "slug": {"type": "string", "pattern": SLUG, "minLength": 2, "maxLength": 80},
+            "slug": {"type": "string", "pattern": SLUG_PATTERN, "minLength": 2, "maxLength": 80},
             "body": {
-                "type": "string", "pattern": SOMETHING,
+                "type": "string", "pattern": NON_BLANK_PATTERN,
                 "description": "the whole prompt fragment, addressed to the operator, in Markdown"
             },
             "evidence": evidence_schema()
         },
         "if": {"properties": {"op": {"const": "add"}}},
-        "then": {"required": ["title"], "properties": added()},
+        "then": {"required": ["title"], "properties": new_playbook_properties()},
         "else": {
             "required": ["summary"],
             "properties": {
                 "summary": {
-                    "type": "string", "pattern": SOMETHING,
+                    "type": "string", "pattern": NON_BLANK_PATTERN,
                     "description": "what is different, in one line"
                 }
             }
@@ -81,12 +81,12 @@ fn delta_schema() -> Json {
 }
 
 /// The keys that only a new playbook has.
-fn added() -> Json {
+fn new_playbook_properties() -> Json {
     let words =
         |what: &str| json!({"type": ["array", "null"], "items": {"type": "string"}, "description": what});
     json!({
         "title": {
-            "type": "string", "pattern": SOMETHING, "maxLength": 200,
+            "type": "string", "pattern": NON_BLANK_PATTERN, "maxLength": 200,
             "description": "what the fragment does, in one sentence"
         },
         "targets": {
@@ -160,18 +160,18 @@ pub fn judgement_schema() -> Json {
                 "type": ["array", "null"], "items": {"type": "string"},
                 "description": "the ids of those that it goes against, or may go against"
             },
-            "reason": {"type": "string", "pattern": SOMETHING, "description": "why, in a sentence or two"}
+            "reason": {"type": "string", "pattern": NON_BLANK_PATTERN, "description": "why, in a sentence or two"}
         }
     })
 }
 
 /// The deltas of an answer, each as the object that it is: what is null is left out, and a whole number is written as
 /// one. `None` where there is no list, or something in it is no delta.
-pub fn deltas(answer: &Json) -> Option<Vec<Map<String, Json>>> {
-    present(answer.as_object()?, "deltas")?.as_array()?.iter().map(delta).collect()
+pub fn read_deltas(answer: &Json) -> Option<Vec<Map<String, Json>>> {
+    present(answer.as_object()?, "deltas")?.as_array()?.iter().map(read_delta).collect()
 }
 
-fn delta(value: &Json) -> Option<Map<String, Json>> {
+fn read_delta(value: &Json) -> Option<Map<String, Json>> {
     let mut object = value.as_object()?.clone();
     let says = |object: &Map<String, Json>, keys: &[&str]| {
         keys.iter().all(|key| object.get(*key).is_some_and(Json::is_string))
@@ -202,19 +202,19 @@ fn without_nulls(object: &mut Map<String, Json>) {
     object.retain(|_, value| !value.is_null());
 }
 
-impl Ruling {
+impl TraitVerdict {
     /// The word in answers and records.
     pub fn as_str(self) -> &'static str {
         match self {
-            Ruling::Keeps => "keeps",
-            Ruling::Betrays => "betrays",
-            Ruling::Unsure => "unsure",
+            TraitVerdict::Keeps => "keeps",
+            TraitVerdict::Betrays => "betrays",
+            TraitVerdict::Unsure => "unsure",
         }
     }
 
     /// The ruling of a word.
-    pub fn read(word: &str) -> Option<Ruling> {
-        [Ruling::Keeps, Ruling::Betrays, Ruling::Unsure].into_iter().find(|one| one.as_str() == word)
+    pub fn read(word: &str) -> Option<TraitVerdict> {
+        [TraitVerdict::Keeps, TraitVerdict::Betrays, TraitVerdict::Unsure].into_iter().find(|one| one.as_str() == word)
     }
 }
 
@@ -224,14 +224,14 @@ impl Judgement {
         let object = answer.as_object()?;
         present(object, "reason")?.as_str()?;
         Some(Judgement {
-            verdict: Ruling::read(present(object, "verdict")?.as_str()?)?,
+            verdict: TraitVerdict::read(present(object, "verdict")?.as_str()?)?,
             traits: strings(object, "traits"),
-            reason: text(object, "reason").unwrap_or_default(),
+            reason: non_empty_text(object, "reason").unwrap_or_default(),
         })
     }
 
     /// It as an answer.
-    pub fn json(&self) -> Json {
+    pub fn to_json(&self) -> Json {
         json!({"verdict": self.verdict.as_str(), "traits": self.traits, "reason": self.reason})
     }
 }
@@ -250,14 +250,14 @@ mod tests {
             },
             {"op": "revise", "slug": "s1", "body": "b", "summary": "s"}
         ]});
-        let read = deltas(&answer).expect("deltas");
+        let read = read_deltas(&answer).expect("deltas");
         let first = json!({
             "op": "add", "slug": "name-the-base", "title": "t", "body": "b", "priority": 40,
             "metadata": {"house": {"kept": null}}, "odd": 1, "evidence": [{"kind": "run", "ref": "r1"}]
         });
         assert_eq!(Json::Object(read[0].clone()), first);
         assert_eq!(Json::Object(read[1].clone()), answer["deltas"][1]);
-        assert_eq!(deltas(&json!({"deltas": []})), Some(Vec::new()));
+        assert_eq!(read_deltas(&json!({"deltas": []})), Some(Vec::new()));
     }
 
     #[test]
@@ -271,10 +271,10 @@ mod tests {
             json!({"op": "add", "slug": "s1", "title": null, "body": "b"}),
         ] {
             let fine = json!({"op": "revise", "slug": "s1", "body": "b", "summary": "s"});
-            assert_eq!(deltas(&json!({"deltas": [fine, item]})), None, "{item}");
+            assert_eq!(read_deltas(&json!({"deltas": [fine, item]})), None, "{item}");
         }
-        assert_eq!(deltas(&json!({"deltas": null})), None);
-        assert_eq!(deltas(&json!([])), None);
+        assert_eq!(read_deltas(&json!({"deltas": null})), None);
+        assert_eq!(read_deltas(&json!([])), None);
     }
 
     #[test]
@@ -282,9 +282,9 @@ mod tests {
         let judged =
             Judgement::read(&json!({"verdict": "betrays", "traits": ["warmth"], "reason": " cold "}));
         let wanted =
-            Judgement { verdict: Ruling::Betrays, traits: vec!["warmth".into()], reason: "cold".into() };
+            Judgement { verdict: TraitVerdict::Betrays, traits: vec!["warmth".into()], reason: "cold".into() };
         assert_eq!(judged.as_ref(), Some(&wanted));
-        assert_eq!(Judgement::read(&wanted.json()).as_ref(), Some(&wanted));
+        assert_eq!(Judgement::read(&wanted.to_json()).as_ref(), Some(&wanted));
         let bare = Judgement::read(&json!({"verdict": "unsure", "traits": null, "reason": "r"}));
         assert_eq!(bare.map(|one| one.traits), Some(Vec::new()));
         for answer in [

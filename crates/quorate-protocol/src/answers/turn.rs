@@ -65,13 +65,13 @@ impl Turn {
     }
 
     /// What was said as plain text, as an answer.
-    pub fn said(text: &str) -> Json {
+    pub fn plain_text_answer(text: &str) -> Json {
         json!({"content": text})
     }
 }
 
 /// The ids of a choice of speakers; `None` where there is none.
-pub fn selection(answer: &Json) -> Option<Vec<String>> {
+pub fn read_selection(answer: &Json) -> Option<Vec<String>> {
     let object = answer.as_object()?;
     present(object, "next")?.as_array()?;
     Some(strings(object, "next"))
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_choice_is_a_list() {
-        assert_eq!(selection(&json!({"next": ["a", 3]})), Some(vec!["a".to_owned()]));
-        assert_eq!(selection(&json!({"next": "a"})), None);
+        assert_eq!(read_selection(&json!({"next": ["a", 3]})), Some(vec!["a".to_owned()]));
+        assert_eq!(read_selection(&json!({"next": "a"})), None);
     }
 }

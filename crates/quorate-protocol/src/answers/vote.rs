@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{MOST, present, strings};
+use super::{MAX_ITEMS, present, strings};
 use crate::Json;
 
 /// How somebody votes.
@@ -54,7 +54,7 @@ pub fn schema() -> Json {
             "vote": {"enum": ["yes", "no", "abstain"]},
             "rationale": {"type": "string", "description": "why, in a few sentences"},
             "evidence": {
-                "type": ["array", "null"], "items": {"type": "string"}, "maxItems": MOST,
+                "type": ["array", "null"], "items": {"type": "string"}, "maxItems": MAX_ITEMS,
                 "description": "words of the proposal, quoted exactly"
             }
         }

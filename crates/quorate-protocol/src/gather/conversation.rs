@@ -34,28 +34,28 @@ pub struct Error {
 }
 
 /// How long a speaker's name may be, in characters.
-const SPEAKER: usize = 60;
+const MAX_SPEAKER_CHARS: usize = 60;
 /// Who is a user, by role.
-const USERS: [&str; 5] = ["user", "human", "customer", "client", "member"];
+const USER_ROLES: [&str; 5] = ["user", "human", "customer", "client", "member"];
 /// Who is none, whatever the others are called.
-const MACHINES: [&str; 5] = ["assistant", "agent", "system", "tool", "bot"];
+const AGENT_ROLES: [&str; 5] = ["assistant", "agent", "system", "tool", "bot"];
 
 /// Reads a conversation; its file's name says in which form it is.
 ///
 /// # Errors
 /// The first line of a `.jsonl` that is no message. Text is always a conversation, if one without messages.
-pub fn read(name: &str, text: &str) -> Result<Conversation, Error> {
-    let messages = if name.to_ascii_lowercase().ends_with(".jsonl") { lines(text)? } else { speakers(text) };
+pub fn parse(name: &str, text: &str) -> Result<Conversation, Error> {
+    let messages = if name.to_ascii_lowercase().ends_with(".jsonl") { parse_jsonl(text)? } else { parse_transcript(text) };
     Ok(Conversation { messages })
 }
 
-fn lines(text: &str) -> Result<Vec<Message>, Error> {
+fn parse_jsonl(text: &str) -> Result<Vec<Message>, Error> {
     let numbered = text.trim_start_matches('\u{feff}').lines().enumerate();
     let said = numbered.filter(|(_, line)| !line.trim().is_empty());
-    said.map(|(at, line)| message(line).map_err(|why| Error { line: at + 1, why })).collect()
+    said.map(|(at, line)| parse_message(line).map_err(|why| Error { line: at + 1, why })).collect()
 }
 
-fn message(line: &str) -> Result<Message, String> {
+fn parse_message(line: &str) -> Result<Message, String> {
     let value: Json = serde_json::from_str(line).map_err(|error| format!("it is no JSON: {error}"))?;
     let object = value.as_object().ok_or("it is no object; write {\"role\": …, \"content\": …}")?;
     let text = |key: &str| {
@@ -74,10 +74,10 @@ fn message(line: &str) -> Result<Message, String> {
     Ok(Message { role: text("role")?, content: text("content")?, at_ms })
 }
 
-fn speakers(text: &str) -> Vec<Message> {
+fn parse_transcript(text: &str) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     for line in text.trim_start_matches('\u{feff}').lines() {
-        match (speaker(line), messages.last_mut()) {
+        match (split_speaker(line), messages.last_mut()) {
             (Some((role, content)), _) => {
                 messages.push(Message { role, content: content.to_owned(), at_ms: None });
             }
@@ -96,7 +96,7 @@ fn speakers(text: &str) -> Vec<Message> {
 }
 
 /// `speaker: words`, also with the speaker in bold.
-fn speaker(line: &str) -> Option<(String, &str)> {
+fn split_speaker(line: &str) -> Option<(String, &str)> {
     let (name, rest) = line.split_once(':')?;
     let (name, rest) = match (name.strip_prefix("**"), rest.strip_prefix("**")) {
         (Some(name), Some(rest)) => (name, rest),
@@ -104,23 +104,23 @@ fn speaker(line: &str) -> Option<(String, &str)> {
         (None, _) => (name, rest),
     };
     let plain = name.chars().next().is_some_and(char::is_alphabetic)
-        && name.chars().count() <= SPEAKER
+        && name.chars().count() <= MAX_SPEAKER_CHARS
         && name.chars().all(|c| c.is_alphanumeric() || " _.-@'()".contains(c));
     let spoken = rest.is_empty() || rest.starts_with([' ', '\t']);
     (plain && spoken).then(|| (name.trim().to_owned(), rest.trim()))
 }
 
 /// The last message of a user; else of whoever is not known to be a machine; else the last.
-pub(super) fn last_of_user(messages: &[Message]) -> Option<Message> {
+pub(super) fn last_user_message(messages: &[Message]) -> Option<Message> {
     let by = |wanted: &dyn Fn(&str) -> bool| {
         messages.iter().rev().find(|one| wanted(&one.role.to_ascii_lowercase()))
     };
-    let found = by(&|role| USERS.contains(&role)).or_else(|| by(&|role| !MACHINES.contains(&role)));
+    let found = by(&|role| USER_ROLES.contains(&role)).or_else(|| by(&|role| !AGENT_ROLES.contains(&role)));
     found.or(messages.last()).cloned()
 }
 
 /// Messages as one text, a line or more for each.
-pub fn write(messages: &[Message]) -> String {
+pub fn render(messages: &[Message]) -> String {
     let all: Vec<String> = messages.iter().map(|one| format!("{}: {}", one.role, one.content)).collect();
     all.join("\n")
 }
@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     fn said(name: &str, text: &str) -> Vec<(String, String)> {
-        let read = read(name, text).unwrap_or_else(|error| panic!("{error}"));
-        read.messages.into_iter().map(|one| (one.role, one.content)).collect()
+        let read = parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        parse.messages.into_iter().map(|one| (one.role, one.content)).collect()
     }
 
     fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -164,7 +164,7 @@ mod tests {
             ("{\"role\":\"user\",\"content\":\"a\",\"ts\":\"yesterday\"}", 1),
             ("[1]", 1),
         ] {
-            assert_eq!(read("talk.jsonl", text).map_err(|error| error.line), Err(line), "{text}");
+            assert_eq!(parse("talk.jsonl", text).map_err(|error| error.line), Err(line), "{text}");
         }
     }
 
@@ -172,7 +172,7 @@ mod tests {
     fn the_last_user_is_found_by_role() {
         // X13
         let last =
-            |text| last_of_user(&read("x.md", text).unwrap_or_default().messages).map(|one| one.content);
+            |text| last_user_message(&parse("x.md", text).unwrap_or_default().messages).map(|one| one.content);
         assert_eq!(last("user: a\nassistant: b").as_deref(), Some("a"));
         assert_eq!(last("Ana: a\nassistant: b").as_deref(), Some("a"));
         assert_eq!(last("assistant: b").as_deref(), Some("b"));

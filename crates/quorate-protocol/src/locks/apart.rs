@@ -11,35 +11,35 @@ use super::items::Item;
 
 /// The fewest letters of a trait that is also looked for letter by letter, `h o n e s t`. One of fewer is seen only with a
 /// single sign between its letters, `A.I.`.
-const SPELLED: usize = 4;
+const MIN_SPELLED_LETTERS: usize = 4;
 
 /// The fewest letters of a trait that may be parted here and there by a single sign.
-const PARTED: usize = 5;
+const MIN_SPLIT_LETTERS: usize = 5;
 
 /// The fewest letters of a trait whose blanks may have been moved.
-const MOVED: usize = 12;
+const MIN_MOVED_LETTERS: usize = 12;
 
 /// How many signs may stand between letters that are set apart; blanks in a row are one.
-const SIGNS: usize = 8;
+const MAX_GAP_SIGNS: usize = 8;
 
 /// How much may stand between them at all.
-const WIDE: usize = 64;
+const MAX_GAP_ITEMS: usize = 64;
 
 /// What is known of a place's gaps so far.
 #[derive(Debug)]
-pub(super) struct Apart {
+pub(super) struct SpacingState {
     letters: usize,
     /// Every two letters are apart.
-    all: bool,
+    all_apart: bool,
     /// Every two letters have a single sign between them.
-    tight: bool,
+    all_single_sign: bool,
     /// Where letters are apart that should not be, a single sign parts them.
-    some: bool,
+    some_split: bool,
     /// Where the gap is another, it is one of blanks, or of nothing.
-    moved: bool,
+    blanks_moved: bool,
     /// Each word is whole, or apart.
-    by_word: bool,
-    word: Word,
+    word_by_word: bool,
+    word: WordState,
     /// Whether the first word is apart; `None` before its end.
     first: Option<bool>,
     /// Whether the word before the current one is apart, or has only one letter.
@@ -50,13 +50,13 @@ pub(super) struct Apart {
 
 /// The current word.
 #[derive(Debug)]
-struct Word {
+struct WordState {
     gaps: usize,
-    is_met: bool,
+    matches_trait: bool,
     is_apart: bool,
 }
 
-const NEW: Word = Word { gaps: 0, is_met: true, is_apart: true };
+const NEW_WORD: WordState = WordState { gaps: 0, matches_trait: true, is_apart: true };
 
 /// How a place is set apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,17 +69,17 @@ pub(super) struct Edges {
     pub(super) is_abbreviation: bool,
 }
 
-impl Apart {
+impl SpacingState {
     /// Of a trait with so many letters.
     pub(super) fn new(letters: usize) -> Self {
-        Apart {
+        SpacingState {
             letters,
-            all: letters >= SPELLED,
-            tight: (2..SPELLED).contains(&letters),
-            some: letters >= PARTED,
-            moved: letters >= MOVED,
-            by_word: letters >= SPELLED,
-            word: NEW,
+            all_apart: letters >= MIN_SPELLED_LETTERS,
+            all_single_sign: (2..MIN_SPELLED_LETTERS).contains(&letters),
+            some_split: letters >= MIN_SPLIT_LETTERS,
+            blanks_moved: letters >= MIN_MOVED_LETTERS,
+            word_by_word: letters >= MIN_SPELLED_LETTERS,
+            word: NEW_WORD,
             first: None,
             before: false,
             pending: false,
@@ -87,58 +87,58 @@ impl Apart {
     }
 
     /// Takes the gap between two letters, and whether it is what the trait has there. Whether it still may be set apart.
-    pub(super) fn takes(&mut self, gap: &[Item], wanted: &Gap, is_met: bool) -> bool {
-        let apart = parts(gap);
-        self.all &= apart;
-        self.tight &= joined(gap);
+    pub(super) fn accept_gap(&mut self, gap: &[Item], wanted: &Gap, is_met: bool) -> bool {
+        let apart = separates(gap);
+        self.all_apart &= apart;
+        self.all_single_sign &= is_joiner(gap);
         if !is_met {
-            self.some &= may_part(gap, wanted);
+            self.some_split &= may_split_word(gap, wanted);
             let plain = wanted.is_empty() || wanted.is_space();
-            self.moved &= (plain && is_blank(gap)) || may_part(gap, wanted);
+            self.blanks_moved &= (plain && is_blank(gap)) || may_split_word(gap, wanted);
         }
         if wanted.is_empty() {
             self.word.gaps += 1;
-            self.word.is_met &= is_met;
+            self.word.matches_trait &= is_met;
             self.word.is_apart &= apart;
-            self.by_word &= self.word.is_met || self.word.is_apart;
+            self.word_by_word &= self.word.matches_trait || self.word.is_apart;
         } else {
             self.end_word();
-            self.by_word &= is_met || (apart && self.before);
+            self.word_by_word &= is_met || (apart && self.before);
             self.pending = !is_met;
         }
-        self.all || self.tight || self.some || self.moved || self.by_word
+        self.all_apart || self.all_single_sign || self.some_split || self.blanks_moved || self.word_by_word
     }
 
     fn end_word(&mut self) {
-        let word = std::mem::replace(&mut self.word, NEW);
-        let apart = !word.is_met;
+        let word = std::mem::replace(&mut self.word, NEW_WORD);
+        let apart = !word.matches_trait;
         self.before = apart || word.gaps == 0;
-        self.by_word &= !self.pending || self.before;
+        self.word_by_word &= !self.pending || self.before;
         self.first = self.first.or(Some(apart));
     }
 
     /// Whether the place is the trait, set apart, and what has to stand around it then.
     pub(super) fn edges(mut self) -> Option<Edges> {
-        let last = !self.word.is_met;
+        let last = !self.word.matches_trait;
         self.end_word();
         let edges =
-            |before: bool, after: bool| Edges { before, after, is_abbreviation: self.letters < SPELLED };
-        if self.by_word {
+            |before: bool, after: bool| Edges { before, after, is_abbreviation: self.letters < MIN_SPELLED_LETTERS };
+        if self.word_by_word {
             return Some(edges(self.first.unwrap_or(true), last));
         }
-        (self.all || self.tight || self.some || self.moved).then(|| edges(true, true))
+        (self.all_apart || self.all_single_sign || self.some_split || self.blanks_moved).then(|| edges(true, true))
     }
 }
 
 /// Whether a gap sets two letters apart.
-fn parts(gap: &[Item]) -> bool {
+fn separates(gap: &[Item]) -> bool {
     let (mut signs, mut in_blanks) = (0, false);
     for item in gap {
         let blank = item.class() == Class::Space;
         signs += usize::from(item.class() != Class::Nothing && !(blank && in_blanks));
         in_blanks = blank || (in_blanks && item.class() == Class::Nothing);
     }
-    gap.len() <= WIDE && (1..=SIGNS).contains(&signs)
+    gap.len() <= MAX_GAP_ITEMS && (1..=MAX_GAP_SIGNS).contains(&signs)
 }
 
 fn is_blank(gap: &[Item]) -> bool {
@@ -147,18 +147,18 @@ fn is_blank(gap: &[Item]) -> bool {
 
 /// Whether a gap may part a word that is otherwise whole: a hyphen or a dot without space, which a word has for other
 /// reasons than to hide it only now and then; between words also a line-end hyphen.
-fn may_part(gap: &[Item], wanted: &Gap) -> bool {
+fn may_split_word(gap: &[Item], wanted: &Gap) -> bool {
     if wanted.is_space() {
         let hyphen = gap.iter().any(|item| item.class() == Class::Hyphen || item.c == '\u{ad}');
         let breaks = gap.iter().any(|item| ends_line(item.c));
         let spaceless = gap.iter().all(|item| item.class() != Class::Space);
-        return (hyphen && breaks) || (spaceless && joined(gap));
+        return (hyphen && breaks) || (spaceless && is_joiner(gap));
     }
-    wanted.is_empty() && joined(gap)
+    wanted.is_empty() && is_joiner(gap)
 }
 
 /// Whether a gap is a single sign that joins as well as it parts.
-fn joined(gap: &[Item]) -> bool {
+fn is_joiner(gap: &[Item]) -> bool {
     let mut seen = gap.iter().filter(|item| item.class() != Class::Nothing);
     match (seen.next(), seen.next()) {
         (Some(only), None) => {

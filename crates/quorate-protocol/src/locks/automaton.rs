@@ -6,19 +6,19 @@
 use std::collections::VecDeque;
 
 /// Bytes that lead nowhere: in none of the strings.
-const OTHER: u8 = 0;
+const UNKNOWN: u8 = 0;
 /// What the state does not see.
-pub(super) const UNSEEN: u8 = 1;
+pub(super) const IGNORED: u8 = 1;
 /// `r` and `n` in one step.
 pub(super) const RN: u8 = 2;
 
 const FIRST_FREE: u8 = 3;
 
 /// The longest ending that a machine is made for, in bytes.
-pub(super) const LONGEST_ENDING: usize = 24;
+pub(super) const MAX_SUFFIX_BYTES: usize = 24;
 
 /// The most transitions of a machine: 16 MiB of them.
-const TRANSITIONS: usize = 1 << 22;
+const MAX_TRANSITIONS: usize = 1 << 22;
 
 /// The machine.
 #[derive(Debug, Clone)]
@@ -37,10 +37,10 @@ pub(super) struct Automaton {
 impl Automaton {
     /// A machine for strings, none of which is empty; `None` where it would take more than `most` transitions.
     pub(super) fn new(strings: &[&[u8]], most: usize) -> Option<Automaton> {
-        let mut columns = [OTHER; 256];
+        let mut columns = [UNKNOWN; 256];
         let mut width = FIRST_FREE;
         for byte in strings.iter().copied().flatten() {
-            if columns[usize::from(*byte)] == OTHER {
+            if columns[usize::from(*byte)] == UNKNOWN {
                 columns[usize::from(*byte)] = width;
                 width = width.checked_add(1)?;
             }
@@ -51,13 +51,13 @@ impl Automaton {
 
     /// A machine for the endings of strings, as long as a machine of bearable size allows. Who finds an ending has to look
     /// whether the whole string stands there.
-    pub(super) fn of_endings(strings: &[&[u8]]) -> Automaton {
+    pub(super) fn of_suffixes(strings: &[&[u8]]) -> Automaton {
         let machine = |most: usize| {
             let endings: Vec<&[u8]> =
                 strings.iter().map(|one| &one[one.len().saturating_sub(most)..]).collect();
-            Automaton::new(&endings, TRANSITIONS)
+            Automaton::new(&endings, MAX_TRANSITIONS)
         };
-        let lengths = [LONGEST_ENDING, 12, 6, 4, 3, 2, 1];
+        let lengths = [MAX_SUFFIX_BYTES, 12, 6, 4, 3, 2, 1];
         lengths.into_iter().find_map(machine).expect("a machine for single bytes has few states")
     }
 
@@ -154,8 +154,8 @@ impl Trie {
             }
         }
         for state in 0..self.ends.len() {
-            self.rows[state * width + usize::from(OTHER)] = 0;
-            self.rows[state * width + usize::from(UNSEEN)] = u32::try_from(state).unwrap_or(0);
+            self.rows[state * width + usize::from(UNKNOWN)] = 0;
+            self.rows[state * width + usize::from(IGNORED)] = u32::try_from(state).unwrap_or(0);
         }
     }
 
@@ -184,7 +184,7 @@ impl Trie {
         }
         let ends: Vec<Box<[u32]>> =
             self.ends.into_iter().filter(|ends| !ends.is_empty()).map(Vec::into_boxed_slice).collect();
-        let first_end = offset(states - ends.len());
-        Automaton { rows: rows.into(), columns, first_end, ends: ends.into(), width: offset(1) }
+        let first_match = offset(states - ends.len());
+        Automaton { rows: rows.into(), columns, first_end: first_match, ends: ends.into(), width: offset(1) }
     }
 }

@@ -179,9 +179,9 @@ fn letter(c: char, base: char) -> Entry {
     let plain = folded(base);
     let small = small(&plain);
     let standing = lookalike::standing(c).map_or_else(|| small.clone(), |seen| look(&folded_all(&seen)));
-    let mut thin = 0;
+    let mut strokes = 0;
     for seen in [&plain, &small, &standing] {
-        thin |= match seen.as_str() {
+        strokes |= match seen.as_str() {
             "i" => I,
             "l" => L,
             "1" => ONE,
@@ -193,10 +193,10 @@ fn letter(c: char, base: char) -> Entry {
         if text.chars().eq([c]) { Box::default() } else { text.into_boxed_str() }
     };
     let (small, standing) = (lookalike::coarse(&small), lookalike::coarse(&standing));
-    let two_faced = small != standing;
+    let has_two_readings = small != standing;
     Entry {
-        thin,
-        two_faced,
+        thin: strokes,
+        two_faced: has_two_readings,
         plain: itself(plain),
         atoms: [itself(small), itself(standing)],
         ..bare(Class::Letter, c)

@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::compose;
 
 use super::character::{Class, TAKEN, case, ends_line, is_mark};
-use super::items::{self, Item, items, take_markup_out};
+use super::items::{self, Item, items, remove_markup};
 
 /// A text without what makes two writings of the same words different: compatibility forms, case, marks, characters that
 /// are not seen, entities, HTML tags, the targets of links, Markdown's marks, line-end hyphens, and runs of white space,
@@ -17,7 +17,7 @@ pub fn fold(text: &str) -> String {
     let mut folded = Folded::default();
     for (_, piece) in items::pieces(text) {
         let mut read = items(piece);
-        take_markup_out(&mut read);
+        remove_markup(&mut read);
         folded.push_all(&read, Form::Tight, piece.len());
     }
     // What is left of markup is no markup; but with it the next folding might find some.

@@ -26,7 +26,7 @@ pub(super) enum Level {
 
 impl Gap {
     pub(super) fn of(items: &[Item]) -> Gap {
-        let mut forms = Forms::default();
+        let mut forms = GapBuilder::default();
         let mut at = 0;
         while at < items.len() {
             at = forms.add(items, at);
@@ -90,13 +90,13 @@ impl Gap {
 }
 
 #[derive(Default)]
-struct Forms {
+struct GapBuilder {
     kept: String,
     tight: String,
     loose: String,
 }
 
-impl Forms {
+impl GapBuilder {
     /// Adds what begins at an item, and says where the next begins.
     fn add(&mut self, items: &[Item], at: usize) -> usize {
         let item = items[at];

@@ -7,20 +7,20 @@ use super::character::{case, entry, is_mark};
 
 /// Finds traits in text as given.
 #[derive(Debug, Clone)]
-pub(super) struct Given {
+pub(super) struct ExactSearch {
     automaton: Automaton,
     /// The index of each trait that is looked for, and its text with case folded.
     wanted: Vec<(usize, Box<str>)>,
 }
 
-impl Given {
+impl ExactSearch {
     /// For the traits given, by index; those that are empty are never found.
-    pub(super) fn new<'a>(traits: impl Iterator<Item = (usize, &'a str)>) -> Given {
+    pub(super) fn new<'a>(traits: impl Iterator<Item = (usize, &'a str)>) -> ExactSearch {
         let fold = |text: &str| text.chars().flat_map(case).collect::<String>().into_boxed_str();
         let wanted: Vec<(usize, Box<str>)> =
             traits.map(|(at, text)| (at, fold(text))).filter(|(_, text)| !text.is_empty()).collect();
         let strings: Vec<&[u8]> = wanted.iter().map(|(_, text)| text.as_bytes()).collect();
-        Given { automaton: Automaton::of_endings(&strings), wanted }
+        ExactSearch { automaton: Automaton::of_suffixes(&strings), wanted }
     }
 
     /// A trait's text with case folded.

@@ -9,7 +9,7 @@ pub struct Hit {
     /// The index of the trait.
     pub at: usize,
     /// The trait as its author wrote it.
-    pub locked: Arc<str>,
+    pub trait_text: Arc<str>,
     /// What saw it.
     pub layer: Layer,
     /// The bytes of the text as given that the hit covers, on character boundaries.
@@ -65,7 +65,7 @@ impl Layer {
     }
 
     /// One sentence for people.
-    pub fn says(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Layer::AsGiven => "The text says it as it stands, upper and lower case aside.",
             Layer::Regex => "The pattern fits the text as it stands.",

@@ -31,18 +31,18 @@ impl Item {
 }
 
 /// The longest text that is read at once, in bytes.
-const LONGEST: usize = 1 << 30;
+const MAX_PIECE_BYTES: usize = 1 << 30;
 
 /// How much two pieces of a longer text share.
-const SHARED: usize = 1 << 20;
+const PIECE_OVERLAP_BYTES: usize = 1 << 20;
 
 /// A text in pieces that can be read, each with the byte at which it begins. Nearly always that is the text.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let step = LONGEST - SHARED;
-    let count = text.len().saturating_sub(SHARED).div_ceil(step).max(1);
+    let step = MAX_PIECE_BYTES - PIECE_OVERLAP_BYTES;
+    let count = text.len().saturating_sub(PIECE_OVERLAP_BYTES).div_ceil(step).max(1);
     (0..count).map(move |piece| {
         let start = text.floor_char_boundary(piece * step);
-        let end = text.floor_char_boundary(text.len().min(piece * step + LONGEST));
+        let end = text.floor_char_boundary(text.len().min(piece * step + MAX_PIECE_BYTES));
         (start, &text[start..end])
     })
 }
@@ -95,7 +95,7 @@ fn push(items: &mut Vec<Item>, c: char, start: u32) {
 
 /// Takes out HTML tags, comments and the targets of links, each of which becomes one [`TAKEN`], and says whether there
 /// were any. In place, for a copy of a long text costs more than the rest of this.
-pub(super) fn take_markup_out(items: &mut Vec<Item>) -> bool {
+pub(super) fn remove_markup(items: &mut Vec<Item>) -> bool {
     let spans = markup(items);
     let (mut kept, mut from) = (0, 0);
     for span in &spans {
@@ -181,7 +181,7 @@ fn next(known: &mut Option<usize>, at: usize, len: usize, holds: impl Fn(usize) 
 }
 
 /// How far a quoted attribute is followed, in characters.
-const ATTRIBUTES: usize = 512;
+const MAX_ATTRIBUTE_CHARS: usize = 512;
 
 /// The end of the tag or comment that begins here.
 fn tag(items: &[Item], at: usize, closings: &mut Closings) -> Option<usize> {
@@ -200,7 +200,7 @@ fn tag(items: &[Item], at: usize, closings: &mut Closings) -> Option<usize> {
     let first = next(&mut closings.angle, at + 1, items.len(), |at| c(at) == Some('>'))?;
     // A `>` in quotes does not end a tag.
     let mut quote = None;
-    let attributes = items.iter().enumerate().take(at + ATTRIBUTES).skip(at + 1);
+    let attributes = items.iter().enumerate().take(at + MAX_ATTRIBUTE_CHARS).skip(at + 1);
     for (end, item) in attributes {
         match (quote, item.c) {
             (None, '>') => return Some(end + 1),
@@ -221,7 +221,7 @@ fn target(items: &[Item], at: usize, closings: &mut Closings) -> Option<usize> {
     let first = next(&mut closings.round, at + 2, items.len(), |at| c(at) == ')')?;
     // Round brackets in a target come in pairs.
     let mut open = 1;
-    for end in at + 2..items.len().min(at + ATTRIBUTES) {
+    for end in at + 2..items.len().min(at + MAX_ATTRIBUTE_CHARS) {
         match c(end) {
             '(' => open += 1,
             ')' => open -= 1,

@@ -10,10 +10,10 @@ use super::hit::Layer;
 use super::items::Item;
 
 /// How large a compiled pattern may get, in bytes.
-const PATTERN_BYTES: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// How large all patterns together may get, in bytes, before each is tried by itself.
-const TOGETHER_BYTES: usize = 32 << 20;
+const MAX_COMBINED_BYTES: usize = 32 << 20;
 
 /// Patterns, ready to be tried.
 #[derive(Debug, Clone)]
@@ -50,14 +50,14 @@ impl Patterns {
             all.push(Pattern { at, folded: Layer::Folded, regex });
         }
         let texts = all.iter().map(|one| one.regex.as_str());
-        let together = RegexSetBuilder::new(texts)
+        let combined = RegexSetBuilder::new(texts)
             .case_insensitive(true)
-            .size_limit(TOGETHER_BYTES)
-            .dfa_size_limit(TOGETHER_BYTES)
+            .size_limit(MAX_COMBINED_BYTES)
+            .dfa_size_limit(MAX_COMBINED_BYTES)
             .build()
             .ok()
             .filter(|_| all.len() > 1);
-        Ok(Patterns { all, together })
+        Ok(Patterns { all, together: combined })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -114,7 +114,7 @@ impl Patterns {
 }
 
 fn compile(pattern: &str) -> Result<Regex, String> {
-    RegexBuilder::new(pattern).case_insensitive(true).size_limit(PATTERN_BYTES).build().map_err(|error| {
+    RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build().map_err(|error| {
         match error {
             regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
             error => {

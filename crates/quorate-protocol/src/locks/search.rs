@@ -4,12 +4,12 @@
 
 use std::ops::Range;
 
-use super::automaton::{Automaton, LONGEST_ENDING, RN, UNSEEN};
+use super::automaton::{Automaton, MAX_SUFFIX_BYTES, RN, IGNORED};
 use super::character::{Class, Reading, entry, is_pipe};
 use super::fold::{Folded, Form};
-use super::given::Given;
+use super::given::ExactSearch;
 use super::hit::Layer;
-use super::items::{self, Item, has_markup, items, take_markup_out};
+use super::items::{self, Item, has_markup, items, remove_markup};
 use super::patterns::Patterns;
 use super::target::{AROUND, Read, Target};
 
@@ -33,7 +33,7 @@ pub(super) trait Told {
 /// Everything that is looked for.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
-    given: Given,
+    given: ExactSearch,
     /// Whether there are traits without letters, which only [`Given`] finds in plain text.
     letterless: bool,
     targets: Vec<Target>,
@@ -67,7 +67,7 @@ impl Search {
             }
         }
         let strings: Vec<&[u8]> = targets.iter().map(|target| &*target.atoms).collect();
-        let letters = Automaton::of_endings(&strings);
+        let letters = Automaton::of_suffixes(&strings);
         let folded = letterless
             .iter()
             .map(|(at, text)| (*at, signs(text)))
@@ -75,7 +75,7 @@ impl Search {
         let patterns =
             wanted.iter().enumerate().filter(|(_, one)| one.is_pattern).map(|(at, one)| (at, one.text));
         Ok(Search {
-            given: Given::new(texts()),
+            given: ExactSearch::new(texts()),
             letterless: !letterless.is_empty(),
             bytes: bytes(&letters),
             patterns: Patterns::new(patterns, folded)?,
@@ -114,7 +114,7 @@ impl Search {
             self.find_items(&without_pipes(&read), text.len(), told);
         }
         let as_read = if self.patterns.is_empty() { Vec::new() } else { read.clone() };
-        let taken = take_markup_out(&mut read);
+        let taken = remove_markup(&mut read);
         if taken && !plain {
             self.find_items(&read, text.len(), told);
             if has_pipes {
@@ -146,7 +146,7 @@ impl Search {
             if self.letters.is_end(highest) {
                 for (lane, state) in states.into_iter().enumerate() {
                     let at = lane * part + at;
-                    if self.letters.is_end(state) && self.bytes[usize::from(bytes[at])] != UNSEEN {
+                    if self.letters.is_end(state) && self.bytes[usize::from(bytes[at])] != IGNORED {
                         self.ends_plain(text, at, state, &mut around, told);
                     }
                 }
@@ -155,10 +155,10 @@ impl Search {
         // What began in one part may end in the next, as many letters on as the longest ending has.
         for (lane, state) in states.into_iter().enumerate() {
             let from = (lane + 1) * part;
-            let is_seen = |at: &usize| self.bytes[usize::from(bytes[*at])] != UNSEEN;
+            let is_seen = |at: &usize| self.bytes[usize::from(bytes[*at])] != IGNORED;
             let to = match lane + 1 {
                 LANES => bytes.len(),
-                _ => (from..bytes.len()).filter(is_seen).nth(LONGEST_ENDING).unwrap_or(bytes.len()),
+                _ => (from..bytes.len()).filter(is_seen).nth(MAX_SUFFIX_BYTES).unwrap_or(bytes.len()),
             };
             self.find_from(text, from..to, state, &mut around, told);
         }
@@ -175,7 +175,7 @@ impl Search {
         for at in part {
             let column = self.bytes[usize::from(text.as_bytes()[at])];
             state = self.letters.step(state, column);
-            if self.letters.is_end(state) && column != UNSEEN {
+            if self.letters.is_end(state) && column != IGNORED {
                 self.ends_plain(text, at, state, around, told);
             }
         }
@@ -213,7 +213,7 @@ impl Search {
         while left > 0 {
             start = start.checked_sub(1)?;
             left = left.checked_sub(match self.bytes[usize::from(bytes[start])] {
-                UNSEEN => 0,
+                IGNORED => 0,
                 RN => 2,
                 _ => 1,
             })?;
@@ -230,7 +230,7 @@ impl Search {
             let seen = if item.c.is_ascii() {
                 let column = self.bytes[item.c as usize];
                 state = self.letters.step(state, column);
-                column != UNSEEN
+                column != IGNORED
             } else {
                 let entry = item.entry();
                 if entry.two_faced {
@@ -308,7 +308,7 @@ fn add_targets(at: usize, text: &str, targets: &mut Vec<Target>) {
                 targets.push(target);
             }
         }
-        if !take_markup_out(&mut read) {
+        if !remove_markup(&mut read) {
             break;
         }
     }
@@ -320,7 +320,7 @@ fn signs(text: &str) -> String {
 }
 
 fn bytes(letters: &Automaton) -> [u8; 256] {
-    let mut columns = [UNSEEN; 256];
+    let mut columns = [IGNORED; 256];
     for byte in 0..0x80u8 {
         let (c, mut room) = (char::from(byte), [0; 4]);
         if entry(c).class == Class::Letter {

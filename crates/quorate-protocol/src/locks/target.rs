@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::apart::{Apart, Edges};
+use super::apart::{SpacingState, Edges};
 use super::character::{BAR, Class, I, L, ONE, Reading, entry, goes_on, is_mark};
 use super::gap::{Gap, Level};
 use super::hit::Layer;
@@ -164,7 +164,7 @@ impl Target {
     fn look(&self, read: Read<'_>, first: usize, last: usize) -> Option<Look> {
         let items = &read.items[first..=last];
         let mut look = Look::default();
-        let mut apart = Apart::new(self.letters);
+        let mut apart = SpacingState::new(self.letters);
         let mut plain = &*self.plain;
         let mut atoms = 0;
         let mut previous: Option<usize> = None;
@@ -175,7 +175,7 @@ impl Target {
                 let met = wanted.met_by(gap);
                 // Within a letter that two of the text make up nothing is set apart.
                 let within = self.thin[atoms] == WITHIN && gap.is_empty();
-                if !within && !apart.takes(gap, wanted, met.is_some()) && met.is_none() {
+                if !within && !apart.accept_gap(gap, wanted, met.is_some()) && met.is_none() {
                     return None;
                 }
                 look.is_snake |= !gap.is_empty() && gap.iter().all(|item| item.c == '_');

@@ -203,5 +203,5 @@ fn texts_made_to_be_slow_are_not() {
 fn the_words_of_layers_differ_and_their_order_is_that_of_folding() {
     let words: std::collections::BTreeSet<&str> = Layer::ALL.iter().map(|layer| layer.as_str()).collect();
     assert_eq!(words.len(), Layer::ALL.len());
-    assert!(Layer::ALL.is_sorted() && Layer::ALL.iter().all(|layer| layer.says().ends_with('.')));
+    assert!(Layer::ALL.is_sorted() && Layer::ALL.iter().all(|layer| layer.description().ends_with('.')));
 }

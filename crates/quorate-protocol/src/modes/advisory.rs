@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Stand, Text, Want};
+use super::assembly::{AskMember, RunState, Candidate, ModeContext, Completion, Mode, RunStatus, Text, Effect};
 use crate::answers::advice::Advice;
 use crate::assembly::{Member, Request, SENTINEL, Setup};
-use crate::{Apply, Json, Name, rules};
+use crate::{ApplyRule, Json, Name, rules};
 
 /// The step of all questions, and what stands before a member in the id of its invocation.
 const ASK: &str = "ask";
@@ -25,8 +25,8 @@ const TASK: &str = "You advise, out of sight, on how the agent in the conversati
                     addressed to the agent and must stand alone: it may be put into the agent's instructions as it is.";
 
 /// What a member gave, as rules see it.
-pub(crate) struct Heard {
-    pub(crate) seat: usize,
+pub(crate) struct MemberAdvice {
+    pub(crate) member_index: usize,
     pub(crate) member: Name,
     pub(crate) advice: Advice,
     /// Whether it suggests something and no earlier rule has emitted it (A4).
@@ -34,17 +34,17 @@ pub(crate) struct Heard {
 }
 
 /// What a rule emits.
-pub(crate) struct Emitted {
+pub(crate) struct Emission {
     pub(crate) drafts: Vec<Draft>,
     /// Whose words made it fire.
     pub(crate) members: Vec<Name>,
     /// Whether it drops what earlier rules emitted and ends the synthesis.
-    pub(crate) alone: bool,
+    pub(crate) exclusive: bool,
 }
 
 /// A fragment that a rule asks for.
 pub(crate) struct Draft {
-    pub(crate) seat: usize,
+    pub(crate) member_index: usize,
     pub(crate) priority: u8,
 }
 
@@ -81,7 +81,7 @@ const HOST_PRIORITY: u8 = 50;
 
 /// A piece of guidance.
 struct Fragment {
-    seat: usize,
+    member_index: usize,
     text: String,
     severity: u8,
     priority: u8,
@@ -94,14 +94,14 @@ pub(super) struct Advisory {
     phase: String,
     trigger: String,
     pass: Pass,
-    waiting: usize,
+    outstanding: usize,
     /// By seat.
     advice: Vec<Option<Advice>>,
     asked: Vec<bool>,
     synthesis: Synthesis,
     /// Fragments that wait for the lock check, and those that passed it.
     unchecked: BTreeSet<Name>,
-    kept: Vec<bool>,
+    passed_check: Vec<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +122,7 @@ struct Synthesis {
     terminal: bool,
     /// Whether a rule of the host's own failed.
     failed: bool,
-    facts: Vec<Want>,
+    effects: Vec<Effect>,
 }
 
 impl Advisory {
@@ -138,17 +138,17 @@ impl Advisory {
             phase,
             trigger,
             pass,
-            waiting: 0,
+            outstanding: 0,
             advice: vec![None; setup.members.len()],
             asked: vec![false; setup.members.len()],
             synthesis: Synthesis::default(),
             unchecked: BTreeSet::new(),
-            kept: Vec::new(),
+            passed_check: Vec::new(),
         }
     }
 
     /// A1: whether a member is asked in a pass.
-    fn active(&self, pass: Pass, member: &Member) -> bool {
+    fn is_asked_in(&self, pass: Pass, member: &Member) -> bool {
         let on = |trigger: &str| match &member.triggers {
             None => true,
             Some(triggers) => triggers.iter().any(|one| one == trigger),
@@ -162,65 +162,65 @@ impl Advisory {
     }
 
     /// The seats of the members that are asked in a pass.
-    fn members_of(&self, case: &Case, pass: Pass) -> Vec<usize> {
+    fn members_of(&self, case: &ModeContext, pass: Pass) -> Vec<usize> {
         let members = case.setup.members.iter().enumerate();
-        members.filter(|(_, member)| self.active(pass, member)).map(|(seat, _)| seat).collect()
+        members.filter(|(_, member)| self.is_asked_in(pass, member)).map(|(seat, _)| seat).collect()
     }
 
-    fn begin(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn start_pass(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let active = self.members_of(case, self.pass);
-        self.waiting = active.len();
+        self.outstanding = active.len();
         if active.is_empty() {
             return match self.pass {
                 Pass::Sentinel => {
                     book.note("there is no sentinel for this trigger; the phase was asked at once");
                     self.pass = Pass::Phase;
-                    self.begin(case, book)
+                    self.start_pass(case, book)
                 }
-                Pass::Phase => self.nobody(case, book),
+                Pass::Phase => self.finish_without_members(case, book),
             };
         }
         active.into_iter().map(|seat| self.ask(case, seat)).collect()
     }
 
-    fn ask(&mut self, case: &Case, seat: usize) -> Want {
+    fn ask(&mut self, case: &ModeContext, seat: usize) -> Effect {
         self.asked[seat] = true;
         let member = case.member(seat);
-        Want::Ask(Ask {
-            id: id(&member.id),
+        Effect::Ask(AskMember {
+            id: invocation_id(&member.id),
             step: ASK.into(),
-            seat,
+            member_index: seat,
             parts: Vec::new(),
             task: TASK.into(),
-            marks: vec![("phase", json!(member.phase)), ("trigger", json!(self.trigger))],
+            extra_fields: vec![("phase", json!(member.phase)), ("trigger", json!(self.trigger))],
         })
     }
 
     /// Nobody is in the phase (A1): what the sentinels say is all there is, or guidance that is empty.
-    fn nobody(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn finish_without_members(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         book.note(format!("nobody is in the phase `{}` for the trigger `{}`", self.phase, self.trigger));
         match self.asked.contains(&true) {
             true => self.synthesise(case, book),
-            false => vec![Want::End(self.guidance(case, book))],
+            false => vec![Effect::End(self.guidance(case, book))],
         }
     }
 
     /// Everybody of the pass has ended.
-    fn synthesise(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn synthesise(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         if self.pass == Pass::Phase && self.advice.iter().all(Option::is_none) {
             let because = "nobody who was asked has answered";
-            let also = outcome::also(self, case, book);
-            let ending = Ending::without_artifact(Stand::Incomplete, "no_answer", because);
-            return vec![Want::End(Ending { also, ..ending })];
+            let also = outcome::extra_fields(self, case, book);
+            let ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
+            return vec![Effect::End(Completion { extra, ..ending })];
         }
         self.synthesis = Synthesis::default();
-        self.apply(case, book)
+        self.apply_rules(case, book)
     }
 
     /// Applies the rules from where it stands, until one has to be applied by the host.
-    fn apply(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn apply_rules(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         while let Some(rule) = case.setup.rules.get(self.synthesis.at).filter(|_| !self.synthesis.terminal) {
-            let heard = self.heard_so_far(case);
+            let heard = self.collect_advice(case);
             match rules::built_in(&rule.kind) {
                 Some(logic) => {
                     let emitted = logic.advise.and_then(|advise| advise(rule, &heard));
@@ -229,17 +229,17 @@ impl Advisory {
                 }
                 None => {
                     let ticket = format!("{}{}", self.prefix(), rule.id).into();
-                    let input = outcome::input(rule, &heard, case);
-                    return vec![Want::Apply(Apply { ticket, kind: rule.kind.clone(), input })];
+                    let input = outcome::host_rule_input(rule, &heard, case);
+                    return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
                 }
             }
         }
         if self.pass == Pass::Sentinel && !self.synthesis.terminal {
             self.pass = Pass::Phase;
             book.forget_rules();
-            return self.begin(case, book);
+            return self.start_pass(case, book);
         }
-        self.check(case, book)
+        self.check_fragments(case, book)
     }
 
     fn prefix(&self) -> &'static str {
@@ -249,21 +249,21 @@ impl Advisory {
         }
     }
 
-    fn heard_so_far(&self, case: &Case) -> Vec<Heard> {
+    fn collect_advice(&self, case: &ModeContext) -> Vec<MemberAdvice> {
         let given = self.advice.iter().enumerate();
         let heard = |(seat, advice): (usize, &Option<Advice>)| {
             let advice = advice.clone()?;
             let may_emit = !advice.suggestion.is_empty() && !self.synthesis.emitted.contains(&seat);
-            Some(Heard { seat, member: case.member(seat).id.clone(), may_emit, advice })
+            Some(MemberAdvice { member_index: seat, member: case.member(seat).id.clone(), may_emit, advice })
         };
         given.filter_map(heard).collect()
     }
 
-    fn emit(&mut self, case: &Case, book: &mut Book, emitted: Option<Emitted>) {
+    fn emit(&mut self, case: &ModeContext, book: &mut RunState, emitted: Option<Emission>) {
         let rule = &case.setup.rules[self.synthesis.at];
         let fired = emitted.is_some();
-        let Emitted { drafts, members, alone } =
-            emitted.unwrap_or(Emitted { drafts: Vec::new(), members: Vec::new(), alone: false });
+        let Emission { drafts, members, exclusive: alone } =
+            emitted.unwrap_or(Emission { drafts: Vec::new(), members: Vec::new(), exclusive: false });
         if alone {
             self.synthesis.fragments.clear();
             self.synthesis.emitted.clear();
@@ -271,26 +271,26 @@ impl Advisory {
         }
         let mut emitted = 0;
         for draft in drafts {
-            let Some(advice) = self.advice[draft.seat].as_ref().filter(|one| !one.suggestion.is_empty())
+            let Some(advice) = self.advice[draft.member_index].as_ref().filter(|one| !one.suggestion.is_empty())
             else {
                 continue;
             };
-            if !self.synthesis.emitted.insert(draft.seat) {
+            if !self.synthesis.emitted.insert(draft.member_index) {
                 continue;
             }
             emitted += 1;
             self.synthesis.fragments.push(Fragment {
-                seat: draft.seat,
+                member_index: draft.member_index,
                 text: advice.suggestion.clone(),
                 severity: advice.severity,
                 priority: draft.priority,
                 rule: self.synthesis.at,
             });
         }
-        if emitted > 0 && rule.flag("terminal") {
+        if emitted > 0 && rule.bool_param("terminal") {
             self.synthesis.terminal = true;
         }
-        self.synthesis.facts.push(Want::Record(book.rule(
+        self.synthesis.effects.push(Effect::Record(book.record_rule(
             rule,
             fired,
             &members,
@@ -299,51 +299,51 @@ impl Advisory {
     }
 
     /// A rule of the host's own gave what it emits.
-    fn emit_of_host(&mut self, case: &Case, book: &mut Book, output: HostOutput) {
+    fn emit_host_output(&mut self, case: &ModeContext, book: &mut RunState, output: HostOutput) {
         let rule = &case.setup.rules[self.synthesis.at];
         let mut drafts = Vec::new();
         for one in output.fragments.unwrap_or_default() {
-            match case.seats.get(&*one.member).filter(|seat| self.advice[**seat].is_some()) {
+            match case.member_indices.get(&*one.member).filter(|seat| self.advice[**seat].is_some()) {
                 Some(seat) => {
                     let priority =
                         one.priority.map_or(HOST_PRIORITY, |n| u8::try_from(n.min(100)).unwrap_or(100));
-                    drafts.push(Draft { seat: *seat, priority });
+                    drafts.push(Draft { member_index: *seat, priority });
                 }
                 None => book.note(format!("rule `{}` emits for `{}`, who gave nothing", rule.id, one.member)),
             }
         }
-        let members: Vec<Name> = drafts.iter().map(|one| case.member(one.seat).id.clone()).collect();
+        let members: Vec<Name> = drafts.iter().map(|one| case.member(one.member_index).id.clone()).collect();
         let ends = output.terminal == Some(true);
-        let emitted = (ends || !drafts.is_empty()).then_some(Emitted { drafts, members, alone: false });
+        let emitted = (ends || !drafts.is_empty()).then_some(Emission { drafts, members, exclusive: false });
         self.emit(case, book, emitted);
         self.synthesis.terminal |= ends;
     }
 
     /// All rules are applied: every fragment is held against the locks.
-    fn check(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
-        let mut wants = std::mem::take(&mut self.synthesis.facts);
-        self.kept = vec![false; self.synthesis.fragments.len()];
+    fn check_fragments(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
+        let mut wants = std::mem::take(&mut self.synthesis.effects);
+        self.passed_check = vec![false; self.synthesis.fragments.len()];
         if self.synthesis.fragments.is_empty() {
-            wants.push(Want::End(self.guidance(case, book)));
+            wants.push(Effect::End(self.guidance(case, book)));
             return wants;
         }
         for fragment in &self.synthesis.fragments {
-            let member = &case.member(fragment.seat).id;
+            let member = &case.member(fragment.member_index).id;
             let name: Name = format!("fragment/{member}").into();
             self.unchecked.insert(name.clone());
             let text = Text {
                 member: Some(member.clone()),
-                invocation: Some(id(member)),
-                what: "fragment",
+                invocation: Some(invocation_id(member)),
+                kind: "fragment",
                 text: fragment.text.as_str().into(),
             };
-            wants.push(Want::Check(Candidate { name, texts: vec![text] }));
+            wants.push(Effect::Check(Candidate { name, texts: vec![text] }));
         }
         wants
     }
 
-    fn guidance(&self, case: &Case, book: &mut Book) -> Ending {
-        let fragments = self.synthesis.fragments.iter().zip(&self.kept).filter(|(_, kept)| **kept);
+    fn guidance(&self, case: &ModeContext, book: &mut RunState) -> Completion {
+        let fragments = self.synthesis.fragments.iter().zip(&self.passed_check).filter(|(_, kept)| **kept);
         let fragments: Vec<Json> = fragments.map(|(one, _)| outcome::fragment(case, book, one)).collect();
         let most = usize::from(case.setup.overlays.max_active);
         if fragments.len() > most {
@@ -352,36 +352,36 @@ impl Advisory {
                 fragments.len()
             ));
         }
-        let mut ending = Ending::done();
+        let mut ending = Completion::done();
         ending.artifact.insert("fragments".into(), json!(fragments));
-        ending.also = outcome::also(self, case, book);
+        ending.extra = outcome::extra_fields(self, case, book);
         ending
     }
 }
 
 /// The invocation of a member.
-fn id(member: &str) -> Name {
+fn invocation_id(member: &str) -> Name {
     format!("{ASK}/{member}").into()
 }
 
 impl Mode for Advisory {
-    fn open(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
-        self.begin(case, book)
+    fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
+        self.start_pass(case, book)
     }
 
-    fn store(&mut self, seat: usize, answer: Option<&Json>) {
+    fn store_answer(&mut self, seat: usize, answer: Option<&Json>) {
         self.advice[seat] = answer.and_then(Advice::read);
     }
 
-    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
-        self.waiting -= 1;
-        self.store(seat, answer);
-        if self.waiting > 0 { Vec::new() } else { self.synthesise(case, book) }
+    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect> {
+        self.outstanding -= 1;
+        self.store_answer(seat, answer);
+        if self.outstanding > 0 { Vec::new() } else { self.synthesise(case, book) }
     }
 
-    fn ruled(&mut self, case: &Case, book: &mut Book, _: &str, result: Result<&Json, &str>) -> Vec<Want> {
+    fn on_rule_result(&mut self, case: &ModeContext, book: &mut RunState, _: &str, result: Result<&Json, &str>) -> Vec<Effect> {
         match result.map_err(str::to_owned).and_then(HostOutput::read) {
-            Ok(output) => self.emit_of_host(case, book, output),
+            Ok(output) => self.emit_host_output(case, book, output),
             Err(why) => {
                 let rule = &case.setup.rules[self.synthesis.at];
                 book.note(format!("rule `{}` could not be applied: {why}", rule.id));
@@ -390,26 +390,26 @@ impl Mode for Advisory {
             }
         }
         self.synthesis.at += 1;
-        self.apply(case, book)
+        self.apply_rules(case, book)
     }
 
-    fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want> {
+    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, candidate: &Name, clean: bool) -> Vec<Effect> {
         if !self.unchecked.remove(candidate) {
             return Vec::new();
         }
-        let of = |fragment: &Fragment| format!("fragment/{}", case.member(fragment.seat).id) == **candidate;
+        let of = |fragment: &Fragment| format!("fragment/{}", case.member(fragment.member_index).id) == **candidate;
         if let Some(at) = self.synthesis.fragments.iter().position(of) {
-            self.kept[at] = clean;
+            self.passed_check[at] = clean;
         }
-        if self.unchecked.is_empty() { vec![Want::End(self.guidance(case, book))] } else { Vec::new() }
+        if self.unchecked.is_empty() { vec![Effect::End(self.guidance(case, book))] } else { Vec::new() }
     }
 
     /// The risk is that of everything that was answered. A sentinel that nobody could pay for is missing like any other,
     /// and so are the members of the phase that would have come after the sentinels.
-    fn cut_short(&mut self, case: &Case, book: &mut Book, ending: Ending) -> Ending {
+    fn on_budget_exhausted(&mut self, case: &ModeContext, book: &mut RunState, ending: Completion) -> Completion {
         if self.pass == Pass::Sentinel {
-            self.members_of(case, Pass::Phase).into_iter().for_each(|seat| book.missing(seat));
+            self.members_of(case, Pass::Phase).into_iter().for_each(|seat| book.mark_missing(seat));
         }
-        Ending { also: outcome::also(self, case, book), ..ending }
+        Completion { extra: outcome::extra_fields(self, case, book), ..ending }
     }
 }

@@ -15,20 +15,20 @@ use serde_json::{Map, json};
 use super::{advisory, hierarchy, peer, voting};
 use crate::assembly::{Member, Setup};
 use crate::gather::Subject;
-use crate::locks::{Invalid, Locks};
+use crate::locks::{Error, Locks};
 use crate::{
-    Absent, Command, Consultation, Event, Gather, Invoke, Json, Name, Part, Protocol, Stamped, answers,
+    AbsenceReason, Command, ConsultationResult, Event, Gather, Invoke, Json, Name, Part, Protocol, TimedEvent, answers,
 };
 
-pub(crate) use book::Book;
+pub(crate) use book::RunState;
 pub(crate) use check::{Candidate, Text};
-pub(crate) use want::{Ask, Ending, Stand, Want};
+pub(crate) use want::{AskMember, Completion, RunStatus, Effect};
 
 /// What a mode knows of the run, whatever has happened so far.
-pub(crate) struct Case {
+pub(crate) struct ModeContext {
     pub(crate) setup: Arc<Setup>,
     /// The seat of a member: its place in the roster.
-    pub(crate) seats: BTreeMap<Name, usize>,
+    pub(crate) member_indices: BTreeMap<Name, usize>,
     pub(crate) run: Name,
     /// The time of the event that is taken, in milliseconds since the Unix epoch.
     pub(crate) now_ms: i64,
@@ -36,7 +36,7 @@ pub(crate) struct Case {
     subject: Option<Subject>,
 }
 
-impl Case {
+impl ModeContext {
     pub(crate) fn member(&self, seat: usize) -> &Member {
         &self.setup.members[seat]
     }
@@ -54,36 +54,36 @@ impl Case {
 /// One way of deciding together.
 pub(crate) trait Mode: Send {
     /// The run is opened.
-    fn open(&mut self, case: &Case, book: &mut Book) -> Vec<Want>;
+    fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect>;
 
     /// Stores the answer of a member that was asked; `None` where it gave none. Nothing follows from it yet.
-    fn store(&mut self, seat: usize, answer: Option<&Json>);
+    fn store_answer(&mut self, seat: usize, answer: Option<&Json>);
 
     /// A member that was asked ended: with an answer, or without.
-    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want>;
+    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect>;
 
     /// A rule of the host's own was applied.
-    fn ruled(&mut self, case: &Case, book: &mut Book, ticket: &str, result: Result<&Json, &str>)
-    -> Vec<Want>;
+    fn on_rule_result(&mut self, case: &ModeContext, book: &mut RunState, ticket: &str, result: Result<&Json, &str>)
+    -> Vec<Effect>;
 
     /// A candidate was held against the locks.
-    fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want>;
+    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, candidate: &Name, clean: bool) -> Vec<Effect>;
 
     /// The run's budget is spent before the mode has come to anything: completes the outcome with what is known, and books
     /// as missing whom the mode would still have asked (X8, X12).
-    fn cut_short(&mut self, case: &Case, book: &mut Book, ending: Ending) -> Ending;
+    fn on_budget_exhausted(&mut self, case: &ModeContext, book: &mut RunState, ending: Completion) -> Completion;
 }
 
 /// The state machine of one assembly's run.
 pub struct Assembly {
-    case: Case,
+    context: ModeContext,
     mode: Box<dyn Mode>,
-    book: Book,
+    book: RunState,
     stage: Stage,
     /// Questions that wait for what the host gathers.
-    gathering: BTreeMap<Name, Ask>,
+    gathering: BTreeMap<Name, AskMember>,
     /// Whoever was asked and has not ended.
-    out: BTreeMap<Name, usize>,
+    outstanding: BTreeMap<Name, usize>,
     /// Candidates that the host compares by meaning.
     matching: BTreeMap<Name, Candidate>,
     /// Rules that the host applies.
@@ -115,7 +115,7 @@ impl Assembly {
     ///
     /// # Errors
     /// When a locked trait is no pattern that can be matched.
-    pub fn new(setup: Setup) -> Result<Self, Invalid> {
+    pub fn new(setup: Setup) -> Result<Self, Error> {
         let locks = Locks::compile(&setup.locked_traits, setup.match_mode)?;
         let setup = Arc::new(setup);
         let mode: Box<dyn Mode> = match setup.mode {
@@ -124,15 +124,15 @@ impl Assembly {
             Word::Peer => Box::new(peer::Peer::new(&setup)),
             Word::Hierarchy => Box::new(hierarchy::Hierarchy::new(&setup)),
         };
-        let seats = setup.members.iter().enumerate().map(|(seat, member)| (member.id.clone(), seat));
-        let case = Case { seats: seats.collect(), run: "".into(), now_ms: 0, locks, subject: None, setup };
+        let indices = setup.members.iter().enumerate().map(|(seat, member)| (member.id.clone(), seat));
+        let mode_context = ModeContext { member_indices: indices.collect(), run: "".into(), now_ms: 0, locks, subject: None, setup };
         Ok(Assembly {
-            book: Book::new(case.setup.members.len()),
-            case,
+            book: RunState::new(mode_context.setup.members.len()),
+            context: mode_context,
             mode,
             stage: Stage::Unopened,
             gathering: BTreeMap::new(),
-            out: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
             matching: BTreeMap::new(),
             applying: BTreeSet::new(),
             artifact: None,
@@ -145,29 +145,29 @@ impl Assembly {
     }
 
     fn open(&mut self, run: &Name, inputs: &[Part], overlays: &[Json], at_ms: i64) -> Vec<Command> {
-        self.case.run = run.clone();
-        let kind = crate::assembly::subject(self.case.setup.mode);
+        self.context.run = run.clone();
+        let kind = crate::assembly::subject_kind(self.context.setup.mode);
         let part = inputs.iter().find(|part| part.kind == kind).cloned();
-        self.case.subject = part.map(|part| Subject::new(part, overlays, at_ms));
+        self.context.subject = part.map(|part| Subject::new(part, overlays, at_ms));
         self.stage = Stage::Running;
-        let wants = self.mode.open(&self.case, &mut self.book);
-        self.follow(wants)
+        let wants = self.mode.on_opened(&self.context, &mut self.book);
+        self.apply_effects(wants)
     }
 
     fn gathered(&mut self, id: &Name, result: &Result<Arc<str>, Arc<str>>) -> Vec<Command> {
         let Some(ask) = self.gathering.remove(id) else { return Vec::new() };
         match result {
             Ok(text) => {
-                let strategy = self.case.member(ask.seat).strategy.clone();
+                let strategy = self.context.member(ask.member_index).strategy.clone();
                 let part = Part::new(crate::PartKind::Gathered, strategy, text.clone());
                 vec![Command::Invoke(self.invoke(ask, vec![part]))]
             }
             Err(why) => {
-                let member = self.case.member(ask.seat).id.clone();
+                let member = self.context.member(ask.member_index).id.clone();
                 self.book.note(format!("`{member}` was not asked: nothing could be gathered for it: {why}"));
-                self.book.missing(ask.seat);
-                let wants = self.mode.heard(&self.case, &mut self.book, ask.seat, None);
-                self.follow(wants)
+                self.book.mark_missing(ask.member_index);
+                let wants = self.mode.on_answer(&self.context, &mut self.book, ask.member_index, None);
+                self.apply_effects(wants)
             }
         }
     }
@@ -176,93 +176,93 @@ impl Assembly {
     fn waits_for(&self, event: &Event) -> bool {
         match event {
             Event::Opened { .. } => false,
-            Event::Consulted { id, .. } => self.out.contains_key(id),
+            Event::Consulted { id, .. } => self.outstanding.contains_key(id),
             Event::Gathered { id, .. } => self.gathering.contains_key(id),
             Event::Matched { candidate, .. } => self.matching.contains_key(candidate),
-            Event::Ruled { ticket, .. } => self.applying.contains(ticket),
+            Event::RuleApplied { ticket, .. } => self.applying.contains(ticket),
         }
     }
 
-    fn consulted(&mut self, id: &Name, result: &Consultation) -> Vec<Command> {
-        let Some(seat) = self.out.remove(id) else { return Vec::new() };
+    fn consulted(&mut self, id: &Name, result: &ConsultationResult) -> Vec<Command> {
+        let Some(seat) = self.outstanding.remove(id) else { return Vec::new() };
         let answer = match result {
-            Consultation::Answered(answer) if self.schema().reads(answer) => Some(answer),
+            ConsultationResult::Answered(answer) if self.schema().accepts(answer) => Some(answer),
             // X5: an answer that cannot be read is none, and whoever gave it is missing like anybody else.
-            Consultation::Answered(_) => {
-                self.book.missing(seat);
+            ConsultationResult::Answered(_) => {
+                self.book.mark_missing(seat);
                 None
             }
-            Consultation::Absent(why) => {
-                if *why != Absent::Cancelled {
-                    self.book.missing(seat);
+            ConsultationResult::Absent(why) => {
+                if *why != AbsenceReason::Cancelled {
+                    self.book.mark_missing(seat);
                 }
                 None
             }
         };
         if self.stage == Stage::Exhausted {
             // It was paid for, and it may be what somebody has to be told of: only what would follow from it is not begun.
-            self.mode.store(seat, answer);
-            return self.exhausted();
+            self.mode.store_answer(seat, answer);
+            return self.finish_exhausted();
         }
-        let wants = self.mode.heard(&self.case, &mut self.book, seat, answer);
-        self.follow(wants)
+        let wants = self.mode.on_answer(&self.context, &mut self.book, seat, answer);
+        self.apply_effects(wants)
     }
 
     /// X8: the outcome of a run whose budget is spent, once nothing is out any more.
-    fn exhausted(&mut self) -> Vec<Command> {
+    fn finish_exhausted(&mut self) -> Vec<Command> {
         for ask in std::mem::take(&mut self.gathering).into_values() {
-            self.book.missing(ask.seat);
+            self.book.mark_missing(ask.member_index);
         }
-        if !self.out.is_empty() {
+        if !self.outstanding.is_empty() {
             return Vec::new();
         }
         let because = "the run's budget is spent before its members have answered";
-        let ending = Ending::without_artifact(Stand::Incomplete, "budget_exhausted", because);
-        let ending = self.mode.cut_short(&self.case, &mut self.book, ending);
-        self.end(ending)
+        let ending = Completion::without_artifact(RunStatus::Incomplete, "budget_exhausted", because);
+        let ending = self.mode.on_budget_exhausted(&self.context, &mut self.book, ending);
+        self.complete(ending)
     }
 
     /// Does what a mode wants, and what it wants because of that.
-    fn follow(&mut self, wants: Vec<Want>) -> Vec<Command> {
-        let mut queue: VecDeque<Want> = wants.into();
+    fn apply_effects(&mut self, wants: Vec<Effect>) -> Vec<Command> {
+        let mut queue: VecDeque<Effect> = wants.into();
         let mut commands = Vec::new();
         while let Some(want) = queue.pop_front() {
             if self.stage == Stage::Over {
                 break;
             }
             match want {
-                Want::Ask(ask) => commands.push(self.ask(ask)),
-                Want::Cancel(id) => {
+                Effect::Ask(ask) => commands.push(self.ask(ask)),
+                Effect::Cancel(id) => {
                     // Whom something is still gathered for is then not asked at all.
                     if self.gathering.remove(&id).is_none() {
-                        self.out.remove(&id);
+                        self.outstanding.remove(&id);
                         commands.push(Command::Cancel(id));
                     }
                 }
-                Want::Apply(apply) => {
+                Effect::Apply(apply) => {
                     self.applying.insert(apply.ticket.clone());
-                    commands.push(Command::Apply(apply));
+                    commands.push(Command::ApplyRule(apply));
                 }
-                Want::Record(fact) => commands.push(Command::Record(fact)),
-                Want::Check(candidate) => match check::by_text(&self.case, &mut self.book, candidate) {
-                    check::Checked::Ended { name, clean, facts } => {
+                Effect::Record(fact) => commands.push(Command::Record(fact)),
+                Effect::Check(candidate) => match check::check_text(&self.context, &mut self.book, candidate) {
+                    check::CheckResult::Ended { name, clean, facts } => {
                         commands.extend(facts.into_iter().map(Command::Record));
-                        queue.extend(self.mode.checked(&self.case, &mut self.book, &name, clean));
+                        queue.extend(self.mode.on_checked(&self.context, &mut self.book, &name, clean));
                     }
-                    check::Checked::ByMeaning { candidate, asked } => {
+                    check::CheckResult::ByMeaning { candidate, asked } => {
                         self.matching.insert(candidate.name.clone(), candidate);
-                        commands.push(Command::Match(asked));
+                        commands.push(Command::SemanticMatch(asked));
                     }
                 },
-                Want::End(ending) => commands.extend(self.end(ending)),
+                Effect::End(ending) => commands.extend(self.complete(ending)),
             }
         }
         commands
     }
 
-    fn ask(&mut self, ask: Ask) -> Command {
-        let member = &self.case.setup.members[ask.seat];
-        let subject = self.case.subject.as_ref();
+    fn ask(&mut self, ask: AskMember) -> Command {
+        let member = &self.context.setup.members[ask.member_index];
+        let subject = self.context.subject.as_ref();
         match subject.map(|subject| (subject, subject.gather(member))) {
             Some((subject, None)) => {
                 let command = Command::Gather(Gather {
@@ -280,14 +280,14 @@ impl Assembly {
         }
     }
 
-    fn invoke(&mut self, ask: Ask, mut parts: Vec<Part>) -> Invoke {
-        let member = &self.case.setup.members[ask.seat];
+    fn invoke(&mut self, ask: AskMember, mut parts: Vec<Part>) -> Invoke {
+        let member = &self.context.setup.members[ask.member_index];
         parts.extend(ask.parts);
-        self.out.insert(ask.id.clone(), ask.seat);
+        self.outstanding.insert(ask.id.clone(), ask.member_index);
         let mut marks = Map::new();
-        marks.insert("mode".into(), json!(self.case.setup.mode));
+        marks.insert("mode".into(), json!(self.context.setup.mode));
         marks.insert("layer".into(), json!(member.layer));
-        marks.extend(ask.marks.into_iter().map(|(key, value)| (key.to_owned(), value)));
+        marks.extend(ask.extra_fields.into_iter().map(|(key, value)| (key.to_owned(), value)));
         Invoke {
             id: ask.id,
             member: member.id.clone(),
@@ -295,25 +295,25 @@ impl Assembly {
             parts,
             schema: self.schema(),
             task: ask.task,
-            marks,
+            extra_fields: marks,
         }
     }
 
     /// The form of every answer of the mode.
     fn schema(&self) -> answers::Schema {
-        match self.case.setup.mode {
+        match self.context.setup.mode {
             Word::Advisory | Word::Hierarchy => answers::Schema::Advice,
             Word::Voting => answers::Schema::Ballot,
             Word::Peer => answers::Schema::Message,
         }
     }
 
-    fn matched(&mut self, candidate: &Name, result: &Result<Vec<crate::Near>, Arc<str>>) -> Vec<Command> {
+    fn matched(&mut self, candidate: &Name, result: &Result<Vec<crate::SemanticHit>, Arc<str>>) -> Vec<Command> {
         let Some(candidate) = self.matching.remove(candidate) else { return Vec::new() };
-        let (name, clean, facts) = check::by_meaning(&self.case, &mut self.book, &candidate, result);
+        let (name, clean, facts) = check::check_meaning(&self.context, &mut self.book, &candidate, result);
         let mut commands: Vec<Command> = facts.into_iter().map(Command::Record).collect();
-        let wants = self.mode.checked(&self.case, &mut self.book, &name, clean);
-        commands.extend(self.follow(wants));
+        let wants = self.mode.on_checked(&self.context, &mut self.book, &name, clean);
+        commands.extend(self.apply_effects(wants));
         commands
     }
 
@@ -322,21 +322,21 @@ impl Assembly {
             return Vec::new();
         }
         let result = result.as_ref().map_err(|why| &**why);
-        let wants = self.mode.ruled(&self.case, &mut self.book, ticket, result);
-        self.follow(wants)
+        let wants = self.mode.on_rule_result(&self.context, &mut self.book, ticket, result);
+        self.apply_effects(wants)
     }
 
-    fn end(&mut self, ending: Ending) -> Vec<Command> {
+    fn complete(&mut self, ending: Completion) -> Vec<Command> {
         self.stage = Stage::Over;
-        let (artifact, outcome) = self.book.outcome(&self.case.setup, ending);
+        let (artifact, outcome) = self.book.outcome(&self.context.setup, ending);
         self.artifact = Some(artifact);
         vec![Command::Record(outcome), Command::Finish]
     }
 }
 
 impl Protocol for Assembly {
-    fn advance(&mut self, stamped: &Stamped) -> Vec<Command> {
-        self.case.now_ms = stamped.at_ms;
+    fn advance(&mut self, stamped: &TimedEvent) -> Vec<Command> {
+        self.context.now_ms = stamped.at_ms;
         if self.stage == Stage::Running && self.waits_for(&stamped.event) && stamped.event.is_over_budget() {
             self.stage = Stage::Exhausted;
         }
@@ -346,14 +346,14 @@ impl Protocol for Assembly {
             }
             (Event::Opened { .. }, _) | (_, Stage::Unopened | Stage::Over) => Vec::new(),
             (Event::Consulted { id, result }, _) => self.consulted(id, result),
-            (_, Stage::Exhausted) => self.exhausted(),
+            (_, Stage::Exhausted) => self.finish_exhausted(),
             (Event::Gathered { id, result }, _) => self.gathered(id, result),
             (Event::Matched { candidate, result }, _) => self.matched(candidate, result),
-            (Event::Ruled { ticket, result }, _) => self.ruled(ticket, result),
+            (Event::RuleApplied { ticket, result }, _) => self.ruled(ticket, result),
         }
     }
 
     fn version(&self) -> &'static str {
-        version(self.case.setup.mode)
+        version(self.context.setup.mode)
     }
 }

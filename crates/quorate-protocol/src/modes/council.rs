@@ -12,9 +12,9 @@ use std::sync::Arc;
 use serde_json::Map;
 
 use crate::answers::{Schema, adjudicator::Adjudication, deliberator};
-use crate::policy::{Given, Incomplete, Position, Verdict, judge};
+use crate::policy::{Positions, Incomplete, Position, Verdict, judge};
 use crate::{
-    Absent, Command, Consultation, Event, Fact, Invoke, Json, Name, Part, PartKind, Protocol, Stamped,
+    AbsenceReason, Command, ConsultationResult, Event, Fact, Invoke, Json, Name, Part, PartKind, Protocol, TimedEvent,
 };
 
 pub use cross_read::TEXT_CAP;
@@ -42,9 +42,9 @@ pub struct Council {
     stage: Stage,
     artifact: Option<Part>,
     priors: Vec<Json>,
-    first: Vec<Heard>,
-    second: Vec<Heard>,
-    adjudication: Heard,
+    first: Vec<Response>,
+    second: Vec<Response>,
+    adjudication: Response,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,25 +58,25 @@ enum Stage {
 
 /// What was heard of one invocation.
 #[derive(Debug, Clone, PartialEq)]
-enum Heard {
-    Nothing,
+enum Response {
+    Pending,
     Answer(Json),
-    Absent(Absent),
+    Absent(AbsenceReason),
 }
 
-impl Heard {
+impl Response {
     fn status(&self) -> &'static str {
         match self {
-            Heard::Nothing => "not_asked",
-            Heard::Answer(_) => "answered",
-            Heard::Absent(absent) => absent.status(),
+            Response::Pending => "not_asked",
+            Response::Answer(_) => "answered",
+            Response::Absent(absent) => absent.status(),
         }
     }
 
     fn answer(&self) -> Option<&Json> {
         match self {
-            Heard::Answer(json) => Some(json),
-            Heard::Nothing | Heard::Absent(_) => None,
+            Response::Answer(json) => Some(json),
+            Response::Pending | Response::Absent(_) => None,
         }
     }
 }
@@ -84,14 +84,14 @@ impl Heard {
 impl Council {
     /// A council that waits to be opened.
     pub fn new(setup: Setup) -> Self {
-        let silent = vec![Heard::Nothing; setup.deliberators.len()];
+        let silent = vec![Response::Pending; setup.deliberators.len()];
         Council {
             stage: Stage::Unopened,
             artifact: None,
             priors: Vec::new(),
             first: silent.clone(),
             second: silent,
-            adjudication: Heard::Nothing,
+            adjudication: Response::Pending,
             setup,
         }
     }
@@ -115,34 +115,34 @@ impl Council {
                 parts: parts.to_vec(),
                 schema,
                 task: task.into(),
-                marks: Map::new(),
+                extra_fields: Map::new(),
             })
         };
         self.setup.deliberators.iter().map(ask).collect()
     }
 
-    fn heard(&mut self, id: &str, result: &Consultation) -> Vec<Command> {
+    fn on_consulted(&mut self, id: &str, result: &ConsultationResult) -> Vec<Command> {
         let form = match self.stage {
             Stage::First => Schema::FirstAnswer,
             Stage::Second => Schema::SecondAnswer,
             _ => Schema::Adjudication,
         };
         let heard = match result {
-            Consultation::Answered(answer) if form.reads(answer) => Heard::Answer(answer.clone()),
+            ConsultationResult::Answered(answer) if form.accepts(answer) => Response::Answer(answer.clone()),
             // X5: an answer that cannot be read is none.
-            Consultation::Answered(_) => Heard::Absent(Absent::SchemaFailed),
-            Consultation::Absent(absent) => Heard::Absent(*absent),
+            ConsultationResult::Answered(_) => Response::Absent(AbsenceReason::SchemaFailed),
+            ConsultationResult::Absent(absent) => Response::Absent(*absent),
         };
         let Some(slot) = self.slot(id) else { return Vec::new() };
-        if *slot != Heard::Nothing {
+        if *slot != Response::Pending {
             return Vec::new();
         }
         *slot = heard;
-        self.step()
+        self.next_step()
     }
 
     /// Where the answer to an invocation belongs, if it is one that is waited for.
-    fn slot(&mut self, id: &str) -> Option<&mut Heard> {
+    fn slot(&mut self, id: &str) -> Option<&mut Response> {
         let (stage, round) = match id.split_once('/') {
             None if id == ADJUDICATE && self.stage == Stage::Adjudicating => {
                 return Some(&mut self.adjudication);
@@ -156,31 +156,31 @@ impl Council {
         (stage == self.stage).then(|| &mut round[seat])
     }
 
-    fn step(&mut self) -> Vec<Command> {
+    fn next_step(&mut self) -> Vec<Command> {
         match self.stage {
-            Stage::First => self.after(Round::First),
-            Stage::Second => self.after(Round::Second),
+            Stage::First => self.after_round(Round::First),
+            Stage::Second => self.after_round(Round::Second),
             Stage::Adjudicating => self.conclude(None, Vec::new()),
             Stage::Unopened | Stage::Over => Vec::new(),
         }
     }
 
-    fn after(&mut self, round: Round) -> Vec<Command> {
+    fn after_round(&mut self, round: Round) -> Vec<Command> {
         let heard = self.round(round);
         if self.setup.fail_fast == FailFast::Yes
-            && heard.iter().any(|one| matches!(one, Heard::Absent(Absent::Failed | Absent::TimedOut)))
+            && heard.iter().any(|one| matches!(one, Response::Absent(AbsenceReason::Failed | AbsenceReason::TimedOut)))
         {
-            let open = self.open_invocations(round);
+            let open = self.pending_invocations(round);
             return self
                 .conclude(Some(Incomplete::FailFast), open.into_iter().map(Command::Cancel).collect());
         }
-        if heard.contains(&Heard::Nothing) {
+        if heard.contains(&Response::Pending) {
             return Vec::new();
         }
-        if heard.iter().any(|one| matches!(one, Heard::Absent(Absent::RunOverBudget))) {
+        if heard.iter().any(|one| matches!(one, Response::Absent(AbsenceReason::RunOverBudget))) {
             return self.conclude(Some(Incomplete::BudgetExhausted), Vec::new());
         }
-        if self.given().iter().filter(|one| round.of(one).is_some()).count() < self.setup.min_deliberators {
+        if self.positions().iter().filter(|one| round.position(one).is_some()).count() < self.setup.min_deliberators {
             let why = if round == Round::First { Incomplete::FirstRound } else { Incomplete::SecondRound };
             return self.conclude(Some(why), Vec::new());
         }
@@ -190,20 +190,20 @@ impl Council {
         }
     }
 
-    fn round(&self, round: Round) -> &[Heard] {
+    fn round(&self, round: Round) -> &[Response] {
         match round {
             Round::First => &self.first,
             Round::Second => &self.second,
         }
     }
 
-    fn open_invocations(&self, round: Round) -> Vec<Name> {
+    fn pending_invocations(&self, round: Round) -> Vec<Name> {
         let waiting = self
             .setup
             .deliberators
             .iter()
             .zip(self.round(round))
-            .filter(|(_, heard)| **heard == Heard::Nothing);
+            .filter(|(_, heard)| **heard == Response::Pending);
         waiting.map(|(member, _)| format!("{}/{member}", round.step()).into()).collect()
     }
 
@@ -235,7 +235,7 @@ impl Council {
             parts,
             schema: Schema::Adjudication,
             task: LAST_TASK.into(),
-            marks: Map::new(),
+            extra_fields: Map::new(),
         })]
     }
 
@@ -244,8 +244,8 @@ impl Council {
     }
 
     /// What each deliberator gave, as the policy wants it.
-    fn given(&self) -> Vec<Given> {
-        let position = |round, heard: &Heard| {
+    fn positions(&self) -> Vec<Positions> {
+        let position = |round, heard: &Response| {
             let answer = deliberator::Answer::read(round, heard.answer()?)?;
             Some(Position { block: answer.would_block, irreducible: answer.irreducible })
         };
@@ -257,7 +257,7 @@ impl Council {
                     Rounds::One => first,
                     Rounds::Two => position(deliberator::Round::Second, second),
                 };
-                Given { first, last }
+                Positions { first, last }
             })
             .collect()
     }
@@ -266,12 +266,12 @@ impl Council {
     fn conclude(&mut self, cut_short: Option<Incomplete>, mut commands: Vec<Command>) -> Vec<Command> {
         self.stage = Stage::Over;
         let cut_short = match self.adjudication {
-            Heard::Absent(Absent::RunOverBudget) => Some(Incomplete::BudgetExhausted),
+            Response::Absent(AbsenceReason::RunOverBudget) => Some(Incomplete::BudgetExhausted),
             _ => cut_short,
         };
         let adjudication = self.adjudication.answer().and_then(Adjudication::read);
         let asked = adjudication.as_ref().map(|one| one.verdict);
-        let mut judgement = judge(self.setup.policy, &self.given(), self.setup.min_deliberators, asked);
+        let mut judgement = judge(self.setup.policy, &self.positions(), self.setup.min_deliberators, asked);
         if let Some(why) = cut_short {
             judgement.verdict = Err(why);
         }
@@ -287,13 +287,13 @@ impl Council {
 }
 
 impl Protocol for Council {
-    fn advance(&mut self, stamped: &Stamped) -> Vec<Command> {
+    fn advance(&mut self, stamped: &TimedEvent) -> Vec<Command> {
         match &stamped.event {
             Event::Opened { inputs, priors, .. } if self.stage == Stage::Unopened => {
                 self.open(inputs, priors)
             }
-            Event::Consulted { id, result } => self.heard(id, result),
-            Event::Opened { .. } | Event::Gathered { .. } | Event::Matched { .. } | Event::Ruled { .. } => {
+            Event::Consulted { id, result } => self.on_consulted(id, result),
+            Event::Opened { .. } | Event::Gathered { .. } | Event::Matched { .. } | Event::RuleApplied { .. } => {
                 Vec::new()
             }
         }
@@ -318,7 +318,7 @@ impl Round {
         }
     }
 
-    fn of(self, given: &Given) -> Option<Position> {
+    fn position(self, given: &Positions) -> Option<Position> {
         match self {
             Round::First => given.first,
             Round::Second => given.last,

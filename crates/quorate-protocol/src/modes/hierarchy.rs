@@ -5,11 +5,11 @@ mod outcome;
 
 use serde_json::json;
 
-use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Text, Want};
+use super::assembly::{AskMember, RunState, Candidate, ModeContext, Completion, Mode, Text, Effect};
 use crate::answers::advice::Advice;
 use crate::assembly::{Rule, Setup};
 use crate::rules::{self, escalate_on_severity};
-use crate::{Apply, Json, Name, Part, PartKind};
+use crate::{ApplyRule, Json, Name, Part, PartKind};
 
 /// The step of all questions, and what stands before a member in the id of its invocation.
 const NODE: &str = "node";
@@ -36,10 +36,10 @@ pub(crate) struct Child {
 
 /// What a rule makes of a branch.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Rolled {
+pub(crate) struct Rollup {
     pub(crate) advice: Advice,
     /// The children that it is made of.
-    pub(crate) from: Vec<Name>,
+    pub(crate) sources: Vec<Name>,
 }
 
 /// All evidence in order, each piece once.
@@ -60,14 +60,14 @@ struct Node {
     /// How many children have not ended.
     pending: usize,
     own: Option<Advice>,
-    rolled: Option<Rolled>,
+    rollup: Option<Rollup>,
     /// The place of the rule that made it; `None` is the node's own answer, or the escalation of H3.
     rule: Option<usize>,
-    state: State,
+    state: NodeState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NodeState {
     Waiting,
     /// It passes something up.
     Passed,
@@ -96,9 +96,9 @@ impl Hierarchy {
             children: Vec::new(),
             pending: 0,
             own: None,
-            rolled: None,
+            rollup: None,
             rule: None,
-            state: State::Waiting,
+            state: NodeState::Waiting,
         };
         let mut nodes: Vec<Node> = setup.members.iter().map(|_| node()).collect();
         for (seat, parent) in parents.iter().enumerate() {
@@ -110,81 +110,81 @@ impl Hierarchy {
         Hierarchy { nodes, parents }
     }
 
-    fn ask(&self, case: &Case, seat: usize) -> Want {
+    fn ask(&self, case: &ModeContext, seat: usize) -> Effect {
         let member = case.member(seat);
         let leaf = self.nodes[seat].children.is_empty();
-        let text = || Json::from(outcome::children(self, case, seat)).to_string();
+        let text = || Json::from(outcome::children_json(self, case, seat)).to_string();
         let parts = (!leaf).then(|| Part::new(PartKind::ChildrenOutputs, "", text()));
-        Want::Ask(Ask {
-            id: id(&member.id),
+        Effect::Ask(AskMember {
+            id: invocation_id(&member.id),
             step: NODE.into(),
-            seat,
+            member_index: seat,
             parts: parts.into_iter().collect(),
             task: if leaf { LEAF } else { PARENT }.into(),
-            marks: vec![("parent", json!(member.parent))],
+            extra_fields: vec![("parent", json!(member.parent))],
         })
     }
 
-    fn branch(&self, case: &Case, seat: usize) -> Branch {
+    fn branch(&self, case: &ModeContext, seat: usize) -> Branch {
         let child = |seat: &usize| {
             let node = &self.nodes[*seat];
-            let rolled = node.rolled.as_ref().filter(|_| node.state == State::Passed)?;
-            Some(Child { member: case.member(*seat).id.clone(), advice: rolled.advice.clone() })
+            let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed)?;
+            Some(Child { member: case.member(*seat).id.clone(), advice: passed.advice.clone() })
         };
         let node = &self.nodes[seat];
         Branch { own: node.own.clone(), children: node.children.iter().filter_map(child).collect() }
     }
 
     /// H2: the first matching rule makes of a branch what is passed up; none, and it is the node's own answer.
-    fn roll(&mut self, case: &Case, book: &mut Book, seat: usize, from: usize) -> Vec<Want> {
+    fn apply_rules(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, from: usize) -> Vec<Effect> {
         let branch = self.branch(case, seat);
         let member = &case.member(seat).id;
         for (at, rule) in case.setup.rules.iter().enumerate().skip(from) {
-            if !rule.concerns(member) || branch.children.is_empty() {
+            if !rule.applies_to_member(member) || branch.children.is_empty() {
                 continue;
             }
             match rules::built_in(&rule.kind) {
                 Some(logic) => {
                     if let Some(rolled) = logic.roll.and_then(|roll| roll(rule, &branch)) {
-                        return self.rolled(case, book, seat, Some(at), Some(rolled));
+                        return self.check_rollup(case, book, seat, Some(at), Some(rolled));
                     }
                 }
                 None => {
                     let ticket = format!("{at}/{member}").into();
-                    let input = outcome::input(rule, &branch, member);
-                    return vec![Want::Apply(Apply { ticket, kind: rule.kind.clone(), input })];
+                    let input = outcome::host_rule_input(rule, &branch, member);
+                    return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
                 }
             }
         }
-        let rolled = match branch.own.clone() {
-            Some(advice) => Some(Rolled { advice, from: Vec::new() }),
+        let rollup = match branch.own.clone() {
+            Some(advice) => Some(Rollup { advice, sources: Vec::new() }),
             // H3: a node that failed must not hide what its children say.
-            None => escalate_on_severity::roll(&outcome::unwritten(), &branch),
+            None => escalate_on_severity::roll(&outcome::default_rule(), &branch),
         };
-        self.rolled(case, book, seat, None, rolled)
+        self.check_rollup(case, book, seat, None, rollup)
     }
 
     /// A node has what it would pass up: it is held against the locks.
-    fn rolled(
+    fn check_rollup(
         &mut self,
-        case: &Case,
-        book: &mut Book,
+        case: &ModeContext,
+        book: &mut RunState,
         seat: usize,
         rule: Option<usize>,
-        rolled: Option<Rolled>,
-    ) -> Vec<Want> {
+        rolled: Option<Rollup>,
+    ) -> Vec<Effect> {
         let member = case.member(seat).id.clone();
         let mut wants = Vec::new();
         if let Some((rule, rolled)) = rule.map(|at| &case.setup.rules[at]).zip(rolled.as_ref()) {
             let also = json!({"node": &*member, "severity": rolled.advice.severity});
-            wants.push(Want::Record(book.rule(rule, true, &rolled.from, also)));
+            wants.push(Effect::Record(book.record_rule(rule, true, &rolled.sources, also)));
         }
         let node = &mut self.nodes[seat];
         node.rule = rule;
-        node.rolled = rolled;
-        let Some(rolled) = &node.rolled else {
-            node.state = State::Silent;
-            wants.extend(self.ended(case, book, seat));
+        node.rollup = rolled;
+        let Some(rolled) = &node.rollup else {
+            node.state = NodeState::Silent;
+            wants.extend(self.on_node_ended(case, book, seat));
             return wants;
         };
         if node.own.is_none() {
@@ -192,14 +192,14 @@ impl Hierarchy {
                 "`{member}` gave no answer; what its children report is passed up all the same"
             ));
         }
-        wants.push(Want::Check(candidate(&member, &rolled.advice)));
+        wants.push(Effect::Check(candidate(&member, &rolled.advice)));
         wants
     }
 
     /// A node has ended: its parent may be next, or the run is over.
-    fn ended(&mut self, case: &Case, book: &mut Book, seat: usize) -> Vec<Want> {
+    fn on_node_ended(&mut self, case: &ModeContext, book: &mut RunState, seat: usize) -> Vec<Effect> {
         match self.parents[seat] {
-            None => vec![Want::End(outcome::ending(self, case, book, seat))],
+            None => vec![Effect::End(outcome::completion(self, case, book, seat))],
             Some(parent) => {
                 self.nodes[parent].pending -= 1;
                 let ready = self.nodes[parent].pending == 0;
@@ -213,54 +213,54 @@ impl Hierarchy {
 fn candidate(member: &Name, advice: &Advice) -> Candidate {
     let text = |what, text: &str| Text {
         member: Some(member.clone()),
-        invocation: Some(id(member)),
-        what,
+        invocation: Some(invocation_id(member)),
+        kind: what,
         text: text.into(),
     };
     let mut texts = vec![text("concern", &advice.concern), text("suggestion", &advice.suggestion)];
     texts.extend(advice.evidence.iter().map(|piece| text("evidence", piece)));
-    Candidate { name: id(member), texts }
+    Candidate { name: invocation_id(member), texts }
 }
 
 /// The invocation of a node, and what it is called as a candidate.
-fn id(member: &str) -> Name {
+fn invocation_id(member: &str) -> Name {
     format!("{NODE}/{member}").into()
 }
 
 impl Mode for Hierarchy {
-    fn open(&mut self, case: &Case, _: &mut Book) -> Vec<Want> {
+    fn on_opened(&mut self, case: &ModeContext, _: &mut RunState) -> Vec<Effect> {
         let leaves = (0..self.nodes.len()).filter(|seat| self.nodes[*seat].children.is_empty());
         leaves.map(|seat| self.ask(case, seat)).collect()
     }
 
-    fn store(&mut self, seat: usize, answer: Option<&Json>) {
+    fn store_answer(&mut self, seat: usize, answer: Option<&Json>) {
         self.nodes[seat].own = answer.and_then(Advice::read);
     }
 
-    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
-        self.store(seat, answer);
-        self.roll(case, book, seat, 0)
+    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect> {
+        self.store_answer(seat, answer);
+        self.apply_rules(case, book, seat, 0)
     }
 
-    fn ruled(
+    fn on_rule_result(
         &mut self,
-        case: &Case,
-        book: &mut Book,
+        case: &ModeContext,
+        book: &mut RunState,
         ticket: &str,
         result: Result<&Json, &str>,
-    ) -> Vec<Want> {
+    ) -> Vec<Effect> {
         let found = ticket
             .split_once('/')
-            .and_then(|(at, member)| Some((at.parse::<usize>().ok()?, *case.seats.get(member)?)));
+            .and_then(|(at, member)| Some((at.parse::<usize>().ok()?, *case.member_indices.get(member)?)));
         let Some((at, seat)) = found else { return Vec::new() };
         let rule: &Rule = &case.setup.rules[at];
         let failed = match result {
-            Ok(Json::Null) => return self.roll(case, book, seat, at + 1),
+            Ok(Json::Null) => return self.apply_rules(case, book, seat, at + 1),
             Ok(output) => match Advice::read(output) {
                 Some(advice) => {
-                    let from =
+                    let next_rule =
                         self.branch(case, seat).children.iter().map(|one| one.member.clone()).collect();
-                    return self.rolled(case, book, seat, Some(at), Some(Rolled { advice, from }));
+                    return self.check_rollup(case, book, seat, Some(at), Some(Rollup { advice, sources: next_rule }));
                 }
                 None => "what it gives is no assessment",
             },
@@ -268,21 +268,21 @@ impl Mode for Hierarchy {
         };
         // The children's gravest must get through, whatever is wrong with the rule.
         book.note(format!("rule `{}` could not be applied: {failed}", rule.id));
-        let escalated = escalate_on_severity::roll(&outcome::unwritten(), &self.branch(case, seat));
-        self.rolled(case, book, seat, None, escalated)
+        let escalated = escalate_on_severity::roll(&outcome::default_rule(), &self.branch(case, seat));
+        self.check_rollup(case, book, seat, None, escalated)
     }
 
-    fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want> {
+    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, candidate: &Name, clean: bool) -> Vec<Effect> {
         let member = candidate.strip_prefix(NODE).and_then(|rest| rest.strip_prefix('/'));
-        let Some(seat) = member.and_then(|member| case.seats.get(member).copied()) else { return Vec::new() };
-        self.nodes[seat].state = if clean { State::Passed } else { State::Refused };
-        self.ended(case, book, seat)
+        let Some(seat) = member.and_then(|member| case.member_indices.get(member).copied()) else { return Vec::new() };
+        self.nodes[seat].state = if clean { NodeState::Passed } else { NodeState::Refused };
+        self.on_node_ended(case, book, seat)
     }
 
     /// Every node would have been asked, so each without an answer is missing.
-    fn cut_short(&mut self, case: &Case, book: &mut Book, ending: Ending) -> Ending {
+    fn on_budget_exhausted(&mut self, case: &ModeContext, book: &mut RunState, ending: Completion) -> Completion {
         let unheard = (0..self.nodes.len()).filter(|seat| self.nodes[*seat].own.is_none());
-        unheard.for_each(|seat| book.missing(seat));
-        outcome::unfinished(self, case, book, ending)
+        unheard.for_each(|seat| book.mark_missing(seat));
+        outcome::budget_completion(self, case, book, ending)
     }
 }

@@ -9,24 +9,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::assembly::{Ask, Book, Candidate, Case, Ending, Mode, Stand, Text, Want};
-use crate::answers::message::{Message, To};
+use super::assembly::{AskMember, RunState, Candidate, ModeContext, Completion, Mode, RunStatus, Text, Effect};
+use crate::answers::message::{Message, Recipients};
 use crate::assembly::Setup;
 use crate::rules::{self, aggregate};
-use crate::{Apply, Fact, FactKind, Json, Name, Part, PartKind};
-use conduct::{Conduct, Ends};
+use crate::{ApplyRule, Fact, FactKind, Json, Name, Part, PartKind};
+use conduct::{Exchange, Termination};
 use log::{Log, Said};
 use objections::Objections;
 
 /// How many ids that a message could not reach its sender is told, and how many characters of each.
-const IDS: usize = 10;
-const ID: usize = 64;
+const MAX_LISTED_IDS: usize = 10;
+const MAX_ID_CHARS: usize = 64;
 
 /// The mode's state.
 pub(super) struct Peer {
-    conduct: Conduct,
+    conduct: Exchange,
     round: u32,
-    waiting: usize,
+    outstanding: usize,
     /// What was answered in this round, by seat.
     heard: Vec<Option<Message>>,
     /// Messages of this round that wait for the lock check.
@@ -37,7 +37,7 @@ pub(super) struct Peer {
     refusals: BTreeMap<usize, String>,
     objections: Objections,
     /// Rules of the host's own that are applied to the log at its end, from this one on.
-    closing: Option<usize>,
+    next_synthesis_rule: Option<usize>,
     ended_by: &'static str,
     synthesis: serde_json::Map<String, Json>,
 }
@@ -45,47 +45,47 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(setup: &Setup) -> Self {
         Peer {
-            conduct: Conduct::of(setup),
+            conduct: Exchange::of(setup),
             round: 0,
-            waiting: 0,
+            outstanding: 0,
             heard: Vec::new(),
             unchecked: BTreeSet::new(),
             log: Log::default(),
             refused: 0,
             refusals: BTreeMap::new(),
             objections: Objections::default(),
-            closing: None,
+            next_synthesis_rule: None,
             ended_by: "",
             synthesis: serde_json::Map::new(),
         }
     }
 
-    fn next_round(&mut self, case: &Case) -> Vec<Want> {
+    fn next_round(&mut self, case: &ModeContext) -> Vec<Effect> {
         self.round += 1;
-        self.waiting = case.setup.members.len();
-        self.heard = vec![None; self.waiting];
+        self.outstanding = case.setup.members.len();
+        self.heard = vec![None; self.outstanding];
         let step: Name = format!("round{}", self.round).into();
         let refusals = std::mem::take(&mut self.refusals);
         let mut transcripts = log::Transcripts::new(&self.log, &self.conduct, case);
         let ask = |seat: usize| {
-            let transcript = transcripts.of(seat);
-            Want::Ask(Ask {
+            let transcript = transcripts.for_member(seat);
+            Effect::Ask(AskMember {
                 id: format!("{step}/{}", case.member(seat).id).into(),
                 step: step.clone(),
-                seat,
+                member_index: seat,
                 parts: transcript
                     .map(|text| Part { kind: PartKind::Transcript, name: "".into(), text })
                     .into_iter()
                     .collect(),
                 task: self.conduct.task(case, seat, self.round, refusals.get(&seat).map(String::as_str)),
-                marks: vec![("round", json!(self.round))],
+                extra_fields: vec![("round", json!(self.round))],
             })
         };
         (0..case.setup.members.len()).map(ask).collect()
     }
 
     /// Everybody of the round has ended: what was said is held against reach and locks.
-    fn deliver(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn deliver(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let mut wants = Vec::new();
         for (seat, message) in self.heard.iter().enumerate() {
             let Some(message) = message.as_ref().filter(|one| !one.message.is_empty()) else { continue };
@@ -96,35 +96,35 @@ impl Peer {
                     "a message of `{member}` in round {} was refused: {ids} is out of its reach",
                     self.round
                 ));
-                book.violated();
+                book.count_violation();
                 self.refused += 1;
                 self.refusals.insert(
                     seat,
                     format!(
                         "{} {} out of your reach",
-                        quoted(&out_of_reach),
+                        list_ids(&out_of_reach),
                         if out_of_reach.len() == 1 { "is" } else { "are" }
                     ),
                 );
                 let data = json!({
-                    "candidate": self.candidate(member),
+                    "candidate": self.candidate_name(member),
                     "code": "out_of_reach",
                     "member": &**member,
                     "invocation": format!("round{}/{member}", self.round),
                     "to": out_of_reach,
                 });
-                wants.push(Want::Record(Fact { kind: FactKind::Violation, data }));
+                wants.push(Effect::Record(Fact { kind: FactKind::Violation, data }));
                 continue;
             }
-            let name: Name = self.candidate(member).into();
+            let name: Name = self.candidate_name(member).into();
             self.unchecked.insert(name.clone());
             let text = Text {
                 member: Some(member.clone()),
                 invocation: Some(format!("round{}/{member}", self.round).into()),
-                what: "message",
+                kind: "message",
                 text: message.message.as_str().into(),
             };
-            wants.push(Want::Check(Candidate { name, texts: vec![text] }));
+            wants.push(Effect::Check(Candidate { name, texts: vec![text] }));
         }
         if self.unchecked.is_empty() {
             wants.extend(self.close_round(case, book));
@@ -132,84 +132,84 @@ impl Peer {
         wants
     }
 
-    fn candidate(&self, member: &str) -> String {
+    fn candidate_name(&self, member: &str) -> String {
         format!("message/{}/{member}", self.round)
     }
 
     /// The round is over: another one, or the end.
-    fn close_round(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn close_round(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         if self.heard.iter().all(Option::is_none) {
             self.ended_by = "no_answer";
             let because = format!("nobody has answered in round {}", self.round);
-            let mut ending = Ending::without_artifact(Stand::Incomplete, "no_answer", because);
-            self.log.write(case, &mut ending);
-            self.also(case, &mut ending);
-            return vec![Want::End(ending)];
+            let mut ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
+            self.log.write_outcome(case, &mut ending);
+            self.add_details(case, &mut ending);
+            return vec![Effect::End(ending)];
         }
         // Whoever gave no output has agreed to nothing (X5).
         let all = |holds: fn(&Message) -> bool| self.heard.iter().all(|one| one.as_ref().is_some_and(holds));
         let ended_by = match &self.conduct.ends {
-            Ends::NoNewObjections if all(|one| one.objection != Some(true)) => {
+            Termination::NoNewObjections if all(|one| one.objection != Some(true)) => {
                 Some(aggregate::NO_NEW_OBJECTIONS)
             }
-            Ends::AllPass if all(|one| one.pass) => Some(aggregate::ALL_PASS),
+            Termination::AllPass if all(|one| one.pass) => Some(aggregate::ALL_PASS),
             _ if self.round >= self.conduct.rounds => Some("max-rounds"),
-            Ends::ByRule(kind) => {
+            Termination::ByRule(kind) => {
                 let ticket = format!("round{}", self.round).into();
-                let input = self.log.input(case, &self.heard, self.round);
-                return vec![Want::Apply(Apply { ticket, kind: kind.as_str().into(), input })];
+                let input = self.log.host_rule_input(case, &self.heard, self.round);
+                return vec![Effect::Apply(ApplyRule { ticket, kind: kind.as_str().into(), input })];
             }
             _ => None,
         };
         match ended_by {
-            Some(ended_by) => self.close(case, book, ended_by),
+            Some(ended_by) => self.start_synthesis(case, book, ended_by),
             None => self.next_round(case),
         }
     }
 
-    fn close(&mut self, case: &Case, book: &mut Book, ended_by: &'static str) -> Vec<Want> {
+    fn start_synthesis(&mut self, case: &ModeContext, book: &mut RunState, ended_by: &'static str) -> Vec<Effect> {
         self.ended_by = ended_by;
-        self.closing = Some(0);
-        self.apply(case, book)
+        self.next_synthesis_rule = Some(0);
+        self.apply_synthesis_rules(case, book)
     }
 
     /// Applies the host's own rules to the log, one after the other.
-    fn apply(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn apply_synthesis_rules(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let mut wants = Vec::new();
-        while let Some(rule) = self.closing.and_then(|at| case.setup.rules.get(at)) {
+        while let Some(rule) = self.next_synthesis_rule.and_then(|at| case.setup.rules.get(at)) {
             if rules::built_in(&rule.kind).is_none() {
-                let mut input = self.log.input(case, &self.heard, self.round);
+                let mut input = self.log.host_rule_input(case, &self.heard, self.round);
                 input["rule"] = json!(rule);
                 let ticket = format!("log/{}", rule.id).into();
-                wants.push(Want::Apply(Apply { ticket, kind: rule.kind.clone(), input }));
+                wants.push(Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input }));
                 return wants;
             }
             let members: Vec<Name> = self.log.authors(case, rule);
-            wants.push(Want::Record(book.rule(rule, true, &members, json!({"endedBy": self.ended_by}))));
-            self.closing = self.closing.map(|at| at + 1);
+            wants.push(Effect::Record(book.record_rule(rule, true, &members, json!({"endedBy": self.ended_by}))));
+            self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
         }
-        wants.push(Want::End(self.ending(case)));
+        wants.push(Effect::End(self.completion(case)));
         wants
     }
 
-    fn ending(&self, case: &Case) -> Ending {
+    fn completion(&self, case: &ModeContext) -> Completion {
         let mut ending = match self.log.is_empty() && self.refused > 0 {
             true => {
                 let because = "every message was refused";
-                Ending::without_artifact(Stand::Refused, "all_refused", because)
+                Completion::without_artifact(RunStatus::Refused, "all_refused", because)
             }
-            false => Ending::done(),
+            false => Completion::done(),
         };
-        self.log.write(case, &mut ending);
-        self.also(case, &mut ending);
+        self.log.write_outcome(case, &mut ending);
+        self.add_details(case, &mut ending);
         ending
     }
 
-    fn also(&self, case: &Case, ending: &mut Ending) {
-        self.objections.write(case, &self.log, &self.conduct, ending);
-        ending.also.insert("rounds".into(), json!(self.round));
-        ending.also.insert("endedBy".into(), json!(self.ended_by));
-        ending.also.insert("topology".into(), json!(self.conduct.topology_word()));
+    fn add_details(&self, case: &ModeContext, ending: &mut Completion) {
+        self.objections.write_outcome(case, &self.log, &self.conduct, ending);
+        ending.extra.insert("rounds".into(), json!(self.round));
+        ending.extra.insert("endedBy".into(), json!(self.ended_by));
+        ending.extra.insert("topology".into(), json!(self.conduct.topology_word()));
         if !self.synthesis.is_empty() {
             ending.artifact.insert("synthesis".into(), Json::Object(self.synthesis.clone()));
         }
@@ -217,38 +217,38 @@ impl Peer {
 }
 
 impl Mode for Peer {
-    fn open(&mut self, case: &Case, _: &mut Book) -> Vec<Want> {
+    fn on_opened(&mut self, case: &ModeContext, _: &mut RunState) -> Vec<Effect> {
         self.next_round(case)
     }
 
-    fn store(&mut self, seat: usize, answer: Option<&Json>) {
+    fn store_answer(&mut self, seat: usize, answer: Option<&Json>) {
         self.heard[seat] = answer.and_then(Message::read);
         let says = self.heard[seat].as_ref().and_then(|message| message.objection);
-        self.objections.hear(seat, self.round, says);
+        self.objections.update(seat, self.round, says);
     }
 
-    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
-        self.waiting -= 1;
-        self.store(seat, answer);
-        if self.waiting > 0 { Vec::new() } else { self.deliver(case, book) }
+    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect> {
+        self.outstanding -= 1;
+        self.store_answer(seat, answer);
+        if self.outstanding > 0 { Vec::new() } else { self.deliver(case, book) }
     }
 
-    fn ruled(
+    fn on_rule_result(
         &mut self,
-        case: &Case,
-        book: &mut Book,
+        case: &ModeContext,
+        book: &mut RunState,
         ticket: &str,
         result: Result<&Json, &str>,
-    ) -> Vec<Want> {
+    ) -> Vec<Effect> {
         let Some(id) = ticket.strip_prefix("log/") else {
             // A termination rule: one that fails leaves the end to the number of rounds.
-            let ends = result.map_err(str::to_owned).and_then(ends).unwrap_or_else(|why| {
+            let ends = result.map_err(str::to_owned).and_then(is_end).unwrap_or_else(|why| {
                 book.note(format!("the termination rule could not be applied: {why}"));
                 false
             });
-            return if ends { self.close(case, book, "termination-rule") } else { self.next_round(case) };
+            return if ends { self.start_synthesis(case, book, "termination-rule") } else { self.next_round(case) };
         };
-        let at = self.closing.unwrap_or_default();
+        let at = self.next_synthesis_rule.unwrap_or_default();
         let rule = &case.setup.rules[at];
         let name: Name = format!("synthesis/{id}").into();
         match result {
@@ -257,25 +257,25 @@ impl Mode for Peer {
                 let text = |text: &str| Text {
                     member: None,
                     invocation: None,
-                    what: "synthesis",
+                    kind: "synthesis",
                     text: text.into(),
                 };
-                let fact = book.rule(rule, true, &[], Json::Null);
+                let fact = book.record_rule(rule, true, &[], Json::Null);
                 self.unchecked.insert(name.clone());
                 let texts = strings(output).into_iter().map(text).collect();
-                vec![Want::Record(fact), Want::Check(Candidate { name, texts })]
+                vec![Effect::Record(fact), Effect::Check(Candidate { name, texts })]
             }
             Err(why) => {
                 book.note(format!("rule `{id}` could not be applied: {why}"));
-                self.closing = Some(at + 1);
-                let mut wants = vec![Want::Record(book.rule(rule, false, &[], Json::Null))];
-                wants.extend(self.apply(case, book));
+                self.next_synthesis_rule = Some(at + 1);
+                let mut wants = vec![Effect::Record(book.record_rule(rule, false, &[], Json::Null))];
+                wants.extend(self.apply_synthesis_rules(case, book));
                 wants
             }
         }
     }
 
-    fn checked(&mut self, case: &Case, book: &mut Book, candidate: &Name, clean: bool) -> Vec<Want> {
+    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, candidate: &Name, clean: bool) -> Vec<Effect> {
         if !self.unchecked.remove(candidate) {
             return Vec::new();
         }
@@ -283,19 +283,19 @@ impl Mode for Peer {
             if !clean {
                 self.synthesis.remove(id);
             }
-            self.closing = self.closing.map(|at| at + 1);
-            return self.apply(case, book);
+            self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
+            return self.apply_synthesis_rules(case, book);
         }
         let member = candidate.rsplit('/').next().unwrap_or_default();
-        if let Some(seat) = case.seats.get(member).copied() {
+        if let Some(seat) = case.member_indices.get(member).copied() {
             match self.heard[seat].as_ref().filter(|_| clean) {
                 Some(message) => self.log.add(Said {
                     round: self.round,
                     from: seat,
                     to: match &message.to {
-                        To::All => None,
-                        To::Members(ids) => {
-                            Some(ids.iter().filter_map(|id| case.seats.get(&**id)).copied().collect())
+                        Recipients::All => None,
+                        Recipients::Members(ids) => {
+                            Some(ids.iter().filter_map(|id| case.member_indices.get(&**id)).copied().collect())
                         }
                     },
                     text: message.message.as_str().into(),
@@ -304,7 +304,7 @@ impl Mode for Peer {
                 None => {
                     self.refused += 1;
                     let said = self.heard[seat].as_ref().map_or("", |message| &message.message);
-                    self.refusals.insert(seat, touches(case, said));
+                    self.refusals.insert(seat, lock_refusal(case, said));
                 }
             }
         }
@@ -312,10 +312,10 @@ impl Mode for Peer {
     }
 
     /// What was delivered in earlier rounds stays said; what no lock was held against does not get into an outcome.
-    fn cut_short(&mut self, case: &Case, _: &mut Book, mut ending: Ending) -> Ending {
+    fn on_budget_exhausted(&mut self, case: &ModeContext, _: &mut RunState, mut ending: Completion) -> Completion {
         self.ended_by = "budget";
-        self.log.write(case, &mut ending);
-        self.also(case, &mut ending);
+        self.log.write_outcome(case, &mut ending);
+        self.add_details(case, &mut ending);
         ending
     }
 }
@@ -324,7 +324,7 @@ impl Mode for Peer {
 ///
 /// # Errors
 /// What it says in place of that.
-fn ends(output: &Json) -> Result<bool, String> {
+fn is_end(output: &Json) -> Result<bool, String> {
     match (output, output.get("end")) {
         (Json::Null, _) | (Json::Object(_), None | Some(Json::Null)) => Ok(false),
         (Json::Object(_), Some(Json::Bool(ends))) => Ok(*ends),
@@ -333,20 +333,20 @@ fn ends(output: &Json) -> Result<bool, String> {
 }
 
 /// Ids as their sender is told them: so many, each cut short. They are the sender's words, and may be anything.
-fn quoted(ids: &[String]) -> String {
+fn list_ids(ids: &[String]) -> String {
     let cut =
-        |id: &String| format!("`{}`", id.chars().filter(|c| !c.is_control()).take(ID).collect::<String>());
-    let named: Vec<String> = ids.iter().take(IDS).map(cut).collect();
-    match ids.len().saturating_sub(IDS) {
+        |id: &String| format!("`{}`", id.chars().filter(|c| !c.is_control()).take(MAX_ID_CHARS).collect::<String>());
+    let named: Vec<String> = ids.iter().take(MAX_LISTED_IDS).map(cut).collect();
+    match ids.len().saturating_sub(MAX_LISTED_IDS) {
         0 => named.join(", "),
         more => format!("{}, and {more} more", named.join(", ")),
     }
 }
 
 /// Why a message does not reach anybody that a lock holds back: by text the trait can be named.
-fn touches(case: &Case, said: &str) -> String {
+fn lock_refusal(case: &ModeContext, said: &str) -> String {
     match case.locks.check(said).first() {
-        Some(hit) => format!("it touches `{}`, which nothing said here may touch", hit.locked),
+        Some(hit) => format!("it touches `{}`, which nothing said here may touch", hit.trait_text),
         None => "it comes near to what nothing said here may touch".to_owned(),
     }
 }

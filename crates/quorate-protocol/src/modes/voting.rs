@@ -6,12 +6,12 @@ mod proposal;
 
 use serde_json::json;
 
-use super::assembly::{Ask, Book, Case, Ending, Mode, Stand, Want};
+use super::assembly::{AskMember, RunState, ModeContext, Completion, Mode, RunStatus, Effect};
 use crate::answers::vote::{Ballot, Vote};
 use crate::assembly::{Request, Rule, Setup};
 use crate::rules::{self, majority};
 use crate::tally::{Tally, Weight};
-use crate::{Apply, Json, Name};
+use crate::{ApplyRule, Json, Name};
 
 /// The step of all questions, and what stands before a member in the id of its invocation.
 const ASK: &str = "ask";
@@ -21,7 +21,7 @@ const TASK: &str = "You vote on the proposal, by your own judgement alone: yes, 
 
 /// A vote as it is counted.
 #[derive(Debug, Clone)]
-pub(crate) struct Voter {
+pub(crate) struct CountedVote {
     pub(crate) member: Name,
     pub(crate) weight: Weight,
     /// `None` where there is none.
@@ -30,7 +30,7 @@ pub(crate) struct Voter {
 
 /// The votes, as rules see them.
 pub(crate) struct Poll<'a> {
-    pub(crate) voters: Vec<Voter>,
+    pub(crate) votes: Vec<CountedVote>,
     pub(crate) class: Option<&'a str>,
     pub(crate) run: &'a str,
     /// The rules after the one that is asked.
@@ -50,22 +50,22 @@ pub(crate) struct Ruling {
 
 impl Ruling {
     /// A decision without more.
-    pub(crate) fn alone(pass: bool) -> Self {
+    pub(crate) fn new(pass: bool) -> Self {
         Ruling { pass, members: Vec::new(), tally: None, tie: None }
     }
 }
 
 impl Poll<'_> {
     /// The voters that a rule looks at.
-    pub(crate) fn voters_of(&self, rule: &Rule) -> impl Iterator<Item = &Voter> {
-        self.voters.iter().filter(|one| rule.concerns(&one.member))
+    pub(crate) fn votes_of(&self, rule: &Rule) -> impl Iterator<Item = &CountedVote> {
+        self.votes.iter().filter(|one| rule.applies_to_member(&one.member))
     }
 
     /// Their weights by vote; what abstains is in the total unless the rule counts what was cast (V3).
     pub(crate) fn tally(&self, rule: &Rule) -> Tally {
         let mut tally = Tally::default();
-        let cast = rule.text("denominator") == Some("cast");
-        for voter in self.voters_of(rule) {
+        let cast = rule.text_param("denominator") == Some("cast");
+        for voter in self.votes_of(rule) {
             let side = match voter.vote {
                 Some(Vote::Yes) => &mut tally.yes,
                 Some(Vote::No) => &mut tally.no,
@@ -82,16 +82,16 @@ impl Poll<'_> {
 }
 
 /// A voter's seat and what became of it.
-struct Chair {
+struct VoterState {
     seat: usize,
     weight: Weight,
     ballot: Option<Ballot>,
-    state: State,
+    state: VoteStatus,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Out,
+enum VoteStatus {
+    Pending,
     Ended,
     /// Taken back, since it could not change anything any more (V7).
     Cancelled,
@@ -100,21 +100,21 @@ enum State {
 /// The mode's state.
 pub(super) struct Voting {
     class: Option<String>,
-    chairs: Vec<Chair>,
-    count: Count,
+    voters: Vec<VoterState>,
+    count: CountProgress,
     /// What the votes as cast come to, and the rule that says so; `None` is the majority of V5.
     decided: Option<(Ruling, Option<usize>)>,
-    stands: Option<bool>,
+    pass_stands: Option<bool>,
     /// The last rule that was asked when missing votes counted as no; it may come after the one that decided.
-    furthest: Option<usize>,
+    last_rule_asked: Option<usize>,
     concluded: bool,
 }
 
 /// A count under way: how far the rules were asked, and whether whoever is missing counts as no (V8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Count {
+struct CountProgress {
     at: usize,
-    as_no: bool,
+    missing_as_no: bool,
 }
 
 impl Voting {
@@ -124,31 +124,31 @@ impl Voting {
             _ => None,
         };
         let voters = setup.members.iter().enumerate().filter(|(_, one)| one.votes_on(class.as_deref()));
-        let chair = |(seat, member): (usize, &crate::assembly::Member)| Chair {
+        let chair = |(seat, member): (usize, &crate::assembly::Member)| VoterState {
             seat,
-            weight: member.counts().into(),
+            weight: member.vote_weight().into(),
             ballot: None,
-            state: State::Out,
+            state: VoteStatus::Pending,
         };
         Voting {
-            chairs: voters.map(chair).collect(),
+            voters: voters.map(chair).collect(),
             class,
-            count: Count { at: 0, as_no: false },
+            count: CountProgress { at: 0, missing_as_no: false },
             decided: None,
-            stands: None,
-            furthest: None,
+            pass_stands: None,
+            last_rule_asked: None,
             concluded: false,
         }
     }
 
-    fn poll<'a>(&'a self, case: &'a Case, later: &'a [Rule], missing: Option<Vote>) -> Poll<'a> {
-        let voter = |chair: &Chair| Voter {
+    fn poll<'a>(&'a self, case: &'a ModeContext, later: &'a [Rule], missing: Option<Vote>) -> Poll<'a> {
+        let voter = |chair: &VoterState| CountedVote {
             member: case.member(chair.seat).id.clone(),
             weight: chair.weight.clone(),
             vote: chair.ballot.as_ref().map(|ballot| ballot.vote).or(missing),
         };
         Poll {
-            voters: self.chairs.iter().map(voter).collect(),
+            votes: self.voters.iter().map(voter).collect(),
             class: self.class.as_deref(),
             run: &case.run,
             later,
@@ -156,60 +156,60 @@ impl Voting {
     }
 
     /// Goes on with the count until a rule decides or the host has to apply one.
-    fn go_on(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn continue_count(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let rules = &case.setup.rules;
         while let Some(rule) = rules.get(self.count.at) {
-            self.furthest = self.furthest.max(self.count.as_no.then_some(self.count.at));
+            self.last_rule_asked = self.last_rule_asked.max(self.count.missing_as_no.then_some(self.count.at));
             let later = &rules[self.count.at + 1..];
-            let poll = self.poll(case, later, self.count.as_no.then_some(Vote::No));
+            let poll = self.poll(case, later, self.count.missing_as_no.then_some(Vote::No));
             match rules::built_in(&rule.kind) {
                 Some(logic) => match logic.decide.and_then(|decide| decide(rule, &poll)) {
-                    Some(ruling) => return self.counted(case, book, ruling, Some(self.count.at)),
+                    Some(ruling) => return self.on_counted(case, book, ruling, Some(self.count.at)),
                     None => self.count.at += 1,
                 },
                 None => {
-                    let prefix = if self.count.as_no { "missing-as-no/" } else { "" };
+                    let prefix = if self.count.missing_as_no { "missing-as-no/" } else { "" };
                     let ticket = format!("{prefix}{}", rule.id).into();
-                    let input = decision::input(rule, &poll, self.count.as_no);
-                    return vec![Want::Apply(Apply { ticket, kind: rule.kind.clone(), input })];
+                    let input = decision::host_rule_input(rule, &poll, self.count.missing_as_no);
+                    return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
                 }
             }
         }
         // V5
-        let poll = self.poll(case, &[], self.count.as_no.then_some(Vote::No));
-        let ruling = majority::decide(&decision::unwritten(), &poll).unwrap_or(Ruling::alone(false));
-        self.counted(case, book, ruling, None)
+        let poll = self.poll(case, &[], self.count.missing_as_no.then_some(Vote::No));
+        let ruling = majority::decide(&decision::default_rule(), &poll).unwrap_or(Ruling::new(false));
+        self.on_counted(case, book, ruling, None)
     }
 
     /// A count came to something.
-    fn counted(&mut self, case: &Case, book: &mut Book, ruling: Ruling, rule: Option<usize>) -> Vec<Want> {
-        if self.count.as_no {
-            self.stands = Some(ruling.pass);
-            return self.check(case, book);
+    fn on_counted(&mut self, case: &ModeContext, book: &mut RunState, ruling: Ruling, rule: Option<usize>) -> Vec<Effect> {
+        if self.count.missing_as_no {
+            self.pass_stands = Some(ruling.pass);
+            return self.check_decision(case, book);
         }
         let pass = ruling.pass;
         self.decided = Some((ruling, rule));
-        let missing = self.chairs.iter().any(|chair| chair.ballot.is_none());
+        let missing = self.voters.iter().any(|chair| chair.ballot.is_none());
         if pass && missing {
-            self.count = Count { at: 0, as_no: true };
-            return self.go_on(case, book);
+            self.count = CountProgress { at: 0, missing_as_no: true };
+            return self.continue_count(case, book);
         }
-        self.stands = Some(true);
-        self.check(case, book)
+        self.pass_stands = Some(true);
+        self.check_decision(case, book)
     }
 
     /// V7: whether what is out can still change the result. Only kinds of rules for which more yes never hurts are
     /// trusted with that.
-    fn settled(&self, case: &Case) -> bool {
+    fn is_settled(&self, case: &ModeContext) -> bool {
         let rules = &case.setup.rules;
         let monotone = rules.iter().enumerate().all(|(at, rule)| {
-            rules::built_in(&rule.kind).is_some() && !rules::quorum::may_turn(rule, &rules[at + 1..])
+            rules::built_in(&rule.kind).is_some() && !rules::quorum::may_change_verdict(rule, &rules[at + 1..])
         });
         let result = |as_vote: Vote| {
             let poll = |later| {
                 let mut poll = self.poll(case, later, None);
-                for (voter, chair) in poll.voters.iter_mut().zip(&self.chairs) {
-                    if chair.state == State::Out {
+                for (voter, chair) in poll.votes.iter_mut().zip(&self.voters) {
+                    if chair.state == VoteStatus::Pending {
                         voter.vote = Some(as_vote);
                     }
                 }
@@ -219,26 +219,26 @@ impl Voting {
                 rules::built_in(&rule.kind)?.decide.and_then(|decide| decide(rule, &poll(&rules[at + 1..])))
             };
             let decided = rules.iter().enumerate().find_map(decide);
-            decided.or_else(|| majority::decide(&decision::unwritten(), &poll(&[]))).map(|ruling| ruling.pass)
+            decided.or_else(|| majority::decide(&decision::default_rule(), &poll(&[]))).map(|ruling| ruling.pass)
         };
         // Somebody who is missing already may still turn a pass (V8), so a pass is settled only without.
-        let lacking = self.chairs.iter().any(|one| one.state == State::Ended && one.ballot.is_none());
+        let lacking = self.voters.iter().any(|one| one.state == VoteStatus::Ended && one.ballot.is_none());
         // Without a single vote it is still open whether there is a result at all.
-        let voted = self.chairs.iter().any(|one| one.ballot.is_some());
+        let voted = self.voters.iter().any(|one| one.ballot.is_some());
         monotone
             && voted
             && result(Vote::Yes) == result(Vote::No)
             && !(lacking && result(Vote::No) == Some(true))
     }
 
-    fn cancel_rest(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn cancel_rest(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let mut wants = Vec::new();
         let mut names: Vec<&str> = Vec::new();
-        for chair in self.chairs.iter_mut().filter(|chair| chair.state == State::Out) {
-            chair.state = State::Cancelled;
+        for chair in self.voters.iter_mut().filter(|chair| chair.state == VoteStatus::Pending) {
+            chair.state = VoteStatus::Cancelled;
             let member = &case.member(chair.seat).id;
             names.push(member);
-            wants.push(Want::Cancel(id(member)));
+            wants.push(Effect::Cancel(invocation_id(member)));
         }
         book.note(format!("decided before {} had voted: nothing could change the result", names.join(", ")));
         wants
@@ -246,80 +246,80 @@ impl Voting {
 }
 
 /// A member's weight, as records have it.
-fn weight(case: &Case, seat: usize) -> &str {
+fn weight_text(case: &ModeContext, seat: usize) -> &str {
     case.member(seat).weight.as_deref().unwrap_or("1")
 }
 
 /// The invocation of a member.
-fn id(member: &str) -> Name {
+fn invocation_id(member: &str) -> Name {
     format!("{ASK}/{member}").into()
 }
 
 impl Mode for Voting {
-    fn open(&mut self, case: &Case, book: &mut Book) -> Vec<Want> {
+    fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         if let Some(class) = self.class.as_deref().filter(|class| !case.setup.classes().contains(class)) {
             book.note(format!("no member's voteClass and no rule's scope names the class `{class}`"));
         }
-        if self.chairs.is_empty() {
+        if self.voters.is_empty() {
             let class = self.class.as_deref().map_or_else(
                 || "nobody votes on a proposal without a class".to_owned(),
                 |class| format!("nobody votes on proposals of the class `{class}`"),
             );
-            return vec![Want::End(decision::none(self, case, Stand::Refused, "no_voters", class))];
+            return vec![Effect::End(decision::without_decision(self, case, RunStatus::Refused, "no_voters", class))];
         }
         if let Some(ending) = decision::unresolved(self, case) {
-            return vec![Want::End(ending)];
+            return vec![Effect::End(ending)];
         }
-        let ask = |chair: &Chair| {
+        let ask = |chair: &VoterState| {
             let member = case.member(chair.seat);
-            let mut marks = vec![("weight", json!(weight(case, chair.seat)))];
+            let mut marks = vec![("weight", json!(weight_text(case, chair.seat)))];
             marks.extend(self.class.as_ref().map(|class| ("class", json!(class))));
-            Want::Ask(Ask {
-                id: id(&member.id),
+            Effect::Ask(AskMember {
+                id: invocation_id(&member.id),
                 step: ASK.into(),
-                seat: chair.seat,
+                member_index: chair.seat,
                 parts: Vec::new(),
                 task: TASK.into(),
-                marks,
+                extra_fields: marks,
             })
         };
-        self.chairs.iter().map(ask).collect()
+        self.voters.iter().map(ask).collect()
     }
 
-    fn store(&mut self, seat: usize, answer: Option<&Json>) {
-        let chair = self.chairs.iter_mut().find(|one| one.seat == seat && one.state == State::Out);
+    fn store_answer(&mut self, seat: usize, answer: Option<&Json>) {
+        let chair = self.voters.iter_mut().find(|one| one.seat == seat && one.state == VoteStatus::Pending);
         if let Some(chair) = chair {
             chair.ballot = answer.and_then(Ballot::read);
-            chair.state = State::Ended;
+            chair.state = VoteStatus::Ended;
         }
     }
 
-    fn heard(&mut self, case: &Case, book: &mut Book, seat: usize, answer: Option<&Json>) -> Vec<Want> {
-        self.store(seat, answer);
+    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect> {
+        self.store_answer(seat, answer);
         let mut wants = Vec::new();
-        if self.chairs.iter().any(|one| one.state == State::Out) {
-            if !case.setup.early_decision || !self.settled(case) {
+        if self.voters.iter().any(|one| one.state == VoteStatus::Pending) {
+            if !case.setup.early_decision || !self.is_settled(case) {
                 return wants;
             }
             wants.extend(self.cancel_rest(case, book));
         }
-        if self.chairs.iter().all(|one| one.ballot.is_none()) {
+        if self.voters.iter().all(|one| one.ballot.is_none()) {
             let because = "nobody has cast a vote that counts";
-            let none = decision::none(self, case, Stand::Incomplete, "no_votes", because.to_owned());
-            wants.push(Want::End(none));
+            let none = decision::without_decision(self, case, RunStatus::Incomplete, "no_votes", because.to_owned());
+            wants.push(Effect::End(none));
         } else {
-            wants.extend(self.go_on(case, book));
+            wants.extend(self.continue_count(case, book));
         }
         wants
     }
 
-    fn ruled(&mut self, case: &Case, book: &mut Book, _: &str, result: Result<&Json, &str>) -> Vec<Want> {
+    fn on_rule_result(&mut self, case: &ModeContext, book: &mut RunState, _: &str, result: Result<&Json, &str>) -> Vec<Effect> {
         let rule = &case.setup.rules[self.count.at];
-        match result.map_err(str::to_owned).and_then(decided) {
-            Ok(Some(pass)) => self.counted(case, book, Ruling::alone(pass), Some(self.count.at)),
+        match result.map_err(str::to_owned).and_then(read_host_decision) {
+            Ok(Some(pass)) => self.on_counted(case, book, Ruling::new(pass), Some(self.count.at)),
             Ok(None) => {
                 self.count.at += 1;
-                self.go_on(case, book)
+                self.continue_count(case, book)
             }
             Err(why) => {
                 book.note(format!("rule `{}` could not be applied: {why}", rule.id));
@@ -328,11 +328,11 @@ impl Mode for Voting {
         }
     }
 
-    fn checked(&mut self, case: &Case, book: &mut Book, _: &Name, clean: bool) -> Vec<Want> {
+    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, _: &Name, clean: bool) -> Vec<Effect> {
         self.conclude(case, book, clean)
     }
 
-    fn cut_short(&mut self, case: &Case, _: &mut Book, ending: Ending) -> Ending {
+    fn on_budget_exhausted(&mut self, case: &ModeContext, _: &mut RunState, ending: Completion) -> Completion {
         decision::undecided(self, case, ending)
     }
 }
@@ -342,7 +342,7 @@ impl Mode for Voting {
 ///
 /// # Errors
 /// What it says in place of that.
-fn decided(output: &Json) -> Result<Option<bool>, String> {
+fn read_host_decision(output: &Json) -> Result<Option<bool>, String> {
     let said = match output {
         Json::Null => None,
         Json::Object(object) => object.get("decision").filter(|decision| !decision.is_null()),
@@ -358,8 +358,8 @@ fn decided(output: &Json) -> Result<Option<bool>, String> {
 
 impl Voting {
     /// A rule that has its turn and cannot be applied leaves nothing decided.
-    fn undecidable(&self, case: &Case, rule: &Rule) -> Vec<Want> {
+    fn undecidable(&self, case: &ModeContext, rule: &Rule) -> Vec<Effect> {
         let because = format!("the rule `{}` could not be applied", rule.id);
-        vec![Want::End(decision::none(self, case, Stand::Incomplete, "rule_failed", because))]
+        vec![Effect::End(decision::without_decision(self, case, RunStatus::Incomplete, "rule_failed", because))]
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Tally, Verdict};
 
-pub(super) fn base(tally: Tally, asked: Verdict) -> Verdict {
+pub(super) fn verdict(tally: Tally, asked: Verdict) -> Verdict {
     match tally {
         Tally { irreducible: 1.., .. } => Verdict::Hold,
         Tally { blocks: 3.., .. } if asked == Verdict::Revise => Verdict::Revise,

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::answers::advice::Advice;
 use crate::assembly::Rule;
-use crate::modes::advisory::{Draft, Emitted, Heard};
-use crate::modes::hierarchy::{Branch, Child, Rolled, union};
+use crate::modes::advisory::{Draft, Emission, MemberAdvice};
+use crate::modes::hierarchy::{Branch, Child, Rollup, union};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "aggregate";
@@ -55,39 +55,39 @@ pub fn kind() -> RuleKind {
 }
 
 /// The priority of the gravest output unless said; each further one has one less.
-const PRIORITY_BASE: u8 = 50;
-const MOST_PRIORITY: u8 = 100;
+const DEFAULT_PRIORITY: u8 = 50;
+const MAX_PRIORITY: u8 = 100;
 
 /// The gravest outputs within the bounds, sorted (A3).
-pub(crate) fn advise(rule: &Rule, heard: &[Heard]) -> Option<Emitted> {
+pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     let bounds = Bounds::of(rule);
-    let mut within: Vec<&Heard> = heard
+    let mut within: Vec<&MemberAdvice> = heard
         .iter()
-        .filter(|one| rule.concerns(&one.member) && bounds.hold(one.advice.severity) && one.may_emit)
+        .filter(|one| rule.applies_to_member(&one.member) && bounds.contains(one.advice.severity) && one.may_emit)
         .collect();
     within.sort_by_key(|one| gravest_first(&one.advice));
     within.truncate(bounds.top);
-    let priority = |place: usize| match rule.small("priority") {
+    let priority = |place: usize| match rule.u8_param("priority") {
         Some(priority) => priority,
         None => {
-            let base = rule.small("priorityBase").unwrap_or(PRIORITY_BASE);
-            base.saturating_sub(u8::try_from(place).unwrap_or(u8::MAX)).min(MOST_PRIORITY)
+            let base = rule.u8_param("priorityBase").unwrap_or(DEFAULT_PRIORITY);
+            base.saturating_sub(u8::try_from(place).unwrap_or(u8::MAX)).min(MAX_PRIORITY)
         }
     };
     let drafts = within.iter().enumerate();
-    (!within.is_empty()).then(|| Emitted {
-        drafts: drafts.map(|(place, one)| Draft { seat: one.seat, priority: priority(place) }).collect(),
+    (!within.is_empty()).then(|| Emission {
+        drafts: drafts.map(|(place, one)| Draft { member_index: one.member_index, priority: priority(place) }).collect(),
         members: within.iter().map(|one| one.member.clone()).collect(),
-        alone: false,
+        exclusive: false,
     })
 }
 
 /// The gravest children as one: their highest severity, all their evidence, their concerns and suggestions in order
 /// (H2).
-pub(crate) fn roll(rule: &Rule, branch: &Branch) -> Option<Rolled> {
+pub(crate) fn roll(rule: &Rule, branch: &Branch) -> Option<Rollup> {
     let bounds = Bounds::of(rule);
     let mut within: Vec<&Child> =
-        branch.children.iter().filter(|child| bounds.hold(child.advice.severity)).collect();
+        branch.children.iter().filter(|child| bounds.contains(child.advice.severity)).collect();
     within.sort_by_key(|child| gravest_first(&child.advice));
     within.truncate(bounds.top);
     let advice: Vec<&Advice> = within.iter().map(|child| &child.advice).collect();
@@ -96,14 +96,14 @@ pub(crate) fn roll(rule: &Rule, branch: &Branch) -> Option<Rolled> {
         texts.join("\n")
     };
     let severity = advice.iter().map(|one| one.severity).max()?;
-    Some(Rolled {
+    Some(Rollup {
         advice: Advice {
             severity,
             concern: joined(|one| &one.concern),
             evidence: union(advice.iter().copied()),
             suggestion: joined(|one| &one.suggestion),
         },
-        from: within.iter().map(|child| child.member.clone()).collect(),
+        sources: within.iter().map(|child| child.member.clone()).collect(),
     })
 }
 
@@ -116,15 +116,15 @@ struct Bounds {
 
 impl Bounds {
     fn of(rule: &Rule) -> Self {
-        let top = rule.whole("topN").map_or(usize::MAX, |top| usize::try_from(top).unwrap_or(usize::MAX));
+        let top = rule.integer_param("topN").map_or(usize::MAX, |top| usize::try_from(top).unwrap_or(usize::MAX));
         Bounds {
-            lowest: rule.small("minSeverity").unwrap_or(0),
-            highest: rule.small("maxSeverity").unwrap_or(u8::MAX),
+            lowest: rule.u8_param("minSeverity").unwrap_or(0),
+            highest: rule.u8_param("maxSeverity").unwrap_or(u8::MAX),
             top,
         }
     }
 
-    fn hold(&self, severity: u8) -> bool {
+    fn contains(&self, severity: u8) -> bool {
         (self.lowest..=self.highest).contains(&severity)
     }
 }

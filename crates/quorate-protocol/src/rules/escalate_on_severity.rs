@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::answers::advice::Advice;
 use crate::assembly::Rule;
-use crate::modes::hierarchy::{Branch, Rolled, union};
+use crate::modes::hierarchy::{Branch, Rollup, union};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "escalate-on-severity";
@@ -31,7 +31,7 @@ pub fn kind() -> RuleKind {
 
 /// The highest severity of children and self, all evidence, the node's own concern; a parent may raise, not lower (H2).
 /// What a child says of a severity that is higher than the node's own goes up with it: a 10 keeps its reason.
-pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rolled> {
+pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rollup> {
     let children: Vec<&Advice> = branch.children.iter().map(|child| &child.advice).collect();
     let own = branch.own.as_ref();
     let severity = children.iter().map(|one| one.severity).chain(own.map(|own| own.severity)).max()?;
@@ -47,13 +47,13 @@ pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rolled> {
         Some(own) if own.severity == severity => text(own).to_owned(),
         Some(own) => [&*of_children(text, own.severity + 1), text(own)].join("\n").trim().to_owned(),
     };
-    Some(Rolled {
+    Some(Rollup {
         advice: Advice {
             severity,
             concern: said(|one| &one.concern),
             evidence: union(children.iter().copied().chain(own)),
             suggestion: said(|one| &one.suggestion),
         },
-        from: branch.children.iter().map(|child| child.member.clone()).collect(),
+        sources: branch.children.iter().map(|child| child.member.clone()).collect(),
     })
 }

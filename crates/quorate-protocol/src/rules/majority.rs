@@ -39,10 +39,10 @@ pub fn kind() -> RuleKind {
 /// More than half passes, less fails, and an exact half goes to the tie-breaker.
 pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
     let tally = poll.tally(rule);
-    let half = tally.to_half();
-    let mut ruling = Ruling { tally: Some(tally), ..Ruling::alone(half == Some(Ordering::Greater)) };
+    let half = tally.compare_to_half();
+    let mut ruling = Ruling { tally: Some(tally), ..Ruling::new(half == Some(Ordering::Greater)) };
     if half == Some(Ordering::Equal) {
-        let (pass, tie) = broken(rule, poll);
+        let (pass, tie) = break_tie(rule, poll);
         ruling.pass = pass;
         ruling.tie = Some(tie);
     }
@@ -50,11 +50,11 @@ pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
 }
 
 /// Who breaks a tie, and how. A chair who abstains or is missing rejects.
-fn broken(rule: &Rule, poll: &Poll<'_>) -> (bool, String) {
-    match rule.text("tieBreaker").unwrap_or("reject") {
+fn break_tie(rule: &Rule, poll: &Poll<'_>) -> (bool, String) {
+    match rule.text_param("tieBreaker").unwrap_or("reject") {
         "chair-vote" => {
-            let chair = rule.text("chair").unwrap_or_default();
-            let vote = poll.voters.iter().find(|one| *one.member == *chair).and_then(|one| one.vote);
+            let chair = rule.text_param("chair").unwrap_or_default();
+            let vote = poll.votes.iter().find(|one| *one.member == *chair).and_then(|one| one.vote);
             match vote {
                 Some(Vote::Yes) => (true, format!("tied; the chair `{chair}` votes yes")),
                 Some(Vote::No) => (false, format!("tied; the chair `{chair}` votes no")),

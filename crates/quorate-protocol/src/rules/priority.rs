@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::Json;
 use crate::assembly::Rule;
-use crate::modes::advisory::{Draft, Emitted, Heard};
+use crate::modes::advisory::{Draft, Emission, MemberAdvice};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "priority";
@@ -33,28 +33,28 @@ pub fn kind() -> RuleKind {
 }
 
 /// The priority of what it emits unless said.
-const PRIORITY: u8 = 80;
+const DEFAULT_PRIORITY: u8 = 80;
 /// The words of the concerns that are built in.
 const BUILT_IN: [(&str, &[&str]); 1] = [("sycophancy", &["sycoph", "pleas", "agree", "validat"])];
 
 /// Whoever's concern has a word of the trigger goes through (A3). A rule that names no words never fires.
-pub(crate) fn advise(rule: &Rule, heard: &[Heard]) -> Option<Emitted> {
-    let words = words(rule);
-    let has = |one: &&Heard| {
+pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
+    let words = trigger_words(rule);
+    let has = |one: &&MemberAdvice| {
         let concern = one.advice.concern.to_lowercase();
         words.iter().any(|word| concern.contains(word))
     };
-    let firing: Vec<&Heard> = heard.iter().filter(|one| rule.concerns(&one.member)).filter(has).collect();
-    let priority = rule.small("priority").unwrap_or(PRIORITY);
-    (!firing.is_empty()).then(|| Emitted {
-        drafts: firing.iter().map(|one| Draft { seat: one.seat, priority }).collect(),
+    let firing: Vec<&MemberAdvice> = heard.iter().filter(|one| rule.applies_to_member(&one.member)).filter(has).collect();
+    let priority = rule.u8_param("priority").unwrap_or(DEFAULT_PRIORITY);
+    (!firing.is_empty()).then(|| Emission {
+        drafts: firing.iter().map(|one| Draft { member_index: one.member_index, priority }).collect(),
         members: firing.iter().map(|one| one.member.clone()).collect(),
-        alone: false,
+        exclusive: false,
     })
 }
 
-fn words(rule: &Rule) -> Vec<String> {
-    let kind = rule.text("triggerKind").map(str::to_lowercase);
+fn trigger_words(rule: &Rule) -> Vec<String> {
+    let kind = rule.text_param("triggerKind").map(str::to_lowercase);
     let built_in = kind.as_deref().and_then(|kind| BUILT_IN.iter().find(|(name, _)| *name == kind));
     if let Some((_, words)) = built_in {
         return words.iter().map(|word| (*word).to_owned()).collect();

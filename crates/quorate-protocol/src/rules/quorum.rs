@@ -35,17 +35,17 @@ pub fn kind() -> RuleKind {
 /// Passes where the ratio is at or over the threshold; an exact half is left to a later `majority`.
 pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
     let tally = poll.tally(rule);
-    if tally.to_half() == Some(Ordering::Equal)
+    if tally.compare_to_half() == Some(Ordering::Equal)
         && poll.later.iter().any(|later| *later.kind == *majority::KIND)
     {
         return None;
     }
-    let reached = rule.decimal("threshold").is_some_and(|threshold| tally.reaches(threshold));
-    Some(Ruling { tally: Some(tally), ..Ruling::alone(reached) })
+    let reached = rule.decimal_param("threshold").is_some_and(|threshold| tally.reaches(threshold));
+    Some(Ruling { tally: Some(tally), ..Ruling::new(reached) })
 }
 
 /// Whether one more yes can turn a pass: at exactly a half it leaves to a later `majority` what it would pass below, if
 /// its threshold is low, or what it fails above, if its threshold is high and a chair or chance breaks the tie.
-pub(crate) fn may_turn(rule: &Rule, later: &[Rule]) -> bool {
+pub(crate) fn may_change_verdict(rule: &Rule, later: &[Rule]) -> bool {
     *rule.kind == *KIND && later.iter().any(|later| *later.kind == *majority::KIND)
 }

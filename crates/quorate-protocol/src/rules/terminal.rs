@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
-use crate::modes::advisory::{Draft, Emitted, Heard};
-use crate::modes::hierarchy::{Branch, Rolled};
+use crate::modes::advisory::{Draft, Emission, MemberAdvice};
+use crate::modes::hierarchy::{Branch, Rollup};
 use crate::modes::voting::{Poll, Ruling};
 
 /// The kind as a manifest writes it.
@@ -38,38 +38,38 @@ pub fn kind() -> RuleKind {
 }
 
 /// At which severity it fires unless said.
-const TRIGGER_SEVERITY: u8 = 9;
+const DEFAULT_TRIGGER_SEVERITY: u8 = 9;
 /// The priority of what it emits unless said.
-const PRIORITY: u8 = 100;
+const DEFAULT_PRIORITY: u8 = 100;
 
 /// The gravest of the members at or over the trigger speaks alone, even if it has nothing to suggest (A3).
-pub(crate) fn advise(rule: &Rule, heard: &[Heard]) -> Option<Emitted> {
-    let trigger = rule.small("triggerSeverity").unwrap_or(TRIGGER_SEVERITY);
-    let firing = heard.iter().filter(|one| rule.concerns(&one.member) && one.advice.severity >= trigger);
+pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
+    let trigger = rule.u8_param("triggerSeverity").unwrap_or(DEFAULT_TRIGGER_SEVERITY);
+    let firing = heard.iter().filter(|one| rule.applies_to_member(&one.member) && one.advice.severity >= trigger);
     // Of equals the first in the roster: `max_by_key` would take the last.
     let gravest = firing.rev().max_by_key(|one| one.advice.severity)?;
-    Some(Emitted {
-        drafts: vec![Draft { seat: gravest.seat, priority: rule.small("priority").unwrap_or(PRIORITY) }],
+    Some(Emission {
+        drafts: vec![Draft { member_index: gravest.member_index, priority: rule.u8_param("priority").unwrap_or(DEFAULT_PRIORITY) }],
         members: vec![gravest.member.clone()],
-        alone: true,
+        exclusive: true,
     })
 }
 
 /// Anybody who votes as the trigger says decides alone: yes passes, no fails (V4). A veto unless said.
 pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
-    if rule.text("scope").is_some_and(|scope| poll.class != Some(scope)) {
+    if rule.text_param("scope").is_some_and(|scope| poll.class != Some(scope)) {
         return None;
     }
-    let trigger = rule.text("triggerVote").and_then(Vote::read).unwrap_or(Vote::No);
-    let firing = poll.voters_of(rule).filter(|one| one.vote == Some(trigger));
+    let trigger = rule.text_param("triggerVote").and_then(Vote::read).unwrap_or(Vote::No);
+    let firing = poll.votes_of(rule).filter(|one| one.vote == Some(trigger));
     let members: Vec<_> = firing.map(|one| one.member.clone()).collect();
-    (!members.is_empty()).then(|| Ruling { members, ..Ruling::alone(trigger == Vote::Yes) })
+    (!members.is_empty()).then(|| Ruling { members, ..Ruling::new(trigger == Vote::Yes) })
 }
 
 /// A child at or over the trigger is passed up verbatim; of several the gravest, then the first in the roster (H2).
-pub(crate) fn roll(rule: &Rule, branch: &Branch) -> Option<Rolled> {
-    let trigger = rule.small("triggerSeverity").unwrap_or(TRIGGER_SEVERITY);
+pub(crate) fn roll(rule: &Rule, branch: &Branch) -> Option<Rollup> {
+    let trigger = rule.u8_param("triggerSeverity").unwrap_or(DEFAULT_TRIGGER_SEVERITY);
     let firing = branch.children.iter().filter(|child| child.advice.severity >= trigger);
     let gravest = firing.rev().max_by_key(|child| child.advice.severity)?;
-    Some(Rolled { advice: gravest.advice.clone(), from: vec![gravest.member.clone()] })
+    Some(Rollup { advice: gravest.advice.clone(), sources: vec![gravest.member.clone()] })
 }

@@ -30,11 +30,11 @@ pub fn kind() -> RuleKind {
 /// Passes iff every voter says yes; where nobody votes nothing passes.
 pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
     let dissenting: Vec<_> = poll
-        .voters_of(rule)
+        .votes_of(rule)
         .filter(|one| one.vote != Some(Vote::Yes))
         .map(|one| one.member.clone())
         .collect();
-    let pass = dissenting.is_empty() && poll.voters_of(rule).next().is_some();
+    let pass = dissenting.is_empty() && poll.votes_of(rule).next().is_some();
     let tally = poll.tally(rule);
-    Some(Ruling { members: dissenting, tally: Some(tally), ..Ruling::alone(pass) })
+    Some(Ruling { members: dissenting, tally: Some(tally), ..Ruling::new(pass) })
 }

@@ -4,11 +4,11 @@
 use crate::sitting;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{Member, Request, Setup};
-use quorate_protocol::{Absent, Consultation, Event, event};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Event, event};
 use serde_json::{Value, json};
 use sitting::{Sitting, advice, member, rule, setup};
 
-const SPENT: Consultation = Consultation::Absent(Absent::RunOverBudget);
+const SPENT: ConsultationResult = ConsultationResult::Absent(AbsenceReason::RunOverBudget);
 
 fn advisory(phases: &[(&str, &str)], sentinel_first: bool) -> Setup {
     let request =
@@ -102,7 +102,7 @@ fn whoever_something_was_still_gathered_for_is_named() {
         setup.members.iter_mut().for_each(|one| one.strategy = "custom:own".into());
         let mut sitting = open(&setup);
         assert_eq!(sitting.gathers.len(), 2);
-        let result = Err(event::TIME_SPENT.into());
+        let result = Err(event::TIME_EXHAUSTED.into());
         sitting.feed(Event::Gathered { id: format!("{step}/a").into(), result });
         let outcome = exhausted(&sitting);
         assert_eq!((&outcome["missing"], &outcome["partial"]), (&json!(["a", "b"]), &json!(true)));

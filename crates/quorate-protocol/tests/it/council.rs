@@ -3,7 +3,7 @@
 use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup};
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{
-    Absent, Command, Consultation, Event, FactKind, Json, Part, PartKind, Protocol as _, Stamped,
+    AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Part, PartKind, Protocol as _, TimedEvent,
 };
 use serde_json::json;
 
@@ -20,17 +20,17 @@ fn council(fail_fast: FailFast) -> Council {
     });
     let inputs = vec![Part::new(PartKind::Artifact, "draft.md", "A draft.")];
     let opened = Event::Opened { run: "r".into(), inputs, priors: Vec::new(), overlays: Vec::new() };
-    assert_eq!(council.advance(&Stamped { at_ms: 0, event: opened }).len(), MEMBERS.len());
+    assert_eq!(council.advance(&TimedEvent { at_ms: 0, event: opened }).len(), MEMBERS.len());
     council
 }
 
-fn feed(council: &mut Council, id: &str, result: Consultation) -> Vec<Command> {
-    council.advance(&Stamped { at_ms: 0, event: Event::Consulted { id: id.into(), result } })
+fn feed(council: &mut Council, id: &str, result: ConsultationResult) -> Vec<Command> {
+    council.advance(&TimedEvent { at_ms: 0, event: Event::Consulted { id: id.into(), result } })
 }
 
 fn ships(council: &mut Council, id: &str) -> Vec<Command> {
     let irreducible = json!({"verdict": "ship", "would_block": false, "irreducible": false, "score": 4});
-    feed(council, id, Consultation::Answered(irreducible))
+    feed(council, id, ConsultationResult::Answered(irreducible))
 }
 
 fn outcome(commands: &[Command]) -> Option<&Json> {
@@ -55,7 +55,7 @@ fn a_review_that_ends_at_the_first_failure_names_whom_it_did_not_wait_for() {
         let failed = feed(
             &mut council,
             &format!("{round}/{}", MEMBERS[answered]),
-            Consultation::Absent(Absent::Failed),
+            ConsultationResult::Absent(AbsenceReason::Failed),
         );
         let outcome = outcome(&failed).expect("it has ended");
         assert_eq!((&outcome["incomplete"], &outcome["partial"]), (&json!("fail_fast"), &json!(true)));
@@ -74,8 +74,8 @@ fn an_answer_that_cannot_be_read_is_missing() {
     for member in &MEMBERS[..2] {
         ships(&mut council, &format!("r2/{member}"));
     }
-    feed(&mut council, "r2/evidence", Consultation::Answered(json!({"verdict": "ship"})));
-    let last = feed(&mut council, "r2/strategy", Consultation::Absent(Absent::TimedOut));
+    feed(&mut council, "r2/evidence", ConsultationResult::Answered(json!({"verdict": "ship"})));
+    let last = feed(&mut council, "r2/strategy", ConsultationResult::Absent(AbsenceReason::TimedOut));
     let outcome = outcome(&last).expect("two valid second answers are too few");
     assert_eq!(outcome["missing"], json!(["evidence", "strategy"]));
     assert_eq!(outcome["incomplete"], json!("second_round"));

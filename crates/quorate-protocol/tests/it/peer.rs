@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use quorate_manifest::assembly::{MatchMode, Mode};
 use quorate_protocol::assembly::{Request, Setup};
-use quorate_protocol::{Event, FactKind, Json, Near, PartKind};
+use quorate_protocol::{Event, FactKind, Json, SemanticHit, PartKind};
 use serde_json::json;
 
 use oracle::{Log, Said, Says, Talk, To, Topology, Until};
@@ -117,7 +117,7 @@ fn run(talk: &Talk, mut next: impl FnMut(usize) -> usize) -> (Sitting, Log) {
         while !sitting.matches.is_empty() {
             let one = sitting.matches.remove(next(sitting.matches.len()));
             let near = one.texts[0].contains(oracle::NEAR);
-            let hit = Near { which: 0, text: 0, start: 0, end: one.texts[0].len() };
+            let hit = SemanticHit { which: 0, text: 0, start: 0, end: one.texts[0].len() };
             let near = if near { vec![hit] } else { Vec::new() };
             sitting.feed(Event::Matched { candidate: one.candidate, result: Ok(near) });
         }

@@ -1,9 +1,9 @@
 //! The verdict policy, exhaustively, against an oracle that follows the text of C3 and C4 word by word.
 
 use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup, outcome};
-use quorate_protocol::policy::{Counted, Given, Policy, Position, Verdict, judge};
+use quorate_protocol::policy::{CountedPosition, Positions, Policy, Position, Verdict, judge};
 use quorate_protocol::{
-    Absent, Command, Consultation, Event, FactKind, Json, Name, Part, PartKind, Protocol, Stamped,
+    AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Name, Part, PartKind, Protocol, TimedEvent,
 };
 use serde_json::json;
 
@@ -35,14 +35,14 @@ impl Does {
         }
     }
 
-    fn result(self) -> Consultation {
+    fn result(self) -> ConsultationResult {
         match self {
-            Does::SchemaFailed => Consultation::Absent(Absent::SchemaFailed),
-            Does::TimedOut => Consultation::Absent(Absent::TimedOut),
-            Does::Failed => Consultation::Absent(Absent::Failed),
+            Does::SchemaFailed => ConsultationResult::Absent(AbsenceReason::SchemaFailed),
+            Does::TimedOut => ConsultationResult::Absent(AbsenceReason::TimedOut),
+            Does::Failed => ConsultationResult::Absent(AbsenceReason::Failed),
             valid => {
                 let position = valid.position().expect("a valid answer");
-                Consultation::Answered(
+                ConsultationResult::Answered(
                     json!({"would_block": position.block, "irreducible": position.irreducible}),
                 )
             }
@@ -134,8 +134,8 @@ fn every_council_is_judged_as_the_text_says() {
     let mut cases = 0_u64;
     let mut shipped = 0_u64;
     councils(&ALL, |members| {
-        let given: Vec<Given> =
-            members.iter().map(|(a, b)| Given { first: a.position(), last: b.position() }).collect();
+        let given: Vec<Positions> =
+            members.iter().map(|(a, b)| Positions { first: a.position(), last: b.position() }).collect();
         for policy in Policy::ALL {
             for asked in [Some(Verdict::Ship), Some(Verdict::Revise), Some(Verdict::Hold), None] {
                 let judged = judge(policy, &given, MINIMUM, asked).verdict.ok();
@@ -156,13 +156,13 @@ fn every_council_is_judged_as_the_text_says() {
 /// The same through the machine that runs, so that asking and counting agree.
 #[test]
 fn the_machine_comes_to_what_the_text_says() {
-    let adjudications: [Result<Verdict, Absent>; 6] = [
+    let adjudications: [Result<Verdict, AbsenceReason>; 6] = [
         Ok(Verdict::Ship),
         Ok(Verdict::Revise),
         Ok(Verdict::Hold),
-        Err(Absent::SchemaFailed),
-        Err(Absent::TimedOut),
-        Err(Absent::Failed),
+        Err(AbsenceReason::SchemaFailed),
+        Err(AbsenceReason::TimedOut),
+        Err(AbsenceReason::Failed),
     ];
     councils(&DISTINCT, |members| {
         for policy in Policy::ALL {
@@ -178,7 +178,7 @@ fn the_machine_comes_to_what_the_text_says() {
 fn convene(
     policy: Policy,
     members: &[(Does, Does); MEMBERS],
-    adjudication: &Result<Verdict, Absent>,
+    adjudication: &Result<Verdict, AbsenceReason>,
 ) -> Verdict {
     let names: Vec<Name> = (0..MEMBERS).map(|at| format!("m{at}").into()).collect();
     let mut council = Council::new(Setup {
@@ -195,7 +195,7 @@ fn convene(
         priors: vec![],
         overlays: vec![],
     };
-    let mut commands = council.advance(&Stamped { at_ms: 0, event: opened });
+    let mut commands = council.advance(&TimedEvent { at_ms: 0, event: opened });
     loop {
         let mut next = Vec::new();
         for command in commands {
@@ -206,7 +206,7 @@ fn convene(
                 Command::Invoke(invoke) => {
                     let result = answer(&invoke.id, members, adjudication);
                     next.extend(
-                        council.advance(&Stamped {
+                        council.advance(&TimedEvent {
                             at_ms: 0,
                             event: Event::Consulted { id: invoke.id, result },
                         }),
@@ -223,14 +223,14 @@ fn convene(
 fn answer(
     id: &str,
     members: &[(Does, Does); MEMBERS],
-    adjudication: &Result<Verdict, Absent>,
-) -> Consultation {
+    adjudication: &Result<Verdict, AbsenceReason>,
+) -> ConsultationResult {
     match id.split_once('/') {
         None => match adjudication {
             Ok(verdict) => {
-                Consultation::Answered(json!({"verdict": verdict.as_str(), "reasoning": "because"}))
+                ConsultationResult::Answered(json!({"verdict": verdict.as_str(), "reasoning": "because"}))
             }
-            Err(absent) => Consultation::Absent(*absent),
+            Err(absent) => ConsultationResult::Absent(*absent),
         },
         Some((round, member)) => {
             let (first, second) = members[member[1..].parse::<usize>().expect("m0 to m3")];
@@ -243,7 +243,7 @@ fn answer(
 #[test]
 fn irreducible_without_a_block_counts_under_strict_alone() {
     let quiet = Position { block: false, irreducible: true };
-    let given = [Given { first: Some(quiet), last: Some(quiet) }; 4];
+    let given = [Positions { first: Some(quiet), last: Some(quiet) }; 4];
     assert_eq!(judge(Policy::Seed, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Ship));
     assert_eq!(judge(Policy::Strict, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Hold));
 }
@@ -254,16 +254,16 @@ fn a_missing_second_answer_leaves_the_first_block_standing() {
     let pass = Some(Position { block: false, irreducible: false });
     let block = Some(Position { block: true, irreducible: true });
     let given = [
-        Given { first: block, last: None },
-        Given { first: pass, last: pass },
-        Given { first: pass, last: pass },
-        Given { first: pass, last: pass },
+        Positions { first: block, last: None },
+        Positions { first: pass, last: pass },
+        Positions { first: pass, last: pass },
+        Positions { first: pass, last: pass },
     ];
     let judged = judge(Policy::Seed, &given, 3, Some(Verdict::Ship));
-    assert!(matches!(judged.counted[0], Counted::FirstBlock(_)));
+    assert!(matches!(judged.counted[0], CountedPosition::FirstBlock(_)));
     assert_eq!(judge(Policy::Strict, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Hold));
-    let missing = [Given { first: pass, last: None }, given[1], given[2], given[3]];
-    assert_eq!(judge(Policy::Seed, &missing, 3, Some(Verdict::Ship)).counted[0], Counted::Missing);
+    let missing = [Positions { first: pass, last: None }, given[1], given[2], given[3]];
+    assert_eq!(judge(Policy::Seed, &missing, 3, Some(Verdict::Ship)).counted[0], CountedPosition::Missing);
     assert!(judge(Policy::Strict, &missing, 3, Some(Verdict::Ship)).verdict.is_err());
 }
 
@@ -279,12 +279,12 @@ fn strings_for_booleans_never_ship() {
         policy: Policy::Seed,
     });
     let opened = Event::Opened { run: "r".into(), inputs: vec![], priors: vec![], overlays: vec![] };
-    council.advance(&Stamped { at_ms: 0, event: opened });
+    council.advance(&TimedEvent { at_ms: 0, event: opened });
     let mut last = Vec::new();
     for at in 0..4 {
         // Even if such an answer came this far, the machine itself does not take it for one.
-        let result = Consultation::Answered(json!({"would_block": "false"}));
-        last = council.advance(&Stamped {
+        let result = ConsultationResult::Answered(json!({"would_block": "false"}));
+        last = council.advance(&TimedEvent {
             at_ms: 0,
             event: Event::Consulted { id: format!("r1/m{at}").into(), result },
         });

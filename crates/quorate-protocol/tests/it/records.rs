@@ -2,8 +2,8 @@
 //! that no change of it goes unseen.
 
 use quorate_manifest::decimal::Decimal;
-use quorate_protocol::overlay::{Overlay, Standing, Why};
-use quorate_protocol::policy::{Counted, Given, Incomplete, Policy, Position, Verdict, judge};
+use quorate_protocol::overlay::{Overlay, OverlaySet, EvictionReason};
+use quorate_protocol::policy::{CountedPosition, Positions, Incomplete, Policy, Position, Verdict, judge};
 use quorate_protocol::tally::{Tally, Weight};
 use serde_json::json;
 
@@ -37,10 +37,10 @@ fn a_first_objection_counts_as_its_policy_says() {
     // C3, C4: irreducible without a block is an objection under `strict` alone.
     let dissent = Position { block: false, irreducible: true };
     let block = Position { block: true, irreducible: false };
-    let given = [dissent, block].map(|first| Given { first: Some(first), last: None });
+    let given = [dissent, block].map(|first| Positions { first: Some(first), last: None });
     let counted = |policy| judge(policy, &given, 3, None).counted;
-    assert_eq!(counted(Policy::Seed), [Counted::Missing, Counted::FirstBlock(block)]);
-    assert_eq!(counted(Policy::Strict), [Counted::FirstBlock(dissent), Counted::FirstBlock(block)]);
+    assert_eq!(counted(Policy::Seed), [CountedPosition::Missing, CountedPosition::FirstBlock(block)]);
+    assert_eq!(counted(Policy::Strict), [CountedPosition::FirstBlock(dissent), CountedPosition::FirstBlock(block)]);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn overlay(id: &str, operator: &str, added_ms: i64) -> Overlay {
 #[test]
 fn the_cap_is_each_operators_own() {
     // A5, A8: three operators, so that taking the others' for one's own shows.
-    let mut standing = Standing::default();
+    let mut standing = OverlaySet::default();
     for (id, operator, added_ms) in
         [("x1", "x", 1), ("x2", "x", 2), ("x3", "x", 3), ("y1", "y", 1), ("z1", "z", 1), ("z2", "z", 2)]
     {
@@ -99,9 +99,9 @@ fn the_cap_is_each_operators_own() {
     }
     let ids: Vec<&str> = standing.all().iter().map(|one| one.overlay.as_str()).collect();
     assert_eq!(ids, ["x1", "x2", "x3", "y1", "z1", "z2"]);
-    let leaving = standing.leaving(&[], 2, 10);
-    let gone: Vec<(&str, Why)> = leaving.iter().map(|one| (one.overlay.as_str(), one.why)).collect();
-    assert_eq!(gone, [("x1", Why::Cap)]);
+    let leaving = standing.evictions(&[], 2, 10);
+    let gone: Vec<(&str, EvictionReason)> = leaving.iter().map(|one| (one.overlay.as_str(), one.why)).collect();
+    assert_eq!(gone, [("x1", EvictionReason::Cap)]);
     // What is over is still among all of them, until it is evicted.
     assert!(standing.active(1_000).is_empty() && standing.all().len() == 6);
 }

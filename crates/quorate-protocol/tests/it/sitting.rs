@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode};
-use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, Rule, Setup, subject};
+use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, Rule, Setup, subject_kind};
 use quorate_protocol::locks::Trait;
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{
-    Absent, Apply, Command, Consultation, Event, Fact, FactKind, Gather, Invoke, Json, Match, Name, Part,
-    PartKind, Protocol, Stamped,
+    AbsenceReason, ApplyRule, Command, ConsultationResult, Event, Fact, FactKind, Gather, Invoke, Json, SemanticMatch, Name, Part,
+    PartKind, Protocol, TimedEvent,
 };
 use serde_json::json;
 
@@ -27,8 +27,8 @@ pub(crate) struct Sitting {
     /// All questions, in the order in which they were asked.
     pub(crate) asked: Vec<Invoke>,
     pub(crate) gathers: Vec<Gather>,
-    pub(crate) applies: Vec<Apply>,
-    pub(crate) matches: Vec<Match>,
+    pub(crate) applies: Vec<ApplyRule>,
+    pub(crate) matches: Vec<SemanticMatch>,
     pub(crate) cancelled: Vec<Name>,
     pub(crate) facts: Vec<Fact>,
     pub(crate) finished: bool,
@@ -51,7 +51,7 @@ impl Sitting {
             finished: false,
             at_ms: OPENED_MS,
         };
-        let part = Part::new(subject(setup.mode), "subject.md", text);
+        let part = Part::new(subject_kind(setup.mode), "subject.md", text);
         sitting.feed(Event::Opened {
             run: run.into(),
             inputs: vec![part],
@@ -64,7 +64,7 @@ impl Sitting {
     /// Feeds an event and takes what follows.
     pub(crate) fn feed(&mut self, event: Event) {
         let finished = self.finished;
-        for command in self.protocol.advance(&Stamped { at_ms: self.at_ms, event }) {
+        for command in self.protocol.advance(&TimedEvent { at_ms: self.at_ms, event }) {
             assert!(!finished, "nothing follows once it is over: {command:?}");
             assert!(!self.finished, "Finish is the last command, and {command:?} comes after it");
             match command {
@@ -78,8 +78,8 @@ impl Sitting {
                     self.out.remove(&id);
                     self.cancelled.push(id);
                 }
-                Command::Match(one) => self.matches.push(one),
-                Command::Apply(apply) => self.applies.push(apply),
+                Command::SemanticMatch(one) => self.matches.push(one),
+                Command::ApplyRule(apply) => self.applies.push(apply),
                 Command::Record(fact) => self.facts.push(fact),
                 Command::Finish => self.finished = true,
             }
@@ -87,25 +87,25 @@ impl Sitting {
     }
 
     /// Somebody ended. An answer to a question that is not out is fed all the same: it must change nothing.
-    pub(crate) fn consulted(&mut self, id: &str, result: Consultation) {
+    pub(crate) fn consulted(&mut self, id: &str, result: ConsultationResult) {
         self.out.remove(id);
         self.feed(Event::Consulted { id: id.into(), result });
     }
 
     /// Somebody answered.
     pub(crate) fn answer(&mut self, id: &str, answer: Json) {
-        self.consulted(id, Consultation::Answered(answer));
+        self.consulted(id, ConsultationResult::Answered(answer));
     }
 
     /// Somebody gave nothing.
     pub(crate) fn absent(&mut self, id: &str) {
-        self.consulted(id, Consultation::Absent(Absent::TimedOut));
+        self.consulted(id, ConsultationResult::Absent(AbsenceReason::TimedOut));
     }
 
     /// A rule of the host's own was applied.
     pub(crate) fn ruled(&mut self, ticket: &str, result: Result<Json, &str>) {
         self.applies.retain(|apply| *apply.ticket != *ticket);
-        self.feed(Event::Ruled { ticket: ticket.into(), result: result.map_err(Arc::from) });
+        self.feed(Event::RuleApplied { ticket: ticket.into(), result: result.map_err(Arc::from) });
     }
 
     /// The outcome's body. It has to be there.

@@ -8,7 +8,7 @@ use quorate_kernel::ports::dispatcher::{Ask, Dispatcher, Error, Input, Question,
 use quorate_kernel::ports::executor::{Refused, Servers};
 use quorate_kernel::registry::{Build, Builder, Seats};
 use quorate_kernel::seat::Seat;
-use quorate_protocol::{Absent, Json, Name};
+use quorate_protocol::{AbsenceReason, Json, Name};
 use serde_json::Map;
 
 use crate::chance::Chance;
@@ -17,7 +17,7 @@ use crate::chance::Chance;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Answers every question of a dispatcher in the same way.
-pub struct Answers(pub Result<Json, Absent>);
+pub struct Answers(pub Result<Json, AbsenceReason>);
 
 #[async_trait]
 impl Ask for Answers {

@@ -64,7 +64,7 @@ pub fn turn(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocatio
         parts: vec![Part::new(PartKind::Turns, "", shown.to_string())],
         schema: form,
         task: "Answer the last turn.".into(),
-        marks: Map::new(),
+        extra_fields: Map::new(),
     };
     let layout = Layout { nonce: "conformance".to_owned() };
     Invocation {
@@ -75,7 +75,7 @@ pub fn turn(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocatio
         parts: invoke.parts.into(),
         role: "# Reviewer".into(),
         form,
-        schema: Arc::new(form.json()),
+        schema: Arc::new(form.json_schema()),
         speaking: Some(Arc::new(Speaking {
             participant: super::dispatcher::participant("reviewer", "Reviewer", &[]),
             recent: vec![spoken],
@@ -92,7 +92,7 @@ pub fn turn(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocatio
 /// When it does not.
 pub async fn takes_turns(executor: &dyn Executor, said: &str) -> Turn {
     let form = executor.turns();
-    assert!(matches!(form, Schema::Said | Schema::Turn), "its turns have the form of turns");
+    assert!(matches!(form, Schema::PlainText | Schema::Turn), "its turns have the form of turns");
     let mut last = Turn::default();
     for _ in 0..2 {
         let asked = turn(executor, said, Duration::from_secs(20));

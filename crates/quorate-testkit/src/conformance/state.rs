@@ -67,12 +67,12 @@ pub async fn all(open: &Open) {
 /// When it is not so.
 pub async fn refuses_what_nests_too_deep(open: &Open) {
     let store = open();
-    store.write("deep", &nested(nesting::DEEPEST)).await.expect("as deep as it may be");
-    for levels in [nesting::DEEPEST + 1, 126, 127, 200] {
+    store.write("deep", &nested(nesting::MAX_DEPTH)).await.expect("as deep as it may be");
+    for levels in [nesting::MAX_DEPTH + 1, 126, 127, 200] {
         let error = store.write("deep", &nested(levels)).await.expect_err("too deep");
         assert!(error.what.contains("nests deeper than 64 levels"), "{levels}: {error}");
     }
-    assert_eq!(open().read("deep").await.expect("it can be read"), nested(nesting::DEEPEST));
+    assert_eq!(open().read("deep").await.expect("it can be read"), nested(nesting::MAX_DEPTH));
 }
 
 /// An object of so many levels.

@@ -57,7 +57,7 @@ pub async fn refuses_what_nests_too_deep(open: &Open) {
         turn
     };
     for in_state in [false, true] {
-        for levels in [nesting::DEEPEST + 1, 124, 126, 127, 200] {
+        for levels in [nesting::MAX_DEPTH + 1, 124, 126, 127, 200] {
             let error = substrate.append(with(levels, in_state)).await.expect_err("too deep");
             assert!(
                 matches!(&error, Error::Refused(why) if why.contains("nests deeper than 64 levels")),
@@ -65,7 +65,7 @@ pub async fn refuses_what_nests_too_deep(open: &Open) {
             );
         }
     }
-    substrate.append(with(nesting::DEEPEST, true)).await.expect("as deep as it may be");
+    substrate.append(with(nesting::MAX_DEPTH, true)).await.expect("as deep as it may be");
     let turns = everything(&*open(), 8).await;
     assert_eq!(turns.iter().map(|turn| &*turn.content).collect::<Vec<_>>(), ["deep"]);
 }

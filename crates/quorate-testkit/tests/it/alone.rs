@@ -12,7 +12,7 @@ use quorate_kernel::redact::Redactor;
 use quorate_kernel::seat::Seat;
 use quorate_ledger::Memory;
 use quorate_protocol::answers::Schema;
-use quorate_protocol::{Absent, Name, Part, PartKind};
+use quorate_protocol::{AbsenceReason, Name, Part, PartKind};
 use quorate_testkit::clock::Ticking;
 use quorate_testkit::member::{Act, Scripted};
 use serde_json::{Map, json};
@@ -68,7 +68,7 @@ fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
     all.iter().map(|(kind, status)| ((*kind).to_owned(), (*status).to_owned())).collect()
 }
 
-fn absent(failed: Result<Answered, Failed>) -> (Absent, Option<String>, u32) {
+fn absent(failed: Result<Answered, Failed>) -> (AbsenceReason, Option<String>, u32) {
     match failed.expect_err("no answer") {
         Failed::Unanswered { absent, message, asked } => (absent, message, asked.spent.calls),
         Failed::Ledger(error) => panic!("{error}"),
@@ -133,7 +133,7 @@ async fn garbage_is_asked_about_once() {
 
     let ledger = Arc::new(Memory::new());
     let (why, message, calls) = absent(ask(&alone(&ledger), &seat(|_| Act::Say("no".into(), 1))).await);
-    assert_eq!((why, calls), (Absent::SchemaFailed, 2));
+    assert_eq!((why, calls), (AbsenceReason::SchemaFailed, 2));
     assert!(message.is_some_and(|message| message.contains("no JSON object")));
     let wanted = [("attempt", "said"), ("attempt", "said"), ("consultation", "schema_failed")];
     assert_eq!(told(&ledger).await, pairs(&wanted));
@@ -144,13 +144,13 @@ async fn whoever_hangs_times_out_and_whoever_fails_is_tried_again() {
     // X4, X5
     let ledger = Arc::new(Memory::new());
     let (why, _, calls) = absent(ask(&alone(&ledger), &seat(|_| Act::Hang)).await);
-    assert_eq!((why, calls), (Absent::TimedOut, 1));
+    assert_eq!((why, calls), (AbsenceReason::TimedOut, 1));
     assert_eq!(told(&ledger).await, pairs(&[("attempt", "timed_out"), ("consultation", "timed_out")]));
 
     let ledger = Arc::new(Memory::new());
     let failing = Seat { timeout: Duration::from_secs(60), ..seat(|_| Act::Fail(1)) };
     let (why, message, calls) = absent(ask(&alone(&ledger), &failing).await);
-    assert_eq!((why, message.as_deref(), calls), (Absent::Failed, Some("scripted to fail"), 2));
+    assert_eq!((why, message.as_deref(), calls), (AbsenceReason::Failed, Some("scripted to fail"), 2));
     let wanted = [("attempt", "failed"), ("attempt", "failed"), ("consultation", "failed")];
     assert_eq!(told(&ledger).await, pairs(&wanted));
 }
@@ -163,13 +163,13 @@ async fn without_a_call_left_nobody_is_asked() {
     let member = Scripted::new(|_| Act::Say("no".into(), 1)).remembering(asked.clone());
     let seat = Arc::new(member).seat();
     let none = Alone { calls: Some(0), ..alone(&ledger) };
-    assert_eq!(absent(ask(&none, &seat).await), (Absent::RunOverBudget, None, 0));
+    assert_eq!(absent(ask(&none, &seat).await), (AbsenceReason::RunOverBudget, None, 0));
     assert_eq!(told(&ledger).await, pairs(&[("consultation", "over_budget")]));
     assert!(asked.lock().expect("not poisoned").is_empty());
 
     let one = Alone { calls: Some(1), ..alone(&ledger) };
     let (why, _, calls) = absent(ask(&one, &seat).await);
-    assert_eq!((why, calls), (Absent::RunOverBudget, 1));
+    assert_eq!((why, calls), (AbsenceReason::RunOverBudget, 1));
     assert_eq!(asked.lock().expect("not poisoned").len(), 1);
 }
 

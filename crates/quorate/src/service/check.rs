@@ -12,7 +12,7 @@ use quorate_manifest::config;
 use quorate_manifest::playbook::catalog::FOLDER;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
-use quorate_protocol::assembly::{addressed, operators};
+use quorate_protocol::assembly::{describe_operators, operator_ids};
 
 use super::disk::{self, Disk};
 use super::environment::Environment;
@@ -112,7 +112,7 @@ fn check_workspace(
                 said.add(report, &mut outcome.report);
                 let followed = request.refs == Refs::Followed;
                 if let Some(resolved) = resolved.filter(|one| followed && one.mode == Mode::Advisory) {
-                    let advice = addressed(&operators(&resolved));
+                    let advice = describe_operators(&operator_ids(&resolved));
                     outcome.notes.push(format!("{}: advice {advice}", round.display_name(spot)));
                 }
             }

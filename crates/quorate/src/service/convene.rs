@@ -16,7 +16,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::observe::Observer;
 use quorate_kernel::ports::ledger::Error;
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Around, Setup};
+use quorate_protocol::assembly::{HostOptions, Setup};
 use quorate_protocol::{Json, Name, assembly};
 use serde_json::Map;
 
@@ -111,7 +111,7 @@ pub fn prepare_with(
         let help = "list them under `members`, or convene a view that does";
         return Err(ServiceError::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
     }
-    inputs::ensure_known_class(&Setup::of(&view.resolved, asks.clone(), Around::default()))?;
+    inputs::ensure_known_class(&Setup::from_resolved(&view.resolved, asks.clone(), HostOptions::default()))?;
     let subject = read(&subject)?;
     inputs::ensure_conversation(&asks, &subject)?;
     let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());

@@ -85,7 +85,7 @@ impl Host {
     /// # Errors
     /// When there is one of that name, or the name does not begin so.
     pub fn with_gather(mut self, strategy: &str, gathers: Arc<dyn Gather>) -> Result<Self, StrategyError> {
-        if !strategy.starts_with(gather::CUSTOM) {
+        if !strategy.starts_with(gather::CUSTOM_PREFIX) {
             return Err(StrategyError::Name(strategy.to_owned()));
         }
         if !self.gathers.insert(strategy.to_owned()) {
@@ -195,7 +195,7 @@ impl quorate_manifest::Capabilities for Host {
     }
 
     fn gather_params_schema(&self, strategy: &str) -> Option<serde_json::Value> {
-        gather::params(strategy)
+        gather::params_schema(strategy)
     }
 
     fn check_pattern(&self, pattern: &str) -> Result<(), String> {

@@ -13,7 +13,7 @@ use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledg
 use quorate_ledger::Store;
 use quorate_manifest::timestamp;
 use quorate_protocol::assembly::Setup;
-use quorate_protocol::overlay::{Evicted, Overlay, Standing, Why};
+use quorate_protocol::overlay::{Eviction, Overlay, OverlaySet, EvictionReason};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -38,11 +38,11 @@ fn stream_of(assembly: &str) -> Name {
 ///
 /// # Errors
 /// When the ledger does not answer, or a record is not as it should be.
-pub async fn load(store: &Store, assembly: &str) -> Result<Standing, ServiceError> {
+pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, ServiceError> {
     Ok(load_stream(store, &stream_of(assembly)).await?.0)
 }
 
-async fn load_stream(store: &Store, stream: &Name) -> Result<(Standing, u64), ServiceError> {
+async fn load_stream(store: &Store, stream: &Name) -> Result<(OverlaySet, u64), ServiceError> {
     let mut followed = Projection::default();
     let standing = catch_up(store, stream, &mut followed).await?.clone();
     Ok((load, followed.next_n()))
@@ -52,9 +52,9 @@ async fn load_stream(store: &Store, stream: &Name) -> Result<(Standing, u64), Se
 async fn catch_up<'f>(
     store: &Store,
     stream: &Name,
-    followed: &'f mut Projection<Standing>,
-) -> Result<&'f Standing, ServiceError> {
-    let take = |standing: &mut Standing, record: &Record| {
+    followed: &'f mut Projection<OverlaySet>,
+) -> Result<&'f OverlaySet, ServiceError> {
+    let take = |standing: &mut OverlaySet, record: &Record| {
         let Some(data) = record.data.clone().map(Json::Object) else { return Ok(()) };
         let unreadable = || {
             let body = Body::new(format!("record {stream}/{} cannot be read", record.n));
@@ -63,7 +63,7 @@ async fn catch_up<'f>(
         if record.is(Kind::OverlayAdded) {
             load.add(serde_json::from_value::<Overlay>(data).map_err(|_| unreadable())?);
         } else if record.is(Kind::OverlayEvicted) {
-            load.evict(&serde_json::from_value::<Evicted>(data).map_err(|_| unreadable())?.overlay);
+            load.evict(&serde_json::from_value::<Eviction>(data).map_err(|_| unreadable())?.overlay);
         }
         Ok(())
     };
@@ -71,7 +71,7 @@ async fn catch_up<'f>(
 }
 
 /// The texts that are active for a setup's operators, the weightiest first, each once.
-pub fn active_texts(standing: &Standing, setup: &Setup, now_ms: i64) -> Vec<Json> {
+pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Json> {
     let mut texts: Vec<Json> = Vec::new();
     let active = load.active(now_ms);
     for one in active.into_iter().filter(|one| setup.operators.contains(&one.operator)) {
@@ -155,8 +155,8 @@ pub(super) fn sanitize_text(text: &str) -> String {
 async fn append_with_retry(
     desk: &LedgerSession,
     stream: &Name,
-    decide: impl Fn(&Standing, i64) -> (Vec<Overlay>, Vec<Evicted>),
-) -> Result<Vec<Evicted>, ServiceError> {
+    decide: impl Fn(&OverlaySet, i64) -> (Vec<Overlay>, Vec<Eviction>),
+) -> Result<Vec<Eviction>, ServiceError> {
     let mut tries = 0;
     desk.ensure_writable()?;
     desk.sign_stream(stream, None).await?;
@@ -282,9 +282,9 @@ pub async fn expire(
     prefix: &str,
 ) -> Result<Overlay, ServiceError> {
     let overlay = find(desk, whose, prefix).await?.overlay;
-    let gone = Evicted {
+    let gone = Eviction {
         overlay: overlay.overlay.clone(),
-        why: Why::Person,
+        why: EvictionReason::Person,
         by: Some(desk.environment.user.clone()),
     };
     append_with_retry(desk, &stream_of(&overlay.assembly), |standing, _| {
@@ -299,10 +299,10 @@ pub async fn expire(
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn sweep(desk: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Evicted>, ServiceError> {
+pub async fn sweep(desk: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Eviction>, ServiceError> {
     let mut evicted = Vec::new();
     for stream in whose.streams(&desk.store).await? {
-        let leaving = |standing: &Standing, now_ms| (Vec::new(), load.leaving(&[], usize::MAX, now_ms));
+        let leaving = |standing: &OverlaySet, now_ms| (Vec::new(), load.leaving(&[], usize::MAX, now_ms));
         evicted.extend(append_with_retry(desk, &stream, leaving).await?);
     }
     Ok(evicted)
@@ -318,7 +318,7 @@ pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Over
 
 /// The streams of assemblies as they were last read: what asks for them again and again reads what is new.
 #[derive(Debug, Default)]
-pub struct OverlayCache(Mutex<BTreeMap<Name, Projection<Standing>>>);
+pub struct OverlayCache(Mutex<BTreeMap<Name, Projection<OverlaySet>>>);
 
 impl OverlayCache {
     /// As [`holding`].

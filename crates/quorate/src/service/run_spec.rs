@@ -107,7 +107,7 @@ impl RunSpec {
             producer.check(&desk.environment, &root, &[scope])?;
         }
         let model = options.model.clone();
-        Ok(RunSpec { setup: Setup::of(council, policy), executor, admitted, redactor, caps, producer, model })
+        Ok(RunSpec { setup: Setup::from_manifest(council, policy), executor, admitted, redactor, caps, producer, model })
     }
 
     /// The fingerprint of this council on this artifact.

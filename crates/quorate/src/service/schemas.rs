@@ -82,7 +82,7 @@ pub const ANSWERS: [(&str, Form, &str); 10] = [
 /// The JSON Schema of an answer (2020-12).
 pub fn answer(word: &str) -> Option<Json> {
     let (_, form, _) = ANSWERS.iter().find(|(name, ..)| *name == word)?;
-    let mut schema = form.json();
+    let mut schema = form.json_schema();
     if let Some(object) = schema.as_object_mut() {
         object.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     }
@@ -107,7 +107,7 @@ mod tests {
         for form in Form::ALL {
             // What is said as plain text has no form.
             let named = ANSWERS.iter().any(|(_, known, _)| *known == form);
-            assert_eq!(named, form != Form::Said, "{form:?}");
+            assert_eq!(named, form != Form::PlainText, "{form:?}");
         }
     }
 }

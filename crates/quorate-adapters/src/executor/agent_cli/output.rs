@@ -77,7 +77,7 @@ pub(super) fn judge(
     ended: Ended,
     files: Option<&AnswerFiles>,
 ) -> Result<Reply, Failure> {
-    let limit = if form.structured() { limits::meaning } else { limits::meaning_of_words };
+    let limit = if form.is_structured() { limits::meaning } else { limits::meaning_of_words };
     let failed = |what: &str| Failure::failed(format!("`{command}` {what}"));
     let status = match ended.ending {
         Ending::Exited(status) => status,
@@ -106,7 +106,7 @@ pub(super) fn judge(
     }
     let read = match output.read(&stdout, last_message) {
         // A script in the CLI's place may print the answer itself.
-        Err(NoReply::Malformed) if form.structured() && answer::extract(form, &stdout, &[]).is_ok() => {
+        Err(NoReply::Malformed) if form.is_structured() && answer::extract(form, &stdout, &[]).is_ok() => {
             Ok(Reply { text: stdout.clone(), ..Reply::default() })
         }
         read => read,
@@ -250,7 +250,7 @@ mod tests {
                 (Schema::FirstAnswer, "I would not block it."),
                 (Schema::FirstAnswer, "{\"would_block\": \"no\"}"),
                 (Schema::FirstAnswer, "{\"would_block\": false} {\"would_block\": true}"),
-                (Schema::Said, answer),
+                (Schema::PlainText, answer),
             ] {
                 assert!(judged(output, form, stdout).is_err(), "{output:?} {form:?}: {stdout}");
             }
@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn somebody_may_speak_of_limits() {
         let said = "Please add a rate limit.\n";
-        assert_eq!(judged_as(Schema::Said, 0, said, ""), Ok(said.into()));
+        assert_eq!(judged_as(Schema::PlainText, 0, said, ""), Ok(said.into()));
         assert!(judged(0, said, "").is_err(), "an answer that has to be an object is none");
-        assert!(judged_as(Schema::Said, 0, "Rate limit exceeded", "").is_err());
+        assert!(judged_as(Schema::PlainText, 0, "Rate limit exceeded", "").is_err());
     }
 
     #[test]

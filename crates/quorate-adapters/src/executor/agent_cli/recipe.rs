@@ -256,7 +256,7 @@ impl Recipe {
 
     /// The schema of a structured answer, as the CLI takes it.
     fn schema(&self, invocation: &Invocation) -> Option<Json> {
-        let schema = invocation.form.structured().then_some(&*invocation.schema)?;
+        let schema = invocation.form.is_structured().then_some(&*invocation.schema)?;
         match self.preset {
             Some(preset) => (preset.schema)(invocation.form, schema),
             None => Some(schema.clone()),
@@ -335,7 +335,7 @@ fn tools(block: &Block<'_>, preset: Option<&'static Preset>) -> Result<Option<Ve
 
 fn turns(written: Option<&str>) -> Result<Schema, Refused> {
     match written {
-        None | Some(TEXT) => Ok(Schema::Said),
+        None | Some(TEXT) => Ok(Schema::PlainText),
         Some(JSON) => Ok(Schema::Turn),
         Some(other) => Err(Refused::key("answer", format!("there is no answer `{other}`")).with_help(
             "`text`: what is printed is what is said; `json`: an object with `content`, `meta` and `stateUpdate`",

@@ -78,8 +78,8 @@ fn words(recipe: &Recipe, invocation: &Invocation) -> Vec<String> {
 
 #[test]
 fn an_answer_is_text_or_an_object() {
-    assert_eq!(read(json!({"command": "x"})).unwrap().turns, Schema::Said);
-    assert_eq!(read(json!({"command": "x", "answer": "text"})).unwrap().turns, Schema::Said);
+    assert_eq!(read(json!({"command": "x"})).unwrap().turns, Schema::PlainText);
+    assert_eq!(read(json!({"command": "x", "answer": "text"})).unwrap().turns, Schema::PlainText);
     assert_eq!(read(json!({"command": "x", "answer": "json"})).unwrap().turns, Schema::Turn);
     refused(json!({"command": "x", "answer": "xml"}), Some("answer"), "no answer `xml`");
 }
@@ -125,7 +125,7 @@ fn text_is_asked_for_without_a_schema() {
     let recipe = read(json!({"preset": "claude", "command": "sh"})).unwrap();
     let mut asked = probe::question(Duration::from_secs(1));
     assert!(words(&recipe, &asked).contains(&"--json-schema".to_owned()));
-    asked.form = Schema::Said;
+    asked.form = Schema::PlainText;
     assert!(!words(&recipe, &asked).contains(&"--json-schema".to_owned()));
 }
 

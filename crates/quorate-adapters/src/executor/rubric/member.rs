@@ -63,7 +63,7 @@ impl Wanted {
             Schema::Ballot => Some(Wanted::Ballot),
             Schema::Message => Some(Wanted::Message),
             Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => None,
-            Schema::Said | Schema::Turn | Schema::Selection => None,
+            Schema::PlainText | Schema::Turn | Schema::Selection => None,
             Schema::Deltas | Schema::Judgement => None,
         }
     }

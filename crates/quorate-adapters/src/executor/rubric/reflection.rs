@@ -13,7 +13,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_protocol::answers::reflection::{Judgement, Ruling};
+use quorate_protocol::answers::reflection::{Judgement, TraitVerdict};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
@@ -58,7 +58,7 @@ pub(super) fn deltas(parts: &[Part]) -> Json {
 pub(super) fn judgement() -> Json {
     let reason = "The rubric reads by rule and compares words; whether a fragment goes against a trait takes somebody \
                   who understands both.";
-    Judgement { verdict: Ruling::Unsure, traits: Vec::new(), reason: reason.to_owned() }.json()
+    Judgement { verdict: TraitVerdict::Unsure, traits: Vec::new(), reason: reason.to_owned() }.to_json()
 }
 
 /// The playbooks that are there, and those that are proposed beside them.

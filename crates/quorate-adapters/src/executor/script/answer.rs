@@ -59,8 +59,8 @@ impl Saying {
     /// The reply in the form that is asked for: words become a turn, and of a turn only its words are said.
     pub(super) fn reply(self, form: Schema) -> Result<String, Saying> {
         match (self, form) {
-            (Saying::Words(words), Schema::Turn) => Ok(Turn::said(&words).to_string()),
-            (Saying::Text(text), Schema::Said) => Ok(content(&text).unwrap_or(text)),
+            (Saying::Words(words), Schema::Turn) => Ok(Turn::plain_text_answer(&words).to_string()),
+            (Saying::Text(text), Schema::PlainText) => Ok(content(&text).unwrap_or(text)),
             (Saying::Text(text) | Saying::Words(text), _) => Ok(text),
             (other, _) => Err(other),
         }

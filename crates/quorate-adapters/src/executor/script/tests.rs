@@ -151,9 +151,9 @@ async fn a_turn_is_words_or_an_object_with_what_goes_with_them() {
         assert_eq!(parsed(ask(Schema::Turn, member).await), json!({"content": "Good."}));
     }
     for member in ["words", "listed", "object"] {
-        assert_eq!(ask(Schema::Said, member).await.unwrap(), "Good.");
+        assert_eq!(ask(Schema::PlainText, member).await.unwrap(), "Good.");
     }
-    assert_eq!(ask(Schema::Said, "no").await, Err(Failure::failed("no")));
+    assert_eq!(ask(Schema::PlainText, "no").await, Err(Failure::failed("no")));
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.md"), "# Good.\n").unwrap();
     std::fs::write(dir.path().join("b.json"), "{\"content\": ").unwrap();

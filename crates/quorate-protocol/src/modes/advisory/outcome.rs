@@ -6,19 +6,19 @@ use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::timestamp;
 use serde_json::{Map, json};
 
-use super::{Advisory, Book, Case, Fragment, Heard};
+use super::{Advisory, RunState, ModeContext, Fragment, MemberAdvice};
 use crate::Json;
 use crate::assembly::{Rule, SENTINEL, Setup};
 
 const DAY_MS: i64 = 86_400_000;
 /// The shortest and the longest time that an overlay may hold (A5).
-const TTL_MS: (i64, i64) = (DAY_MS, 30 * DAY_MS);
+const TTL_RANGE_MS: (i64, i64) = (DAY_MS, 30 * DAY_MS);
 
 /// A fragment as the outcome has it.
-pub(super) fn fragment(case: &Case, book: &mut Book, fragment: &Fragment) -> Json {
+pub(super) fn fragment(case: &ModeContext, book: &mut RunState, fragment: &Fragment) -> Json {
     let rule = &case.setup.rules[fragment.rule];
     json!({
-        "member": &*case.member(fragment.seat).id,
+        "member": &*case.member(fragment.member_index).id,
         "text": fragment.text,
         "severity": fragment.severity,
         "priority": fragment.priority,
@@ -28,13 +28,13 @@ pub(super) fn fragment(case: &Case, book: &mut Book, fragment: &Fragment) -> Jso
 }
 
 /// A5: when a fragment of a rule stops to hold.
-fn expires_ms(case: &Case, book: &mut Book, rule: &Rule) -> i64 {
+fn expires_ms(case: &ModeContext, book: &mut RunState, rule: &Rule) -> i64 {
     let iso = |text: &str| text.parse::<IsoDuration>().ok();
     let by_iso = |iso: IsoDuration| timestamp::add_duration(case.now_ms, iso).saturating_sub(case.now_ms);
-    let own_ms = rule.whole("ttlMs").map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
-    let default = || iso(&case.setup.overlays.default_ttl).map_or(TTL_MS.0, by_iso);
-    let asked_ms = own_ms.or_else(|| rule.text("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
-    let ttl_ms = asked_ms.clamp(TTL_MS.0, TTL_MS.1);
+    let own_ms = rule.integer_param("ttlMs").map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+    let default = || iso(&case.setup.overlays.default_ttl).map_or(TTL_RANGE_MS.0, by_iso);
+    let asked_ms = own_ms.or_else(|| rule.text_param("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
+    let ttl_ms = asked_ms.clamp(TTL_RANGE_MS.0, TTL_RANGE_MS.1);
     if ttl_ms != asked_ms {
         let days = ttl_ms / DAY_MS;
         let kept = if days == 1 { "one day".to_owned() } else { format!("{days} days") };
@@ -44,10 +44,10 @@ fn expires_ms(case: &Case, book: &mut Book, rule: &Rule) -> i64 {
 }
 
 /// What else the outcome says: the level of risk, and whether to get somebody (A6, X12).
-pub(super) fn also(advisory: &Advisory, case: &Case, book: &mut Book) -> Map<String, Json> {
+pub(super) fn extra_fields(advisory: &Advisory, case: &ModeContext, book: &mut RunState) -> Map<String, Json> {
     let severity = advisory.advice.iter().flatten().map(|one| one.severity).max();
     let members = case.setup.members.iter().enumerate();
-    let lacking: Vec<usize> = members.map(|(seat, _)| seat).filter(|seat| book.lacks(*seat)).collect();
+    let lacking: Vec<usize> = members.map(|(seat, _)| seat).filter(|seat| book.is_missing(*seat)).collect();
     let sentinel_lacks = lacking.iter().any(|seat| case.member(*seat).phase.as_deref() == Some(SENTINEL));
     let (risk, mut escalates) = risk_of(case, book, severity, !lacking.is_empty());
     if sentinel_lacks {
@@ -65,8 +65,8 @@ pub(super) fn also(advisory: &Advisory, case: &Case, book: &mut Book) -> Map<Str
 
 /// The level of risk as outcomes have it, and whether it is to be escalated. Of a run in which somebody gave no output
 /// ok is never said (X12).
-pub(crate) fn risk_of(case: &Case, book: &mut Book, severity: Option<u8>, lacking: bool) -> (Json, bool) {
-    let mut level = severity.map(|severity| level(&case.setup, severity));
+pub(crate) fn risk_of(case: &ModeContext, book: &mut RunState, severity: Option<u8>, lacking: bool) -> (Json, bool) {
+    let mut level = severity.map(|severity| risk_level(&case.setup, severity));
     if level == Some(RiskLabel::Ok) && lacking {
         level = Some(RiskLabel::Watch);
         book.note("the risk is not reported as ok, since not everybody has been heard");
@@ -76,7 +76,7 @@ pub(crate) fn risk_of(case: &Case, book: &mut Book, severity: Option<u8>, lackin
 }
 
 /// A6: the level of a severity; one in a gap takes the nearest level above, one above all takes the highest.
-fn level(setup: &Setup, severity: u8) -> RiskLabel {
+fn risk_level(setup: &Setup, severity: u8) -> RiskLabel {
     let levels = &setup.risk_levels;
     let of = |one: &&crate::assembly::RiskLevel| (one.lowest..=one.highest).contains(&severity);
     let above = || levels.iter().filter(|one| one.lowest > severity).min_by_key(|one| one.lowest);
@@ -85,12 +85,12 @@ fn level(setup: &Setup, severity: u8) -> RiskLabel {
 }
 
 /// What a rule of the host's own is shown.
-pub(super) fn input(rule: &Rule, heard: &[Heard], case: &Case) -> Json {
-    let outputs = heard.iter().filter(|one| rule.concerns(&one.member));
-    let output = |one: &Heard| {
+pub(super) fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], case: &ModeContext) -> Json {
+    let outputs = heard.iter().filter(|one| rule.applies_to_member(&one.member));
+    let output = |one: &MemberAdvice| {
         json!({
             "member": &*one.member,
-            "phase": case.member(one.seat).phase,
+            "phase": case.member(one.member_index).phase,
             "severity": one.advice.severity,
             "concern": one.advice.concern,
             "evidence": one.advice.evidence,

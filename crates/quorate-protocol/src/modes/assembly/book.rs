@@ -3,30 +3,30 @@
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use super::Ending;
+use super::Completion;
 use crate::assembly::{Rule, Setup};
 use crate::{Fact, FactKind, Json, Name};
 
 /// What accumulates on the way to an outcome.
-pub(crate) struct Book {
+pub(crate) struct RunState {
     missing: Vec<bool>,
     notes: Vec<String>,
     rules: Vec<Json>,
     violations: usize,
 }
 
-impl Book {
+impl RunState {
     pub(crate) fn new(members: usize) -> Self {
-        Book { missing: vec![false; members], notes: Vec::new(), rules: Vec::new(), violations: 0 }
+        RunState { missing: vec![false; members], notes: Vec::new(), rules: Vec::new(), violations: 0 }
     }
 
     /// A member gave no output: it was asked, or the run's budget was spent before it could be.
-    pub(crate) fn missing(&mut self, seat: usize) {
+    pub(crate) fn mark_missing(&mut self, seat: usize) {
         self.missing[seat] = true;
     }
 
     /// Whether a member lacks output.
-    pub(crate) fn lacks(&self, seat: usize) -> bool {
+    pub(crate) fn is_missing(&self, seat: usize) -> bool {
         self.missing[seat]
     }
 
@@ -39,12 +39,12 @@ impl Book {
     }
 
     /// Something was refused.
-    pub(crate) fn violated(&mut self) {
+    pub(crate) fn count_violation(&mut self) {
         self.violations += 1;
     }
 
     /// A rule was applied: the record of it.
-    pub(crate) fn rule(&mut self, rule: &Rule, fired: bool, members: &[Name], also: Json) -> Fact {
+    pub(crate) fn record_rule(&mut self, rule: &Rule, fired: bool, members: &[Name], also: Json) -> Fact {
         let members: Vec<&str> = members.iter().map(|member| &**member).collect();
         let mut entry = json!({"id": &*rule.id, "kind": &*rule.kind, "fired": fired, "members": members});
         if let (Json::Object(entry), Json::Object(also)) = (&mut entry, also) {
@@ -60,21 +60,21 @@ impl Book {
     }
 
     /// The artifact, whole, and the outcome's record, which has it only where outcomes are kept (D8).
-    pub(crate) fn outcome(&self, setup: &Setup, ending: Ending) -> (Json, Fact) {
+    pub(crate) fn outcome(&self, setup: &Setup, ending: Completion) -> (Json, Fact) {
         let missing = setup.members.iter().zip(&self.missing).filter(|(_, missing)| **missing);
         let missing: Vec<&str> = missing.map(|(member, _)| &*member.id).collect();
         let partial = !missing.is_empty();
         let mut outcome = Map::new();
         let mut put = |key: &str, value: Json| outcome.insert(key.to_owned(), value);
-        put("verdict", json!(ending.word));
-        put("stand", json!(ending.stand.word()));
-        put("kind", json!(kind(setup)));
+        put("verdict", json!(ending.result));
+        put("stand", json!(ending.status.as_str()));
+        put("kind", json!(artifact_kind(setup)));
         put("assembly", json!(&*setup.assembly));
         put("mode", json!(setup.mode));
         if let Some(code) = ending.code {
             put("code", json!(code));
         }
-        if let Some(because) = ending.because {
+        if let Some(because) = ending.reason {
             put("because", json!(because));
         }
         put("partial", json!(partial));
@@ -85,7 +85,7 @@ impl Book {
         if !setup.refs.is_empty() {
             put("refs", Json::Object(setup.refs.clone()));
         }
-        outcome.extend(ending.also);
+        outcome.extend(ending.extra);
         let artifact = Json::Object(ending.artifact);
         if setup.overlays.enabled {
             outcome.extend(artifact.as_object().cloned().unwrap_or_default());
@@ -99,7 +99,7 @@ impl Book {
 }
 
 /// What an outcome of the mode is.
-fn kind(setup: &Setup) -> &'static str {
+fn artifact_kind(setup: &Setup) -> &'static str {
     use quorate_manifest::assembly::Mode;
     match setup.mode {
         Mode::Advisory => "guidance",

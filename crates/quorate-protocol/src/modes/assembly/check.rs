@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Book, Case};
+use super::{RunState, ModeContext};
 use crate::locks::{Hit, excerpt};
-use crate::{Fact, FactKind, Json, Match, Name, Near};
+use crate::{Fact, FactKind, Json, SemanticMatch, Name, SemanticHit};
 
 /// Something that may become part of an outcome.
 pub(crate) struct Candidate {
@@ -23,18 +23,18 @@ pub(crate) struct Text {
     /// The invocation that the words come from.
     pub(crate) invocation: Option<Name>,
     /// What it is: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
-    pub(crate) what: &'static str,
+    pub(crate) kind: &'static str,
     pub(crate) text: Arc<str>,
 }
 
 /// How far a check got.
-pub(super) enum Checked {
+pub(super) enum CheckResult {
     Ended { name: Name, clean: bool, facts: Vec<Fact> },
-    ByMeaning { candidate: Candidate, asked: Match },
+    ByMeaning { candidate: Candidate, asked: SemanticMatch },
 }
 
 /// Holds a candidate against the traits as text; what may still come near one in meaning goes to the host.
-pub(super) fn by_text(case: &Case, book: &mut Book, candidate: Candidate) -> Checked {
+pub(super) fn check_text(case: &ModeContext, book: &mut RunState, candidate: Candidate) -> CheckResult {
     let found = |(at, text): (usize, &Text)| -> Vec<(usize, Hit)> {
         case.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
     };
@@ -42,32 +42,32 @@ pub(super) fn by_text(case: &Case, book: &mut Book, candidate: Candidate) -> Che
     let by_meaning = if case.setup.embeds { case.locks.by_meaning() } else { Vec::new() };
     if hits.is_empty() && !by_meaning.is_empty() {
         let traits = by_meaning.iter().map(|at| case.setup.locked_traits[*at].text.clone()).collect();
-        let asked = Match {
+        let asked = SemanticMatch {
             candidate: candidate.name.clone(),
             texts: candidate.texts.iter().map(|text| text.text.clone()).collect(),
             traits,
         };
-        return Checked::ByMeaning { candidate, asked };
+        return CheckResult::ByMeaning { candidate, asked };
     }
-    let told: Vec<Told<'_>> = hits
+    let told: Vec<ReportedHit<'_>> = hits
         .iter()
         .map(|(at, hit)| {
             let text = &candidate.texts[*at];
             let excerpt = excerpt(&text.text, &hit.span);
-            Told { text, locked: &hit.locked, layer: hit.layer.as_str(), excerpt }
+            ReportedHit { text, locked: &hit.trait_text, layer: hit.layer.as_str(), excerpt }
         })
         .collect();
     let result = if told.is_empty() { "pass" } else { "hit" };
     let facts = facts(case, book, &candidate, result, &told);
-    Checked::Ended { name: candidate.name.clone(), clean: told.is_empty(), facts }
+    CheckResult::Ended { name: candidate.name.clone(), clean: told.is_empty(), facts }
 }
 
 /// What the host's comparison by meaning comes to. One that failed leaves the candidate unchecked, which drops it (L4).
-pub(super) fn by_meaning(
-    case: &Case,
-    book: &mut Book,
+pub(super) fn check_meaning(
+    case: &ModeContext,
+    book: &mut RunState,
     candidate: &Candidate,
-    result: &Result<Vec<Near>, Arc<str>>,
+    result: &Result<Vec<SemanticHit>, Arc<str>>,
 ) -> (Name, bool, Vec<Fact>) {
     let asked = case.locks.by_meaning();
     let near = match result {
@@ -75,20 +75,20 @@ pub(super) fn by_meaning(
         Err(why) => {
             book.note(format!("`{}` was dropped: the locks could not be checked: {why}", candidate.name));
             let mut facts = facts(case, book, candidate, "unchecked", &[]);
-            book.violated();
+            book.count_violation();
             let data = json!({"candidate": &*candidate.name, "code": "lock_unchecked", "why": &**why});
             facts.push(Fact { kind: FactKind::Violation, data });
             return (candidate.name.clone(), false, facts);
         }
     };
-    let told: Vec<Told<'_>> = near
+    let told: Vec<ReportedHit<'_>> = near
         .iter()
         .filter_map(|near| {
             let text = candidate.texts.get(near.text)?;
             let locked = &case.setup.locked_traits.get(*asked.get(near.which)?)?.text;
             let span = near.start..near.end;
             let words = text.text.get(span.clone()).map(|_| excerpt(&text.text, &span));
-            Some(Told { text, locked, layer: "meaning", excerpt: words.unwrap_or_default() })
+            Some(ReportedHit { text, locked, layer: "meaning", excerpt: words.unwrap_or_default() })
         })
         .collect();
     let result = if told.is_empty() { "pass" } else { "hit" };
@@ -97,14 +97,14 @@ pub(super) fn by_meaning(
 }
 
 /// A hit, as it is told.
-struct Told<'a> {
+struct ReportedHit<'a> {
     text: &'a Text,
     locked: &'a str,
     layer: &'a str,
     excerpt: String,
 }
 
-fn facts(case: &Case, book: &mut Book, candidate: &Candidate, result: &str, hits: &[Told<'_>]) -> Vec<Fact> {
+fn facts(case: &ModeContext, book: &mut RunState, candidate: &Candidate, result: &str, hits: &[ReportedHit<'_>]) -> Vec<Fact> {
     if case.locks.is_empty() {
         return Vec::new();
     }
@@ -116,10 +116,10 @@ fn facts(case: &Case, book: &mut Book, candidate: &Candidate, result: &str, hits
     });
     let mut facts = vec![Fact { kind: FactKind::LockCheck, data: check }];
     for hit in hits {
-        book.violated();
+        book.count_violation();
         let whose = hit.text.member.as_deref();
         let of =
-            whose.map_or_else(|| hit.text.what.to_owned(), |id| format!("the {} of `{id}`", hit.text.what));
+            whose.map_or_else(|| hit.text.kind.to_owned(), |id| format!("the {} of `{id}`", hit.text.kind));
         book.note(format!(
             "`{}` was dropped: {of} touches the locked trait `{}`",
             candidate.name, hit.locked
@@ -130,7 +130,7 @@ fn facts(case: &Case, book: &mut Book, candidate: &Candidate, result: &str, hits
             "trait": hit.locked,
             "member": whose,
             "invocation": hit.text.invocation.as_deref(),
-            "what": hit.text.what,
+            "what": hit.text.kind,
             "layer": hit.layer,
             "excerpt": hit.excerpt,
         });

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, json};
 
-use super::{CrossRead, Heard, Setup};
-use crate::answers::deliberator::{self, ISSUE_LISTS, VIOLATIONS};
+use super::{CrossRead, Response, Setup};
+use crate::answers::deliberator::{self, ISSUE_LISTS, VIOLATIONS_LIST};
 use crate::{Json, Part, PartKind};
 
 /// The longest string that is passed on, in characters.
@@ -15,9 +15,9 @@ const FINDINGS_CAP: usize = 12;
 const LIST_CAP: usize = 8;
 
 /// Where an answer says what it comes to.
-const JUDGEMENT: [&str; 6] = ["verdict", "score", "scores", "would_block", "irreducible", "revision_brief"];
+const JUDGEMENT_FIELDS: [&str; 6] = ["verdict", "score", "scores", "would_block", "irreducible", "revision_brief"];
 /// Where it says how it was moved, and what else it has to say. The last five are what the public tool's prompts ask for.
-const BESIDE: [&str; 8] = [
+const EXTRA_FIELDS: [&str; 8] = [
     "concessions",
     "escalations",
     "notes",
@@ -29,7 +29,7 @@ const BESIDE: [&str; 8] = [
 ];
 
 /// The block of one round's answers; `None` where nothing is to be shown.
-pub(super) fn block(kind: PartKind, shows: CrossRead, setup: &Setup, heard: &[Heard]) -> Option<Part> {
+pub(super) fn block(kind: PartKind, shows: CrossRead, setup: &Setup, heard: &[Response]) -> Option<Part> {
     if shows == CrossRead::None {
         return None;
     }
@@ -52,9 +52,9 @@ pub(super) fn block(kind: PartKind, shows: CrossRead, setup: &Setup, heard: &[He
 }
 
 fn fields(answer: &Map<String, Json>, shows: CrossRead) -> Map<String, Json> {
-    let found = ["findings", VIOLATIONS].into_iter().chain(ISSUE_LISTS);
+    let found = ["findings", VIOLATIONS_LIST].into_iter().chain(ISSUE_LISTS);
     let keys: Vec<&str> = match shows {
-        CrossRead::Verdicts => JUDGEMENT.into_iter().chain(found).chain(BESIDE).collect(),
+        CrossRead::Verdicts => JUDGEMENT_FIELDS.into_iter().chain(found).chain(EXTRA_FIELDS).collect(),
         CrossRead::Findings => found.collect(),
         CrossRead::None => Vec::new(),
     };
@@ -71,14 +71,14 @@ fn capped(key: &str, value: &Json) -> Option<Json> {
                 scores.iter().filter(|(name, score)| score.is_number() && name.len() <= 64).take(LIST_CAP);
             Some(Json::Object(numbers.map(|(name, score)| (name.clone(), score.clone())).collect()))
         }
-        ("findings" | VIOLATIONS | "claim_tier_map", Json::Array(all)) => {
+        ("findings" | VIOLATIONS_LIST | "claim_tier_map", Json::Array(all)) => {
             Some(all.iter().filter_map(finding).take(FINDINGS_CAP).collect())
         }
-        ("concessions" | "escalations", Json::String(text)) => Some(json!([cut(text)])),
+        ("concessions" | "escalations", Json::String(text)) => Some(json!([truncate(text)])),
         (key, Json::Array(all)) if ISSUE_LISTS.contains(&key) || is_reaction(key) => {
-            Some(all.iter().filter_map(deliberator::entry).take(LIST_CAP).map(|text| cut(&text)).collect())
+            Some(all.iter().filter_map(deliberator::entry_text).take(LIST_CAP).map(|text| truncate(&text)).collect())
         }
-        (key, Json::String(text)) if is_text(key) => Some(cut(text)),
+        (key, Json::String(text)) if is_text(key) => Some(truncate(text)),
         _ => None,
     }
 }
@@ -89,19 +89,19 @@ fn is_reaction(key: &str) -> bool {
 
 fn is_text(key: &str) -> bool {
     matches!(key, "verdict" | "revision_brief")
-        || (BESIDE.contains(&key) && !is_reaction(key) && key != "claim_tier_map")
+        || (EXTRA_FIELDS.contains(&key) && !is_reaction(key) && key != "claim_tier_map")
 }
 
 fn finding(value: &Json) -> Option<Json> {
     let object = value.as_object()?;
     let texts = ["quote", "issue", "fix", "snippet", "rule", "claim", "tier", "status"]
         .into_iter()
-        .filter_map(|key| Some((key.to_owned(), cut(object.get(key)?.as_str()?))));
+        .filter_map(|key| Some((key.to_owned(), truncate(object.get(key)?.as_str()?))));
     let line = object.get("line").filter(|line| line.is_u64()).map(|line| ("line".to_owned(), line.clone()));
     Some(Json::Object(texts.chain(line).collect()))
 }
 
-fn cut(text: &str) -> Json {
+fn truncate(text: &str) -> Json {
     match text.char_indices().nth(TEXT_CAP) {
         None => json!(text),
         Some((end, _)) => json!(format!("{}…", &text[..end])),
@@ -132,7 +132,7 @@ mod tests {
             "revision_brief": "x".repeat(TEXT_CAP * 2),
             "findings": [{"quote": "q", "issue": "i", "line": 3, "extra": 1}],
         });
-        let heard = [Heard::Answer(answer), Heard::Absent(crate::Absent::TimedOut)];
+        let heard = [Response::Answer(answer), Response::Absent(crate::AbsenceReason::TimedOut)];
         let part = block(PartKind::CrossRead, CrossRead::Verdicts, &setup(), &heard).expect("shown");
         let shown: Json = serde_json::from_str(&part.text).expect("an array");
         assert_eq!(shown[0]["revision_brief"].as_str().map(|t| t.chars().count()), Some(TEXT_CAP + 1));
@@ -149,7 +149,7 @@ mod tests {
             "voice_violations": [{"line": 4, "rule": "V1", "snippet": "not X but Y", "other": 1}],
             "strategic_risk": {"not": "a text"}, "role": "skeptic",
         });
-        let heard = [Heard::Answer(answer), Heard::Nothing];
+        let heard = [Response::Answer(answer), Response::Pending];
         let shown = |shows| {
             let part = block(PartKind::CrossRead, shows, &setup(), &heard).expect("shown");
             serde_json::from_str::<Json>(&part.text).expect("an array")[0].clone()
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn findings_come_without_verdicts_and_none_shows_nothing() {
         // C1
-        let heard = [Heard::Answer(json!({"would_block": true, "score": 2, "findings": []})), Heard::Nothing];
+        let heard = [Response::Answer(json!({"would_block": true, "score": 2, "findings": []})), Response::Pending];
         let part = block(PartKind::CrossRead, CrossRead::Findings, &setup(), &heard).expect("shown");
         assert!(!part.text.contains("would_block") && !part.text.contains("score"));
         assert_eq!(block(PartKind::CrossRead, CrossRead::None, &setup(), &heard), None);

@@ -10,7 +10,7 @@ use crate::answers::deliberator;
 
 /// Where a quote stands in the artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// Byte offsets.
     pub span: Range<usize>,
     /// 1-based.
@@ -20,31 +20,31 @@ pub struct Place {
 }
 
 /// An artifact, ready for quotes to be looked up in it. What is made for the first quote serves all.
-pub struct Grounds<'a> {
+pub struct ArtifactIndex<'a> {
     text: &'a str,
     /// Where each line begins.
     lines: Vec<usize>,
-    folded: OnceCell<Folded>,
+    folded: OnceCell<NormalizedText>,
 }
 
-impl<'a> Grounds<'a> {
+impl<'a> ArtifactIndex<'a> {
     /// Of an artifact.
-    pub fn of(text: &'a str) -> Self {
+    pub fn new(text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
-        Grounds { text, lines: std::iter::once(0).chain(breaks).collect(), folded: OnceCell::new() }
+        ArtifactIndex { text, lines: std::iter::once(0).chain(breaks).collect(), folded: OnceCell::new() }
     }
 
     /// Looks a finding's quote up. The text is compared as it is; failing that, with whitespace runs and typographic
     /// quotes made equal. Of several places the one nearest to the line that the member gave is taken, the first where
     /// it gave none. Each look reads the text once at most in either form.
-    pub fn ground(&self, finding: &deliberator::Finding) -> Option<Place> {
+    pub fn locate(&self, finding: &deliberator::Finding) -> Option<Location> {
         let quote = finding.quote.trim();
         if quote.is_empty() {
             return None;
         }
         let wanted = finding.line.and_then(|line| usize::try_from(line).ok());
         let from = wanted.map_or(0, |line| self.line_start(line));
-        let look = Look {
+        let look = NearestMatch {
             from,
             distance: &|at| self.distance(at, wanted),
             line_start: &|at| self.lines[self.line_of(at) - 1],
@@ -52,12 +52,12 @@ impl<'a> Grounds<'a> {
         let span = match look.nearest(self.text, quote) {
             Some(at) => at..at + quote.len(),
             None => {
-                let folded = self.folded.get_or_init(|| Folded::of(self.text));
-                let quote = Folded::of(quote).text;
-                let look = Look {
-                    from: folded.place(from),
+                let folded = self.folded.get_or_init(|| NormalizedText::of(self.text));
+                let quote = NormalizedText::of(quote).text;
+                let look = NearestMatch {
+                    from: folded.normalized_offset(from),
                     distance: &|at| (look.distance)(folded.starts[at]),
-                    line_start: &|at| folded.place((look.line_start)(folded.starts[at])),
+                    line_start: &|at| folded.normalized_offset((look.line_start)(folded.starts[at])),
                 };
                 let at = look.nearest(&folded.text, &quote)?;
                 folded.starts[at]..folded.starts[at + quote.len()]
@@ -65,7 +65,7 @@ impl<'a> Grounds<'a> {
         };
         let line = self.line_of(span.start);
         let column = self.text[self.lines[line - 1]..span.start].chars().count() + 1;
-        Some(Place { span, line, column })
+        Some(Location { span, line, column })
     }
 
     /// Where a line begins; the text's end, where it has fewer.
@@ -84,7 +84,7 @@ impl<'a> Grounds<'a> {
 }
 
 /// A look for the occurrence of a quote that is nearest to a line.
-struct Look<'a> {
+struct NearestMatch<'a> {
     /// Where the line begins.
     from: usize,
     /// How many lines a place is away from it.
@@ -93,7 +93,7 @@ struct Look<'a> {
     line_start: &'a dyn Fn(usize) -> usize,
 }
 
-impl Look<'_> {
+impl NearestMatch<'_> {
     /// The first one from the line on, or the first one in the last line before it that has any; of equals the earlier.
     fn nearest(&self, text: &str, quote: &str) -> Option<usize> {
         let (text, quote) = (text.as_bytes(), quote.as_bytes());
@@ -110,13 +110,13 @@ impl Look<'_> {
 }
 
 /// A text with whitespace runs as one space and typographic quotes and dashes as their plain forms.
-struct Folded {
+struct NormalizedText {
     text: String,
     /// For each byte, and for the end, where what it stands for begins in the text itself.
     starts: Vec<usize>,
 }
 
-impl Folded {
+impl NormalizedText {
     fn of(text: &str) -> Self {
         let mut folded = String::with_capacity(text.len());
         let mut starts: Vec<usize> = Vec::with_capacity(text.len() + 1);
@@ -133,11 +133,11 @@ impl Folded {
             starts.extend(std::iter::repeat_n(at, plain.len_utf8()));
         }
         starts.push(text.len());
-        Folded { text: folded, starts }
+        NormalizedText { text: folded, starts }
     }
 
     /// The first byte that stands for something at a place of the text itself, or after it.
-    fn place(&self, at: usize) -> usize {
+    fn normalized_offset(&self, at: usize) -> usize {
         self.starts.partition_point(|start| *start < at).min(self.text.len())
     }
 }
@@ -146,8 +146,8 @@ impl Folded {
 mod tests {
     use super::*;
 
-    fn ground(artifact: &str, finding: &deliberator::Finding) -> Option<Place> {
-        Grounds::of(artifact).ground(finding)
+    fn ground(artifact: &str, finding: &deliberator::Finding) -> Option<Location> {
+        ArtifactIndex::new(artifact).locate(finding)
     }
 
     fn finding(quote: &str, line: Option<u64>) -> deliberator::Finding {
@@ -206,13 +206,13 @@ mod tests {
         for seed in 0..3_000_usize {
             let text: String =
                 (0..12).map(|at| words[(seed * 31 + at * at * (seed % 7 + 1)) % words.len()]).collect();
-            let grounds = Grounds::of(&text);
+            let grounds = ArtifactIndex::new(&text);
             for (quote, wanted) in ["ab", "b", "é", "ba\nab"]
                 .iter()
                 .flat_map(|quote| [None, Some(1), Some(3), Some(5), Some(90)].map(|wanted| (*quote, wanted)))
             {
                 let place =
-                    grounds.ground(&finding(quote, wanted)).map(|place| (place.line, place.span.start));
+                    grounds.locate(&finding(quote, wanted)).map(|place| (place.line, place.span.start));
                 let expected = all(&text, quote, wanted);
                 if expected.is_some() {
                     assert_eq!(place, expected, "{text:?} {quote:?} {wanted:?}");
@@ -226,16 +226,16 @@ mod tests {
     fn many_quotes_are_looked_up_in_a_long_text() {
         let text: String =
             (0..60_000).map(|n| format!("Sentence {n} is\u{2019}nt the same as any other.\n")).collect();
-        let grounds = Grounds::of(&text);
+        let grounds = ArtifactIndex::new(&text);
         let started = std::time::Instant::now();
         for n in 0..200_u64 {
             let line = n * 299 + 1;
             let quote = format!("Sentence {} is'nt the same", line - 1);
             for wanted in [None, Some(line), Some(60_001)] {
-                let place = grounds.ground(&finding(&quote, wanted)).expect("grounded");
+                let place = grounds.locate(&finding(&quote, wanted)).expect("grounded");
                 assert_eq!((place.line as u64, place.column), (line, 1));
             }
-            assert_eq!(grounds.ground(&finding(&format!("{quote}!"), Some(line))), None);
+            assert_eq!(grounds.locate(&finding(&format!("{quote}!"), Some(line))), None);
         }
         assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
     }

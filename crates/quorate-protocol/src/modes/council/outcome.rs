@@ -2,9 +2,9 @@
 
 use serde_json::{Map, json};
 
-use super::{Council, Heard, findings, verdict_of};
+use super::{Council, Response, findings, verdict_of};
 use crate::answers::{self, adjudicator::Adjudication, deliberator};
-use crate::policy::{Counted, Judgement, Verdict};
+use crate::policy::{CountedPosition, Judgement, Verdict};
 use crate::{Fact, FactKind, Json};
 
 /// The rule that was applied, and the outcome.
@@ -14,7 +14,7 @@ pub(super) fn facts(
     adjudication: Option<&Adjudication>,
 ) -> (Fact, Fact) {
     let verdict = verdict_of(judgement);
-    let because = because(council, judgement, adjudication);
+    let because = summary(council, judgement, adjudication);
     let rule = json!({
         "rule": "verdict_policy",
         "policy": council.setup.policy.id(),
@@ -24,8 +24,8 @@ pub(super) fn facts(
         "verdict": verdict.as_str(),
         "because": because,
     });
-    let findings = grounded(council);
-    let missing = missing(council);
+    let findings = located_findings(council);
+    let missing = missing_members(council);
     let outcome = json!({
         "kind": "verdict",
         "verdict": verdict.as_str(),
@@ -33,11 +33,11 @@ pub(super) fn facts(
         "policy": council.setup.policy.id(),
         "because": because,
         "reasoning": adjudication.map_or_else(|| because.clone(), |one| one.reasoning.clone()),
-        "revision_brief": adjudication.and_then(|one| one.revision_brief.clone()).or_else(|| asked(council, judgement)),
+        "revision_brief": adjudication.and_then(|one| one.revision_brief.clone()).or_else(|| requested_revision(council, judgement)),
         "dissent_summary": adjudication.and_then(|one| one.dissent_summary.clone()),
         "partial": !missing.is_empty(),
         "missing": missing,
-        "deliberators": seats(council, judgement, &findings),
+        "deliberators": members_json(council, judgement, &findings),
         "findings": findings,
         "applied_compounding": adjudication.is_some() && !council.priors.is_empty(),
         "prior_verdicts_consulted": if adjudication.is_some() { council.priors.len() } else { 0 },
@@ -46,15 +46,15 @@ pub(super) fn facts(
 }
 
 /// What the deliberators ask for, where there is something to revise and the adjudicator does not say what.
-fn asked(council: &Council, judgement: &Judgement) -> Option<String> {
+fn requested_revision(council: &Council, judgement: &Judgement) -> Option<String> {
     let verdict = judgement.verdict.ok()?;
     if verdict == Verdict::Ship && judgement.tally.blocks == 0 {
         return None;
     }
     let asks = |(seat, member): (usize, &crate::Name)| {
         let rounds = [&council.second[seat], &council.first[seat]];
-        let answers = || rounds.into_iter().filter_map(Heard::answer);
-        let brief = answers().find_map(|answer| answers::text(answer.as_object()?, "revision_brief"));
+        let answers = || rounds.into_iter().filter_map(Response::answer);
+        let brief = answers().find_map(|answer| answers::non_empty_text(answer.as_object()?, "revision_brief"));
         let issues = || answers().map(deliberator::issues).find(|all| !all.is_empty());
         let asked = brief.or_else(|| Some(issues()?.join("; ")))?;
         Some(format!("{member}: {asked}"))
@@ -64,7 +64,7 @@ fn asked(council: &Council, judgement: &Judgement) -> Option<String> {
 }
 
 /// One sentence: what the policy saw and what follows.
-fn because(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> String {
+fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> String {
     let of = council.setup.deliberators.len();
     let minimum = council.setup.min_deliberators;
     let tally = judgement.tally;
@@ -103,25 +103,25 @@ fn because(council: &Council, judgement: &Judgement, adjudication: Option<&Adjud
 
 /// Who lacks output in a step that it was asked in (X12), also where a review that ends at the first failure took the
 /// question back. In a round that was asked somebody has ended.
-fn missing(council: &Council) -> Vec<String> {
+fn missing_members(council: &Council) -> Vec<String> {
     let rounds = [&council.first, &council.second];
     let asked: Vec<_> =
-        rounds.into_iter().filter(|round| round.iter().any(|heard| *heard != Heard::Nothing)).collect();
+        rounds.into_iter().filter(|round| round.iter().any(|heard| *heard != Response::Pending)).collect();
     let lacking = |seat: usize| asked.iter().any(|round| round[seat].answer().is_none());
     let seats = council.setup.deliberators.iter().enumerate().filter(|(seat, _)| lacking(*seat));
     let mut missing: Vec<String> = seats.map(|(_, member)| member.to_string()).collect();
-    if matches!(council.adjudication, Heard::Absent(_)) {
+    if matches!(council.adjudication, Response::Absent(_)) {
         missing.push(super::ADJUDICATOR.to_owned());
     }
     missing
 }
 
-fn seats(council: &Council, judgement: &Judgement, findings: &[Json]) -> Vec<Json> {
+fn members_json(council: &Council, judgement: &Judgement, findings: &[Json]) -> Vec<Json> {
     let seat = |(seat, member): (usize, &crate::Name)| {
         let (counted, position) = match judgement.counted[seat] {
-            Counted::Last(position) => (last_step(council), Some(position)),
-            Counted::FirstBlock(position) => ("round1_block", Some(position)),
-            Counted::Missing => ("missing", None),
+            CountedPosition::Last(position) => (last_step(council), Some(position)),
+            CountedPosition::FirstBlock(position) => ("round1_block", Some(position)),
+            CountedPosition::Missing => ("missing", None),
         };
         let grounded =
             |finding: &&Json| finding["by"] == json!(&**member) && finding["grounded"] == json!(true);
@@ -145,14 +145,14 @@ fn last_step(council: &Council) -> &'static str {
 }
 
 /// Everybody's findings by their last answer (or the first, where the last lists none), in the text's order.
-fn grounded(council: &Council) -> Vec<Json> {
+fn located_findings(council: &Council) -> Vec<Json> {
     let artifact = council.artifact_text();
-    let grounds = findings::Grounds::of(&artifact);
+    let grounds = findings::ArtifactIndex::new(&artifact);
     let mut all: Vec<(usize, Json)> = Vec::new();
     for (seat, member) in council.setup.deliberators.iter().enumerate() {
         let Some(found) = last_findings(council, seat) else { continue };
         for finding in found {
-            let place = grounds.ground(&finding);
+            let place = grounds.locate(&finding);
             let mut entry = Map::new();
             entry.insert("by".into(), json!(&**member));
             entry.insert("line".into(), json!(place.as_ref().map(|p| p.line)));
@@ -170,7 +170,7 @@ fn grounded(council: &Council) -> Vec<Json> {
 }
 
 fn last_findings(council: &Council, seat: usize) -> Option<Vec<deliberator::Finding>> {
-    let read = |round, heard: &Heard| deliberator::Answer::read(round, heard.answer()?)?.findings;
+    let read = |round, heard: &Response| deliberator::Answer::read(round, heard.answer()?)?.findings;
     read(deliberator::Round::Second, &council.second[seat])
         .or_else(|| read(deliberator::Round::First, &council.first[seat]))
 }

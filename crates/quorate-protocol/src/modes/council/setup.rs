@@ -59,7 +59,7 @@ pub enum FailFast {
 
 impl Setup {
     /// The setup that a council's manifest asks for.
-    pub fn of(council: &manifest::Council, policy: Policy) -> Setup {
+    pub fn from_manifest(council: &manifest::Council, policy: Policy) -> Setup {
         let protocol = &council.protocol;
         Setup {
             deliberators: council.deliberators.iter().map(|one| one.id.clone()).collect(),

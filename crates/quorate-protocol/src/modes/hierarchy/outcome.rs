@@ -3,15 +3,15 @@
 use serde_json::{Map, json};
 
 use super::super::advisory::risk_of;
-use super::super::assembly::{Book, Case, Ending, Stand};
-use super::{Branch, Hierarchy, State};
+use super::super::assembly::{RunState, ModeContext, Completion, RunStatus};
+use super::{Branch, Hierarchy, NodeState};
 use crate::Json;
 use crate::answers::advice::Advice;
 use crate::assembly::Rule;
 use crate::rules::escalate_on_severity;
 
 /// The rule of H3, which nobody has written.
-pub(super) fn unwritten() -> Rule {
+pub(super) fn default_rule() -> Rule {
     Rule {
         id: "passed-up".into(),
         kind: escalate_on_severity::KIND.into(),
@@ -21,12 +21,12 @@ pub(super) fn unwritten() -> Rule {
 }
 
 /// What a node is shown of its children, in roster order.
-pub(super) fn children(hierarchy: &Hierarchy, case: &Case, seat: usize) -> Vec<Json> {
+pub(super) fn children_json(hierarchy: &Hierarchy, case: &ModeContext, seat: usize) -> Vec<Json> {
     let child = |seat: &usize| {
         let node = &hierarchy.nodes[*seat];
         let mut shown = json!({"member": &*case.member(*seat).id, "status": status(hierarchy, *seat)});
-        if let Some(rolled) = node.rolled.as_ref().filter(|_| node.state == State::Passed) {
-            extend(&mut shown, &rolled.advice);
+        if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
+            add_advice(&mut shown, &rolled.advice);
         }
         shown
     };
@@ -34,10 +34,10 @@ pub(super) fn children(hierarchy: &Hierarchy, case: &Case, seat: usize) -> Vec<J
 }
 
 /// What a rule of the host's own is shown.
-pub(super) fn input(rule: &Rule, branch: &Branch, node: &str) -> Json {
+pub(super) fn host_rule_input(rule: &Rule, branch: &Branch, node: &str) -> Json {
     let children = branch.children.iter().map(|child| {
         let mut shown = json!({"member": &*child.member});
-        extend(&mut shown, &child.advice);
+        add_advice(&mut shown, &child.advice);
         shown
     });
     json!({
@@ -47,48 +47,48 @@ pub(super) fn input(rule: &Rule, branch: &Branch, node: &str) -> Json {
 }
 
 /// The root has ended.
-pub(super) fn ending(hierarchy: &Hierarchy, case: &Case, book: &mut Book, root: usize) -> Ending {
+pub(super) fn completion(hierarchy: &Hierarchy, case: &ModeContext, book: &mut RunState, root: usize) -> Completion {
     let node = &hierarchy.nodes[root];
-    let passed = node.rolled.as_ref().filter(|_| node.state == State::Passed);
+    let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed);
     let member = &case.member(root).id;
     let mut ending = match (passed, node.state) {
-        (Some(_), _) => Ending::done(),
-        (None, State::Refused) => {
+        (Some(_), _) => Completion::done(),
+        (None, NodeState::Refused) => {
             let because = format!("the locked traits refuse what the root `{member}` would pass up");
-            Ending::without_artifact(Stand::Refused, "locked", because)
+            Completion::without_artifact(RunStatus::Refused, "locked", because)
         }
         (None, _) => {
             let because = format!("the root `{member}` gave no output, nor did anybody below it");
-            Ending::without_artifact(Stand::Refused, "no_output", because)
+            Completion::without_artifact(RunStatus::Refused, "no_output", because)
         }
     };
     if let Some(rolled) = passed {
         ending.artifact.insert("rollup".into(), json!(rolled.advice));
     }
     let severity = passed.map(|rolled| rolled.advice.severity);
-    also(hierarchy, case, book, severity, &mut ending);
+    add_details(hierarchy, case, book, severity, &mut ending);
     ending
 }
 
 /// The run's budget is spent before the root has ended: the risk is that of the gravest answer, wherever it stands, since
 /// there is nobody above it who could have weighed it.
-pub(super) fn unfinished(hierarchy: &Hierarchy, case: &Case, book: &mut Book, mut ending: Ending) -> Ending {
+pub(super) fn budget_completion(hierarchy: &Hierarchy, case: &ModeContext, book: &mut RunState, mut ending: Completion) -> Completion {
     let of_node = |node: &super::Node| {
-        let rolled = node.rolled.as_ref().map(|rolled| rolled.advice.severity);
+        let rolled = node.rollup.as_ref().map(|rolled| rolled.advice.severity);
         rolled.max(node.own.as_ref().map(|own| own.severity))
     };
     let severity = hierarchy.nodes.iter().filter_map(of_node).max();
-    also(hierarchy, case, book, severity, &mut ending);
+    add_details(hierarchy, case, book, severity, &mut ending);
     ending
 }
 
 /// The nodes, the level of risk, and whether to get somebody (X12).
-fn also(hierarchy: &Hierarchy, case: &Case, book: &mut Book, severity: Option<u8>, ending: &mut Ending) {
-    ending.artifact.insert("nodes".into(), json!(nodes(hierarchy, case)));
-    let lacking = (0..hierarchy.nodes.len()).any(|seat| book.lacks(seat));
+fn add_details(hierarchy: &Hierarchy, case: &ModeContext, book: &mut RunState, severity: Option<u8>, ending: &mut Completion) {
+    ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, case)));
+    let lacking = (0..hierarchy.nodes.len()).any(|seat| book.is_missing(seat));
     // What a lock keeps from going up may have had something grave below it.
     let refused: Vec<&str> = (0..hierarchy.nodes.len())
-        .filter(|seat| hierarchy.nodes[*seat].state == State::Refused)
+        .filter(|seat| hierarchy.nodes[*seat].state == NodeState::Refused)
         .map(|seat| &*case.member(seat).id)
         .collect();
     if !refused.is_empty() {
@@ -96,11 +96,11 @@ fn also(hierarchy: &Hierarchy, case: &Case, book: &mut Book, severity: Option<u8
     }
     let (risk, mut escalates) = risk_of(case, book, severity, lacking || !refused.is_empty());
     escalates |= !refused.is_empty();
-    ending.also.insert("risk".into(), risk);
-    ending.also.insert("shouldEscalate".into(), json!(escalates));
+    ending.extra.insert("risk".into(), risk);
+    ending.extra.insert("shouldEscalate".into(), json!(escalates));
 }
 
-fn nodes(hierarchy: &Hierarchy, case: &Case) -> Vec<Json> {
+fn nodes_json(hierarchy: &Hierarchy, case: &ModeContext) -> Vec<Json> {
     let node = |seat: usize| {
         let node = &hierarchy.nodes[seat];
         let member = case.member(seat);
@@ -110,9 +110,9 @@ fn nodes(hierarchy: &Hierarchy, case: &Case) -> Vec<Json> {
             "status": status(hierarchy, seat),
             "rule": node.rule.map(|at| &*case.setup.rules[at].id),
         });
-        if let Some(rolled) = node.rolled.as_ref().filter(|_| node.state == State::Passed) {
+        if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
             told["output"] = json!(rolled.advice);
-            told["from"] = json!(rolled.from.iter().map(|one| &**one).collect::<Vec<_>>());
+            told["from"] = json!(rolled.sources.iter().map(|one| &**one).collect::<Vec<_>>());
         }
         told
     };
@@ -124,16 +124,16 @@ fn nodes(hierarchy: &Hierarchy, case: &Case) -> Vec<Json> {
 fn status(hierarchy: &Hierarchy, seat: usize) -> &'static str {
     let node = &hierarchy.nodes[seat];
     match node.state {
-        State::Passed if node.own.is_none() => "passed_up",
-        State::Passed => "passed",
-        State::Silent => "silent",
-        State::Refused => "refused",
-        State::Waiting if node.own.is_some() => "answered",
-        State::Waiting => "not_asked",
+        NodeState::Passed if node.own.is_none() => "passed_up",
+        NodeState::Passed => "passed",
+        NodeState::Silent => "silent",
+        NodeState::Refused => "refused",
+        NodeState::Waiting if node.own.is_some() => "answered",
+        NodeState::Waiting => "not_asked",
     }
 }
 
-fn extend(shown: &mut Json, advice: &Advice) {
+fn add_advice(shown: &mut Json, advice: &Advice) {
     if let (Json::Object(shown), Json::Object(advice)) = (shown, json!(advice)) {
         shown.extend(advice);
     }

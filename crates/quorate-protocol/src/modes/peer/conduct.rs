@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::Case;
+use super::ModeContext;
 use crate::Json;
-use crate::answers::message::To;
+use crate::answers::message::Recipients;
 use crate::assembly::{Member, Request, Rule, Setup};
 use crate::rules::aggregate;
 
@@ -20,16 +20,16 @@ const TASK: &str = "You talk with equals about the topic; there is no chair, and
                     nothing to add.";
 
 /// How peers talk.
-pub(super) struct Conduct {
+pub(super) struct Exchange {
     pub(super) rounds: u32,
-    pub(super) ends: Ends,
+    pub(super) ends: Termination,
     topology: Topology,
     /// Who takes part, in words, which all of them share.
     roster: String,
 }
 
 /// What ends the talk before its last round.
-pub(super) enum Ends {
+pub(super) enum Termination {
     AfterRounds,
     NoNewObjections,
     AllPass,
@@ -46,24 +46,24 @@ enum Topology {
     Listed(BTreeMap<usize, BTreeSet<usize>>),
 }
 
-impl Conduct {
+impl Exchange {
     pub(super) fn of(setup: &Setup) -> Self {
         let rule = setup.rules.iter().find(|rule| *rule.kind == *aggregate::KIND);
         let asked = match &setup.request {
             Request::Peer { rounds } => *rounds,
             _ => None,
         };
-        let ends = match rule.and_then(|rule| rule.text("terminationRule")) {
-            None => Ends::AfterRounds,
-            Some(aggregate::NO_NEW_OBJECTIONS) => Ends::NoNewObjections,
-            Some(aggregate::ALL_PASS) => Ends::AllPass,
-            Some(kind) => Ends::ByRule(kind.to_owned()),
+        let termination = match rule.and_then(|rule| rule.text_param("terminationRule")) {
+            None => Termination::AfterRounds,
+            Some(aggregate::NO_NEW_OBJECTIONS) => Termination::NoNewObjections,
+            Some(aggregate::ALL_PASS) => Termination::AllPass,
+            Some(kind) => Termination::ByRule(kind.to_owned()),
         };
-        let written = rule.and_then(|rule| rule.whole("maxRounds")).and_then(|most| u32::try_from(most).ok());
-        let unwritten = if matches!(ends, Ends::AfterRounds) { 1 } else { UNTIL_TERMINATED };
-        Conduct {
+        let written = rule.and_then(|rule| rule.integer_param("maxRounds")).and_then(|most| u32::try_from(most).ok());
+        let unwritten = if matches!(termination, Termination::AfterRounds) { 1 } else { UNTIL_TERMINATED };
+        Exchange {
             rounds: asked.or(written).unwrap_or(unwritten),
-            ends,
+            ends: termination,
             roster: roster(setup),
             topology: rule.map_or(Topology::FullyConnected, |rule| topology(setup, rule)),
         }
@@ -98,17 +98,17 @@ impl Conduct {
     ///
     /// # Errors
     /// The ids that are out of reach, or nobody's.
-    pub(super) fn recipients(&self, case: &Case, from: usize, to: &To) -> Result<(), Vec<String>> {
-        let To::Members(ids) = to else { return Ok(()) };
+    pub(super) fn recipients(&self, case: &ModeContext, from: usize, to: &Recipients) -> Result<(), Vec<String>> {
+        let Recipients::Members(ids) = to else { return Ok(()) };
         let members = case.setup.members.len();
         let out =
-            |id: &&String| case.seats.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to));
+            |id: &&String| case.member_indices.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to));
         let out: Vec<String> = ids.iter().filter(out).cloned().collect();
         if out.is_empty() { Ok(()) } else { Err(out) }
     }
 
     /// What a member is told: who takes part, who reaches whom, the round, and what of its own was not delivered.
-    pub(super) fn task(&self, case: &Case, seat: usize, round: u32, refused: Option<&str>) -> Arc<str> {
+    pub(super) fn task(&self, case: &ModeContext, seat: usize, round: u32, refused: Option<&str>) -> Arc<str> {
         let members = case.setup.members.len();
         let whom = match self.topology {
             Topology::FullyConnected => "everybody reaches everybody.".to_owned(),
@@ -162,7 +162,7 @@ fn topology(setup: &Setup, rule: &Rule) -> Topology {
         let listed = listed.iter().filter_map(|(from, ids)| Some((seat(from)?, reach(ids))));
         return Topology::Listed(listed.collect());
     }
-    match (rule.text("topology"), rule.text("hub").and_then(seat)) {
+    match (rule.text_param("topology"), rule.text_param("hub").and_then(seat)) {
         (Some("ring"), _) => Topology::Ring,
         (Some("star"), hub) => Topology::Star(hub.unwrap_or(0)),
         _ => Topology::FullyConnected,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::assembly::Ending;
-use super::{Case, Conduct};
+use super::super::assembly::Completion;
+use super::{ModeContext, Exchange};
 use crate::answers::message::Message;
 use crate::assembly::Rule;
 use crate::rules::aggregate;
@@ -38,33 +38,33 @@ impl Log {
     }
 
     /// Who has said something, of those that a rule looks at.
-    pub(super) fn authors(&self, case: &Case, rule: &Rule) -> Vec<Name> {
+    pub(super) fn authors(&self, case: &ModeContext, rule: &Rule) -> Vec<Name> {
         let spoke = |seat: &usize| self.said.iter().any(|one| one.from == *seat);
         let seats = (0..case.setup.members.len()).filter(spoke).map(|seat| case.member(seat).id.clone());
-        seats.filter(|member| rule.concerns(member)).collect()
+        seats.filter(|member| rule.applies_to_member(member)).collect()
     }
 
     /// The messages of the outcome: of those members that an `aggregate` rule collects, where there is one.
-    pub(super) fn write(&self, case: &Case, ending: &mut Ending) {
+    pub(super) fn write_outcome(&self, case: &ModeContext, ending: &mut Completion) {
         let collects: Vec<&Rule> =
             case.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
         let collected = |one: &&Said| {
             let member = &case.member(one.from).id;
-            collects.is_empty() || collects.iter().any(|rule| rule.concerns(member))
+            collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member))
         };
-        let messages: Vec<Json> = self.said.iter().filter(collected).map(|one| message(case, one)).collect();
+        let messages: Vec<Json> = self.said.iter().filter(collected).map(|one| message_json(case, one)).collect();
         ending.artifact.insert("messages".into(), json!(messages));
     }
 
     /// Whether a message of somebody else has reached a seat after a round.
-    pub(super) fn reached_since(&self, case: &Case, conduct: &Conduct, seat: usize, round: u32) -> bool {
+    pub(super) fn reached_since(&self, case: &ModeContext, conduct: &Exchange, seat: usize, round: u32) -> bool {
         let mut since = self.said.iter().filter(|one| one.round > round && one.from != seat);
         since.any(|one| reaches(case, conduct, seat, one))
     }
 
     /// What a rule of the host's own is shown.
-    pub(super) fn input(&self, case: &Case, heard: &[Option<Message>], round: u32) -> Json {
-        let messages: Vec<Json> = self.said.iter().map(|one| message(case, one)).collect();
+    pub(super) fn host_rule_input(&self, case: &ModeContext, heard: &[Option<Message>], round: u32) -> Json {
+        let messages: Vec<Json> = self.said.iter().map(|one| message_json(case, one)).collect();
         let answer = |(seat, one): (usize, &Option<Message>)| {
             json!({
                 "member": &*case.member(seat).id,
@@ -79,7 +79,7 @@ impl Log {
 }
 
 /// A message as members, rules and outcomes see it.
-fn message(case: &Case, said: &Said) -> Json {
+fn message_json(case: &ModeContext, said: &Said) -> Json {
     let to = said.to.as_ref().map_or_else(
         || json!("*"),
         |seats| json!(seats.iter().map(|seat| &*case.member(*seat).id).collect::<Vec<_>>()),
@@ -91,22 +91,22 @@ fn message(case: &Case, said: &Said) -> Json {
 /// for all, which the prompts then share.
 pub(super) struct Transcripts<'a> {
     log: &'a Log,
-    conduct: &'a Conduct,
-    case: &'a Case,
+    conduct: &'a Exchange,
+    case: &'a ModeContext,
     written: Vec<Json>,
     last: Option<(Vec<usize>, Arc<str>)>,
 }
 
 impl<'a> Transcripts<'a> {
-    pub(super) fn new(log: &'a Log, conduct: &'a Conduct, case: &'a Case) -> Self {
-        let written = log.said.iter().map(|one| message(case, one)).collect();
+    pub(super) fn new(log: &'a Log, conduct: &'a Exchange, case: &'a ModeContext) -> Self {
+        let written = log.said.iter().map(|one| message_json(case, one)).collect();
         Transcripts { log, conduct, case, written, last: None }
     }
 
     /// What a member has heard or said itself; `None` where that is nothing.
-    pub(super) fn of(&mut self, seat: usize) -> Option<Arc<str>> {
-        let said = self.log.said.iter().enumerate();
-        let heard: Vec<usize> = said.filter(|(_, one)| self.hears(seat, one)).map(|(at, _)| at).collect();
+    pub(super) fn for_member(&mut self, seat: usize) -> Option<Arc<str>> {
+        let messages = self.log.said.iter().enumerate();
+        let heard: Vec<usize> = messages.filter(|(_, one)| self.hears(seat, one)).map(|(at, _)| at).collect();
         if heard.is_empty() {
             return None;
         }
@@ -125,7 +125,7 @@ impl<'a> Transcripts<'a> {
 }
 
 /// Whether a message of somebody else reaches a seat.
-fn reaches(case: &Case, conduct: &Conduct, seat: usize, said: &Said) -> bool {
+fn reaches(case: &ModeContext, conduct: &Exchange, seat: usize, said: &Said) -> bool {
     match &said.to {
         None => conduct.is_open() || conduct.reaches(case.setup.members.len(), said.from, seat),
         Some(seats) => seats.contains(&seat),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::super::assembly::Ending;
-use super::{Case, Conduct, Log};
+use super::super::assembly::Completion;
+use super::{ModeContext, Exchange, Log};
 use crate::Json;
 
 /// The last objection of each seat.
@@ -15,18 +15,18 @@ pub(super) struct Objections(BTreeMap<usize, Objection>);
 
 struct Objection {
     round: u32,
-    taken_back: bool,
+    withdrawn: bool,
 }
 
 impl Objections {
     /// What a member says of objections in a round. Only a plain no takes one back: who says nothing of it, or gives no
     /// answer, leaves it standing (X5).
-    pub(super) fn hear(&mut self, seat: usize, round: u32, says: Option<bool>) {
+    pub(super) fn update(&mut self, seat: usize, round: u32, says: Option<bool>) {
         match says {
-            Some(true) => drop(self.0.insert(seat, Objection { round, taken_back: false })),
+            Some(true) => drop(self.0.insert(seat, Objection { round, withdrawn: false })),
             Some(false) => {
                 if let Some(objection) = self.0.get_mut(&seat) {
-                    objection.taken_back = true;
+                    objection.withdrawn = true;
                 }
             }
             None => {}
@@ -34,16 +34,16 @@ impl Objections {
     }
 
     /// In the outcome: all of them, and whose still stand.
-    pub(super) fn write(&self, case: &Case, log: &Log, conduct: &Conduct, ending: &mut Ending) {
+    pub(super) fn write_outcome(&self, case: &ModeContext, log: &Log, conduct: &Exchange, ending: &mut Completion) {
         let id = |seat: usize| &*case.member(seat).id;
-        let standing = self.0.iter().filter(|(_, one)| !one.taken_back).map(|(seat, _)| id(*seat));
+        let standing = self.0.iter().filter(|(_, one)| !one.withdrawn).map(|(seat, _)| id(*seat));
         let all = self.0.iter().map(|(seat, one)| {
             json!({
-                "member": id(*seat), "round": one.round, "takenBack": one.taken_back,
+                "member": id(*seat), "round": one.round, "takenBack": one.withdrawn,
                 "answered": log.reached_since(case, conduct, *seat, one.round),
             })
         });
-        ending.also.insert("objecting".into(), standing.collect::<Json>());
-        ending.also.insert("objections".into(), all.collect::<Json>());
+        ending.extra.insert("objecting".into(), standing.collect::<Json>());
+        ending.extra.insert("objections".into(), all.collect::<Json>());
     }
 }

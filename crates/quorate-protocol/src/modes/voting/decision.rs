@@ -2,9 +2,9 @@
 
 use serde_json::{Map, json};
 
-use super::super::assembly::{Book, Candidate, Case, Ending, Stand, Text, Want};
+use super::super::assembly::{RunState, Candidate, ModeContext, Completion, RunStatus, Text, Effect};
 use super::proposal::{resolution, title};
-use super::{Poll, State, Voting, id, weight};
+use super::{Poll, VoteStatus, Voting, invocation_id, weight_text};
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
 use crate::rules::{self, majority};
@@ -15,68 +15,68 @@ use crate::{Fact, Json};
 const DECISION: &str = "decision";
 
 /// The rule of V5, which nobody has written.
-pub(super) fn unwritten() -> Rule {
+pub(super) fn default_rule() -> Rule {
     Rule { id: "majority".into(), kind: majority::KIND.into(), applies_to: None, params: Map::new() }
 }
 
 /// What a rule of the host's own is shown.
-pub(super) fn input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
-    let vote = |one: &super::Voter| json!({"member": &*one.member, "weight": one.weight.text(), "vote": one.vote.map(Vote::as_str)});
-    let votes: Vec<Json> = poll.voters_of(rule).map(vote).collect();
+pub(super) fn host_rule_input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
+    let vote = |one: &super::CountedVote| json!({"member": &*one.member, "weight": one.weight.text(), "vote": one.vote.map(Vote::as_str)});
+    let votes: Vec<Json> = poll.votes_of(rule).map(vote).collect();
     json!({"mode": "voting", "rule": rule, "class": poll.class, "votes": votes, "missingAsNo": as_no})
 }
 
 /// An outcome without a decision.
-pub(super) fn none(
+pub(super) fn without_decision(
     voting: &Voting,
-    case: &Case,
-    stand: Stand,
+    case: &ModeContext,
+    stand: RunStatus,
     code: &'static str,
     because: String,
-) -> Ending {
-    undecided(voting, case, Ending::without_artifact(stand, code, because))
+) -> Completion {
+    undecided(voting, case, Completion::without_artifact(stand, code, because))
 }
 
 /// The outcome of a proposal that does not say what is to be resolved, where something is locked: what the locks were to be
 /// held against is not known, so that nobody is asked (V6).
-pub(super) fn unresolved(voting: &Voting, case: &Case) -> Option<Ending> {
+pub(super) fn unresolved(voting: &Voting, case: &ModeContext) -> Option<Completion> {
     if !case.has_locks() || resolution(case.subject_text()).is_some() {
         return None;
     }
     let because = "traits are locked, and the proposal has no resolution that could be held against them: say what is \
                    to be decided in a line that begins with `Resolution:`";
-    Some(none(voting, case, Stand::Refused, "no_resolution", because.to_owned()))
+    Some(without_decision(voting, case, RunStatus::Refused, "no_resolution", because.to_owned()))
 }
 
 /// An outcome that comes to nothing, with the votes that were cast.
-pub(super) fn undecided(voting: &Voting, case: &Case, mut ending: Ending) -> Ending {
-    let tally = voting.poll(case, &[], None).tally(&unwritten());
-    ending.artifact.insert(DECISION.into(), told(voting, case, ending.word, &tally, None));
-    ending.also.insert("class".into(), json!(voting.class));
+pub(super) fn undecided(voting: &Voting, case: &ModeContext, mut ending: Completion) -> Completion {
+    let tally = voting.poll(case, &[], None).tally(&default_rule());
+    ending.artifact.insert(DECISION.into(), decision_json(voting, case, ending.result, &tally, None));
+    ending.extra.insert("class".into(), json!(voting.class));
     ending
 }
 
 impl Voting {
     /// The result is known: the decision's text and everybody's rationale are held against the locks.
-    pub(super) fn check(&mut self, case: &Case, _: &mut Book) -> Vec<Want> {
+    pub(super) fn check_decision(&mut self, case: &ModeContext, _: &mut RunState) -> Vec<Effect> {
         let text = |member: Option<&crate::Name>, what, text: &str| Text {
             member: member.cloned(),
-            invocation: member.map(|member| id(member)),
-            what,
+            invocation: member.map(|member| invocation_id(member)),
+            kind: what,
             text: text.into(),
         };
-        let mut texts = vec![text(None, "decision", &self.text(case))];
-        for chair in &self.chairs {
+        let mut texts = vec![text(None, "decision", &self.decision_text(case))];
+        for chair in &self.voters {
             if let Some(ballot) = &chair.ballot {
                 texts.push(text(Some(&case.member(chair.seat).id), "rationale", &ballot.rationale));
             }
         }
-        vec![Want::Check(Candidate { name: DECISION.into(), texts })]
+        vec![Effect::Check(Candidate { name: DECISION.into(), texts })]
     }
 
     /// The word of the result: a pass that does not stand is incomplete.
-    fn word(&self) -> &'static str {
-        match (&self.decided, self.stands) {
+    fn result_word(&self) -> &'static str {
+        match (&self.decided, self.pass_stands) {
             (Some((ruling, _)), _) if !ruling.pass => "fail",
             (Some(_), Some(true)) => "pass",
             _ => "incomplete",
@@ -84,16 +84,16 @@ impl Voting {
     }
 
     /// V6: title, resolution, result, summary.
-    fn text(&self, case: &Case) -> String {
+    fn decision_text(&self, case: &ModeContext) -> String {
         let proposal = case.subject_text();
         let mut lines = vec![title(proposal).to_owned()];
         lines.extend(resolution(proposal));
         let votes = |wanted: Option<Vote>| {
-            self.chairs.iter().filter(|one| one.ballot.as_ref().map(|ballot| ballot.vote) == wanted).count()
+            self.voters.iter().filter(|one| one.ballot.as_ref().map(|ballot| ballot.vote) == wanted).count()
         };
         lines.push(format!(
             "Result: {}. {} yes, {} no, {} abstain, {} without a vote.",
-            self.word(),
+            self.result_word(),
             votes(Some(Vote::Yes)),
             votes(Some(Vote::No)),
             votes(Some(Vote::Abstain)),
@@ -103,60 +103,60 @@ impl Voting {
     }
 
     /// The end: the decision, or that a lock refuses it.
-    pub(super) fn conclude(&mut self, case: &Case, book: &mut Book, clean: bool) -> Vec<Want> {
+    pub(super) fn conclude(&mut self, case: &ModeContext, book: &mut RunState, clean: bool) -> Vec<Effect> {
         let Some((ruling, at)) = self.decided.take().filter(|_| !self.concluded) else { return Vec::new() };
         self.concluded = true;
         self.decided = Some((ruling.clone(), at));
-        let unwritten = unwritten();
+        let unwritten = default_rule();
         let rule = at.map_or(&unwritten, |at| &case.setup.rules[at]);
         let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(case, &[], None).tally(&unwritten));
-        let mut wants: Vec<Want> = self.passed_over(case, book, at);
+        let mut wants: Vec<Effect> = self.rules_without_decision(case, book, at);
         let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio_json()});
         let members: Vec<crate::Name> = match ruling.members.is_empty() {
-            true => self.poll(case, &[], None).voters_of(rule).map(|one| one.member.clone()).collect(),
+            true => self.poll(case, &[], None).votes_of(rule).map(|one| one.member.clone()).collect(),
             false => ruling.members.clone(),
         };
-        wants.push(Want::Record(book.rule(rule, true, &members, also)));
-        wants.extend(self.asked_of_missing(case, book, at));
-        let word = if clean { self.word() } else { "refused" };
+        wants.push(Effect::Record(book.record_rule(rule, true, &members, also)));
+        wants.extend(self.rules_asked_of_missing(case, book, at));
+        let word = if clean { self.result_word() } else { "refused" };
         let mut ending = match word {
-            "refused" => Ending::without_artifact(
-                Stand::Refused,
+            "refused" => Completion::without_artifact(
+                RunStatus::Refused,
                 "locked",
                 "the locked traits refuse it; no decision is written",
             ),
-            "incomplete" => Ending::without_artifact(
-                Stand::Incomplete,
+            "incomplete" => Completion::without_artifact(
+                RunStatus::Incomplete,
                 "missing_votes",
                 "it would pass, but not if whoever gave no vote had voted no",
             ),
-            word => Ending { word, ..Ending::done() },
+            word => Completion { result: word, ..Completion::done() },
         };
         if word == "refused" {
             book.note("the decision was refused");
         }
-        let text = (word != "refused").then(|| self.text(case));
-        let mut decision = told(self, case, word, &tally, text);
+        let text = (word != "refused").then(|| self.decision_text(case));
+        let mut decision = decision_json(self, case, word, &tally, text);
         decision["rule"] = json!(&*rule.id);
         // V4: who decides alone is who speaks.
-        let is_terminal = matches!(word, "pass" | "fail") && rules::ends(rule);
+        let is_terminal = matches!(word, "pass" | "fail") && rules::is_terminal(rule);
         if is_terminal {
             decision["contribution"] = self.contribution(case, &ruling.members);
         }
-        ending.also.insert("terminal".into(), json!(is_terminal));
+        ending.extra.insert("terminal".into(), json!(is_terminal));
         if let Some(tie) = &ruling.tie {
             decision["tie"] = json!(tie);
             book.note(tie.clone());
         }
         ending.artifact.insert(DECISION.into(), decision);
-        ending.also.insert("class".into(), json!(self.class));
-        wants.push(Want::End(ending));
+        ending.extra.insert("class".into(), json!(self.class));
+        wants.push(Effect::End(ending));
         wants
     }
 
     /// What members have said, who decide alone.
-    fn contribution(&self, case: &Case, members: &[crate::Name]) -> Json {
-        let said = |chair: &super::Chair| {
+    fn contribution(&self, case: &ModeContext, members: &[crate::Name]) -> Json {
+        let said = |chair: &super::VoterState| {
             let member = &case.member(chair.seat).id;
             let ballot = chair.ballot.as_ref().filter(|_| members.contains(member))?;
             Some(json!({
@@ -164,38 +164,38 @@ impl Voting {
                 "evidence": ballot.evidence,
             }))
         };
-        self.chairs.iter().filter_map(said).collect()
+        self.voters.iter().filter_map(said).collect()
     }
 
     /// The rules after the one that decided that were asked only when missing votes counted as no (V8).
-    fn asked_of_missing(&self, case: &Case, book: &mut Book, at: Option<usize>) -> Vec<Want> {
-        let until = self.furthest.map_or(0, |furthest| furthest + 1);
+    fn rules_asked_of_missing(&self, case: &ModeContext, book: &mut RunState, at: Option<usize>) -> Vec<Effect> {
+        let until = self.last_rule_asked.map_or(0, |furthest| furthest + 1);
         let rules = at.and_then(|at| case.setup.rules.get(at + 1..until)).unwrap_or_default();
-        let mut record = |rule: &Rule| book.rule(rule, false, &[], json!({"missingAsNo": true}));
-        rules.iter().map(|rule| Want::Record(record(rule))).collect()
+        let mut record = |rule: &Rule| book.record_rule(rule, false, &[], json!({"missingAsNo": true}));
+        rules.iter().map(|rule| Effect::Record(record(rule))).collect()
     }
 
     /// The rules before the one that decided, which did not.
-    fn passed_over(&self, case: &Case, book: &mut Book, at: Option<usize>) -> Vec<Want> {
+    fn rules_without_decision(&self, case: &ModeContext, book: &mut RunState, at: Option<usize>) -> Vec<Effect> {
         let rules = &case.setup.rules[..at.unwrap_or(case.setup.rules.len())];
-        let record = |rule: &Rule| -> Fact { book.rule(rule, false, &[], Json::Null) };
-        rules.iter().map(record).map(Want::Record).collect()
+        let record = |rule: &Rule| -> Fact { book.record_rule(rule, false, &[], Json::Null) };
+        rules.iter().map(record).map(Effect::Record).collect()
     }
 }
 
 /// The decision, as the outcome has it.
-fn told(voting: &Voting, case: &Case, word: &str, tally: &Tally, text: Option<String>) -> Json {
+fn decision_json(voting: &Voting, case: &ModeContext, word: &str, tally: &Tally, text: Option<String>) -> Json {
     let votes: Vec<Json> = voting
-        .chairs
+        .voters
         .iter()
         .map(|chair| {
             let ballot = chair.ballot.as_ref();
             let vote = match (ballot, chair.state) {
                 (Some(ballot), _) => ballot.vote.as_str(),
-                (None, State::Cancelled) => "cancelled",
+                (None, VoteStatus::Cancelled) => "cancelled",
                 (None, _) => "missing",
             };
-            json!({"member": &*case.member(chair.seat).id, "weight": weight(case, chair.seat), "vote": vote})
+            json!({"member": &*case.member(chair.seat).id, "weight": weight_text(case, chair.seat), "vote": vote})
         })
         .collect();
     let mut decision = json!({

@@ -12,13 +12,13 @@ use quorate_manifest::assembly::MatchMode;
 use crate::locks::{Hit, Locks, Trait, fold};
 
 /// The words by which a resolution is known.
-const WORDS: [&str; 2] = ["resolution", "resolve"];
+const RESOLUTION_WORDS: [&str; 2] = ["resolution", "resolve"];
 
 /// How many words may stand beside the word in a label: `Proposed ordinary resolution`, `Resolution no. 2 (amended)`.
-const BESIDE: usize = 3;
+const MAX_LABEL_WORDS: usize = 3;
 
 /// What is said for a resolution, and is no part of it.
-const SUPPORT: [&str; 16] = [
+const SUPPORT_LABELS: [&str; 16] = [
     "rationale",
     "reason",
     "reasons",
@@ -38,7 +38,7 @@ const SUPPORT: [&str; 16] = [
 ];
 
 /// Who resolves something, where the word itself does not say that it is resolved here.
-const BODIES: [&str; 12] = [
+const RESOLVING_BODIES: [&str; 12] = [
     "we",
     "hereby",
     "it",
@@ -53,10 +53,10 @@ const BODIES: [&str; 12] = [
     "team",
 ];
 
-static MARKS: LazyLock<Option<Locks>> = LazyLock::new(|| {
+static RESOLUTION_LOCKS: LazyLock<Option<Locks>> = LazyLock::new(|| {
     let word = |text: &&str| Trait { text: (*text).to_owned(), declared: MatchMode::Substring };
     // Plain text always compiles.
-    Locks::compile(&WORDS.iter().map(word).collect::<Vec<_>>(), MatchMode::Substring).ok()
+    Locks::compile(&RESOLUTION_WORDS.iter().map(word).collect::<Vec<_>>(), MatchMode::Substring).ok()
 });
 
 /// The proposal's title: its first heading outside of code, else its first line that says something.
@@ -73,7 +73,7 @@ pub(super) fn title(proposal: &str) -> &str {
 /// Everything that is to be resolved; `None` where no line says that anything is.
 pub(super) fn resolution(proposal: &str) -> Option<String> {
     let lines = lines(proposal);
-    let mut begins: Vec<bool> = lines.iter().map(begins).collect();
+    let mut begins: Vec<bool> = lines.iter().map(begins_resolution).collect();
     // A title that names a resolution does not begin one where the text does so itself.
     let title = lines.iter().position(|line| !line.text.is_empty()).filter(|at| lines[*at].level.is_some());
     if let Some(title) = title
@@ -87,7 +87,7 @@ pub(super) fn resolution(proposal: &str) -> Option<String> {
     for (line, begins) in lines.iter().zip(begins) {
         if begins {
             inside = Some(inside.unwrap_or(usize::MAX).min(line.level.unwrap_or(usize::MAX)));
-        } else if line.level.is_some_and(|level| inside.is_some_and(|own| level <= own)) || line.supports() {
+        } else if line.level.is_some_and(|level| inside.is_some_and(|own| level <= own)) || line.begins_support() {
             inside = None;
         }
         if inside.is_some() {
@@ -118,7 +118,7 @@ fn lines(proposal: &str) -> Vec<Line<'_>> {
         if is_fence(text) {
             in_code = !in_code;
         }
-        let level = if in_code { None } else { level(text, all.get(at + 1).copied().unwrap_or_default()) };
+        let level = if in_code { None } else { heading_level(text, all.get(at + 1).copied().unwrap_or_default()) };
         lines.push(Line { whole, text, level, is_first: after_blank && !text.is_empty() });
         after_blank = text.is_empty() || level.is_some();
     }
@@ -130,7 +130,7 @@ fn is_fence(text: &str) -> bool {
 }
 
 /// The level of a heading: `## …`, `<h2>…`, or a line above one of `=` or `-`.
-fn level(text: &str, next: &str) -> Option<usize> {
+fn heading_level(text: &str, next: &str) -> Option<usize> {
     let bare = text.trim_start_matches('#');
     let signs = text.len() - bare.len();
     if (1..=6).contains(&signs) && (bare.is_empty() || bare.starts_with([' ', '\t'])) {
@@ -151,30 +151,30 @@ fn level(text: &str, next: &str) -> Option<usize> {
 
 impl Line<'_> {
     /// Whether it begins what is said in support of a resolution.
-    fn supports(&self) -> bool {
+    fn begins_support(&self) -> bool {
         let folded = fold(self.text.trim_start_matches('#'));
         let (label, rest) = folded.split_once(':').unwrap_or((&folded, ""));
         let is_label = rest.len() < folded.len() && (folded.contains(':') || rest.is_empty());
-        self.is_first && is_label && SUPPORT.contains(&label.trim().trim_end_matches('?'))
+        self.is_first && is_label && SUPPORT_LABELS.contains(&label.trim().trim_end_matches('?'))
     }
 }
 
 /// Whether a resolution begins in a line.
-fn begins(line: &Line<'_>) -> bool {
-    let hits = MARKS.as_ref().map(|marks| marks.everything(line.text)).unwrap_or_default();
-    hits.iter().any(|hit| is_mark(line, hit))
+fn begins_resolution(line: &Line<'_>) -> bool {
+    let hits = RESOLUTION_LOCKS.as_ref().map(|marks| marks.everything(line.text)).unwrap_or_default();
+    hits.iter().any(|hit| is_resolution_mark(line, hit))
 }
 
-fn is_mark(line: &Line<'_>, hit: &Hit) -> bool {
+fn is_resolution_mark(line: &Line<'_>, hit: &Hit) -> bool {
     let (before, after) = (fold(&line.text[..hit.span.start]), &line.text[hit.span.end..]);
     let folded = fold(after);
-    let words_before = words(&before);
+    let words_before = count_words(&before);
     if hit.at == 1 {
         // `resolved`, `resolves`.
         let ending = folded.trim_start_matches(['d', 's']);
         let rest = ending.trim_start();
         let says_what = ["that", "to"].iter().any(|word| begins_with_word(rest, word));
-        let by_whom = words_of(&before).last().is_some_and(|last| BODIES.contains(&last));
+        let by_whom = words_of(&before).last().is_some_and(|last| RESOLVING_BODIES.contains(&last));
         let at_start = words_before == 0 && (rest.is_empty() || !rest.starts_with(char::is_alphanumeric));
         return at_start
             || begins_with_word(rest, "that")
@@ -182,21 +182,21 @@ fn is_mark(line: &Line<'_>, hit: &Hit) -> bool {
             || (words_before == 0 && says_what);
     }
     let ending = folded.strip_prefix('s').unwrap_or(&folded);
-    if ending.starts_with(char::is_alphanumeric) || words_before > BESIDE {
+    if ending.starts_with(char::is_alphanumeric) || words_before > MAX_LABEL_WORDS {
         return false;
     }
     let rest = ending.trim_start();
-    let label = rest.find([':', '：', '—', '–', '|']).map_or(BESIDE + 1, |end| words(&rest[..end]));
-    let is_alone = words(rest) <= BESIDE && (line.level.is_some() || words_before == 0);
+    let label = rest.find([':', '：', '—', '–', '|']).map_or(MAX_LABEL_WORDS + 1, |end| count_words(&rest[..end]));
+    let is_alone = count_words(rest) <= MAX_LABEL_WORDS && (line.level.is_some() || words_before == 0);
     let is_emphasised = words_before == 0 && after.starts_with(['*', '_', '`', '<', '.', '-', ')']);
-    label <= BESIDE || is_alone || is_emphasised
+    label <= MAX_LABEL_WORDS || is_alone || is_emphasised
 }
 
 fn words_of(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.contains(char::is_alphabetic))
 }
 
-fn words(text: &str) -> usize {
+fn count_words(text: &str) -> usize {
     words_of(text).count()
 }
 

@@ -4,7 +4,7 @@
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::timestamp;
 use quorate_protocol::assembly::{Request, Setup};
-use quorate_protocol::{Absent, Consultation, FactKind, Json};
+use quorate_protocol::{AbsenceReason, ConsultationResult, FactKind, Json};
 use serde_json::json;
 
 use super::council::{self, TALK, all, fragments, member, notes, session};
@@ -65,7 +65,7 @@ fn who_is_asked() {
         let sitting = open(&setup);
         assert_eq!(sitting.asked_ids(), expected, "{phase}, {trigger}, sentinel first: {first}");
         for invoke in &sitting.asked {
-            assert_eq!(invoke.marks["trigger"], trigger);
+            assert_eq!(invoke.extra_fields["trigger"], trigger);
         }
         // Nobody in phase is guidance all the same, and says so.
         if expected.is_empty() {
@@ -124,7 +124,7 @@ fn a_missing_sentinel_gets_somebody() {
     let silent = guided(&first, &[]);
     assert_eq!((silent.word("code"), &silent.outcome()["shouldEscalate"]), ("no_answer", &json!(true)));
     let mut spent = open(&first);
-    spent.consulted("ask/guard", Consultation::Absent(Absent::RunOverBudget));
+    spent.consulted("ask/guard", ConsultationResult::Absent(AbsenceReason::RunOverBudget));
     assert_eq!((spent.word("code"), &spent.outcome()["shouldEscalate"]), ("budget_exhausted", &json!(true)));
     // Any other member that is missing makes it partial, and not ok, and no more.
     let setup = with(council::setup(&session(2), false), &rules);

@@ -66,8 +66,8 @@ fn the_class_chooses_the_voters_and_the_total() {
     setup.members[2].vote_class = Some(vec!["another".to_owned()]);
     let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
     assert_eq!(sitting.asked_ids(), ["ask/ada", "ask/ben"]);
-    assert_eq!(sitting.asked[0].marks["weight"], "1");
-    assert_eq!(sitting.asked[0].marks["class"], CLASS);
+    assert_eq!(sitting.asked[0].extra_fields["weight"], "1");
+    assert_eq!(sitting.asked[0].extra_fields["class"], CLASS);
     sitting.answer("ask/ada", table::ballot(YES).expect("a vote"));
     sitting.answer("ask/ben", table::ballot(NO).expect("a vote"));
     assert_eq!(sitting.word("verdict"), "pass");

@@ -8,7 +8,7 @@ use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{SENTINEL, Setup};
 use quorate_protocol::locks::Locks;
 use quorate_protocol::modes::assembly::Assembly;
-use quorate_protocol::{Absent, Consultation, Event, Json};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Event, Json};
 use serde_json::json;
 
 use super::super::Simulated;
@@ -91,7 +91,7 @@ fn the_host_does_nothing_twice(simulated: &Simulated) -> Result<(), String> {
             Event::Consulted { id, .. } => format!("consulted {id}"),
             Event::Gathered { id, .. } => format!("gathered {id}"),
             Event::Matched { candidate, .. } => format!("matched {candidate}"),
-            Event::Ruled { ticket, .. } => format!("ruled {ticket}"),
+            Event::RuleApplied { ticket, .. } => format!("ruled {ticket}"),
         };
         if !seen.insert(key.clone()) {
             return Err(format!("{key} is recorded twice"));
@@ -179,12 +179,12 @@ fn what_was_hit_is_recorded(simulated: &Simulated) -> Result<(), String> {
 }
 
 /// The answers that were fed, by invocation; `None` is no output.
-fn fed(simulated: &Simulated) -> BTreeMap<String, Result<Json, Absent>> {
+fn fed(simulated: &Simulated) -> BTreeMap<String, Result<Json, AbsenceReason>> {
     let consulted = simulated.history.fed.iter().filter_map(|fed| match &fed.stamped.event {
-        Event::Consulted { id, result: Consultation::Answered(answer) } => {
+        Event::Consulted { id, result: ConsultationResult::Answered(answer) } => {
             Some((id.to_string(), Ok(answer.clone())))
         }
-        Event::Consulted { id, result: Consultation::Absent(why) } => Some((id.to_string(), Err(*why))),
+        Event::Consulted { id, result: ConsultationResult::Absent(why) } => Some((id.to_string(), Err(*why))),
         _ => None,
     });
     consulted.collect()
@@ -240,10 +240,10 @@ fn who_lacks_output_is_named(simulated: &Simulated, world: &World) -> Result<(),
     let (mut lacking, mut answered) = (BTreeSet::new(), BTreeSet::new());
     for one in &simulated.history.fed {
         match &one.stamped.event {
-            Event::Consulted { id, result: Consultation::Answered(_) } => {
+            Event::Consulted { id, result: ConsultationResult::Answered(_) } => {
                 answered.insert(member_of(id));
             }
-            Event::Consulted { id, result: Consultation::Absent(why) } if *why != Absent::Cancelled => {
+            Event::Consulted { id, result: ConsultationResult::Absent(why) } if *why != AbsenceReason::Cancelled => {
                 lacking.insert(member_of(id));
             }
             Event::Gathered { id, result: Err(_) } => {
@@ -341,7 +341,7 @@ fn locked_messages_reach_nobody(simulated: &Simulated, world: &World) -> Result<
         .map(str::to_owned)
         .collect();
     let collects = world.setup.rules.iter().filter(|rule| *rule.kind == *"aggregate").collect::<Vec<_>>();
-    let collected = |member: &str| collects.is_empty() || collects.iter().any(|rule| rule.concerns(member));
+    let collected = |member: &str| collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member));
     let mut said = BTreeSet::new();
     for (id, answer) in fed(simulated) {
         let Ok(answer) = answer else { continue };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_manifest::timestamp;
 use quorate_protocol::Json;
-use quorate_protocol::overlay::{Evicted, Overlay, Standing, Why};
+use quorate_protocol::overlay::{Eviction, Overlay, OverlaySet, EvictionReason};
 
 use super::super::Simulated;
 use super::outcome;
@@ -22,7 +22,7 @@ pub(super) fn check(seed: u64, simulated: &Simulated) -> Result<(), String> {
     let mut chance = Chance::of(seed, "overlays");
     let fed_ms = simulated.history.fed.last().map_or(simulated.history.opened_ms, |fed| fed.stamped.at_ms);
     let mut now_ms = fed_ms;
-    let mut standing = Standing::default();
+    let mut standing = OverlaySet::default();
     for write in 0..12 {
         let mut coming = Vec::new();
         for (at, fragment) in fragments.iter().enumerate() {
@@ -31,7 +31,7 @@ pub(super) fn check(seed: u64, simulated: &Simulated) -> Result<(), String> {
                 coming.push(overlay(fragment, write, at, operator, now_ms, lives_ms));
             }
         }
-        let evicted = standing.leaving(&coming, CAP, now_ms);
+        let evicted = standing.evictions(&coming, CAP, now_ms);
         reasons(&standing, &coming, &evicted, now_ms)?;
         coming.into_iter().for_each(|one| standing.add(one));
         evicted.iter().for_each(|one| standing.evict(&one.overlay));
@@ -43,7 +43,7 @@ pub(super) fn check(seed: u64, simulated: &Simulated) -> Result<(), String> {
             return Err("an overlay is active past its time".to_owned());
         }
         if pick(&mut chance, 4) == 0 {
-            let swept = standing.leaving(&[], CAP, now_ms);
+            let swept = standing.evictions(&[], CAP, now_ms);
             swept.iter().for_each(|one| standing.evict(&one.overlay));
             held(&standing, now_ms)?;
         }
@@ -82,11 +82,11 @@ fn overlay(fragment: &Json, write: usize, at: usize, operator: &str, now_ms: i64
 }
 
 /// A5: after a write nobody has more texts than the cap, and nothing that is over is left.
-fn held(standing: &Standing, now_ms: i64) -> Result<(), String> {
+fn held(standing: &OverlaySet, now_ms: i64) -> Result<(), String> {
     let mut texts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for one in standing.all() {
         texts.entry(&one.operator).or_default().insert(&one.text);
-        if !one.holds(now_ms) {
+        if !one.is_active(now_ms) {
             return Err(format!("{} is over and was not swept", one.overlay));
         }
     }
@@ -98,7 +98,7 @@ fn held(standing: &Standing, now_ms: i64) -> Result<(), String> {
 
 /// A5: what goes for the cap was said again since, as weightily and for as long; or its text goes as a whole, and is older
 /// than all that stay, or as old and less weighty. Nothing goes twice.
-fn reasons(standing: &Standing, coming: &[Overlay], evicted: &[Evicted], now_ms: i64) -> Result<(), String> {
+fn reasons(standing: &OverlaySet, coming: &[Overlay], evicted: &[Eviction], now_ms: i64) -> Result<(), String> {
     let known: BTreeMap<&str, &Overlay> =
         standing.all().iter().chain(coming).map(|one| (one.overlay.as_str(), one)).collect();
     let mut staying = known.clone();
@@ -110,9 +110,9 @@ fn reasons(standing: &Standing, coming: &[Overlay], evicted: &[Evicted], now_ms:
     for one in evicted {
         let gone = known[one.overlay.as_str()];
         let wrong = match one.why {
-            Why::Expired => gone.holds(now_ms),
-            Why::Cap => !said_again(&known, gone) && !is_oldest(&known, &staying, gone, now_ms),
-            Why::Person => true,
+            EvictionReason::Expired => gone.is_active(now_ms),
+            EvictionReason::Cap => !said_again(&known, gone) && !is_oldest(&known, &staying, gone, now_ms),
+            EvictionReason::Person => true,
         };
         if wrong {
             return Err(format!("{one:?} has no reason to go"));
@@ -141,7 +141,7 @@ fn is_oldest(
     now_ms: i64,
 ) -> bool {
     let last = |of: &Overlay| {
-        let all = known.values().filter(|one| is_same(one, of) && one.holds(now_ms));
+        let all = known.values().filter(|one| is_same(one, of) && one.is_active(now_ms));
         all.map(|one| (one.added_ms, one.priority)).max()
     };
     let mut stay = staying.values().filter(|other| other.operator == gone.operator);

@@ -12,7 +12,7 @@ use quorate_kernel::redact::Redactor;
 use quorate_kernel::seat::Seat;
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode};
-use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, SENTINEL, Setup, subject};
+use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, SENTINEL, Setup, subject_kind};
 use quorate_protocol::locks::Trait;
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Name, Part};
@@ -105,7 +105,7 @@ impl World {
             Mode::Peer => ("t.md", "Which style?\n"),
             Mode::Hierarchy => ("r.md", "How is it going?\n"),
         };
-        vec![Part::new(subject(self.setup.mode), name, text)]
+        vec![Part::new(subject_kind(self.setup.mode), name, text)]
     }
 
     /// One process's work: opens the run, or goes on with it. Each life has a clock of its own.

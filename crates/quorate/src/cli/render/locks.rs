@@ -57,7 +57,7 @@ pub fn human(tested: &LockTest, look: TextOptions) -> String {
         out.push('\n');
     }
     for layer in layers {
-        out.push_str(&prose(&format!("{}: {}", layer.as_str(), layer.says()), 0, look.width));
+        out.push_str(&prose(&format!("{}: {}", layer.as_str(), layer.description()), 0, look.width));
     }
     if uncompared(tested) {
         out.push_str(
@@ -91,7 +91,7 @@ pub fn json(tested: &LockTest) -> String {
     let hit = |seen: &HitPosition| {
         json!({
             "layer": seen.hit.layer.as_str(),
-            "says": seen.hit.layer.says(),
+            "says": seen.hit.layer.description(),
             "line": seen.line,
             "column": seen.column,
             "start": seen.hit.span.start,

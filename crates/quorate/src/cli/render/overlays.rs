@@ -3,7 +3,7 @@
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::clock::rfc3339;
 use quorate_protocol::Json;
-use quorate_protocol::overlay::{Evicted, Overlay};
+use quorate_protocol::overlay::{Eviction, Overlay};
 use serde_json::json;
 
 use super::layout::{columns_of, prose};
@@ -113,7 +113,7 @@ pub(in crate::cli) fn expired(overlay: &Overlay, format: Tabular) -> String {
 }
 
 /// What went.
-pub(in crate::cli) fn swept(evicted: &[Evicted], format: Tabular) -> String {
+pub(in crate::cli) fn swept(evicted: &[Eviction], format: Tabular) -> String {
     match format {
         Tabular::Json => format!("{:#}\n", json!({"evicted": evicted})),
         Tabular::Human if evicted.is_empty() => "nothing to sweep\n".to_owned(),

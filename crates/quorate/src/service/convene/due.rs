@@ -99,7 +99,7 @@ async fn last_completed_run(
 pub(super) fn message_count(called: &ConveneInput) -> u64 {
     let subject = &called.subject;
     let read = (called.request.mode() == Mode::Advisory)
-        .then(|| conversation::read(&subject.display_name, &subject.text).ok())
+        .then(|| conversation::parse(&subject.display_name, &subject.text).ok())
         .flatten();
     read.map_or(1, |read| read.messages.len() as u64)
 }

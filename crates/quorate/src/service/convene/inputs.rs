@@ -126,7 +126,7 @@ pub(super) fn ensure_conversation(request: &Request, subject: &Artifact) -> Resu
     if !matches!(request, Request::Advisory { .. }) {
         return Ok(());
     }
-    conversation::read(&subject.display_name, &subject.text).map(|_| ()).map_err(|error| {
+    conversation::parse(&subject.display_name, &subject.text).map(|_| ()).map_err(|error| {
         let body = Body::new(format!("{} is no conversation: {error}", subject.display_name));
         let help =
             "write one {\"role\": …, \"content\": …} to a line, or text as `speaker: words` in a .md file";

@@ -6,8 +6,8 @@ use quorate_kernel::entropy;
 use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Request, Setup, addressed, unclassed};
-use quorate_protocol::{Command, Event, Json, Protocol as _, Stamped};
+use quorate_protocol::assembly::{Request, Setup, describe_operators, missing_class_warning};
+use quorate_protocol::{Command, Event, Json, Protocol as _, TimedEvent};
 use serde_json::json;
 
 use super::ConveneInput;
@@ -95,7 +95,7 @@ pub async fn build(
     let event = Event::Opened { run: "r".into(), inputs: vec![input], priors: Vec::new(), overlays };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     let mut first = Vec::new();
-    for command in protocol.advance(&Stamped { at_ms: now_ms, event }) {
+    for command in protocol.advance(&TimedEvent { at_ms: now_ms, event }) {
         let (invocation, member, prompt) = match &command {
             Command::Invoke(invoke) => {
                 let role = sitting.members.iter().find(|one| one.id == invoke.member);
@@ -132,8 +132,8 @@ pub async fn build(
 
 /// Whom the outcome is for, and what will not count.
 fn notes(setup: &Setup) -> Vec<String> {
-    let advice = (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", addressed(&setup.operators)));
-    unclassed(&setup.request, &setup.rules).into_iter().chain(advice).collect()
+    let advice = (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", describe_operators(&setup.operators)));
+    missing_class_warning(&setup.request, &setup.rules).into_iter().chain(advice).collect()
 }
 
 /// Who is not asked at once: later, or never.

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use quorate_manifest::assembly::{Mode, Resolved};
 use quorate_protocol::answers::Schema;
-use quorate_protocol::assembly::{Around, Request, Setup, subject};
+use quorate_protocol::assembly::{HostOptions, Request, Setup, subject_kind};
 use quorate_protocol::modes::assembly::Assembly;
-use quorate_protocol::{Command, Consultation, Event, Json, Part, Protocol as _, Stamped};
+use quorate_protocol::{Command, ConsultationResult, Event, Json, Part, Protocol as _, TimedEvent};
 use serde_json::json;
 
 /// What a member is made to say of the text, one after the other, so that rules see different answers.
@@ -23,7 +23,7 @@ pub fn rehearse(resolved: &Resolved) -> Result<(), String> {
 
 /// Everything that an assembly can be asked for: each phase, each class of proposals.
 fn possible_requests(resolved: &Resolved) -> Vec<Request> {
-    let setup = Setup::of(resolved, Request::Hierarchy, Around::default());
+    let setup = Setup::from_resolved(resolved, Request::Hierarchy, HostOptions::default());
     match resolved.mode {
         Mode::Advisory => {
             let mut phases: Vec<String> = setup.members.into_iter().filter_map(|one| one.phase).collect();
@@ -54,8 +54,8 @@ fn possible_requests(resolved: &Resolved) -> Vec<Request> {
 }
 
 fn rehearse_request(resolved: &Resolved, request: Request) -> Result<(), String> {
-    let part = Part::new(subject(resolved.mode), "rehearsal.md", "user: This is a rehearsal.");
-    let setup = Setup::of(resolved, request, Around::default());
+    let part = Part::new(subject_kind(resolved.mode), "rehearsal.md", "user: This is a rehearsal.");
+    let setup = Setup::from_resolved(resolved, request, HostOptions::default());
     let mut protocol = Assembly::new(setup).map_err(|error| error.to_string())?;
     let opened = Event::Opened {
         run: "rehearsal".into(),
@@ -66,20 +66,20 @@ fn rehearse_request(resolved: &Resolved, request: Request) -> Result<(), String>
     let mut events = VecDeque::from([opened]);
     let mut severities = SEVERITIES.into_iter().cycle();
     while let Some(event) = events.pop_front() {
-        for command in protocol.advance(&Stamped { at_ms: 0, event }) {
+        for command in protocol.advance(&TimedEvent { at_ms: 0, event }) {
             events.extend(match command {
                 Command::Finish => return Ok(()),
                 Command::Invoke(invoke) => {
                     let answer = answer(invoke.schema, severities.next().unwrap_or_default());
-                    Some(Event::Consulted { id: invoke.id, result: Consultation::Answered(answer) })
+                    Some(Event::Consulted { id: invoke.id, result: ConsultationResult::Answered(answer) })
                 }
                 Command::Gather(gather) => {
                     Some(Event::Gathered { id: gather.id, result: Ok("Nothing.".into()) })
                 }
-                Command::Match(asked) => {
+                Command::SemanticMatch(asked) => {
                     Some(Event::Matched { candidate: asked.candidate, result: Ok(Vec::new()) })
                 }
-                Command::Apply(apply) => Some(Event::Ruled { ticket: apply.ticket, result: Ok(Json::Null) }),
+                Command::ApplyRule(apply) => Some(Event::RuleApplied { ticket: apply.ticket, result: Ok(Json::Null) }),
                 Command::Cancel(_) | Command::Record(_) => None,
             });
         }

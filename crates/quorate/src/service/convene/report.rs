@@ -229,7 +229,7 @@ impl Report {
             notes
                 .push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
         }
-        notes.extend(assembly::unclassed(&self.request, &self.declared_rules));
+        notes.extend(assembly::missing_class_warning(&self.request, &self.declared_rules));
         if self.partial() {
             notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }

@@ -15,7 +15,7 @@ use quorate_kernel::observe::Observer;
 use quorate_kernel::redact::Redactor;
 use quorate_manifest::Capabilities as _;
 use quorate_manifest::workspace::Scope;
-use quorate_protocol::assembly::{Around, Setup, subject};
+use quorate_protocol::assembly::{HostOptions, Setup, subject_kind};
 use quorate_protocol::modes::assembly::{Assembly, version};
 use quorate_protocol::{Json, Name, Part};
 use serde_json::{Map, json};
@@ -68,11 +68,11 @@ impl RunSpec {
         host: &Host,
     ) -> Result<RunSpec, ServiceError> {
         let configuration = &workspace.host;
-        let around = Around { embeds: host.has_embedder(), early_decision: configuration.early_decision };
+        let around = HostOptions { embeds: host.has_embedder(), early_decision: configuration.early_decision };
         let redaction = workspace.redaction.clone();
         let mut report = Report::new();
         let (setup, in_setup) = redact_setup(
-            &Setup::of(&called.resolution.resolved, called.request.clone(), around),
+            &Setup::from_resolved(&called.resolution.resolved, called.request.clone(), around),
             &redaction,
         )?;
         if let Some(producer) = &options.producer {
@@ -214,7 +214,7 @@ impl RunSpec {
         };
         let (text, in_text) = self.redaction.redactor.apart(called.subject.text.len(), work).await;
         let (shown, in_name) = self.redaction.redactor.redact(&called.subject.display_name);
-        (Part::new(subject(self.setup.mode), &*shown, text), in_text + in_name)
+        (Part::new(subject_kind(self.setup.mode), &*shown, text), in_text + in_name)
     }
 
     /// The body of `run.opened`.

@@ -6,7 +6,7 @@ use quorate_kernel::ports::dispatcher::Question;
 use quorate_manifest::document::Document;
 use quorate_manifest::playbook::Playbook;
 use quorate_protocol::answers::Schema;
-use quorate_protocol::answers::reflection::{Judgement, Ruling};
+use quorate_protocol::answers::reflection::{Judgement, TraitVerdict};
 use quorate_protocol::{Part, PartKind};
 use serde_json::json;
 
@@ -63,11 +63,11 @@ impl Judge {
             };
             let answered = self.consultant.ask(&format!("judge/{}", known.slug), question).await?;
             let why = match answered.as_ref().map(Judgement::read) {
-                Ok(Some(Judgement { verdict: Ruling::Keeps, .. })) => continue,
-                Ok(Some(Judgement { verdict: Ruling::Betrays, traits, reason })) => {
+                Ok(Some(Judgement { verdict: TraitVerdict::Keeps, .. })) => continue,
+                Ok(Some(Judgement { verdict: TraitVerdict::Betrays, traits, reason })) => {
                     format!("it goes against {}: {reason}", traits.join(", "))
                 }
-                Ok(Some(Judgement { verdict: Ruling::Unsure, reason, .. })) => {
+                Ok(Some(Judgement { verdict: TraitVerdict::Unsure, reason, .. })) => {
                     format!("it is unsure: {reason}")
                 }
                 Ok(None) => "its answer cannot be read".to_owned(),

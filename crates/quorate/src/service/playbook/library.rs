@@ -190,7 +190,7 @@ impl KnownOperator {
 
     /// As overlays of advisory runs name it.
     pub fn overlay_name(&self, scope: &Scope) -> String {
-        assembly::operator(scope, &self.slug)
+        assembly::operator_id(scope, &self.slug)
     }
 }
 

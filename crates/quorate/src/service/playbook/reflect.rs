@@ -84,7 +84,7 @@ pub async fn reflect(
         ServiceError::configuration(codes::DELTA_INVALID, body)
     };
     let objects =
-        reflection::deltas(&answer).ok_or_else(|| unreadable("it is no list of deltas".to_owned()))?;
+        reflection::read_deltas(&answer).ok_or_else(|| unreadable("it is no list of deltas".to_owned()))?;
     let proposals = objects
         .into_iter()
         .map(|object| restrict_to(proposal_from_json(Json::Object(object)), slug))

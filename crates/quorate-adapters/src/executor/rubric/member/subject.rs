@@ -80,7 +80,7 @@ pub(super) fn turns(parts: &[Part]) -> Option<(Vec<Turn>, &'static str)> {
 fn talk(part: &Part) -> Vec<Turn> {
     // What was cut from a file of JSON lines is text.
     let read = [&*part.name, "cut.jsonl", "cut.md"].iter().find_map(|name| {
-        let read = conversation::read(name, &part.text).ok()?;
+        let read = conversation::parse(name, &part.text).ok()?;
         (!read.messages.is_empty()).then_some(read.messages)
     });
     let Some(messages) = read else {

@@ -31,7 +31,7 @@ fn asked(wanted: Wanted, question: Question<'_>) -> Json {
         Wanted::Message => Schema::Message,
     };
     assert_eq!(Wanted::of(schema), Some(wanted));
-    let form = CompiledSchema::parse(&schema.json()).expect("a form");
+    let form = CompiledSchema::parse(&schema.json_schema()).expect("a form");
     assert!(form.errors(&said).is_empty(), "{said}");
     said
 }

@@ -2,7 +2,7 @@
 
 use quorate_kernel::answer::extract;
 use quorate_protocol::answers::Schema;
-use quorate_protocol::answers::reflection::deltas as read;
+use quorate_protocol::answers::reflection::read_deltas as read;
 use quorate_protocol::locks::fold;
 
 use super::*;
@@ -262,6 +262,6 @@ fn a_judgement_is_left_to_others() {
         extract(Schema::Judgement, &judgement().to_string(), &[]).expect("an answer that fits the form");
     let judged = Judgement::read(&said).expect("a judgement");
     assert!(
-        judged.verdict == Ruling::Unsure && judged.traits.is_empty() && judged.reason.contains("by rule")
+        judged.verdict == TraitVerdict::Unsure && judged.traits.is_empty() && judged.reason.contains("by rule")
     );
 }

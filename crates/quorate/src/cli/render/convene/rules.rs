@@ -187,7 +187,7 @@ fn at_nodes(report: &Report) -> Vec<Told> {
 /// that it is for, or was evaluated at none of them.
 fn nowhere(report: &Report, id: &str) -> String {
     let at = |id: &str| report.declared_rules.iter().position(|rule| *rule.id == *id);
-    let is_for = |node: &&Node| declared(report, id).is_some_and(|rule| rule.concerns(&node.member));
+    let is_for = |node: &&Node| declared(report, id).is_some_and(|rule| rule.applies_to_member(&node.member));
     let passes = |node: &Node| node.output.is_some() || node.status == "refused";
     let has_reports = |node: &&Node| {
         report

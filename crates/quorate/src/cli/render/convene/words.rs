@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
-use quorate_protocol::assembly::{Request, addressed, unclassed};
+use quorate_protocol::assembly::{Request, describe_operators, missing_class_warning};
 
 use super::super::paint::{Paint, line};
 use super::super::wording::{amount, cost, cut, duration, minute, some, status};
@@ -44,8 +44,8 @@ pub(super) fn because(report: &Report) -> String {
                 let by = rule.map_or_else(String::new, |rule| {
                     format!("{} ({}) decides ", line(&rule.id), line(&rule.kind))
                 });
-                let unclassed = unclassed(&report.request, &report.declared_rules);
-                let first = unclassed.map_or_else(String::new, |text| format!("{} ", line(&text)));
+                let unclassed = missing_class_warning(&report.request, &report.declared_rules);
+                let first = missing_class_warning.map_or_else(String::new, |text| format!("{} ", line(&text)));
                 format!("{first}{by}{}: {}.", line(verdict), count::ratio(report, decision))
             }
             None => String::new(),
@@ -127,7 +127,7 @@ pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     ];
     facts.extend(risk(report).map(|risk| ("risk", risk)));
     if report.mode == Mode::Advisory {
-        facts.push(("advice", line(&addressed(&report.operators))));
+        facts.push(("advice", line(&describe_operators(&report.operators))));
     }
     let executor = if report.executor.is_empty() { "none".to_owned() } else { line(&report.executor) };
     facts.push(("executor", format!("{executor}{asked}, {spent}")));

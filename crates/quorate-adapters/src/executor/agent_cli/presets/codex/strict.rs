@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 pub(super) fn strict(form: answers::Schema, schema: &Json) -> Option<Json> {
     match form {
         // What these carry in objects of any keys would be lost.
-        answers::Schema::Said | answers::Schema::Turn | answers::Schema::Deltas => None,
+        answers::Schema::PlainText | answers::Schema::Turn | answers::Schema::Deltas => None,
         _ => closed(&first_alternative(schema)),
     }
 }
@@ -123,30 +123,30 @@ mod tests {
             Adjudication, Advice, Ballot, FirstAnswer, Judgement, Message, SecondAnswer, Selection,
         };
         for form in [FirstAnswer, SecondAnswer, Adjudication, Advice, Ballot, Message, Selection, Judgement] {
-            let schema = strict(form, &form.json()).unwrap_or_else(|| panic!("{form:?} has none"));
+            let schema = strict(form, &form.json_schema()).unwrap_or_else(|| panic!("{form:?} has none"));
             assert!(taken(&schema), "{form:?}: {schema}");
-            for name in form.json()["required"].as_array().unwrap() {
+            for name in form.json_schema()["required"].as_array().unwrap() {
                 assert!(schema["properties"].get(name.as_str().unwrap()).is_some(), "{form:?} needs {name}");
             }
         }
-        for form in [answers::Schema::Said, answers::Schema::Turn, answers::Schema::Deltas] {
-            assert_eq!(strict(form, &form.json()), None);
+        for form in [answers::Schema::PlainText, answers::Schema::Turn, answers::Schema::Deltas] {
+            assert_eq!(strict(form, &form.json_schema()), None);
         }
     }
 
     #[test]
     fn an_answer_that_fits_it_fits_the_form() {
         let form = answers::Schema::Adjudication;
-        let schema = strict(form, &form.json()).unwrap();
+        let schema = strict(form, &form.json_schema()).unwrap();
         assert_eq!(schema["properties"]["verdict"]["type"], "string");
         let answer = json!({"verdict": "HOLD", "final_verdict": null, "reasoning": "r", "revision_brief": null,
                             "dissent_summary": null});
         for name in schema["properties"].as_object().unwrap().keys() {
             assert!(answer.get(name).is_some(), "{name}");
         }
-        assert!(form.reads(&answer));
+        assert!(form.accepts(&answer));
         let form = answers::Schema::SecondAnswer;
-        let schema = strict(form, &form.json()).unwrap();
+        let schema = strict(form, &form.json_schema()).unwrap();
         assert_eq!(schema["properties"]["findings"]["items"]["required"].as_array().unwrap().len(), 4);
         assert_eq!(schema["properties"]["concessions"]["type"], json!(["array", "null"]));
         assert!(schema["properties"].get("scores").is_none(), "an object of any keys cannot be closed");
@@ -161,6 +161,6 @@ mod tests {
                 )
             })
             .collect();
-        assert!(form.reads(&Json::Object(empty)));
+        assert!(form.accepts(&Json::Object(empty)));
     }
 }
