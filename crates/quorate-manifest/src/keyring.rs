@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, codes};
 
-pub use edit::{Stamp, add, stamp, vouch};
+pub use edit::{TimeField, add_key, set_time, add_voucher};
 
 use crate::capabilities::{Capabilities, PublicKeyError};
 use crate::timestamp;
@@ -36,7 +36,7 @@ pub struct Key {
     /// From this moment on nothing it signs counts.
     pub revoked_at_ms: Option<i64>,
     /// Other keys' word that its signatures count where theirs do, as `quorate keys vouch` writes it.
-    pub vouched: Vec<Arc<str>>,
+    pub vouchers: Vec<Arc<str>>,
     /// Where its text stands.
     pub place: Place,
 }
@@ -69,7 +69,7 @@ pub(crate) fn keys(
     let mut keys: Vec<Key> = Vec::new();
     for item in field.list()? {
         if let Some(foreign) = &mut foreign
-            && is_foreign(&item, host)
+            && is_foreign_key(&item, host)
         {
             foreign.push(item.place());
             continue;
@@ -86,7 +86,7 @@ pub(crate) fn keys(
 
 fn key(item: &Field<'_>, host: &dyn Capabilities) -> Option<Key> {
     if let Kind::Str(_) = item.kind() {
-        let (public, place) = public(item, host)?;
+        let (public, place) = public_key(item, host)?;
         let (label, bound) = (None, None);
         return Some(Key {
             public,
@@ -94,14 +94,14 @@ fn key(item: &Field<'_>, host: &dyn Capabilities) -> Option<Key> {
             not_before_ms: bound,
             not_after_ms: bound,
             revoked_at_ms: bound,
-            vouched: Vec::new(),
+            vouchers: Vec::new(),
             place,
         });
     }
     let mut fields = item.fields()?;
-    let public = fields.required("public", "a public key's text").and_then(|field| public(&field, host));
+    let public = fields.required("public", "a public key's text").and_then(|field| public_key(&field, host));
     let label = fields.optional("label").and_then(|field| field.non_blank_text().map(str::to_owned));
-    let mut at = |key, end| fields.optional(key).and_then(|field| moment(&field, end));
+    let mut at = |key, end| fields.optional(key).and_then(|field| parse_time(&field, end));
     let (not_before_ms, not_after_ms, revoked_at_ms) =
         (at("not_before", DayBoundary::Start), at("not_after", DayBoundary::End), at("revoked_at", DayBoundary::Start));
     let vouchers = fields.optional("vouched").map_or_else(Vec::new, |field| vouchers(&field));
@@ -112,7 +112,7 @@ fn key(item: &Field<'_>, host: &dyn Capabilities) -> Option<Key> {
     {
         item.invalid_with("this key would end before it begins", "put `not_after` behind `not_before`");
     }
-    Some(Key { public, label, not_before_ms, not_after_ms, revoked_at_ms, vouched: vouchers, place })
+    Some(Key { public, label, not_before_ms, not_after_ms, revoked_at_ms, vouchers, place })
 }
 
 /// Reads vouchers: each a key's name, a time and a signature. Whether they hold is for whoever records them to say.
@@ -132,7 +132,7 @@ fn vouchers(field: &Field<'_>) -> Vec<Arc<str>> {
     vouchers
 }
 
-fn public(field: &Field<'_>, host: &dyn Capabilities) -> Option<(Arc<str>, Place)> {
+fn public_key(field: &Field<'_>, host: &dyn Capabilities) -> Option<(Arc<str>, Place)> {
     let text = field.non_blank_text()?;
     if is_secret(text) {
         field.invalid_with(
@@ -158,7 +158,7 @@ fn public(field: &Field<'_>, host: &dyn Capabilities) -> Option<(Arc<str>, Place
 }
 
 /// Whether an item is written as no key of ours is.
-fn is_foreign(item: &Field<'_>, host: &dyn Capabilities) -> bool {
+fn is_foreign_key(item: &Field<'_>, host: &dyn Capabilities) -> bool {
     let foreign = |text: &str| !is_secret(text) && host.check_public_key(text) == Err(PublicKeyError::Foreign);
     match item.kind() {
         Kind::Str(text) => foreign(text),
@@ -176,7 +176,7 @@ pub(crate) fn is_secret(text: &str) -> bool {
 }
 
 /// A text with stars in the place of all secret keys, byte for byte; `None` where there are none.
-pub(crate) fn covered(text: &str) -> Option<String> {
+pub(crate) fn mask_secrets(text: &str) -> Option<String> {
     let mut covered: Option<String> = None;
     for (at, _) in text.match_indices(SECRET_MARKER) {
         let from = at + SECRET_MARKER.len();
@@ -195,14 +195,14 @@ enum DayBoundary {
     End,
 }
 
-fn moment(field: &Field<'_>, end: DayBoundary) -> Option<i64> {
+fn parse_time(field: &Field<'_>, end: DayBoundary) -> Option<i64> {
     let text = field.non_blank_text()?;
     let day = || {
         let date = text.len() == 10 && text.as_bytes().get(4) == Some(&b'-');
-        let first = date.then(|| timestamp::read(&format!("{text}T00:00:00Z"))).flatten()?;
+        let first = date.then(|| timestamp::parse(&format!("{text}T00:00:00Z"))).flatten()?;
         Some(if end == DayBoundary::End { first + DAY_MS - 1 } else { first })
     };
-    let read = timestamp::read(text).or_else(day);
+    let read = timestamp::parse(text).or_else(day);
     if read.is_none() {
         let message = format!("`{}` is no time", field.path());
         field.invalid_with(message, "write it like 2026-04-21T09:00:00Z, or a date like 2026-04-21");

@@ -55,7 +55,7 @@ pub struct Loader<'w> {
     documents: RefCell<HashMap<WorkspacePath, ReadResult>>,
     chains: RefCell<HashMap<WorkspacePath, ChainOutcome>>,
     folders: RefCell<HashMap<WorkspacePath, Arc<presence::FolderListing>>>,
-    pub(crate) personas: RefCell<HashMap<WorkspacePath, Arc<crate::persona::load::Found>>>,
+    pub(crate) personas: RefCell<HashMap<WorkspacePath, Arc<crate::persona::load::Lookup>>>,
     /// The roles of the operators of each scope that was asked for them.
     pub(crate) roles: RefCell<HashMap<Scope, Arc<BTreeSet<String>>>>,
     planned: RefCell<BTreeSet<(Scope, String)>>,

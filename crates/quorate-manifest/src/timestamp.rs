@@ -3,7 +3,7 @@
 use crate::duration::IsoDuration;
 
 /// A time in milliseconds since the Unix epoch; `None` where the text is no time with an offset.
-pub fn read(text: &str) -> Option<i64> {
+pub fn parse(text: &str) -> Option<i64> {
     let at: jiff::Timestamp = text.parse().ok()?;
     // jiff reads more than RFC 3339 has: a time without colons, a bracketed zone.
     let shape =
@@ -37,14 +37,14 @@ pub fn add_duration(at_ms: i64, iso: IsoDuration) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{add_duration, read, format};
+    use super::{add_duration, parse, format};
 
     #[test]
     fn a_duration_goes_by_the_calendar() {
         // B11
         let later = |at: &str, iso: &str| {
             let iso = iso.parse().unwrap_or_else(|error| panic!("{iso}: {error}"));
-            format(add_duration(read(at).unwrap_or_default(), iso))
+            format(add_duration(parse(at).unwrap_or_default(), iso))
         };
         assert_eq!(later("2026-01-31T10:00:00Z", "P1M"), "2026-02-28T10:00:00.000Z");
         assert_eq!(later("2026-01-31T10:00:00Z", "P14DT1H"), "2026-02-14T11:00:00.000Z");
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn a_time_has_a_date_a_clock_and_an_offset() {
-        assert_eq!(read("1970-01-01T00:00:01Z"), Some(1000));
-        assert_eq!(read("1970-01-01T01:00:00.5+01:00"), Some(500));
+        assert_eq!(parse("1970-01-01T00:00:01Z"), Some(1000));
+        assert_eq!(parse("1970-01-01T01:00:00.5+01:00"), Some(500));
         for text in
             ["", "2026-04-21", "2026-04-21T09:00:00", "2026-13-01T00:00:00Z", "yesterday", "20260421T090000Z"]
         {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 }

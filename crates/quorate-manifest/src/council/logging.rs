@@ -9,7 +9,7 @@ use super::Logging;
 use crate::tree::Field;
 
 /// The largest compiled pattern, in bytes.
-const LARGEST: usize = 1 << 20;
+const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Reads `logging`.
 pub(super) fn read(field: Option<Field<'_>>) -> Logging {
@@ -24,7 +24,7 @@ pub(super) fn read(field: Option<Field<'_>>) -> Logging {
         );
     }
     if let Some(field) = fields.optional("log_format") {
-        format(&field);
+        check_format(&field);
     }
     let patterns = fields.optional("redact_patterns").and_then(|field| field.list()).unwrap_or_default();
     logging.redact_patterns = patterns.iter().filter_map(pattern).collect();
@@ -32,7 +32,7 @@ pub(super) fn read(field: Option<Field<'_>>) -> Logging {
     logging
 }
 
-fn format(field: &Field<'_>) {
+fn check_format(field: &Field<'_>) {
     match field.text() {
         None | Some("rule_35_v2") => {}
         Some(other) => {
@@ -49,7 +49,7 @@ pub(crate) fn pattern(field: &Field<'_>) -> Option<String> {
         field.refuse(codes::PATTERN_INVALID, body);
         None
     };
-    match RegexBuilder::new(pattern).size_limit(LARGEST).build() {
+    match RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build() {
         Ok(regex) if regex.is_match("") => {
             let body = Body::new("this pattern matches the empty text, and so everywhere");
             refuse(body.help("let it match at least one character"))

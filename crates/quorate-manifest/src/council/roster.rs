@@ -12,10 +12,10 @@ use crate::tree::reader::nearest;
 use crate::tree::{Field, Kind};
 
 /// The fewest deliberators that make a council.
-const FEWEST: usize = 3;
+const MIN_DELIBERATORS: usize = 3;
 
 /// The longest id.
-const LONGEST: usize = 64;
+const MAX_ID_LENGTH: usize = 64;
 
 /// The deliberators that could be read.
 pub(super) struct Roster {
@@ -34,8 +34,8 @@ pub(super) struct Adjudicator {
 pub(super) fn deliberators(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Option<Roster> {
     let items = field.list()?;
     let listed = items.len();
-    if listed < FEWEST {
-        let message = format!("a council has at least {FEWEST} deliberators; here are {listed}");
+    if listed < MIN_DELIBERATORS {
+        let message = format!("a council has at least {MIN_DELIBERATORS} deliberators; here are {listed}");
         field.invalid_with(message, "with fewer, one failure leaves no verdict");
     }
     let mut seen = BTreeMap::new();
@@ -63,8 +63,8 @@ fn deliberator<'d>(
 fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<str>> {
     let id = field.non_blank_text()?;
     let plain = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if !plain || id.len() > LONGEST {
-        let help = format!("use up to {LONGEST} of the characters A-Z a-z 0-9 _ -");
+    if !plain || id.len() > MAX_ID_LENGTH {
+        let help = format!("use up to {MAX_ID_LENGTH} of the characters A-Z a-z 0-9 _ -");
         field.invalid_with(format!("`{id}` cannot be an id"), help);
         return None;
     }

@@ -8,7 +8,7 @@ use super::glob::Glob;
 pub const UNCLASSIFIED: &str = "unclassified";
 
 /// How often an artifact of tier 3 is reviewed: one in this many.
-const SAMPLE: u64 = 5;
+const SAMPLE_RATE: u64 = 5;
 
 /// How much an artifact matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +42,7 @@ impl Tier {
 
 /// What is known of an artifact from its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Classified {
+pub struct Classification {
     /// Its tier.
     pub tier: Tier,
     /// Its type, under which verdicts are remembered.
@@ -82,13 +82,13 @@ impl TierRules {
     ///
     /// A glob matches the file's name or the whole path. The first rule that matches gives the type; an override,
     /// where one matches, gives the tier.
-    pub fn classify(&self, relative_path: &str) -> Classified {
+    pub fn classify(&self, relative_path: &str) -> Classification {
         let path = relative_path.strip_prefix("./").unwrap_or(relative_path);
         let name = path.rsplit('/').next().unwrap_or(path);
         let hit = |glob: &Glob| glob.matches(name) || glob.matches(path);
         let rule = self.rules.iter().find(|rule| hit(&rule.glob));
         let overridden = self.overrides.iter().find(|(glob, _)| hit(glob)).map(|(_, tier)| *tier);
-        Classified {
+        Classification {
             tier: overridden.or(rule.map(|rule| rule.tier)).unwrap_or(self.default),
             artifact_type: rule.map_or(UNCLASSIFIED, |rule| &rule.artifact_type).to_owned(),
         }
@@ -97,14 +97,14 @@ impl TierRules {
 
 /// Whether an artifact of tier 3 is among the one in five that are reviewed: the same answer for the same path and
 /// content on every machine. The path is relative to the council's directory, with `/`.
-pub fn sampled(relative_path: &str, content_sha256_hex: &str) -> bool {
+pub fn is_sampled(relative_path: &str, content_sha256_hex: &str) -> bool {
     let mut hash = Sha256::new();
     hash.update(relative_path.as_bytes());
     hash.update([0]);
     hash.update(content_sha256_hex.as_bytes());
     let digest: [u8; 32] = hash.finalize().into();
     let [a, b, c, d, e, f, g, h, ..] = digest;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h]) % SAMPLE == 0
+    u64::from_be_bytes([a, b, c, d, e, f, g, h]) % SAMPLE_RATE == 0
 }
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, tier: Tier, artifact_type: &str) {
-        let expected = Classified { tier, artifact_type: artifact_type.to_owned() };
+        let expected = Classification { tier, artifact_type: artifact_type.to_owned() };
         assert_eq!(rules().classify(path), expected, "{path}");
     }
 
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn one_in_five_is_sampled_and_always_the_same() {
         let content = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-        let hits = (0..10_000).filter(|n| sampled(&format!("signals/{n}.json"), content)).count();
+        let hits = (0..10_000).filter(|n| is_sampled(&format!("signals/{n}.json"), content)).count();
         assert!((1_850..=2_150).contains(&hits), "{hits}");
         // The same answer in any year: a change here changes what other people's sweeps review.
-        let first: Vec<u32> = (0..30).filter(|n| sampled(&format!("signals/{n}.json"), content)).collect();
+        let first: Vec<u32> = (0..30).filter(|n| is_sampled(&format!("signals/{n}.json"), content)).collect();
         assert_eq!(first, [8, 9, 16, 20, 21, 23, 28, 29]);
     }
 }

@@ -5,24 +5,24 @@ use crate::tree::{Node, toml};
 
 /// A time that an entry gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stamp {
+pub enum TimeField {
     /// `not_after`.
     NotAfter,
     /// `revoked_at`.
     RevokedAt,
 }
 
-impl Stamp {
+impl TimeField {
     fn key(self) -> &'static str {
         match self {
-            Stamp::NotAfter => "not_after",
-            Stamp::RevokedAt => "revoked_at",
+            TimeField::NotAfter => "not_after",
+            TimeField::RevokedAt => "revoked_at",
         }
     }
 }
 
 /// The text with an entry more at its end, which another key may vouch for; `None` where the text is such that none can be put there.
-pub fn add(text: &str, public: &str, label: &str, not_before: &str, voucher: Option<&str>) -> Option<String> {
+pub fn add_key(text: &str, public: &str, label: &str, not_before: &str, voucher: Option<&str>) -> Option<String> {
     let mut edited = text.to_owned();
     if !edited.is_empty() && !edited.ends_with('\n') {
         edited.push('\n');
@@ -34,18 +34,18 @@ pub fn add(text: &str, public: &str, label: &str, not_before: &str, voucher: Opt
     edited.push_str(&format!(
         "[[keys]]\npublic = \"{public}\"\nlabel = {label}\nnot_before = \"{not_before}\"\n"
     ));
-    entry(&edited, public).map(|_| ())?;
+    parse_with_entry(&edited, public).map(|_| ())?;
     match voucher {
-        Some(voucher) => vouch(&edited, public, voucher),
+        Some(voucher) => add_voucher(&edited, public, voucher),
         None => Some(edited),
     }
 }
 
 /// The text with a voucher more in a key's entry; `None` where there is no such entry, or none with a line of its own for
 /// `public`.
-pub fn vouch(text: &str, public: &str, voucher: &str) -> Option<String> {
-    let root = entry(text, public)?;
-    let entry = root.key("keys")?.items().iter().find(|one| has(one, public))?;
+pub fn add_voucher(text: &str, public: &str, voucher: &str) -> Option<String> {
+    let root = parse_with_entry(text, public)?;
+    let entry = root.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?;
     let mut edited = text.to_owned();
     match entry.entry("vouched") {
         Some(there) => {
@@ -56,15 +56,15 @@ pub fn vouch(text: &str, public: &str, voucher: &str) -> Option<String> {
             let comma = if text[..end].ends_with(',') { " " } else { comma };
             edited.insert_str(end, &format!("{comma}\"{voucher}\""));
         }
-        None => insert(&mut edited, entry, &format!("vouched = [\"{voucher}\"]"))?,
+        None => insert_line(&mut edited, entry, &format!("vouched = [\"{voucher}\"]"))?,
     }
-    let now = self::entry(&edited, public)?;
-    let now = now.key("keys")?.items().iter().find(|one| has(one, public))?.key("vouched")?;
+    let now = self::parse_with_entry(&edited, public)?;
+    let now = now.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?.key("vouched")?;
     now.items().iter().any(|one| one.as_str() == Some(voucher)).then_some(edited)
 }
 
 /// Puts a line below an entry's public key.
-fn insert(text: &mut String, entry: &Node, line: &str) -> Option<()> {
+fn insert_line(text: &mut String, entry: &Node, line: &str) -> Option<()> {
     let after = entry.key("public")?.span.end;
     let line_end = text[after..].find('\n').map_or(text.len(), |end| after + end);
     let newline = if text[..line_end].ends_with('\r') { "\r\n" } else { "\n" };
@@ -74,27 +74,27 @@ fn insert(text: &mut String, entry: &Node, line: &str) -> Option<()> {
 
 /// The text with a time in a key's entry, in the place of the one that stands there, if any; `None` where there is no
 /// such entry, or none with a line of its own for `public`.
-pub fn stamp(text: &str, public: &str, stamp: Stamp, at: &str) -> Option<String> {
-    let root = entry(text, public)?;
-    let entry = root.key("keys")?.items().iter().find(|one| has(one, public))?;
+pub fn set_time(text: &str, public: &str, stamp: TimeField, at: &str) -> Option<String> {
+    let root = parse_with_entry(text, public)?;
+    let entry = root.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?;
     let mut edited = text.to_owned();
-    match entry.entry(stamp.key()) {
+    match entry.entry(set_time.key()) {
         Some(there) => edited.replace_range(there.value.span.clone(), &format!("\"{at}\"")),
-        None => insert(&mut edited, entry, &format!("{} = \"{at}\"", stamp.key()))?,
+        None => insert_line(&mut edited, entry, &format!("{} = \"{at}\"", stamp.key()))?,
     }
     // What stands in one line with other keys cannot be told apart like this; then nothing is changed.
-    let now = self::entry(&edited, public)?;
-    let now = now.key("keys")?.items().iter().find(|one| has(one, public))?.key(stamp.key())?.as_str()? == at;
+    let now = self::parse_with_entry(&edited, public)?;
+    let now = now.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?.key(set_time.key())?.as_str()? == at;
     now.then_some(edited)
 }
 
 /// The tree of a text that has an entry of a key.
-fn entry(text: &str, public: &str) -> Option<Node> {
+fn parse_with_entry(text: &str, public: &str) -> Option<Node> {
     let (root, problems) = toml::parse(text);
     let root = root.filter(|_| problems.is_empty())?;
-    root.key("keys")?.items().iter().any(|one| has(one, public)).then_some(root)
+    root.key("keys")?.items().iter().any(|one| is_entry_of(one, public)).then_some(root)
 }
 
-fn has(entry: &Node, public: &str) -> bool {
+fn is_entry_of(entry: &Node, public: &str) -> bool {
     entry.key("public").and_then(Node::as_str) == Some(public)
 }

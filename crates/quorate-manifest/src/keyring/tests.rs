@@ -8,16 +8,16 @@ use super::*;
 use crate::capabilities::NoCapabilities;
 use crate::source::Error;
 
-struct One(String);
+struct SingleFile(String);
 
-impl Source for One {
+impl Source for SingleFile {
     fn read(&self, _: &Path) -> Result<Vec<u8>, Error> {
         Ok(self.0.clone().into_bytes())
     }
 }
 
 fn loaded(text: &str) -> Loaded<Vec<Key>> {
-    load(Path::new("keyring.toml"), "keyring.toml", &One(text.to_owned()), &NoCapabilities)
+    load(Path::new("keyring.toml"), "keyring.toml", &SingleFile(text.to_owned()), &NoCapabilities)
 }
 
 fn first(report: &Report) -> (&str, &str) {
@@ -86,23 +86,23 @@ fn a_secret_is_refused_and_covered_wherever_its_line_is_quoted() {
 #[test]
 fn edits_leave_everything_else() {
     let text = "# Who may sign.\n[[keys]]\npublic = \"a\" # Ada\nlabel = \"ada\"\n# the end";
-    let more = add(text, "b", "bob \"b\"", "2026-01-01T00:00:00Z", None).expect("it can be added");
+    let more = add_key(text, "b", "bob \"b\"", "2026-01-01T00:00:00Z", None).expect("it can be added");
     assert!(more.starts_with(text));
     assert_eq!(loaded(&more).value.expect("two keys")[1].label.as_deref(), Some("bob \"b\""));
-    let ended = stamp(&more, "a", Stamp::NotAfter, "2026-02-01T00:00:00Z").expect("it is there");
+    let ended = set_time(&more, "a", TimeField::NotAfter, "2026-02-01T00:00:00Z").expect("it is there");
     assert_eq!(ended.replace("\nnot_after = \"2026-02-01T00:00:00Z\"", ""), more);
-    let again = stamp(&ended, "a", Stamp::NotAfter, "2027-02-01T00:00:00Z").expect("it is there");
+    let again = set_time(&ended, "a", TimeField::NotAfter, "2027-02-01T00:00:00Z").expect("it is there");
     assert_eq!(again, ended.replace("2026-02-01", "2027-02-01"));
-    let revoked = stamp(&again, "b", Stamp::RevokedAt, "2026-03-01T00:00:00Z").expect("it is there");
+    let revoked = set_time(&again, "b", TimeField::RevokedAt, "2026-03-01T00:00:00Z").expect("it is there");
     let keys = loaded(&revoked).value.expect("two keys");
     assert!(keys[0].not_after_ms.is_some() && keys[0].revoked_at_ms.is_none());
     assert!(keys[1].revoked_at_ms.is_some());
-    assert_eq!(stamp(&more, "c", Stamp::NotAfter, "2026-02-01"), None);
+    assert_eq!(set_time(&more, "c", TimeField::NotAfter, "2026-02-01"), None);
     // Lines that end in CRLF go on to.
-    let crlf = stamp("[[keys]]\r\npublic = \"a\"\r\n", "a", Stamp::NotAfter, "x").expect("it is there");
+    let crlf = set_time("[[keys]]\r\npublic = \"a\"\r\n", "a", TimeField::NotAfter, "x").expect("it is there");
     assert_eq!(crlf, "[[keys]]\r\npublic = \"a\"\r\nnot_after = \"x\"\r\n");
     // In one line with others an entry cannot be told apart, and a list that is written out takes no table after it.
     let inline = "keys = [{public = \"a\"}]\n";
-    assert_eq!(stamp(inline, "a", Stamp::NotAfter, "2026-02-01"), None);
-    assert_eq!(add(inline, "b", "b", "2026-02-01", None), None);
+    assert_eq!(set_time(inline, "a", TimeField::NotAfter, "2026-02-01"), None);
+    assert_eq!(add_key(inline, "b", "b", "2026-02-01", None), None);
 }

@@ -13,7 +13,7 @@ use crate::loader::{self, Chain, ChainOutcome, ReadResult, Reference, Refs, Load
 use crate::tree::Node;
 use crate::workspace::{Scope, WorkspacePath};
 
-const RULES: loader::Rules = loader::Rules {
+const CHAIN_RULES: loader::Rules = loader::Rules {
     doctype: Doctype::Persona,
     table: merge::TABLE,
     cycle: codes::PERSONA_EXTENDS_CYCLE,
@@ -33,13 +33,13 @@ pub struct Resolved {
 }
 
 /// A persona that a ref leads to, or why it leads to none.
-pub type Found = Result<Met, Box<LookupError>>;
+pub type Lookup = Result<FoundPersona, Box<LookupError>>;
 
 /// What a ref to a persona leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Met {
+pub struct FoundPersona {
     /// Its file.
-    pub spot: WorkspacePath,
+    pub path: WorkspacePath,
     /// What people call it.
     pub title: String,
 }
@@ -58,7 +58,7 @@ pub struct LookupError {
 /// Loads a persona whose manifest was read.
 pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
-    let ChainOutcome { chain, report: said, read, .. } = loader.chain(leaf, &RULES);
+    let ChainOutcome { chain, report: said, read, .. } = loader.chain(leaf, &CHAIN_RULES);
     read.iter().for_each(|layer| report.absorb(layer.report.clone()));
     report.absorb(said);
     let Some(chain) = chain else { return Loaded { value: None, report } };
@@ -111,24 +111,24 @@ fn check_references(round: &Loader<'_>, chain: &Chain, report: &mut Report) {
 
 impl Loader<'_> {
     /// The persona that a ref leads to from a file, in that file's scope (M10).
-    pub fn find_persona(&self, from: &WorkspacePath, reference: &str) -> Arc<Found> {
-        let spot = Reference::parse(reference)
+    pub fn find_persona(&self, from: &WorkspacePath, reference: &str) -> Arc<Lookup> {
+        let path = Reference::parse(reference)
             .filter(|reference| reference.collection == "personas")
             .ok_or_else(|| "it is no ref to a persona".to_owned())
             .and_then(|read| read.path(from.scope()).map_err(|unresolved| unresolved.reason));
-        let spot = match spot {
+        let path = match path {
             Ok(spot) => spot,
             Err(why) => return Arc::new(Err(Box::new(LookupError { reason: why, help: None, related: None }))),
         };
-        if let Some(found) = self.personas.borrow().get(&spot) {
+        if let Some(found) = self.personas.borrow().get(&path) {
             return Arc::clone(found);
         }
-        let found = Arc::new(self.load_persona(from, reference, &spot));
-        self.personas.borrow_mut().insert(spot, Arc::clone(&found));
+        let found = Arc::new(self.load_persona(from, reference, &path));
+        self.personas.borrow_mut().insert(path, Arc::clone(&found));
         found
     }
 
-    fn load_persona(&self, from: &WorkspacePath, reference: &str, spot: &WorkspacePath) -> Found {
+    fn load_persona(&self, from: &WorkspacePath, reference: &str, spot: &WorkspacePath) -> Lookup {
         let unmet = |why: String| Box::new(LookupError { reason: why, help: None, related: None });
         if let Err(unresolved) = self.resolve(from, reference) {
             // A persona of the workspace is not its tenants'.
@@ -155,7 +155,7 @@ impl Loader<'_> {
         };
         let loaded = load(self, &layer);
         match loaded.value {
-            Some(resolved) => Ok(Met { spot: spot.clone(), title: resolved.persona.title }),
+            Some(resolved) => Ok(FoundPersona { path: spot.clone(), title: resolved.persona.title }),
             None => {
                 let first = loaded.report.refusals.first();
                 let related = first.and_then(|one| Some((one.body.place.clone()?, one.body.message.clone())));

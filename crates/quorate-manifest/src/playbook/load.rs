@@ -46,7 +46,7 @@ pub fn load(round: &Loader<'_>, layer: &Arc<Document>) -> Loaded<Playbook> {
 fn check_times(layer: &Document, playbook: &Playbook, report: &mut Report) {
     let mut look = |text: Option<&str>, node: Option<&Node>, path: String| {
         let (Some(text), Some(node)) = (text, node) else { return };
-        if timestamp::read(text).is_none() {
+        if timestamp::parse(text).is_none() {
             let body = Body::new(format!("`{path}` is `{text}`, which is no time that can be used"));
             let place = layer.place(node.span.clone(), path);
             report.refuse(codes::TIMESTAMP, body.at(place).help("write it like \"2026-04-21T09:00:00Z\""));

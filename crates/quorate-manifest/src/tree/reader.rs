@@ -83,7 +83,7 @@ impl SourceFile {
     /// Everything that was said. What looks like a secret key in the text is covered, so that no line is quoted with it.
     pub fn into_report(self) -> Report {
         let mut report = self.report.into_inner();
-        if let Some(covered) = crate::keyring::covered(&self.text) {
+        if let Some(covered) = crate::keyring::mask_secrets(&self.text) {
             report.add_source(Arc::clone(&self.file), covered);
         }
         let at = |body: &Body| body.place.as_ref().map_or(0, |place| place.span.start);

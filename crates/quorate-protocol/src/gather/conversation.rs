@@ -67,7 +67,7 @@ fn parse_message(line: &str) -> Result<Message, String> {
         Some(value) => Some(
             value
                 .as_str()
-                .and_then(timestamp::read)
+                .and_then(timestamp::parse)
                 .ok_or("`ts` has to be a time like 2026-04-21T09:00:00Z")?,
         ),
     };

@@ -193,9 +193,9 @@ impl Keys {
 /// The vouchers of a keyring that was read, as far as the keys that gave them might at the time.
 pub(super) fn vouchers(keys: &[Key]) -> Vec<Voucher> {
     let judge = to_keyring(keys);
-    let all = keys.iter().flat_map(|key| key.vouched.iter().map(|one| Voucher::read(&key.public, one)));
+    let all = keys.iter().flat_map(|key| key.vouchers.iter().map(|one| Voucher::read(&key.public, one)));
     let might = |one: &Voucher| {
-        let (Ok(by), Some(at_ms)) = (KeyId::from_text(&one.by), quorate_manifest::timestamp::read(&one.at))
+        let (Ok(by), Some(at_ms)) = (KeyId::from_text(&one.by), quorate_manifest::timestamp::parse(&one.at))
         else {
             return false;
         };

@@ -134,7 +134,7 @@ fn overlay(
         severity: small("severity")?,
         priority: small("priority")?,
         added_ms,
-        expires_ms: timestamp::read(&text("expires")?)?,
+        expires_ms: timestamp::parse(&text("expires")?)?,
         member,
     })
 }

@@ -124,7 +124,7 @@ pub fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
     match tier {
         tiers::Tier::One => true,
         tiers::Tier::Two => false,
-        tiers::Tier::Three => tiers::sampled(relative_path, sha256),
+        tiers::Tier::Three => tiers::is_sampled(relative_path, sha256),
     }
 }
 

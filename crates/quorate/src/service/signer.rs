@@ -213,7 +213,7 @@ fn unbounded_key(text: &str) -> Key {
         not_before_ms: bound,
         not_after_ms: bound,
         revoked_at_ms: bound,
-        vouched: Vec::new(),
+        vouchers: Vec::new(),
         place,
     }
 }

@@ -274,7 +274,7 @@ fn how_long_overlays_hold() {
         setup.overlays.default_ttl = default.to_owned();
         let sitting = guided(&setup, &[("a0", advice(5, "", &[], "less"))]);
         let expires = sitting.outcome()["fragments"][0]["expires"].as_str().unwrap_or_default();
-        let lives = timestamp::read(expires).map(|expires_ms| expires_ms - OPENED_MS);
+        let lives = timestamp::parse(expires).map(|expires_ms| expires_ms - OPENED_MS);
         assert_eq!(lives, Some(expected_ms), "{params}, {default}");
         assert_eq!(notes(&sitting, "overlays hold for 1 to 30 days"), noted, "{params}, {default}");
     }

@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::keys::{Error, Purpose};
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
 use quorate_ledger::store::hold::Hold;
-use quorate_manifest::keyring::{self as edit, Stamp, stamp};
+use quorate_manifest::keyring::{self as edit, TimeField, set_time};
 use quorate_manifest::timestamp;
 
 use super::{KeyringFile, Keys, SigningKey};
@@ -172,7 +172,7 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let may = super::unusable_reason(&super::to_keyring(&ring.keys), old.public().id(), now_ms).is_none();
     let voucher = may.then(|| Voucher::sign(&old, &new_public, now_ms));
     let ended = |text: &str, old: &PublicKey| match contains_key(&ring, old) {
-        true => set_timestamp(keys, text, old, Stamp::NotAfter, keys.now_ms()),
+        true => set_timestamp(keys, text, old, TimeField::NotAfter, keys.now_ms()),
         false => Ok(text.to_owned()),
     };
     // Who is killed in between has the old key, which still signs, or the new one with the voucher for it.
@@ -218,7 +218,7 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
         return Err(cannot("it is the key that signs here itself"));
     }
     let voucher = Voucher::sign(&by, &public, now_ms).written();
-    let edited = edit::vouch(keyring_text(&ring), &public.to_string(), &voucher).ok_or_else(|| {
+    let edited = edit::add_voucher(keyring_text(&ring), &public.to_string(), &voucher).ok_or_else(|| {
         manual_edit_error(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id()))
     })?;
     write(keys, &edited)?;
@@ -231,7 +231,7 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
 /// When it is not in the keyring, or the file cannot be used or written.
 pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> {
     let (ring, public) = find_revocable(keys, id, at_ms)?;
-    write(keys, &set_timestamp(keys, keyring_text(&ring), &public, Stamp::RevokedAt, at_ms)?)?;
+    write(keys, &set_timestamp(keys, keyring_text(&ring), &public, TimeField::RevokedAt, at_ms)?)?;
     Ok(public.id())
 }
 
@@ -329,7 +329,7 @@ fn add_key(
 ) -> Result<String, ServiceError> {
     let from = timestamp::format(from_ms);
     let voucher = voucher.map(Voucher::written);
-    edit::add(text, &key.to_string(), &keys.environment.user, &from, voucher.as_deref())
+    edit::add_key(text, &key.to_string(), &keys.environment.user, &from, voucher.as_deref())
         .ok_or_else(|| manual_edit_error(keys, &format!("add `public = \"{key}\"`")))
 }
 
@@ -337,15 +337,15 @@ fn set_timestamp(
     keys: &Keys,
     text: &str,
     key: &PublicKey,
-    what: Stamp,
+    what: TimeField,
     at_ms: i64,
 ) -> Result<String, ServiceError> {
     let at = timestamp::format(at_ms);
     let line = match what {
-        Stamp::NotAfter => "not_after",
-        Stamp::RevokedAt => "revoked_at",
+        TimeField::NotAfter => "not_after",
+        TimeField::RevokedAt => "revoked_at",
     };
-    stamp(text, &key.to_string(), what, &at)
+    set_time(text, &key.to_string(), what, &at)
         .ok_or_else(|| manual_edit_error(keys, &format!("write `{line} = \"{at}\"` beside {}", key.id())))
 }
 

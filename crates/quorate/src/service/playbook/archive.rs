@@ -82,7 +82,7 @@ pub async fn sweep(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result
 
 /// Whether a playbook's time is over (B11).
 pub fn has_expired(book: &PlaybookFile, now_ms: i64) -> bool {
-    let written = written_at(&book.playbook).and_then(timestamp::read);
+    let written = written_at(&book.playbook).and_then(timestamp::parse);
     let ttl = book.playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
     written.zip(ttl).is_some_and(|(at, ttl)| timestamp::add_duration(at, ttl) <= now_ms)
 }

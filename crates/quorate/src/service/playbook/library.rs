@@ -196,7 +196,7 @@ impl KnownOperator {
 
 /// A playbook as an overlay.
 fn overlay(playbook: &Playbook, text: &str) -> Overlay {
-    let written_ms = written_at(playbook).and_then(timestamp::read);
+    let written_ms = written_at(playbook).and_then(timestamp::parse);
     let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
     Overlay {
         id: playbook.slug.clone(),

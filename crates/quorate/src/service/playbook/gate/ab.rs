@@ -106,7 +106,7 @@ fn since(keeping: &LibraryWriter, book: &PlaybookFile) -> Result<i64, ServiceErr
     let same = record.versions.iter().rev().take_while(|one| says(&one.text).unwrap_or_default());
     let at = same.last().map(|first| first.at.as_str());
     let at = at.or(book.playbook.created_at.as_deref()).or(written_at(&book.playbook));
-    Ok(at.and_then(timestamp::read).unwrap_or(i64::MIN))
+    Ok(at.and_then(timestamp::parse).unwrap_or(i64::MIN))
 }
 
 /// What an outcome is worth to its instrument; `None` of one that came to nothing, or rests on fewer answers than were asked

@@ -42,7 +42,7 @@ impl Read {
         let history = path.with_file_name(format!("{slug}.history.md"));
         let history = std::fs::read_to_string(history).unwrap_or_default();
         let at = field("updated_at").or(field("created_at"));
-        let at = at.map(|at| quorate_manifest::timestamp::read(&at).expect("a time"));
+        let at = at.map(|at| quorate_manifest::timestamp::parse(&at).expect("a time"));
         let days = field("ttl").map(|ttl| {
             let days = ttl.strip_prefix('P').and_then(|ttl| ttl.strip_suffix('D'));
             days.and_then(|days| days.parse::<i64>().ok()).expect("days")
