@@ -9,8 +9,8 @@ use quorate_manifest::persona::load::Resolved;
 
 use crate::persona::sections;
 
-const OPENS: &str = "<!--";
-const CLOSES: &str = "-->";
+const COMMENT_START: &str = "<!--";
+const COMMENT_END: &str = "-->";
 
 /// A prompt in parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,27 +28,27 @@ struct Segment {
 
 impl BasePrompt {
     /// A persona (Q3): its body, then the sections that its frontmatter gives, each behind a blank line.
-    pub fn persona(persona: &Resolved) -> Self {
-        let mut base = BasePrompt::body(persona.body.trim());
+    pub fn from_persona(persona: &Resolved) -> Self {
+        let mut base = BasePrompt::from_body(persona.body.trim());
         for section in sections(&persona.persona) {
             base = base
-                .then(BasePrompt { parts: vec![Segment { block: Some(section.id.to_owned()), text: section.text }] });
+                .join(BasePrompt { parts: vec![Segment { block: Some(section.id.to_owned()), text: section.text }] });
         }
         base
     }
 
     /// The body of a manifest, with the blocks that are marked in it.
-    pub fn body(text: &str) -> Self {
+    pub fn from_body(text: &str) -> Self {
         let mut segments = Vec::new();
         let plain = |text: &str| (!text.is_empty()).then(|| Segment { block: None, text: text.to_owned() });
         let (mut rest, mut from) = (text, 0);
-        while let Some(opening) = mark(rest, from) {
-            let Some(id) = opening.says.strip_prefix("block:").map(str::trim).filter(|id| !id.is_empty())
+        while let Some(opening) = next_comment(rest, from) {
+            let Some(id) = opening.content.strip_prefix("block:").map(str::trim).filter(|id| !id.is_empty())
             else {
                 from = opening.end;
                 continue;
             };
-            let Some(closing) = closing(rest, opening.end) else { break };
+            let Some(closing) = find_closing(rest, opening.end) else { break };
             segments.extend(plain(&rest[..opening.start]));
             let text = rest[opening.end..closing.start].to_owned();
             segments.push(Segment { block: Some(id.to_owned()), text });
@@ -59,14 +59,14 @@ impl BasePrompt {
     }
 
     /// A text that has no blocks, whatever stands in it.
-    pub fn plain(text: &str) -> Self {
+    pub fn from_plain_text(text: &str) -> Self {
         let part = Segment { block: None, text: text.to_owned() };
         BasePrompt { parts: if text.is_empty() { Vec::new() } else { vec![part] } }
     }
 
     /// This, and another one behind a blank line.
     #[must_use]
-    pub fn then(mut self, other: BasePrompt) -> Self {
+    pub fn join(mut self, other: BasePrompt) -> Self {
         if !self.parts.is_empty() && !other.parts.is_empty() {
             self.parts.push(Segment { block: None, text: "\n\n".to_owned() });
         }
@@ -80,22 +80,22 @@ impl BasePrompt {
     }
 
     /// Whether there is a block.
-    pub fn has(&self, block: &str) -> bool {
+    pub fn has_block(&self, block: &str) -> bool {
         self.blocks().any(|one| one == block)
     }
 
     /// What stands in a block by itself.
-    pub fn text_of(&self, block: &str) -> Option<&str> {
+    pub fn block_text(&self, block: &str) -> Option<&str> {
         self.parts.iter().find(|part| part.block.as_deref() == Some(block)).map(|part| part.text.as_str())
     }
 
     /// The prompt as it is by itself.
-    pub fn prompt(&self) -> String {
-        self.with(&BTreeMap::new())
+    pub fn render(&self) -> String {
+        self.render_with(&BTreeMap::new())
     }
 
     /// The prompt with other texts in place of some blocks. Of blocks with one name the first is replaced.
-    pub fn with(&self, replaced: &BTreeMap<&str, &str>) -> String {
+    pub fn render_with(&self, replaced: &BTreeMap<&str, &str>) -> String {
         let mut left = replaced.clone();
         let mut prompt = String::new();
         for part in &self.parts {
@@ -114,18 +114,18 @@ impl BasePrompt {
 }
 
 /// A comment that stands in a text.
-struct Mark<'t> {
+struct HtmlComment<'t> {
     start: usize,
     end: usize,
-    says: &'t str,
+    content: &'t str,
 }
 
 /// The first comment from a place on. One that has its line for itself ends with the line.
-fn mark(text: &str, from: usize) -> Option<Mark<'_>> {
-    let start = from + text.get(from..)?.find(OPENS)?;
-    let inner = start + OPENS.len();
-    let length = text[inner..].find(CLOSES)?;
-    let mut end = inner + length + CLOSES.len();
+fn next_comment(text: &str, from: usize) -> Option<HtmlComment<'_>> {
+    let start = from + text.get(from..)?.find(COMMENT_START)?;
+    let inner = start + COMMENT_START.len();
+    let length = text[inner..].find(COMMENT_END)?;
+    let mut end = inner + length + COMMENT_END.len();
     let own_line = start == 0 || text[..start].ends_with('\n');
     if own_line {
         let rest = &text[end..];
@@ -134,14 +134,14 @@ fn mark(text: &str, from: usize) -> Option<Mark<'_>> {
             .or(rest.strip_prefix('\n'))
             .map_or(0, |behind| rest.len() - behind.len());
     }
-    Some(Mark { start, end, says: text[inner..inner + length].trim() })
+    Some(HtmlComment { start, end, content: text[inner..inner + length].trim() })
 }
 
 /// The end of a block that was begun.
-fn closing(text: &str, mut from: usize) -> Option<Mark<'_>> {
+fn find_closing(text: &str, mut from: usize) -> Option<HtmlComment<'_>> {
     loop {
-        let one = mark(text, from)?;
-        if one.says == "/block" {
+        let one = next_comment(text, from)?;
+        if one.content == "/block" {
             return Some(one);
         }
         from = one.end;
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn blocks(text: &str) -> Vec<String> {
-        BasePrompt::body(text).blocks().map(str::to_owned).collect()
+        BasePrompt::from_body(text).blocks().map(str::to_owned).collect()
     }
 
     #[test]
@@ -161,12 +161,12 @@ mod tests {
         // B9
         let text = "Hello.\n<!-- block: tone -->\nBe calm.\n<!-- /block -->\nBye.";
         assert_eq!(blocks(text), ["tone"]);
-        assert_eq!(BasePrompt::body(text).prompt(), "Hello.\nBe calm.\nBye.");
+        assert_eq!(BasePrompt::from_body(text).render(), "Hello.\nBe calm.\nBye.");
         let replaced = BTreeMap::from([("tone", "Be quick."), ("other", "no")]);
-        assert_eq!(BasePrompt::body(text).with(&replaced), "Hello.\nBe quick.\nBye.");
+        assert_eq!(BasePrompt::from_body(text).render_with(&replaced), "Hello.\nBe quick.\nBye.");
         let inline = "Be <!--block:tone-->calm<!--/block-->, please.";
-        assert_eq!(BasePrompt::body(inline).with(&replaced), "Be Be quick., please.");
-        assert_eq!(BasePrompt::body(inline).prompt(), "Be calm, please.");
+        assert_eq!(BasePrompt::from_body(inline).render_with(&replaced), "Be Be quick., please.");
+        assert_eq!(BasePrompt::from_body(inline).render(), "Be calm, please.");
     }
 
     #[test]
@@ -180,17 +180,17 @@ mod tests {
             "<!-- block: -->x<!-- /block -->",
             "<!--",
         ] {
-            assert_eq!((blocks(text).len(), BasePrompt::body(text).prompt()), (0, text.to_owned()), "{text}");
+            assert_eq!((blocks(text).len(), BasePrompt::from_body(text).render()), (0, text.to_owned()), "{text}");
         }
         // A comment, or an opening, within a block is its text.
         let nested = "<!-- block: a -->1<!-- block: b -->2<!-- /block -->3<!-- block: c -->4<!-- /block -->";
         assert_eq!(blocks(nested), ["a", "c"]);
-        assert_eq!(BasePrompt::body(nested).prompt(), "1<!-- block: b -->234");
+        assert_eq!(BasePrompt::from_body(nested).render(), "1<!-- block: b -->234");
     }
 
     #[test]
     fn of_two_blocks_with_one_name_the_first_is_replaced() {
         let text = "<!-- block: a -->1<!-- /block --> <!-- block: a -->2<!-- /block -->";
-        assert_eq!(BasePrompt::body(text).with(&BTreeMap::from([("a", "x")])), "x 2");
+        assert_eq!(BasePrompt::from_body(text).render_with(&BTreeMap::from([("a", "x")])), "x 2");
     }
 }

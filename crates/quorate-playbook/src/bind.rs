@@ -31,7 +31,7 @@ pub const SKILL: &str = "skill";
 pub const RUNTIME: &str = "runtime";
 
 /// The words that may stand before a slug on an axis, as in `role/companion` or `ws://roles/companion`.
-const WORDS: [(&str, &[&str]); 5] = [
+const AXIS_PREFIXES: [(&str, &[&str]); 5] = [
     (IDENTITY, &["operator", "operators", "identity"]),
     (ROLE, &["role", "roles"]),
     (CAPABILITY, &["capability", "capabilities"]),
@@ -47,23 +47,23 @@ pub struct Subject {
 
 /// How a playbook came to be for a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum MatchKind {
     /// It names a value of the subject.
-    Named,
+    Exact,
     /// A pattern of it matches one.
-    Matched,
+    Pattern,
 }
 
 /// Whom one playbook is for, ready to be held against subjects.
 #[derive(Debug, Clone)]
 pub struct Binding {
     /// All of these have to hold; of each, one.
-    all: Vec<Vec<Wanted>>,
+    clauses: Vec<Vec<Requirement>>,
 }
 
 /// One axis, and what it has to be.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct Requirement {
     axis: Cow<'static, str>,
     values: Vec<Pattern>,
 }
@@ -108,95 +108,95 @@ impl Binding {
     /// The same, with the globs of other playbooks.
     fn with_globs(playbook: &Playbook, globs: &mut GlobCache) -> Self {
         match &playbook.selector {
-            Some(selector) => Binding { all: selector_clauses(selector, globs) },
+            Some(selector) => Binding { clauses: selector_clauses(selector, globs) },
             None => {
                 let targeted = target_requirements(playbook, globs);
-                Binding { all: if targeted.is_empty() { Vec::new() } else { vec![targeted] } }
+                Binding { clauses: if targeted.is_empty() { Vec::new() } else { vec![targeted] } }
             }
         }
     }
 
     /// Whether it is for whoever there is: nothing that it wants is more than any value.
     pub fn matches_everyone(&self) -> bool {
-        let any = |wanted: &Wanted| wanted.values.iter().any(|value| matches!(value, Pattern::Any));
-        !self.all.is_empty() && self.all.iter().all(|one_of| one_of.iter().any(any))
+        let any = |wanted: &Requirement| wanted.values.iter().any(|value| matches!(value, Pattern::Any));
+        !self.clauses.is_empty() && self.clauses.iter().all(|one_of| one_of.iter().any(any))
     }
 
     /// Whether it is for a subject, and how that came about; by name where any of it is.
-    pub fn matches(&self, subject: &Subject) -> Option<Bound> {
-        if self.all.is_empty() {
+    pub fn matches(&self, subject: &Subject) -> Option<MatchKind> {
+        if self.clauses.is_empty() {
             return None;
         }
-        let mut bound = Bound::Matched;
-        for one_of in &self.all {
+        let mut bound = MatchKind::Pattern;
+        for one_of in &self.clauses {
             match one_of
                 .iter()
                 .filter_map(|wanted| wanted.matches_subject(subject))
-                .min_by_key(|how| *how == Bound::Matched)?
+                .min_by_key(|how| *how == MatchKind::Pattern)?
             {
-                Bound::Named => bound = Bound::Named,
-                Bound::Matched => {}
+                MatchKind::Exact => bound = MatchKind::Exact,
+                MatchKind::Pattern => {}
             }
         }
         Some(bound)
     }
 }
 
-impl Wanted {
+impl Requirement {
     fn new<'v>(axis: &str, values: impl IntoIterator<Item = &'v str>, globs: &mut GlobCache) -> Self {
         let values = values.into_iter().map(|value| Pattern::parse(bare_value(axis, value), globs)).collect();
-        let known = WORDS.iter().find(|(known, _)| *known == axis);
+        let known = AXIS_PREFIXES.iter().find(|(known, _)| *known == axis);
         let axis = known.map_or_else(|| Cow::Owned(axis.to_owned()), |(known, _)| Cow::Borrowed(*known));
-        Wanted { axis, values }
+        Requirement { axis, values }
     }
 
-    fn matches_subject(&self, subject: &Subject) -> Option<Bound> {
+    fn matches_subject(&self, subject: &Subject) -> Option<MatchKind> {
         let has = subject.axes.get(&*self.axis).filter(|values| !values.is_empty())?;
         let meets = |pattern: &Pattern| match pattern {
-            Pattern::Any => Some(Bound::Matched),
-            Pattern::Exact(value) => has.contains(value).then_some(Bound::Named),
-            Pattern::Glob(glob) => has.iter().any(|value| glob.matches(value)).then_some(Bound::Matched),
+            Pattern::Any => Some(MatchKind::Pattern),
+            Pattern::Exact(value) => has.contains(value).then_some(MatchKind::Exact),
+            Pattern::Glob(glob) => has.iter().any(|value| glob.matches(value)).then_some(MatchKind::Pattern),
         };
-        self.values.iter().filter_map(meets).min_by_key(|how| *how == Bound::Matched)
+        self.values.iter().filter_map(meets).min_by_key(|how| *how == MatchKind::Pattern)
     }
 }
 
 /// A value without the word for its axis, and without `ws://`.
 fn bare_value<'v>(axis: &str, value: &'v str) -> &'v str {
     let value = value.strip_prefix("ws://").unwrap_or(value);
-    let words = WORDS.iter().find(|(of, _)| *of == axis).map_or(&[][..], |(_, words)| *words);
+    let words = AXIS_PREFIXES.iter().find(|(of, _)| *of == axis).map_or(&[][..], |(_, words)| *words);
     match value.split_once('/') {
         Some((word, rest)) if words.contains(&word) && !rest.is_empty() => rest,
         _ => value,
     }
 }
 
-fn selector_clauses(selector: &Selector, globs: &mut GlobCache) -> Vec<Vec<Wanted>> {
+fn selector_clauses(selector: &Selector, globs: &mut GlobCache) -> Vec<Vec<Requirement>> {
     let mut clauses = Vec::new();
     for (axis, values) in &selector.axes {
         clauses.push(vec![match values {
-            Values::One(value) => Wanted::new(axis, [value.as_str()], globs),
-            Values::Some(values) => Wanted::new(axis, values.iter().map(String::as_str), globs),
+            Values::One(value) => Requirement::new(axis, [value.as_str()], globs),
+            Values::Some(values) => Requirement::new(axis, values.iter().map(String::as_str), globs),
         }]);
     }
-    let mut term = |term: &Term| Wanted::new(&term.axis, term.any_of.iter().map(String::as_str), globs);
+    let mut term = |term: &Term| Requirement::new(&term.axis, term.any_of.iter().map(String::as_str), globs);
     clauses.extend(selector.all_of.iter().flatten().map(|one| vec![term(one)]));
     clauses.extend(selector.any_of.iter().map(|terms| terms.iter().map(&mut term).collect()));
     clauses
 }
 
 /// What targets say: one of them has to match. What is said of an operator may be its slug or its role.
-fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Wanted> {
+fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Requirement> {
     let mut wanted = Vec::new();
     let mut operator = |value: &str| {
         // A role behind `operator/`, or an operator behind `role/`, is what the word says.
         let role_alone = value.starts_with("role/") || value.starts_with("ws://roles/");
         let operator_alone = value.starts_with("ws://operators/");
         if !role_alone {
-            wanted.push(Wanted::new(IDENTITY, [value], globs));
+            wanted.push(Requirement::new(IDENTITY, [value], globs));
         }
         if !operator_alone {
-            wanted.push(Wanted::new(ROLE, [bare_value(IDENTITY, value)], globs));
+            wanted.push(Requirement::new(ROLE, [bare_value(IDENTITY, value)], globs));
         }
     };
     let targets = playbook.targets.iter().flatten();
@@ -209,7 +209,7 @@ fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Wanted
             TargetKind::Skill => SKILL,
             TargetKind::Runtime => RUNTIME,
         };
-        wanted.push(Wanted::new(axis, [target.reference.as_str()], globs));
+        wanted.push(Requirement::new(axis, [target.reference.as_str()], globs));
     }
     wanted
 }
@@ -237,11 +237,11 @@ mod tests {
         Subject::from_operator(&serde_json::from_value(operator).unwrap())
     }
 
-    fn bound(binding: Value) -> Option<Bound> {
+    fn bound(binding: Value) -> Option<MatchKind> {
         Binding::new(&playbook(binding)).matches(&ada())
     }
 
-    fn target(kind: &str, reference: &str) -> Option<Bound> {
+    fn target(kind: &str, reference: &str) -> Option<MatchKind> {
         bound(json!({"targets": [{"kind": kind, "ref": reference}]}))
     }
 
@@ -260,7 +260,7 @@ mod tests {
             ("skill", "research/auth-debugging"),
             ("skill", "skill/research/auth-debugging"),
         ] {
-            assert_eq!(target(kind, reference), Some(Bound::Named), "{kind} {reference}");
+            assert_eq!(target(kind, reference), Some(MatchKind::Exact), "{kind} {reference}");
         }
         for (kind, reference) in [
             ("operator", "operator/*"),
@@ -270,7 +270,7 @@ mod tests {
             ("skill", "*"),
             ("role", "*"),
         ] {
-            assert_eq!(target(kind, reference), Some(Bound::Matched), "{kind} {reference}");
+            assert_eq!(target(kind, reference), Some(MatchKind::Pattern), "{kind} {reference}");
         }
         for (kind, reference) in [
             ("operator", "bob"),
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn the_operator_that_is_named_beside_targets_counts_as_one() {
-        assert_eq!(bound(json!({"binds_operator": "ada"})), Some(Bound::Named));
+        assert_eq!(bound(json!({"binds_operator": "ada"})), Some(MatchKind::Exact));
         let selector = json!({"binds_operator": "ada", "selector": {"role": "engineer"}});
         assert_eq!(bound(selector), None, "a selector wins");
     }
@@ -296,10 +296,10 @@ mod tests {
     fn all_axes_of_a_selector_have_to_match() {
         assert_eq!(
             bound(json!({"selector": {"role": "librarian", "capability": ["x", "cite"]}})),
-            Some(Bound::Named)
+            Some(MatchKind::Exact)
         );
         assert_eq!(bound(json!({"selector": {"role": "librarian", "capability": "fly"}})), None);
-        assert_eq!(bound(json!({"selector": {"role": "*"}})), Some(Bound::Matched));
+        assert_eq!(bound(json!({"selector": {"role": "*"}})), Some(MatchKind::Pattern));
         assert_eq!(bound(json!({"selector": {"region": "*"}})), None, "an axis that nobody has a value on");
         assert_eq!(bound(json!({"selector": {}})), None, "an empty one is for nobody");
         let wins =
@@ -311,7 +311,7 @@ mod tests {
                 "anyOf": [{"axis": "identity", "anyOf": ["bob"]}, {"axis": "role", "anyOf": [role]}],
             }})
         };
-        assert_eq!((bound(long("librarian")), bound(long("engineer"))), (Some(Bound::Named), None));
+        assert_eq!((bound(long("librarian")), bound(long("engineer"))), (Some(MatchKind::Exact), None));
         assert_eq!(bound(json!({"selector": {"anyOf": []}})), None);
     }
 
@@ -321,8 +321,8 @@ mod tests {
         let of = |kind: &str, reference: &str| {
             Binding::new(&playbook(json!({"targets": [{"kind": kind, "ref": reference}]}))).matches(&at_work)
         };
-        assert_eq!(of("skill", "write"), Some(Bound::Named));
+        assert_eq!(of("skill", "write"), Some(MatchKind::Exact));
         assert_eq!(of("skill", "research/auth-debugging"), None);
-        assert_eq!(of("runtime", "cl*"), Some(Bound::Matched));
+        assert_eq!(of("runtime", "cl*"), Some(MatchKind::Pattern));
     }
 }

@@ -5,7 +5,7 @@ use quorate_manifest::playbook::Status;
 
 use crate::base::BasePrompt;
 use crate::lock::{Locks, Violation};
-use crate::supersede::Claims;
+use crate::supersede::Supersessions;
 use crate::weave::{Overlay, SkippedOverlay, SkipReason, WovenPrompt, weave};
 
 /// A playbook that is for an agent, held against its locked traits.
@@ -18,21 +18,21 @@ pub struct Candidate {
     /// The slugs of those that it takes the place of.
     pub supersedes: Vec<String>,
     /// The locked traits that it touches.
-    pub touches: Vec<Violation>,
+    pub violations: Vec<Violation>,
 }
 
 /// A prompt, and what might be one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Composed {
+pub struct Composition {
     /// What the agent is told.
     pub woven: WovenPrompt,
     /// What it would be told with each of the playbooks in shadow, which it never is.
-    pub shadows: Vec<Shadow>,
+    pub shadows: Vec<ShadowPrompt>,
 }
 
 /// A prompt that nobody is told.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Shadow {
+pub struct ShadowPrompt {
     /// The playbook's slug.
     pub id: String,
     /// The prompt with it; or why it would not be woven.
@@ -47,43 +47,43 @@ pub fn compose(
     advice: &[Overlay],
     locks: &Locks,
     now_ms: i64,
-) -> Composed {
+) -> Composition {
     let (mut barred, mut advised) = (Vec::new(), Vec::new());
     for advice in advice {
         match locks.check(&advice.text).into_iter().next() {
-            Some(touch) => barred.push(skipped(advice, touch)),
+            Some(touch) => barred.push(skipped_by_lock(advice, touch)),
             None => advised.push(advice.clone()),
         }
     }
     let active: Vec<&Candidate> = candidates.iter().filter(|one| one.status == Status::Active).collect();
-    let (told, kept_out) = told(&active, now_ms);
+    let (told, kept_out) = select_active(&active, now_ms);
     barred.extend(kept_out);
-    let mut woven = weave(base, &[advised.as_slice(), &told].concat(), now_ms);
+    let mut woven = weave(base, &[advised.as_slice(), &select_active].concat(), now_ms);
     woven.skipped.splice(0..0, barred);
     let shadows = candidates.iter().filter(|one| one.status == Status::Shadow);
-    let shadows = shadows.map(|one| Shadow {
+    let shadows = shadows.map(|one| ShadowPrompt {
         id: one.overlay.id.clone(),
         prompt: counterfactual(base, one, &active, &advised, now_ms),
     });
-    Composed { shadows: shadows.collect(), woven }
+    Composition { shadows: shadows.collect(), woven }
 }
 
 /// Of playbooks that are active what is woven, and what is not because it touches a lock or another one has taken its
 /// place.
-pub fn told(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<SkippedOverlay>) {
+pub fn select_active(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<SkippedOverlay>) {
     let holds = |one: &&&Candidate| {
-        one.touches.is_empty()
+        one.violations.is_empty()
             && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
             && !one.overlay.text.trim().is_empty()
     };
     // What is not woven itself takes no other's place.
     let claims = active.iter().filter(holds);
     let gone =
-        Claims::of(claims.map(|one| (&*one.overlay.id, one.overlay.priority, &*one.supersedes))).settled();
+        Supersessions::new(claims.map(|one| (&*one.overlay.id, one.overlay.priority, &*one.supersedes))).superseded();
     let (mut woven, mut barred) = (Vec::new(), Vec::new());
     for one in active {
-        match (one.touches.first(), gone.get(&*one.overlay.id)) {
-            (Some(touch), _) => barred.push(skipped(&one.overlay, touch.clone())),
+        match (one.violations.first(), gone.get(&*one.overlay.id)) {
+            (Some(touch), _) => barred.push(skipped_by_lock(&one.overlay, touch.clone())),
             (None, Some(by)) => {
                 barred.push(SkippedOverlay { id: one.overlay.id.clone(), reason: SkipReason::Superseded((*by).to_owned()) });
             }
@@ -103,14 +103,14 @@ fn counterfactual(
 ) -> Result<String, SkipReason> {
     let stays = |other: &&Candidate| !one.supersedes.contains(&other.overlay.id);
     let with: Vec<&Candidate> = active.iter().copied().filter(stays).chain([one]).collect();
-    let (told, barred) = told(&with, now_ms);
-    let woven = weave(base, &[advised, &told].concat(), now_ms);
+    let (told, barred) = select_active(&with, now_ms);
+    let woven = weave(base, &[advised, &select_active].concat(), now_ms);
     match barred.into_iter().chain(woven.skipped).find(|other| other.id == one.overlay.id) {
         Some(skipped) => Err(skipped.reason),
         None => Ok(woven.prompt),
     }
 }
 
-fn skipped(overlay: &Overlay, touch: Violation) -> SkippedOverlay {
+fn skipped_by_lock(overlay: &Overlay, touch: Violation) -> SkippedOverlay {
     SkippedOverlay { id: overlay.id.clone(), reason: SkipReason::Locked(Box::new(touch)) }
 }

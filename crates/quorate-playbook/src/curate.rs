@@ -9,26 +9,26 @@ use quorate_manifest::playbook::Status;
 use quorate_protocol::locks::fold;
 
 use crate::base::BasePrompt;
-use crate::compose::{Candidate, told};
+use crate::compose::{Candidate, select_active};
 use crate::lock::Violation;
 use crate::weave::{Placement, weave};
 
 /// What is added may be longer than the persona itself up to this many characters.
-const SHORT: usize = 1_200;
+const MAX_ADDITION_CHARS: usize = 1_200;
 /// Sentences of the persona that have fewer characters are no sign of a rewrite.
-const SENTENCE: usize = 20;
+const MIN_SENTENCE_CHARS: usize = 20;
 
 /// An operator that a proposal is for.
 #[derive(Debug, Clone)]
-pub struct Affected<'a> {
+pub struct AffectedOperator<'a> {
     /// Its slug.
     pub operator: &'a str,
     /// Its own prompt.
     pub base: &'a BasePrompt,
     /// What is for it already.
-    pub standing: &'a [Candidate],
+    pub existing: &'a [Candidate],
     /// The proposal, held against its locked traits.
-    pub proposed: Candidate,
+    pub proposal: Candidate,
 }
 
 /// Why a proposal is refused.
@@ -42,7 +42,7 @@ pub enum Objection {
         touch: Violation,
     },
     /// It replaces a block that an operator's prompt does not have.
-    NoBlock {
+    UnknownBlock {
         /// Whose.
         operator: String,
         /// The block.
@@ -69,7 +69,7 @@ pub enum Objection {
     /// It says nothing.
     Blank,
     /// Another playbook says the same.
-    Repeats {
+    Duplicate {
         /// Its slug.
         slug: String,
     },
@@ -80,11 +80,11 @@ impl Objection {
     pub fn code(&self) -> RefusalCode {
         match self {
             Objection::Locked { .. } => codes::LOCK_VIOLATED,
-            Objection::NoBlock { .. } => codes::BLOCK_NOT_REPLACEABLE,
+            Objection::UnknownBlock { .. } => codes::BLOCK_NOT_REPLACEABLE,
             Objection::Collapse { .. }
             | Objection::Rewrite { .. }
             | Objection::Blank
-            | Objection::Repeats { .. } => codes::DELTA_INVALID,
+            | Objection::Duplicate { .. } => codes::DELTA_INVALID,
         }
     }
 
@@ -96,10 +96,10 @@ impl Objection {
                     "say it without touching what is locked; `quorate locks list {operator}` shows what is"
                 )
             }
-            Objection::NoBlock { blocks, .. } if blocks.is_empty() => {
+            Objection::UnknownBlock { blocks, .. } if blocks.is_empty() => {
                 "the prompt has no block that can be replaced; make it `kind: overlay`".to_owned()
             }
-            Objection::NoBlock { blocks, .. } => format!("the blocks are {}", blocks.join(", ")),
+            Objection::UnknownBlock { blocks, .. } => format!("the blocks are {}", blocks.join(", ")),
             Objection::Collapse { .. } => {
                 "keep what the block says, and change only what was learned".to_owned()
             }
@@ -107,7 +107,7 @@ impl Objection {
                 "propose the one thing that was learned, not the persona again".to_owned()
             }
             Objection::Blank => "say below the frontmatter what was learned".to_owned(),
-            Objection::Repeats { slug } => format!("`quorate playbook show {slug}` shows it"),
+            Objection::Duplicate { slug } => format!("`quorate playbook show {slug}` shows it"),
         }
     }
 }
@@ -119,10 +119,10 @@ impl fmt::Display for Objection {
                 write!(
                     f,
                     "it touches `{}`, which is locked in `{operator}`: {}, in “{}”",
-                    touch.id, touch.by, touch.excerpt
+                    touch.id, touch.cause, touch.excerpt
                 )
             }
-            Objection::NoBlock { operator, block, .. } => {
+            Objection::UnknownBlock { operator, block, .. } => {
                 write!(f, "the prompt of `{operator}` has no block `{block}` that could be replaced")
             }
             Objection::Collapse { operator, before, after } => write!(
@@ -133,82 +133,82 @@ impl fmt::Display for Objection {
                 write!(f, "it says the persona of `{operator}` anew in place of adding to it: {how}")
             }
             Objection::Blank => f.write_str("it has no text, so it would never be woven"),
-            Objection::Repeats { slug } => write!(f, "`{slug}` says the same"),
+            Objection::Duplicate { slug } => write!(f, "`{slug}` says the same"),
         }
     }
 }
 
 /// Holds a proposal against everybody whom it is for. Nothing is objected to where the list is empty.
-pub fn curate(affected: &[Affected<'_>], now_ms: i64) -> Vec<Objection> {
+pub fn curate(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Objection> {
     let mut objections = Vec::new();
     let mut repeated = BTreeSet::new();
-    if affected.first().is_some_and(|one| one.proposed.overlay.text.trim().is_empty()) {
+    if affected.first().is_some_and(|one| one.proposal.overlay.text.trim().is_empty()) {
         return vec![Objection::Blank];
     }
     for one in affected {
         let operator = || one.operator.to_owned();
-        let locked = one.proposed.touches.iter().cloned();
+        let locked = one.proposal.violations.iter().cloned();
         objections.extend(locked.map(|touch| Objection::Locked { operator: operator(), touch }));
-        if let Placement::Block(block) = &one.proposed.overlay.place
-            && !one.base.has(block)
+        if let Placement::Block(block) = &one.proposal.overlay.placement
+            && !one.base.has_block(block)
         {
             let blocks = one.base.blocks().map(str::to_owned).collect();
-            objections.push(Objection::NoBlock { operator: operator(), block: block.clone(), blocks });
+            objections.push(Objection::UnknownBlock { operator: operator(), block: block.clone(), blocks });
             continue;
         }
-        if let Some(how) = rewrite(one) {
+        if let Some(how) = rewrite_evidence(one) {
             objections.push(Objection::Rewrite { operator: operator(), how });
         }
-        let (before, after) = lengths(one, now_ms);
+        let (before, after) = prompt_lengths(one, now_ms);
         // What is over takes nothing away: it is not woven, and no gate lets it through.
-        let is_over = one.proposed.overlay.expires_ms.is_some_and(|expires| expires <= now_ms);
+        let is_over = one.proposal.overlay.expires_ms.is_some_and(|expires| expires <= now_ms);
         if !is_over && after * 5 < before * 4 {
             objections.push(Objection::Collapse { operator: operator(), before, after });
         }
-        let text = fold(one.proposed.overlay.text.trim());
-        let same = one.standing.iter().find(|other| {
-            other.overlay.id != one.proposed.overlay.id
+        let text = fold(one.proposal.overlay.text.trim());
+        let same = one.existing.iter().find(|other| {
+            other.overlay.id != one.proposal.overlay.id
                 && other.status != Status::Archived
-                && !one.proposed.supersedes.contains(&other.overlay.id)
-                && other.overlay.place == one.proposed.overlay.place
+                && !one.proposal.supersedes.contains(&other.overlay.id)
+                && other.overlay.placement == one.proposal.overlay.placement
                 && fold(other.overlay.text.trim()) == text
         });
         if let Some(same) = same
             && repeated.insert(same.overlay.id.clone())
         {
-            objections.push(Objection::Repeats { slug: same.overlay.id.clone() });
+            objections.push(Objection::Duplicate { slug: same.overlay.id.clone() });
         }
     }
     objections
 }
 
 /// The characters of an operator's prompt without a proposal, and with it in place of what it supersedes.
-fn lengths(one: &Affected<'_>, now_ms: i64) -> (usize, usize) {
-    let id = &one.proposed.overlay.id;
+fn prompt_lengths(one: &AffectedOperator<'_>, now_ms: i64) -> (usize, usize) {
+    let id = &one.proposal.overlay.id;
     let active = |other: &&Candidate| other.status == Status::Active && other.overlay.id != *id;
-    let before: Vec<&Candidate> = one.standing.iter().filter(active).collect();
+    let before: Vec<&Candidate> = one.existing.iter().filter(active).collect();
     let goes = |other: &&Candidate| {
-        one.proposed.status != Status::Active && one.proposed.supersedes.contains(&other.overlay.id)
+        one.proposal.status != Status::Active && one.proposal.supersedes.contains(&other.overlay.id)
     };
     let after: Vec<&Candidate> =
-        before.iter().copied().filter(|other| !goes(other)).chain([&one.proposed]).collect();
-    let length = |all: &[&Candidate]| weave(one.base, &told(all, now_ms).0, now_ms).prompt.chars().count();
+        before.iter().copied().filter(|other| !goes(other)).chain([&one.proposal]).collect();
+    let length = |all: &[&Candidate]| weave(one.base, &select_active(all, now_ms).0, now_ms).prompt.chars().count();
     (length(&before), length(&after))
 }
 
 /// How it shows that a fragment says a persona anew.
-fn rewrite(one: &Affected<'_>) -> Option<&'static str> {
-    let base = one.base.prompt();
-    let text = &one.proposed.overlay.text;
-    if text.chars().count() > base.chars().count().max(SHORT) {
+fn rewrite_evidence(one: &AffectedOperator<'_>) -> Option<&'static str> {
+    let base = one.base.render();
+    let text = &one.proposal.overlay.text;
+    if text.chars().count() > base.chars().count().max(MAX_ADDITION_CHARS) {
         return Some("it is longer than the persona");
     }
-    if one.proposed.overlay.place != Placement::Appended {
+    if one.proposal.overlay.placement != Placement::Appended {
         return None;
     }
     let folded = fold(text);
     let sentences = base.split(['.', '\n', '!', '?']).map(fold);
-    let sentences: Vec<String> = sentences.filter(|one| one.trim().chars().count() >= SENTENCE).collect();
+    let sentences: Vec<String> = sentences.filter(|one| one.trim().chars().count() >= MIN_SENTENCE_CHARS).collect();
     let repeated = sentences.iter().filter(|one| folded.contains(one.trim())).count();
     (sentences.len() >= 2 && repeated * 2 > sentences.len())
         .then_some("it repeats more than half of its sentences")

@@ -24,14 +24,14 @@ use std::fmt;
 use similarity::Sketch;
 
 /// The probabilities of a win that are bet on.
-pub const STRENGTHS: [f64; 8] = [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95];
+pub const WIN_PROBABILITIES: [f64; 8] = [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95];
 
 /// From this priority on only governance promotes.
-pub const GOVERNED: u8 = 75;
+pub const GOVERNANCE_PRIORITY: u8 = 75;
 
 /// How evidence is weighed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Terms {
+pub struct Thresholds {
     /// How many outcomes each side has to have.
     pub min_sample: u32,
     /// How often the gate may open for what is no better: a share above 0 and below 1.
@@ -40,7 +40,7 @@ pub struct Terms {
 
 /// What the evidence comes to.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Finding {
+pub struct TestResult {
     /// How many outcomes there are with the playbook.
     pub with: u32,
     /// How many without.
@@ -52,21 +52,21 @@ pub struct Finding {
     /// The highest evidence that there ever was.
     pub evidence: f64,
     /// What it has to reach.
-    pub needed: f64,
+    pub threshold: f64,
     /// How many outcomes each side has to have.
     pub min_sample: u32,
 }
 
-impl Finding {
+impl TestResult {
     /// Whether the gate opens.
     pub fn passes(&self) -> bool {
-        self.with.min(self.without) >= self.min_sample && self.evidence >= self.needed
+        self.with.min(self.without) >= self.min_sample && self.evidence >= self.threshold
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding { with, without, wins, losses, evidence, needed, min_sample } = self;
+        let TestResult { with, without, wins, losses, evidence, threshold: needed, min_sample } = self;
         write!(
             f,
             "{with} with it, {without} without (at least {min_sample} each): {wins} better, {losses} worse; "
@@ -79,11 +79,11 @@ impl fmt::Display for Finding {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// What it can be compared with: who made what was judged, and who judged how.
-    pub like: String,
+    pub comparison_key: String,
     /// Whether it was made with the playbook.
     pub side: Side,
     /// What it is worth to its instrument; more is better.
-    pub worth: f64,
+    pub score: f64,
 }
 
 /// With the playbook, or without it.
@@ -97,12 +97,12 @@ pub enum Side {
 
 /// What counts already, so that nothing counts twice.
 #[derive(Debug, Clone, Default)]
-pub struct Once {
+pub struct SeenTexts {
     hashes: BTreeSet<(Side, String)>,
     sketches: Vec<(Side, Sketch)>,
 }
 
-impl Once {
+impl SeenTexts {
     /// Whether a text, by its hash and its sketch where there is one, counts on a side: none that counts there already is
     /// the same or nearly so. Texts are taken in the order in which their runs ended, so that a later one takes nothing
     /// away from an earlier look.
@@ -117,7 +117,7 @@ impl Once {
 }
 
 /// Compares outcomes, given in the order in which they ended. What is no number is a tie.
-pub fn compare(outcomes: &[Outcome], terms: Terms) -> Finding {
+pub fn compare(outcomes: &[Outcome], terms: Thresholds) -> TestResult {
     let count = |side| outcomes.iter().filter(|one| one.side == side).count();
     run_test(pairs(outcomes).into_iter(), (count(Side::With), count(Side::Without)), terms)
 }
@@ -129,23 +129,23 @@ fn pairs(outcomes: &[Outcome]) -> Vec<(f64, f64)> {
     let mut pairs = Vec::new();
     for one in outcomes {
         let other = if one.side == Side::With { Side::Without } else { Side::With };
-        match waiting.get_mut(&(&*one.like, other)).and_then(VecDeque::pop_front) {
-            Some(oldest) if one.side == Side::With => pairs.push((one.worth, oldest)),
-            Some(oldest) => pairs.push((oldest, one.worth)),
-            None => waiting.entry((&one.like, one.side)).or_default().push_back(one.worth),
+        match waiting.get_mut(&(&*one.comparison_key, other)).and_then(VecDeque::pop_front) {
+            Some(oldest) if one.side == Side::With => pairs.push((one.score, oldest)),
+            Some(oldest) => pairs.push((oldest, one.score)),
+            None => waiting.entry((&one.comparison_key, one.side)).or_default().push_back(one.score),
         }
     }
     pairs
 }
 
 /// Compares scores that come in pairs: with the playbook, and without.
-pub fn compare_pairs(pairs: &[(f64, f64)], terms: Terms) -> Finding {
+pub fn compare_pairs(pairs: &[(f64, f64)], terms: Thresholds) -> TestResult {
     run_test(pairs.iter().copied(), (pairs.len(), pairs.len()), terms)
 }
 
-fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), terms: Terms) -> Finding {
+fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), terms: Thresholds) -> TestResult {
     let (mut wins, mut losses) = (0, 0);
-    let mut capital = [1.0_f64; STRENGTHS.len()];
+    let mut capital = [1.0_f64; WIN_PROBABILITIES.len()];
     let mut best = 1.0_f64;
     for (with, without) in pairs {
         let won = match with.partial_cmp(&without) {
@@ -154,19 +154,19 @@ fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), term
             Some(Ordering::Equal) | None => continue,
         };
         *(if won { &mut wins } else { &mut losses }) += 1;
-        for (capital, strength) in capital.iter_mut().zip(STRENGTHS) {
+        for (capital, strength) in capital.iter_mut().zip(WIN_PROBABILITIES) {
             *capital *= 2.0 * if won { strength } else { 1.0 - strength };
         }
-        best = best.max(capital.iter().sum::<f64>() / STRENGTHS.len() as f64);
+        best = best.max(capital.iter().sum::<f64>() / WIN_PROBABILITIES.len() as f64);
     }
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    Finding {
+    TestResult {
         with: count(sizes.0),
         without: count(sizes.1),
         wins,
         losses,
         evidence: best,
-        needed: 1.0 / terms.error_rate,
+        threshold: 1.0 / terms.error_rate,
         min_sample: terms.min_sample,
     }
 }
@@ -175,7 +175,7 @@ fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), term
 mod tests {
     use super::*;
 
-    const TERMS: Terms = Terms { min_sample: 8, error_rate: 0.05 };
+    const TERMS: Thresholds = Thresholds { min_sample: 8, error_rate: 0.05 };
 
     #[test]
     fn what_is_always_better_passes_after_some() {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn outcome(like: &str, side: Side, worth: f64) -> Outcome {
-        Outcome { like: like.to_owned(), side, worth }
+        Outcome { comparison_key: like.to_owned(), side, score: worth }
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn what_was_made_counts_once_on_its_side() {
         // B6: handed in again with a digit more, or to another council, it is no second outcome.
-        let mut once = Once::default();
+        let mut once = SeenTexts::default();
         let mut counts = |side, text: &str| once.insert(side, text, Some(Sketch::new(text)));
         let letter = "The pressure washer is due on Tuesday, and another member waits for it.";
         assert!(counts(Side::With, letter));

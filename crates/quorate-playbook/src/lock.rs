@@ -48,7 +48,7 @@ use lead::Lead;
 pub use lexicon::{built_in, lexicon};
 
 /// The longest excerpt, in bytes of folded text.
-const EXCERPT: usize = 160;
+const MAX_EXCERPT: usize = 160;
 
 /// A locked trait: its id, what it is, and the words by which a text betrays it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct Locks {
     /// Phrases in other scripts, which have no words that a grammar could find.
     verbatim: Option<protocol::Locks>,
     /// The trait of each of them.
-    owners: Vec<usize>,
+    verbatim_traits: Vec<usize>,
 }
 
 /// A trait that a text betrays.
@@ -82,7 +82,7 @@ pub struct Violation {
     /// The clause that betrays it, in one line of at most about 160 characters.
     pub excerpt: String,
     /// What betrays it there.
-    pub by: Cause,
+    pub cause: Cause,
 }
 
 /// What betrays a trait.
@@ -139,7 +139,7 @@ impl Locks {
         } else {
             protocol::Locks::compile(&verbatim, MatchMode::Substring).ok()
         };
-        Locks { traits, grammar, verbatim, owners }
+        Locks { traits, grammar, verbatim, verbatim_traits: owners }
     }
 
     /// Whether there is nothing to look for.
@@ -158,22 +158,22 @@ impl Locks {
         if self.is_empty() {
             return Vec::new();
         }
-        self.read(text, &mut found);
-        if let Cow::Owned(bare) = bare(text) {
-            self.read(&bare, &mut found);
+        self.check_text(text, &mut found);
+        if let Cow::Owned(bare) = without_markup(text) {
+            self.check_text(&bare, &mut found);
         }
         for hit in self.verbatim.iter().flat_map(|verbatim| verbatim.check(text)) {
-            let at = self.owners[hit.at];
+            let at = self.verbatim_traits[hit.at];
             found.entry(at).or_insert_with(|| Violation {
                 id: self.traits[at].id.clone(),
                 excerpt: protocol::excerpt(text, &hit.span),
-                by: Cause::Phrase(hit.trait_text.to_string()),
+                cause: Cause::Phrase(hit.trait_text.to_string()),
             });
         }
         found.into_values().collect()
     }
 
-    fn read(&self, text: &str, found: &mut BTreeMap<usize, Violation>) {
+    fn check_text(&self, text: &str, found: &mut BTreeMap<usize, Violation>) {
         let mut known: Option<(String, bool)> = None;
         let (mut lead, mut topic): (Option<Lead>, Option<String>) = (None, None);
         let mut below = false;
@@ -184,28 +184,28 @@ impl Locks {
             if let Some(intro) = block.intro.filter(|intro| !intro.is_empty()) {
                 if known.as_ref().is_none_or(|(known, _)| *known != intro) {
                     let folded = text::folded(&intro);
-                    let acts = self.reading(&folded).has_modifier();
+                    let acts = self.analyze(&folded).has_modifier();
                     known = Some((intro.clone(), acts));
                 }
                 if known.as_ref().is_some_and(|(_, acts)| *acts) {
                     body = format!("{} {body}", text::folded(&intro));
                 }
             }
-            let alone = self.reading(&own);
+            let alone = self.analyze(&own);
             let points = is_item && lead.as_ref().is_some_and(|lead| lead.points);
             let hung = lead.take_if(|lead| (!block.is_heading || below) && (points || alone.attaches_to(lead)));
             if let Some(topic) = topic.take().filter(|_| alone.refers_to_topic()) {
-                self.touch(text, &format!("{topic}: {own}"), found);
+                self.check_block(text, &format!("{topic}: {own}"), found);
             }
             if let Some(hung) = &hung {
                 let joined = hung.join(&own);
-                self.touch(text, &joined, found);
+                self.check_block(text, &joined, found);
                 // An item under `never do the following` says nothing by itself.
                 if points && !hung.is_said {
                     body = joined;
                 }
             }
-            let read = self.touch(text, &body, found);
+            let read = self.check_block(text, &body, found);
             topic = read.topic();
             lead = read.lead().or(hung.filter(|_| !block.is_heading));
             below = block.is_heading;
@@ -213,10 +213,10 @@ impl Locks {
     }
 
     /// Notes what a folded block betrays.
-    fn touch<'a>(&'a self, text: &str, body: &'a str, found: &mut BTreeMap<usize, Violation>) -> BlockAnalysis<'a> {
-        let read = self.reading(body);
+    fn check_block<'a>(&'a self, text: &str, body: &'a str, found: &mut BTreeMap<usize, Violation>) -> BlockAnalysis<'a> {
+        let read = self.analyze(body);
         for spot in &read.matches {
-            if found.contains_key(&spot.at) {
+            if found.contains_key(&spot.trait_index) {
                 continue;
             }
             if let Some(by) = read.violation_cause(spot) {
@@ -225,21 +225,21 @@ impl Locks {
                     Some(by) => Cause::Diminished { word: said, by: by.to_owned() },
                     None => Cause::Phrase(said),
                 };
-                let (start, end) = read.clause(spot, EXCERPT);
-                let excerpt = given(text, &body[start..end]);
-                found.insert(spot.at, Violation { id: self.traits[spot.at].id.clone(), excerpt, by: cause });
+                let (start, end) = read.clause(spot, MAX_EXCERPT);
+                let excerpt = original_text(text, &body[start..end]);
+                found.insert(spot.trait_index, Violation { id: self.traits[spot.trait_index].id.clone(), excerpt, cause });
             }
         }
         read
     }
 
-    fn reading<'a>(&'a self, folded: &'a str) -> BlockAnalysis<'a> {
+    fn analyze<'a>(&'a self, folded: &'a str) -> BlockAnalysis<'a> {
         BlockAnalysis::new(folded, text::tokens(folded, &self.grammar), &self.grammar)
     }
 }
 
 /// The text with the signs of markup as spaces, if it has any.
-fn bare(text: &str) -> Cow<'_, str> {
+fn without_markup(text: &str) -> Cow<'_, str> {
     const SIGNS: [char; 7] = ['<', '>', '[', ']', '_', '`', '\\'];
     if !text.contains(&SIGNS[..]) {
         return Cow::Borrowed(text);
@@ -253,7 +253,7 @@ fn bare(text: &str) -> Cow<'_, str> {
 }
 
 /// A folded clause as the text gives it, where it can be found there.
-fn given(text: &str, clause: &str) -> String {
+fn original_text(text: &str, clause: &str) -> String {
     // Nearly always the clause stands there as it is, but for case.
     if text.is_ascii()
         && let Some(start) = text.to_ascii_lowercase().find(clause)
@@ -272,5 +272,5 @@ fn given(text: &str, clause: &str) -> String {
         }
         out.push_str(word);
     }
-    if out.chars().count() > EXCERPT + 40 { clause.to_owned() } else { out }
+    if out.chars().count() > MAX_EXCERPT + 40 { clause.to_owned() } else { out }
 }

@@ -16,7 +16,7 @@ const BODY: &str = "body";
 /// The prompt of a persona: its body, then voice, boundaries, backstory and sign-off, each where there is something to
 /// say. It neither starts nor ends with a blank line.
 pub fn prompt(persona: &Resolved) -> String {
-    BasePrompt::persona(persona).prompt()
+    BasePrompt::from_persona(persona).render()
 }
 
 /// A persona for executors that read it without a model: the merged frontmatter, and its body as `body`.

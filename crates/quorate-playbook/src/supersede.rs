@@ -5,15 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::gate::GOVERNED;
+use crate::gate::GOVERNANCE_PRIORITY;
 
 /// What playbooks say that they take the place of, by slug.
 #[derive(Debug, Clone, Default)]
-pub struct Claims<'p>(BTreeMap<&'p str, (u8, &'p [String])>);
+pub struct Supersessions<'p>(BTreeMap<&'p str, (u8, &'p [String])>);
 
 /// Why a playbook does not take the place of another one that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Idle {
+pub enum NoEffect {
     /// There is no such playbook.
     Unknown,
     /// The other one takes the place of this one, itself or over others.
@@ -22,34 +22,34 @@ pub enum Idle {
     Governed,
 }
 
-impl<'p> Claims<'p> {
+impl<'p> Supersessions<'p> {
     /// The claims of playbooks, each with its slug, its priority and what it supersedes.
-    pub fn of(all: impl IntoIterator<Item = (&'p str, u8, &'p [String])>) -> Self {
-        Claims(all.into_iter().map(|(slug, priority, others)| (slug, (priority, others))).collect())
+    pub fn new(all: impl IntoIterator<Item = (&'p str, u8, &'p [String])>) -> Self {
+        Supersessions(all.into_iter().map(|(slug, priority, others)| (slug, (priority, others))).collect())
     }
 
     /// Whether a playbook takes the place of another one.
     ///
     /// # Errors
     /// Why not.
-    pub fn holds(&self, by: &str, other: &str) -> Result<(), Idle> {
+    pub fn check(&self, by: &str, other: &str) -> Result<(), NoEffect> {
         let (Some((own, _)), Some((priority, _))) = (self.0.get(by), self.0.get(other)) else {
-            return Err(Idle::Unknown);
+            return Err(NoEffect::Unknown);
         };
         if self.reaches(other, by) {
-            return Err(Idle::Mutual);
+            return Err(NoEffect::Mutual);
         }
-        match *priority >= GOVERNED && *own < GOVERNED {
-            true => Err(Idle::Governed),
+        match *priority >= GOVERNANCE_PRIORITY && *own < GOVERNANCE_PRIORITY {
+            true => Err(NoEffect::Governed),
             false => Ok(()),
         }
     }
 
     /// Those whose place another one has taken, with the slug of that one.
-    pub fn settled(&self) -> BTreeMap<&'p str, &'p str> {
+    pub fn superseded(&self) -> BTreeMap<&'p str, &'p str> {
         let mut gone = BTreeMap::new();
         for (by, (_, others)) in &self.0 {
-            for other in others.iter().filter(|other| self.holds(by, other).is_ok()) {
+            for other in others.iter().filter(|other| self.check(by, other).is_ok()) {
                 if let Some((other, _)) = self.0.get_key_value(other.as_str()) {
                     gone.entry(*other).or_insert(*by);
                 }
@@ -72,12 +72,12 @@ impl<'p> Claims<'p> {
     }
 }
 
-impl fmt::Display for Idle {
+impl fmt::Display for NoEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Idle::Unknown => "there is no such playbook",
-            Idle::Mutual => "each of them supersedes the other, so neither takes the other's place",
-            Idle::Governed => "that has a priority which only governance promotes, and this one has not",
+            NoEffect::Unknown => "there is no such playbook",
+            NoEffect::Mutual => "each of them supersedes the other, so neither takes the other's place",
+            NoEffect::Governed => "that has a priority which only governance promotes, and this one has not",
         })
     }
 }
@@ -92,7 +92,7 @@ mod tests {
         let names = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
         let (b, c, none) = (names(&["b", "gone", "governed"]), names(&["c"]), names(&[]));
         let (x, y, z) = (names(&["y"]), names(&["z"]), names(&["x", "c"]));
-        let claims = Claims::of([
+        let claims = Supersessions::new([
             ("a", 50, b.as_slice()),
             ("b", 50, c.as_slice()),
             ("c", 50, none.as_slice()),
@@ -101,14 +101,14 @@ mod tests {
             ("y", 50, y.as_slice()),
             ("z", 50, z.as_slice()),
         ]);
-        assert_eq!(claims.settled(), BTreeMap::from([("b", "a"), ("c", "b")]));
-        assert_eq!(claims.holds("a", "gone"), Err(Idle::Unknown));
-        assert_eq!(claims.holds("a", "governed"), Err(Idle::Governed));
+        assert_eq!(claims.superseded(), BTreeMap::from([("b", "a"), ("c", "b")]));
+        assert_eq!(claims.check("a", "gone"), Err(NoEffect::Unknown));
+        assert_eq!(claims.check("a", "governed"), Err(NoEffect::Governed));
         for (by, other) in [("x", "y"), ("y", "z"), ("z", "x")] {
-            assert_eq!(claims.holds(by, other), Err(Idle::Mutual), "{by} {other}");
+            assert_eq!(claims.check(by, other), Err(NoEffect::Mutual), "{by} {other}");
         }
-        assert_eq!(claims.holds("z", "c"), Ok(()));
+        assert_eq!(claims.check("z", "c"), Ok(()));
         let own = names(&["a"]);
-        assert_eq!(Claims::of([("a", 50, own.as_slice())]).holds("a", "a"), Err(Idle::Mutual));
+        assert_eq!(Supersessions::new([("a", 50, own.as_slice())]).check("a", "a"), Err(NoEffect::Mutual));
     }
 }

@@ -23,7 +23,7 @@ pub struct Overlay {
     /// What the agent is told.
     pub text: String,
     /// Where it stands.
-    pub place: Placement,
+    pub placement: Placement,
     /// From 0 to 100, as whoever wrote it gave it.
     pub priority: u8,
     /// When it was written; what nothing says that of comes last.
@@ -69,7 +69,7 @@ pub struct WovenOverlay {
     /// The priority that it was woven with.
     pub priority: u8,
     /// Where it stands.
-    pub place: Placement,
+    pub placement: Placement,
 }
 
 /// An overlay that was not woven.
@@ -109,14 +109,14 @@ impl fmt::Display for SkipReason {
             SkipReason::UnknownBlock(block) => write!(f, "the prompt has no block `{block}`"),
             SkipReason::Replaced(id) => write!(f, "`{id}` stands in place of the same block"),
             SkipReason::Superseded(slug) => write!(f, "`{slug}` takes its place"),
-            SkipReason::Locked(touch) => write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.by),
+            SkipReason::Locked(touch) => write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.cause),
         }
     }
 }
 
 impl Overlay {
     /// The priority that it weaves with.
-    fn woven_priority(&self) -> u8 {
+    fn effective_priority(&self) -> u8 {
         match self.origin {
             Origin::Advisory => self.priority.min(ADVISORY_CAP),
             Origin::Playbook => self.priority,
@@ -132,8 +132,8 @@ pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPromp
     let mut ordered: Vec<&Overlay> = overlays.iter().collect();
     // The last ones decide only between overlays that somebody gave the same id.
     ordered.sort_by(|a, b| {
-        let rank = (b.woven_priority(), b.written_ms).cmp(&(a.woven_priority(), a.written_ms));
-        let of = |one: &'_ Overlay| (one.id.clone(), one.text.clone(), one.place.clone(), one.expires_ms);
+        let rank = (b.effective_priority(), b.written_ms).cmp(&(a.effective_priority(), a.written_ms));
+        let of = |one: &'_ Overlay| (one.id.clone(), one.text.clone(), one.placement.clone(), one.expires_ms);
         rank.then_with(|| a.id.cmp(&b.id)).then_with(|| of(a).cmp(&of(b)))
     });
     let (mut woven, mut skipped) = (Vec::new(), Vec::new());
@@ -146,9 +146,9 @@ pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPromp
         } else if text.is_empty() {
             Some(SkipReason::Empty)
         } else {
-            match &overlay.place {
+            match &overlay.placement {
                 Placement::Appended => said.get(text).map(|id| SkipReason::Duplicate((*id).to_owned())),
-                Placement::Block(block) if !base.has(block) => Some(SkipReason::UnknownBlock(block.clone())),
+                Placement::Block(block) if !base.has_block(block) => Some(SkipReason::UnknownBlock(block.clone())),
                 Placement::Block(block) => blocks.get(&**block).map(|(id, _)| SkipReason::Replaced((*id).to_owned())),
             }
         };
@@ -157,7 +157,7 @@ pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPromp
             skipped.push(SkippedOverlay { id, reason: why });
             continue;
         }
-        match &overlay.place {
+        match &overlay.placement {
             Placement::Appended => {
                 said.insert(text, &overlay.id);
                 added.push(text);
@@ -166,18 +166,18 @@ pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPromp
                 blocks.insert(block, (&overlay.id, text));
             }
         }
-        woven.push(WovenOverlay { id, priority: overlay.woven_priority(), place: overlay.place.clone() });
+        woven.push(WovenOverlay { id, priority: overlay.effective_priority(), placement: overlay.placement.clone() });
     }
-    let mut prompt = base.with(&blocks.into_iter().map(|(block, (_, text))| (block, text)).collect());
+    let mut prompt = base.render_with(&blocks.into_iter().map(|(block, (_, text))| (block, text)).collect());
     for text in added {
-        part(&mut prompt);
+        end_paragraph(&mut prompt);
         prompt.push_str(text);
     }
     WovenPrompt { prompt, woven, skipped }
 }
 
 /// Ends a prompt with a blank line, without changing what is there.
-fn part(prompt: &mut String) {
+fn end_paragraph(prompt: &mut String) {
     let breaks = prompt.chars().rev().filter(|c| *c != '\r').take(2).take_while(|c| *c == '\n').count();
     if !prompt.is_empty() {
         prompt.push_str(&"\n\n"[breaks..]);
@@ -193,7 +193,7 @@ mod tests {
             id: id.into(),
             origin: Origin::Advisory,
             text: text.into(),
-            place: Placement::Appended,
+            placement: Placement::Appended,
             priority,
             written_ms: Some(written_ms),
             expires_ms: Some(1_000),
@@ -202,11 +202,11 @@ mod tests {
 
     fn playbook(slug: &str, block: Option<&str>, text: &str, priority: u8) -> Overlay {
         let placement = block.map_or(Placement::Appended, |block| Placement::Block(block.to_owned()));
-        Overlay { origin: Origin::Playbook, place: placement, expires_ms: None, ..overlay(slug, text, priority, 1) }
+        Overlay { origin: Origin::Playbook, placement, expires_ms: None, ..overlay(slug, text, priority, 1) }
     }
 
     fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
-        super::weave(&BasePrompt::body(base), overlays, now_ms)
+        super::weave(&BasePrompt::from_body(base), overlays, now_ms)
     }
 
     fn ids(woven: &WovenPrompt) -> Vec<&str> {

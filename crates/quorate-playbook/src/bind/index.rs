@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use quorate_manifest::playbook::Playbook;
 
 use super::pattern::{GlobCache, Pattern};
-use super::{Binding, Bound, IDENTITY, Subject, Wanted};
+use super::{Binding, MatchKind, IDENTITY, Subject, Requirement};
 
 /// The bindings of many playbooks.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ impl BindingIndex {
         let mut globs = GlobCache::default();
         for (at, playbook) in playbooks.into_iter().enumerate() {
             let binding = Binding::with_globs(playbook, &mut globs);
-            let rarest = binding.all.iter().min_by_key(|one_of| estimated_matches(one_of));
+            let rarest = binding.clauses.iter().min_by_key(|one_of| estimated_matches(one_of));
             for wanted in rarest.into_iter().flatten() {
                 for pattern in &wanted.values {
                     let (places, value) = match pattern {
@@ -57,7 +57,7 @@ impl BindingIndex {
 
     /// The playbooks that are for a subject, by their places in the list that was given, in its order; and how that came
     /// about.
-    pub fn matching(&self, subject: &Subject) -> Vec<(usize, Bound)> {
+    pub fn matching(&self, subject: &Subject) -> Vec<(usize, MatchKind)> {
         let mut found: Vec<usize> = Vec::new();
         for (axis, values) in &subject.axes {
             found.extend(self.wildcards.positions(axis, ""));
@@ -90,8 +90,8 @@ fn key(axis: &str, value: &str) -> u64 {
 }
 
 /// How many there may be that are one of these; a guess. A slug is one operator's.
-fn estimated_matches(one_of: &[Wanted]) -> usize {
-    let each = |wanted: &Wanted| -> usize {
+fn estimated_matches(one_of: &[Requirement]) -> usize {
+    let each = |wanted: &Requirement| -> usize {
         let exact_count = if wanted.axis == IDENTITY { 1 } else { 10 };
         let one = |pattern: &Pattern| match pattern {
             Pattern::Exact(_) => exact_count,

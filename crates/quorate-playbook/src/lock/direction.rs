@@ -13,27 +13,27 @@ const MAX_WORDS: usize = 40;
 
 /// Something that acts on words: a word or a sequence.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Acting {
-    ops: u16,
-    pub(super) form: Inflection,
+pub(super) struct Modifier {
+    kinds: u16,
+    pub(super) inflection: Inflection,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
-impl Acting {
+impl Modifier {
     pub(super) fn is_kind(&self, op: ModifierKind) -> bool {
-        self.ops & (1 << op as u16) != 0
+        self.kinds & (1 << op as u16) != 0
     }
 }
 
 /// A word or a phrase of a trait in a block, by tokens.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct TraitMatch {
     /// The index of the trait.
-    pub(super) at: usize,
+    pub(super) trait_index: usize,
     /// Whether it betrays by itself.
     pub(super) is_phrase: bool,
-    form: Inflection,
+    inflection: Inflection,
     /// Its first token.
     pub(super) start: usize,
     /// The token after its last.
@@ -47,11 +47,11 @@ pub(super) struct BlockAnalysis<'a> {
     pub(super) tokens: Vec<Token>,
     /// Where each token's part of a sentence begins.
     clause_starts: Vec<usize>,
-    pub(super) modifiers: Vec<Acting>,
+    pub(super) modifiers: Vec<Modifier>,
     /// By token: the index of what acts there, plus one.
     modifier_index: Vec<u32>,
     /// The words and phrases of traits, by place.
-    pub(super) matches: Vec<Spot>,
+    pub(super) matches: Vec<TraitMatch>,
 }
 
 /// What stands before a word: how often it is turned round, and by what.
@@ -117,28 +117,28 @@ impl<'a> BlockAnalysis<'a> {
                 let token = tokens.get(at + ahead)?;
                 (ahead == 0 || matches!(token.separator, Separator::None | Separator::Comma)).then_some(token.id)
             };
-            let mut best: Option<Acting> = None;
+            let mut best: Option<Modifier> = None;
             let mut here = 0;
             let from = self.matches.len();
             let matches = &mut self.matches;
             self.grammar.sequences(ids, |means, len| match means {
                 Meaning::Word(of, form) => {
-                    matches.push(Spot { at: of, is_phrase: false, form, start: at, end: at + len });
+                    matches.push(TraitMatch { trait_index: of, is_phrase: false, inflection: form, start: at, end: at + len });
                 }
                 Meaning::Phrase(of) => {
-                    matches.push(Spot { at: of, is_phrase: true, form: Inflection::Base, start: at, end: at + len });
+                    matches.push(TraitMatch { trait_index: of, is_phrase: true, inflection: Inflection::Base, start: at, end: at + len });
                 }
                 Meaning::ClauseFinalPhrase(of) => {
                     if tokens.get(at + len).is_none_or(|next| next.separator != Separator::None) {
                         let end = at + len;
-                        matches.push(Spot { at: of, is_phrase: true, form: Inflection::Base, start: at, end });
+                        matches.push(TraitMatch { trait_index: of, is_phrase: true, inflection: Inflection::Base, start: at, end });
                     }
                 }
                 Meaning::Harmless => here = here.max(at + len),
                 Meaning::Modifier(op, form) => {
-                    let new = Acting { ops: 1 << op as u16, form, start: at, end: at + len };
+                    let new = Modifier { kinds: 1 << op as u16, inflection: form, start: at, end: at + len };
                     match &mut best {
-                        Some(best) if best.end == new.end => best.ops |= new.ops,
+                        Some(best) if best.end == new.end => best.kinds |= new.kinds,
                         Some(best) if best.end > new.end => {}
                         _ => best = Some(new),
                     }
@@ -167,7 +167,7 @@ impl<'a> BlockAnalysis<'a> {
         self.matches.sort_by_key(|spot| (spot.start, !spot.is_phrase, std::cmp::Reverse(spot.end)));
         let mut phrases: BTreeMap<usize, usize> = BTreeMap::new();
         self.matches.retain(|spot| {
-            let end = phrases.entry(spot.at).or_default();
+            let end = phrases.entry(spot.trait_index).or_default();
             let is_own = spot.end > *end;
             if spot.is_phrase {
                 *end = spot.end.max(*end);
@@ -180,7 +180,7 @@ impl<'a> BlockAnalysis<'a> {
         self.tokens.get(at).is_some_and(|token| self.grammar.has_flag(token.id, bit))
     }
 
-    pub(super) fn modifier_at(&self, at: usize) -> Option<&Acting> {
+    pub(super) fn modifier_at(&self, at: usize) -> Option<&Modifier> {
         self.modifier_index.get(at).filter(|act| **act > 0).map(|act| &self.modifiers[*act as usize - 1])
     }
 
@@ -199,7 +199,7 @@ impl<'a> BlockAnalysis<'a> {
     }
 
     /// The clause of a spot, by bytes: its sentence, at most `most` of them.
-    pub(super) fn clause(&self, spot: &Spot, most: usize) -> (usize, usize) {
+    pub(super) fn clause(&self, spot: &TraitMatch, most: usize) -> (usize, usize) {
         let (mut start, mut end) = (spot.start, spot.end);
         let len = |start: usize, end: usize| self.tokens[end - 1].span.1 - self.tokens[start].span.0;
         loop {
@@ -216,7 +216,7 @@ impl<'a> BlockAnalysis<'a> {
     }
 
     /// What betrays the trait of a spot, if it is betrayed: for a word, what diminishes it.
-    pub(super) fn violation_cause(&self, spot: &Spot) -> Option<Option<&'a str>> {
+    pub(super) fn violation_cause(&self, spot: &TraitMatch) -> Option<Option<&'a str>> {
         if self.is_third_party_condition(spot) {
             return None;
         }
@@ -231,7 +231,7 @@ impl<'a> BlockAnalysis<'a> {
     }
 
     /// Whether a spot stands in a condition about somebody else: `if the user is not friendly`.
-    fn is_third_party_condition(&self, spot: &Spot) -> bool {
+    fn is_third_party_condition(&self, spot: &TraitMatch) -> bool {
         let part = self.clause_starts[spot.start];
         if !self.has_flag(part, flag::SUBORDINATE) {
             return false;
@@ -247,7 +247,7 @@ impl<'a> BlockAnalysis<'a> {
         self.has_flag(at, flag::ASK) && (1..=2).any(|ahead| self.has_flag(at + ahead, flag::TO))
     }
 
-    fn polarity_before(&self, spot: &Spot) -> Polarity {
+    fn polarity_before(&self, spot: &TraitMatch) -> Polarity {
         let mut found = Polarity::default();
         let mut barriers = Barriers::default();
         let (mut at, mut content, mut seen, mut gerund) = (spot.start, 0, 0, false);
@@ -256,7 +256,7 @@ impl<'a> BlockAnalysis<'a> {
             at -= 1;
             seen += 1;
             match self.modifier_at(at).copied() {
-                Some(act) if act.end <= spot.start && !(act.is_kind(ModifierKind::Keeper) && act.form == Inflection::Past) => {
+                Some(act) if act.end <= spot.start && !(act.is_kind(ModifierKind::Keeper) && act.inflection == Inflection::Past) => {
                     at = act.start;
                     self.apply_preceding(&act, spot, content, gerund, &mut barriers, &mut found);
                 }
@@ -271,7 +271,7 @@ impl<'a> BlockAnalysis<'a> {
     }
 
     /// Notes what stands between the token here and what is before it.
-    fn update_barriers(&self, at: usize, spot: &Spot, content: usize, barriers: &mut Barriers) {
+    fn update_barriers(&self, at: usize, spot: &TraitMatch, content: usize, barriers: &mut Barriers) {
         let is_and = self.has_flag(at, flag::AND);
         let is_or = self.has_flag(at, flag::OR);
         let gap = self.tokens[at].separator;
@@ -312,8 +312,8 @@ impl<'a> BlockAnalysis<'a> {
     /// Counts what acts on a spot from before it.
     fn apply_preceding(
         &self,
-        act: &Acting,
-        spot: &Spot,
+        act: &Modifier,
+        spot: &TraitMatch,
         content: usize,
         gerund: bool,
         barriers: &mut Barriers,
@@ -321,16 +321,16 @@ impl<'a> BlockAnalysis<'a> {
     ) {
         // `skip, when time is short, the pleasantries`: no object yet, so no comma ends its clause.
         let open = self.tokens[act.end].separator == Separator::Comma
-            && act.form == Inflection::Base
+            && act.inflection == Inflection::Base
             && !self.has_flag(act.end, flag::STARTER | flag::AND | flag::OR)
             && self.modifier_at(act.end).is_none();
         let free = |barrier: Option<usize>| open || barrier.is_none_or(|barrier| content <= barrier);
         let near = spot.start - act.end;
-        let is_noun = act.form == Inflection::Base
+        let is_noun = act.inflection == Inflection::Base
             && act.start > 0
             && self.has_flag(act.start - 1, flag::OPEN)
             && self.has_flag(act.start - 1, flag::FILLER);
-        let is_passive = act.form == Inflection::Past && act.start > 0 && self.has_flag(act.start - 1, flag::COPULA);
+        let is_passive = act.inflection == Inflection::Past && act.start > 0 && self.has_flag(act.start - 1, flag::COPULA);
         let leads = self.has_flag(act.end, flag::TO | flag::RELATIVE);
         let turns = (act.is_kind(ModifierKind::Negator) && content <= MAX_CONTENT_WORDS && free(barriers.negators))
             || (act.is_kind(ModifierKind::Determiner) && content <= 1 && near <= 4 && free(barriers.verbs))
@@ -343,7 +343,7 @@ impl<'a> BlockAnalysis<'a> {
                 && barriers.coordinated != Some(content)
                 && !is_noun
                 && !is_passive
-                && (spot.form != Inflection::Adverb || gerund || leads));
+                && (spot.inflection != Inflection::Adverb || gerund || leads));
         // What is negated is a verb that has its object.
         if act.is_kind(ModifierKind::Verb) && !turns && found.flips == 0 {
             barriers.negators.get_or_insert(content.saturating_sub(1));
@@ -357,7 +357,7 @@ impl<'a> BlockAnalysis<'a> {
     }
 
     /// Counts what is said of a spot after it.
-    fn apply_following(&self, spot: &Spot, found: &mut Polarity) {
+    fn apply_following(&self, spot: &TraitMatch, found: &mut Polarity) {
         if !self.is_subject(spot) {
             return;
         }
@@ -401,8 +401,8 @@ impl<'a> BlockAnalysis<'a> {
             let predicate = is_said || colon || (content == 0 && considered);
             let against = (act.is_kind(ModifierKind::NegativePredicate) && predicate)
                 || act.is_kind(ModifierKind::NegativeVerb)
-                || (act.is_kind(ModifierKind::Verb) && act.form == Inflection::Past && (predicate || content == 0))
-                || (act.is_kind(ModifierKind::Verb) && act.form == Inflection::Base && act.end - act.start > 1 && is_said);
+                || (act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Past && (predicate || content == 0))
+                || (act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Base && act.end - act.start > 1 && is_said);
             if !found.is_kept && (switched || against || act.is_kind(ModifierKind::PositivePredicate)) {
                 let says = if act.is_kind(ModifierKind::PositivePredicate) && !against && !switched {
                     negations % 2 == 1
@@ -428,7 +428,7 @@ impl<'a> BlockAnalysis<'a> {
     }
 
     /// Whether a spot may be what something is said of: `be warm` is not, `being warm` is.
-    fn is_subject(&self, spot: &Spot) -> bool {
+    fn is_subject(&self, spot: &TraitMatch) -> bool {
         let before = (0..spot.start).rev().take(3).find(|at| !self.has_flag(*at, flag::FILLER));
         if spot.is_phrase {
             let first = self.text_of(spot.start, spot.start + 1);
@@ -452,6 +452,6 @@ impl<'a> BlockAnalysis<'a> {
     }
 
     pub(super) fn ends_with_pronoun(&self, at: usize) -> bool {
-        self.modifier_at(at).is_some_and(|act| act.form == Inflection::Base && self.has_flag(act.end, flag::PRONOUN))
+        self.modifier_at(at).is_some_and(|act| act.inflection == Inflection::Base && self.has_flag(act.end, flag::PRONOUN))
     }
 }

@@ -93,12 +93,12 @@ impl BlockAnalysis<'_> {
                 return None;
             }
             split = split || act.is_kind(ModifierKind::SeparableVerb);
-            verb = verb || (act.is_kind(ModifierKind::Verb) && act.form != Inflection::Past) || (split && act.is_kind(ModifierKind::Particle));
+            verb = verb || (act.is_kind(ModifierKind::Verb) && act.inflection != Inflection::Past) || (split && act.is_kind(ModifierKind::Particle));
             acts =
                 acts || [ModifierKind::Verb, ModifierKind::Negator, ModifierKind::Determiner, ModifierKind::Preposition].iter().any(|op| act.is_kind(*op));
             said = said
                 || [ModifierKind::NegativePredicate, ModifierKind::NegativeVerb, ModifierKind::PositivePredicate].iter().any(|op| act.is_kind(*op))
-                || (act.is_kind(ModifierKind::Verb) && act.form == Inflection::Past);
+                || (act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Past);
         }
         let is_predicate = said && !verb && (acts || points.is_some());
         let named = || self.matches.iter().any(|one| (start..end).contains(&one.start));
@@ -125,7 +125,7 @@ impl BlockAnalysis<'_> {
     fn may_be_object(&self, start: usize, end: usize, is_thing: bool) -> bool {
         let starts = self.has_flag(start, flag::STARTER) && !self.matches.iter().any(|spot| spot.start == start);
         let orders = self.starts_modifier(start, ModifierKind::Keeper)
-            || self.modifier_at(start).is_some_and(|act| act.is_kind(ModifierKind::Verb) && act.form == Inflection::Base);
+            || self.modifier_at(start).is_some_and(|act| act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Base);
         let states = (start + 1..end).any(|at| {
             (self.has_flag(at, flag::FINITE) && !self.has_flag(at - 1, flag::RELATIVE)) || self.starts_modifier(at, ModifierKind::PositivePredicate)
         });
@@ -154,7 +154,7 @@ impl BlockAnalysis<'_> {
                 continue;
             };
             let ends = |at: usize| at >= end || self.tokens[at].separator != Separator::None || !self.is_content(at);
-            if act.is_kind(ModifierKind::Verb) && act.form == Inflection::Base {
+            if act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Base {
                 let whole = self.has_flag(act.end, flag::RELATIVE)
                     || self.text_of(act.end.min(end - 1), act.end.min(end - 1) + 1) == "them"
                     || ends(act.end + 1);

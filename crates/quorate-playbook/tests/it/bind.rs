@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use quorate_manifest::operator::Operator;
 use quorate_manifest::playbook::Playbook;
-use quorate_playbook::bind::{Binding, BindingIndex, Bound, RUNTIME, SKILL, Subject};
+use quorate_playbook::bind::{Binding, BindingIndex, MatchKind, RUNTIME, SKILL, Subject};
 use serde_json::{Value, json};
 
 /// Values that are near to each other, as they are and as patterns.
@@ -90,7 +90,7 @@ proptest! {
         // B2
         let bindings = BindingIndex::new(&playbooks);
         for subject in &subjects {
-            let naive: Vec<(usize, Bound)> = (playbooks.iter().enumerate())
+            let naive: Vec<(usize, MatchKind)> = (playbooks.iter().enumerate())
                 .filter_map(|(at, one)| Some((at, Binding::new(one).matches(subject)?)))
                 .collect();
             prop_assert_eq!(bindings.matching(subject), naive);

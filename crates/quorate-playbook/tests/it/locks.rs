@@ -250,8 +250,8 @@ fn a_check_gives_the_same_each_time_and_one_touch_for_a_trait() {
     let ids: Vec<&str> = one.iter().map(|touch| touch.id.as_str()).collect();
     assert_eq!(ids, ["warmth", "honesty"]);
     assert_eq!(one[0].excerpt, "Skip the pleasantries");
-    assert_eq!(one[0].by.to_string(), "`pleasantries` is diminished by `skip`");
-    assert_eq!(one[1].by, Cause::Phrase("bend the truth".to_owned()));
+    assert_eq!(one[0].cause.to_string(), "`pleasantries` is diminished by `skip`");
+    assert_eq!(one[1].cause, Cause::Phrase("bend the truth".to_owned()));
 }
 
 fn custom_trait(id: &str, words: &[&str], phrases: &[&str]) -> Trait {

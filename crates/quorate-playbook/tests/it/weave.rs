@@ -6,7 +6,7 @@ use quorate_playbook::base::BasePrompt;
 use quorate_playbook::weave::{ADVISORY_CAP, Origin, Overlay, Placement, SkipReason, WovenPrompt};
 
 fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
-    quorate_playbook::weave::weave(&BasePrompt::body(base), overlays, now_ms)
+    quorate_playbook::weave::weave(&BasePrompt::from_body(base), overlays, now_ms)
 }
 
 /// Few different values, so that every tie happens.
@@ -18,7 +18,7 @@ fn overlays() -> impl Strategy<Value = Vec<Overlay>> {
         id: id.to_owned(),
         origin: Origin::Advisory,
         text: text.to_owned(),
-        place: Placement::Appended,
+        placement: Placement::Appended,
         priority,
         written_ms: Some(written_ms),
         expires_ms: Some(expires_ms),

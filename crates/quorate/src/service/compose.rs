@@ -15,8 +15,8 @@ use quorate_ledger::Store;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::base::BasePrompt;
-use quorate_playbook::bind::Bound;
-use quorate_playbook::compose::{Candidate, Composed, Shadow, compose};
+use quorate_playbook::bind::MatchKind;
+use quorate_playbook::compose::{Candidate, Composition, ShadowPrompt, compose};
 use quorate_playbook::lock::Trait;
 use quorate_playbook::weave::{Origin, Overlay, Placement, SkipReason};
 use quorate_protocol::{Json, Name, overlay};
@@ -80,14 +80,14 @@ impl Sources {
         for (book, known) in catalogue.matching(known) {
             let slug = &book.playbook.slug;
             for (one, how) in known {
-                if how == Bound::Matched && book.playbook.status != Status::Archived {
+                if how == MatchKind::Pattern && book.playbook.status != Status::Archived {
                     matched.push((slug.clone(), one.slug.clone()));
                 }
                 let candidate = one.candidate(&book.playbook, book.text());
                 match candidates.get_mut(&**slug) {
                     None => drop(candidates.insert(slug, candidate)),
                     // Of several operators that it is for, each has its locks.
-                    Some(there) => there.touches.extend(candidate.touches),
+                    Some(there) => there.violations.extend(candidate.violations),
                 }
             }
             if candidates.contains_key(&**slug)
@@ -138,7 +138,7 @@ impl Sources {
     }
 
     /// The prompt at a time, with these overlays of advisory runs, without secrets.
-    pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composed {
+    pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composition {
         let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
         // Without advice nothing is left to be held against anything.
         let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
@@ -152,7 +152,7 @@ impl Sources {
     }
 
     /// SHA-256 of each text that was woven, in the order of the prompt.
-    pub fn hashes(&self, composed: &Composed, advice: &[overlay::Overlay]) -> Vec<String> {
+    pub fn hashes(&self, composed: &Composition, advice: &[overlay::Overlay]) -> Vec<String> {
         let text = |id: &str| {
             let book = self.candidates.iter().find(|one| one.overlay.id == id).map(|one| &one.overlay.text);
             book.or_else(|| advice.iter().find(|one| one.overlay == id).map(|one| &one.text))
@@ -163,7 +163,7 @@ impl Sources {
 
     /// What is recorded of a composed prompt: what was woven and skipped, and what was computed in shadow. `None` where
     /// there is nothing but the base.
-    pub fn events(&self, composed: &Composed) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
+    pub fn events(&self, composed: &Composition) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
         if self.candidates.is_empty() {
             return None;
         }
@@ -200,7 +200,7 @@ impl Sources {
     ///
     /// # Errors
     /// When the ledger does not answer.
-    pub async fn record(&self, store: &Store, composed: &Composed, now_ms: i64) -> Result<(), ServiceError> {
+    pub async fn record(&self, store: &Store, composed: &Composition, now_ms: i64) -> Result<(), ServiceError> {
         let Some((mut events, mut bodies)) = self.events(composed) else { return Ok(()) };
         let stream: Name = change::stream(&self.scope);
         let mut recorded = self.recorded.lock().await;
@@ -237,7 +237,7 @@ impl Sources {
 }
 
 /// What was computed in shadow, by slug: the hash of the prompt that it would make, or why it would make none.
-pub fn shadows(shadows: &[Shadow]) -> Json {
+pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     let one = |prompt: &Result<String, SkipReason>| match prompt {
         Ok(prompt) => json!({"sha256": sha256_hex(prompt.as_bytes())}),
         Err(why) => json!({"why": why.to_string()}),
@@ -263,7 +263,7 @@ fn advisory_overlay(one: &overlay::Overlay) -> Overlay {
         id: one.overlay.clone(),
         origin: Origin::Advisory,
         text: one.text.clone(),
-        place: Placement::Appended,
+        placement: Placement::Appended,
         priority: one.priority,
         written_ms: Some(one.added_ms),
         expires_ms: Some(one.expires_ms),

@@ -16,7 +16,7 @@ use quorate_manifest::loader::{ReadResult, Reference, Refs, Loader};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::{RUNTIME, SKILL};
-use quorate_playbook::compose::{Candidate, Composed, Shadow};
+use quorate_playbook::compose::{Candidate, Composition, ShadowPrompt};
 use quorate_playbook::weave::WovenPrompt;
 use quorate_protocol::overlay;
 use serde_json::Value;
@@ -71,7 +71,7 @@ pub struct Prompt {
     /// The prompt.
     pub woven: WovenPrompt,
     /// What was computed in shadow and stands in no prompt.
-    pub shadows: Vec<Shadow>,
+    pub shadows: Vec<ShadowPrompt>,
     /// The playbook in shadow that the prompt was asked for with.
     pub trying: Option<String>,
     /// The overlays of assemblies that it was woven from, by id.
@@ -119,7 +119,7 @@ pub async fn weave(
     let sources = Sources::new(environment, &root, &scope, &catalogue, base, &known, &mut report);
     let now_ms = environment.clock.now_ms();
     let is_to_be_recorded = sources.candidates().iter().any(|one| one.status == Status::Shadow)
-        || sources.candidates().iter().any(|one| !one.touches.is_empty())
+        || sources.candidates().iter().any(|one| !one.violations.is_empty())
         || sources.has_pattern_matches();
     let store = match (workspace.ledger.may_be_there(), is_to_be_recorded) {
         (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
@@ -150,12 +150,12 @@ pub async fn weave(
     let status = |one: &Candidate| Some((one.overlay.id.clone(), compose::inactive_label(one.status)?));
     let resting = sources.candidates().iter().filter_map(status).collect();
     report.absorb(catalogue.report);
-    let Composed { mut woven, shadows } = composed;
+    let Composition { mut woven, shadows } = composed;
     if let Some(slug) = &request.trying {
         woven.prompt = trial_prompt(slug, &shadows)?;
     }
     let sha256 = sha256_hex(woven.prompt.as_bytes());
-    let (is_operator, base) = (matches!(request.target, Target::Operator(_)), sources.base().prompt());
+    let (is_operator, base) = (matches!(request.target, Target::Operator(_)), sources.base().render());
     let (trying, overlays) = (request.trying.clone(), advice);
     Ok(Prompt { reference, is_operator, base, woven, shadows, trying, overlays, resting, sha256, report })
 }
@@ -167,7 +167,7 @@ fn unrecorded(why: &str) -> Body {
 }
 
 /// The prompt with a playbook in shadow.
-fn trial_prompt(slug: &str, shadows: &[Shadow]) -> Result<String, ServiceError> {
+fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, ServiceError> {
     let refused = |message: String, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
     };
@@ -250,7 +250,7 @@ pub(super) fn load_operator(
     }
     let mut report = loaded.report;
     let (base, persona_locks) = match &operator.persona {
-        None => (BasePrompt::body(layer.body().trim()), Vec::new()),
+        None => (BasePrompt::from_body(layer.body().trim()), Vec::new()),
         Some(persona) => {
             let (base, more, locks) = persona_prompt(round, scope, &full_ref(persona, "personas"))?;
             report.absorb(more);
@@ -329,7 +329,7 @@ pub(super) fn persona_prompt(
                 Some(locks.to_json())
             };
             let locks = persona.chain.layers.iter().filter_map(of).collect();
-            Ok((BasePrompt::persona(&persona), loaded.report, locks))
+            Ok((BasePrompt::from_persona(&persona), loaded.report, locks))
         }
         None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
     }

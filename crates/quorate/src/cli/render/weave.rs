@@ -24,7 +24,7 @@ pub fn told(woven: &Prompt) -> String {
     for one in &woven.woven.woven {
         let of = woven.overlays.iter().find(|overlay| overlay.overlay == one.id);
         let of = of.map_or_else(String::new, |one| format!(" (run {}, {})", one.run, line(&one.member)));
-        let of = match &one.place {
+        let of = match &one.placement {
             Placement::Appended => of,
             Placement::Block(block) => format!("{of} in place of `{}`", line(block)),
         };
@@ -64,7 +64,7 @@ pub fn diff(woven: &Prompt) -> String {
 /// One JSON object.
 pub fn json(woven: &Prompt) -> String {
     let used = woven.woven.woven.iter().map(|one| {
-        let block = match &one.place {
+        let block = match &one.placement {
             Placement::Appended => None,
             Placement::Block(block) => Some(block),
         };

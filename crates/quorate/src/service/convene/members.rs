@@ -16,7 +16,7 @@ use quorate_manifest::loader::{ReadResult, Reference, Refs, Loader};
 use quorate_manifest::workspace::Scope;
 use quorate_manifest::{operator, persona};
 use quorate_playbook::base::BasePrompt;
-use quorate_playbook::compose::Composed;
+use quorate_playbook::compose::Composition;
 use quorate_playbook::persona as prompts;
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
@@ -49,7 +49,7 @@ pub struct PreparedMember {
     /// How long it may take.
     pub timeout: Duration,
     /// What its prompt was composed of, where its persona is an operator's.
-    pub composed: Option<Arc<(Sources, Composed)>>,
+    pub composed: Option<Arc<(Sources, Composition)>>,
 }
 
 impl PreparedMember {
@@ -83,7 +83,7 @@ impl PreparedMember {
 }
 
 /// A persona that was read: its prompt, as executors read it, and what was woven into it.
-type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composed)>>);
+type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composition)>>);
 
 /// Seats all members.
 ///
@@ -131,7 +131,7 @@ pub fn seat(
                 let catalogue = catalogues
                     .entry(scope.clone())
                     .or_insert_with(|| Catalogue::open(&round, &scope, ledger));
-                let (known, base) = (known.iter().collect::<Vec<_>>(), BasePrompt::persona(&persona));
+                let (known, base) = (known.iter().collect::<Vec<_>>(), BasePrompt::from_persona(&persona));
                 let root = &called.resolution.root;
                 let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);
                 let now = sources.compose(&[], environment.clock.now_ms());

@@ -10,7 +10,7 @@ use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::catalog::{self, PlaybookFile, Catalog};
 use quorate_manifest::loader::Loader;
 use quorate_manifest::workspace::Scope;
-use quorate_playbook::bind::{BindingIndex, Bound};
+use quorate_playbook::bind::{BindingIndex, MatchKind};
 
 use super::library::KnownOperator;
 use super::recorded_versions::RecordedVersions;
@@ -67,8 +67,8 @@ impl Catalogue {
     }
 
     /// The playbooks that are for any of these, in the order of their files, each with those whom it is for.
-    pub fn matching<'k>(&self, known: &[&'k KnownOperator]) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, Bound)>)> {
-        let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, Bound)>> = BTreeMap::new();
+    pub fn matching<'k>(&self, known: &[&'k KnownOperator]) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, MatchKind)>)> {
+        let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, MatchKind)>> = BTreeMap::new();
         for one in known {
             for (at, how) in self.bindings.matching(&one.subject) {
                 bound.entry(at).or_default().push((one, how));

@@ -7,7 +7,7 @@ pub mod scorer;
 
 use quorate_manifest::playbook::history::Gate;
 use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_playbook::gate::Terms;
+use quorate_playbook::gate::Thresholds;
 
 use super::change::LibraryWriter;
 use crate::service::error::ServiceError;
@@ -72,7 +72,7 @@ pub async fn attempt(
     host: &Host,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let playbooks = &keeping.library.workspace.host.playbooks;
-    let terms = Terms { min_sample: playbooks.min_sample, error_rate: playbooks.error_rate };
+    let terms = Thresholds { min_sample: playbooks.min_sample, error_rate: playbooks.error_rate };
     match gate {
         Gate::AB => ab::attempt(keeping, book, terms).await,
         Gate::Scorer => scorer::attempt(keeping, book, terms).await,

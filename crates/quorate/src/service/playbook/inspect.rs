@@ -14,7 +14,7 @@ use quorate_manifest::loader::{OpenResult, Refs};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::{Objection, curate};
-use quorate_playbook::gate::GOVERNED;
+use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::index::priority;
 use serde_json::Value;
 
@@ -161,10 +161,10 @@ fn check_prompts(
             // holds it against that.
             Objection::Collapse { .. } if trial == Trial::Accepted => continue,
             Objection::Locked { touch, .. } => excerpt_place(&book.document, &touch.excerpt),
-            Objection::NoBlock { .. } => book.document.value_place("block"),
+            Objection::UnknownBlock { .. } => book.document.value_place("block"),
             Objection::Collapse { .. } => book.document.value_place("kind"),
             // What somebody has written by hand is theirs to say at length, or twice.
-            Objection::Rewrite { .. } | Objection::Blank | Objection::Repeats { .. } => continue,
+            Objection::Rewrite { .. } | Objection::Blank | Objection::Duplicate { .. } => continue,
         };
         let body = Body::new(objection.to_string()).at(place).help(objection.help());
         report.refuse(objection.code(), body);
@@ -200,7 +200,7 @@ fn check_gates(book: &PlaybookFile, report: &mut Report) {
     let promoted = playbook.history.iter().flatten().rfind(|entry| entry.kind == EntryKind::Promoted);
     let Some(promoted) = promoted else { return };
     let governed = promoted.gate == Some(Gate::Governance);
-    if playbook.status == Status::Active && priority(playbook) >= GOVERNED && !governed {
+    if playbook.status == Status::Active && priority(playbook) >= GOVERNANCE_PRIORITY && !governed {
         let body = Body::new(format!(
             "it is active at priority {}, and was not promoted by governance",
             priority(playbook)
@@ -208,7 +208,7 @@ fn check_gates(book: &PlaybookFile, report: &mut Report) {
         let body = body.at(book.document.value_place("priority"));
         report.refuse(
             codes::PROMOTION_DENIED,
-            body.help(format!("lower it below {GOVERNED}, or promote it anew")),
+            body.help(format!("lower it below {GOVERNANCE_PRIORITY}, or promote it anew")),
         );
     }
 }

@@ -55,7 +55,7 @@ impl Judge {
                 role: ROLE.to_owned(),
                 task: TASK.to_owned(),
                 parts: vec![
-                    Part::new(PartKind::Persona, "", known.base.prompt()),
+                    Part::new(PartKind::Persona, "", known.base.render()),
                     Part::new(PartKind::Traits, "", traits),
                     Part::new(PartKind::Fragment, "", text),
                 ],

@@ -14,9 +14,9 @@ use quorate_manifest::loader::{Refs, Loader};
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::base::BasePrompt;
-use quorate_playbook::bind::{Binding, Bound, RUNTIME, Subject};
+use quorate_playbook::bind::{Binding, MatchKind, RUNTIME, Subject};
 use quorate_playbook::compose::Candidate;
-use quorate_playbook::curate::Affected;
+use quorate_playbook::curate::AffectedOperator;
 use quorate_playbook::index::priority;
 use quorate_playbook::lock::{Locks, Trait};
 use quorate_playbook::weave::{Origin, Overlay, Placement};
@@ -116,7 +116,7 @@ impl Library {
     }
 
     /// The operators that a playbook is for.
-    pub fn operators_for(&self, playbook: &Playbook) -> Vec<(&KnownOperator, Bound)> {
+    pub fn operators_for(&self, playbook: &Playbook) -> Vec<(&KnownOperator, MatchKind)> {
         let binding = Binding::new(playbook);
         self.operators.iter().filter_map(|known| Some((known, binding.matches(&known.subject)?))).collect()
     }
@@ -137,15 +137,15 @@ impl Library {
         playbook: &Playbook,
         text: &str,
         standing: &'s [(String, Vec<Candidate>)],
-    ) -> Vec<Affected<'s>> {
+    ) -> Vec<AffectedOperator<'s>> {
         let of =
             |slug: &str| standing.iter().find(|(known, _)| known == slug).map_or(&[][..], |(_, all)| all);
         let matched = self.operators_for(playbook).into_iter();
-        let affected = matched.map(|(known, _)| Affected {
+        let affected = matched.map(|(known, _)| AffectedOperator {
             operator: &known.slug,
             base: &known.base,
-            standing: of(&known.slug),
-            proposed: known.candidate(playbook, text),
+            existing: of(&known.slug),
+            proposal: known.candidate(playbook, text),
         });
         affected.collect()
     }
@@ -179,7 +179,7 @@ impl KnownOperator {
             overlay: overlay(playbook, text),
             status: playbook.status,
             supersedes: playbook.supersedes.clone().unwrap_or_default(),
-            touches: self.exceptions.not_excepted(&playbook.slug, text, touches),
+            violations: self.exceptions.not_excepted(&playbook.slug, text, touches),
         }
     }
 
@@ -202,7 +202,7 @@ fn overlay(playbook: &Playbook, text: &str) -> Overlay {
         id: playbook.slug.clone(),
         origin: Origin::Playbook,
         text: text.trim().to_owned(),
-        place: match (playbook.kind, &playbook.block) {
+        placement: match (playbook.kind, &playbook.block) {
             (Weaving::BlockReplacement, Some(block)) => Placement::Block(block.clone()),
             _ => Placement::Appended,
         },

@@ -9,7 +9,7 @@ use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::curate;
-use quorate_playbook::gate::GOVERNED;
+use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::index::priority;
 use serde_json::{Map, Value, json};
 
@@ -125,7 +125,7 @@ fn check_preconditions(keeping: &LibraryWriter, book: &PlaybookFile, gate: Gate,
     }
     let weighty = |other: &&String| {
         let other = keeping.library.book(other).map(|book| &book.playbook);
-        other.is_some_and(|other| other.status == Status::Active && priority(other) >= GOVERNED)
+        other.is_some_and(|other| other.status == Status::Active && priority(other) >= GOVERNANCE_PRIORITY)
     };
     if let Some(other) = playbook.supersedes.iter().flatten().find(weighty)
         && gate != Gate::Governance
@@ -137,10 +137,10 @@ fn check_preconditions(keeping: &LibraryWriter, book: &PlaybookFile, gate: Gate,
             "promote it with `--gate governance`".to_owned(),
         );
     }
-    if priority(playbook) >= GOVERNED && gate != Gate::Governance {
+    if priority(playbook) >= GOVERNANCE_PRIORITY && gate != Gate::Governance {
         deny(
             format!(
-                "`{slug}` has priority {}, and from {GOVERNED} on only governance promotes",
+                "`{slug}` has priority {}, and from {GOVERNANCE_PRIORITY} on only governance promotes",
                 priority(playbook)
             ),
             "promote it with `--gate governance`, or propose it with a lower priority".to_owned(),

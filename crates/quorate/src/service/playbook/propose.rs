@@ -18,7 +18,7 @@ use quorate_manifest::playbook::edit::Edit;
 use quorate_manifest::playbook::evidence::EvidenceKind;
 use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::timestamp;
-use quorate_playbook::bind::{Binding, Bound};
+use quorate_playbook::bind::{Binding, MatchKind};
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::{Objection, curate};
 use quorate_playbook::delta::{Delta, Error};
@@ -307,7 +307,7 @@ async fn examine(
     let playbook = &drafted.playbook;
     let matched = library.operators_for(playbook);
     drafted.refuse_unseen_characters(report);
-    let by_pattern = matched.iter().all(|(_, bound)| *bound == Bound::Matched);
+    let by_pattern = matched.iter().all(|(_, bound)| *bound == MatchKind::Pattern);
     let is_everybody = matched.len() > 1 && matched.len() == library.operators.len() && by_pattern;
     if Binding::new(playbook).matches_everyone() || is_everybody {
         let body = Body::new("it names everybody, and nothing is learned from everybody");
@@ -394,7 +394,7 @@ impl LibraryWriter {
     /// One line for each operator that a pattern of a playbook matches for the first time (B10).
     pub(super) fn record_pattern_matches(&self, playbook: &Playbook, change: &mut Change) {
         for (known, bound) in self.library.operators_for(playbook) {
-            if bound == Bound::Named {
+            if bound == MatchKind::Exact {
                 continue;
             }
             let library = &self.library;

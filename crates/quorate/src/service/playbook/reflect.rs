@@ -151,7 +151,7 @@ async fn prompt_parts(
     let pretty = |value: &Json| serde_json::to_string_pretty(value).unwrap_or_default();
     Ok(vec![
         Part::new(PartKind::Runs, "", pretty(&json!(runs))),
-        Part::new(PartKind::Persona, "", known.base.prompt()),
+        Part::new(PartKind::Persona, "", known.base.render()),
         Part::new(PartKind::Playbooks, "", pretty(&json!(playbooks))),
         Part::new(PartKind::Overlays, "", pretty(&json!(advice))),
     ])

@@ -4,7 +4,7 @@ use quorate_diagnostics::Body;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_playbook::index::priority;
-use quorate_playbook::supersede::{Claims, Idle};
+use quorate_playbook::supersede::{Supersessions, NoEffect};
 
 use super::catalogue::Catalogue;
 
@@ -14,18 +14,18 @@ pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Bod
     let mut bodies = Vec::new();
     for other in playbook.supersedes.iter().flatten() {
         let why = match catalogue.book(other) {
-            None => Idle::Unknown,
+            None => NoEffect::Unknown,
             // What it has taken the place of is archived.
             Some(book) if book.playbook.status == Status::Archived => continue,
-            Some(_) => match claims.holds(&playbook.slug, other) {
+            Some(_) => match claims.check(&playbook.slug, other) {
                 Ok(()) => continue,
                 Err(why) => why,
             },
         };
         let help = match why {
-            Idle::Unknown => "`quorate playbook list` shows those that there are",
-            Idle::Mutual => "take it out of one of them, or archive one",
-            Idle::Governed => "have it promoted with `--gate governance`",
+            NoEffect::Unknown => "`quorate playbook list` shows those that there are",
+            NoEffect::Mutual => "take it out of one of them, or archive one",
+            NoEffect::Governed => "have it promoted with `--gate governance`",
         };
         let message = format!("`{}` supersedes `{other}`, to no effect: {why}", playbook.slug);
         bodies.push(Body::new(message).help(help));
@@ -40,16 +40,16 @@ pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<
         let active = &book.playbook;
         active.status == Status::Active
             && active.supersedes.iter().flatten().any(|one| *one == playbook.slug)
-            && claims.holds(&active.slug, &playbook.slug).is_ok()
+            && claims.check(&active.slug, &playbook.slug).is_ok()
     };
     catalogue.books.iter().find(names).map(|book| &*book.playbook.slug)
 }
 
 /// The claims of all that are not archived, and of one.
-fn claims<'p>(catalogue: &'p Catalogue, playbook: &'p Playbook) -> Claims<'p> {
+fn claims<'p>(catalogue: &'p Catalogue, playbook: &'p Playbook) -> Supersessions<'p> {
     let standing = catalogue.books.iter().map(|book| &book.playbook);
     let standing = standing.filter(|one| one.status != Status::Archived && one.slug != playbook.slug);
     let of =
         |one: &'p Playbook| (one.slug.as_str(), priority(one), one.supersedes.as_deref().unwrap_or_default());
-    Claims::of(standing.chain([playbook]).map(of))
+    Supersessions::new(standing.chain([playbook]).map(of))
 }

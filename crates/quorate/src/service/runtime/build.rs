@@ -118,7 +118,7 @@ impl PortBuilder<'_> {
             })
             .collect();
         for (participant, told) in participants.iter_mut().zip(&self.written.told) {
-            participant.role = told.base.prompt().into();
+            participant.role = told.base.render().into();
         }
         let speakers: Vec<Option<Speaker>> =
             (0..participants.len()).map(|at| self.speaker(at, &participants[at])).collect();

@@ -203,7 +203,7 @@ impl PromptLoader<'_> {
         }
         if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
             match role_text(round, spot, role) {
-                Ok(text) => base = base.then(BasePrompt::plain(&text)),
+                Ok(text) => base = base.join(BasePrompt::from_plain_text(&text)),
                 Err(why) => report.refuse(
                     codes::ROLE_UNRESOLVABLE,
                     Body::new(format!("the role file `{role}` cannot be read: {why}")).at(place("role")),

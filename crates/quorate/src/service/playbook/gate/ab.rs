@@ -13,7 +13,7 @@ use quorate_manifest::frontmatter;
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::timestamp;
-use quorate_playbook::gate::{Finding, Once, Outcome, Side, Terms, compare};
+use quorate_playbook::gate::{TestResult, SeenTexts, Outcome, Side, Thresholds, compare};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
@@ -28,7 +28,7 @@ use crate::service::error::ServiceError;
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
-    terms: Terms,
+    terms: Thresholds,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let (finding, last) = evaluate(keeping, book, terms).await?;
     if finding.passes() {
@@ -54,13 +54,13 @@ pub async fn attempt(
 pub async fn evaluate(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
-    terms: Terms,
-) -> Result<(Finding, Option<String>), ServiceError> {
+    terms: Thresholds,
+) -> Result<(TestResult, Option<String>), ServiceError> {
     let slug = &book.playbook.slug;
     let operators: Vec<&str> =
         keeping.library.operators_for(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
     let since = since(keeping, book)?;
-    let (mut outcomes, mut last, mut once) = (Vec::new(), None, Once::default());
+    let (mut outcomes, mut last, mut once) = (Vec::new(), None, SeenTexts::default());
     for run in keeping.session.store.decided_since(since).await? {
         let records = keeping.session.store.records(&run).await?;
         let Ok(history) = History::of_what_is_left(&run, records) else { continue };
@@ -96,7 +96,7 @@ fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Optio
     let fingerprint = history.opened.get("fingerprint")?.as_object()?;
     let instrument = ["council", "assembly"].into_iter().find_map(|one| fingerprint.get(one)?.as_str())?;
     let sort = text(&history.opened, "artifact_type");
-    Some(Outcome { like: format!("{made_by} {instrument} {sort}"), side, worth })
+    Some(Outcome { comparison_key: format!("{made_by} {instrument} {sort}"), side, score: worth })
 }
 
 /// From when on the playbook has said what it says now.

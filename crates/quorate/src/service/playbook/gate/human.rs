@@ -58,7 +58,7 @@ pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     }
     if let Some(block) = &playbook.block {
         for (known, _) in &matched {
-            let own = known.base.text_of(block).unwrap_or_default();
+            let own = known.base.block_text(block).unwrap_or_default();
             text.push_str(&format!("\n## What `{}` is told there now\n\n", known.slug));
             push_quote(&mut text, own);
         }

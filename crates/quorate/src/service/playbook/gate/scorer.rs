@@ -10,8 +10,8 @@ use std::time::Duration;
 use quorate_adapters::process;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_playbook::compose::{Composed, compose};
-use quorate_playbook::gate::{Terms, compare_pairs};
+use quorate_playbook::compose::{Composition, compose};
+use quorate_playbook::gate::{Thresholds, compare_pairs};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -39,7 +39,7 @@ struct Scores {
 pub async fn attempt(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
-    terms: Terms,
+    terms: Thresholds,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let host = &keeping.library.workspace.host;
     let Some((command, _)) = &host.playbooks.scorer else {
@@ -54,7 +54,7 @@ pub async fn attempt(
     let mut prompts = Vec::new();
     for (known, _) in keeping.library.operators_for(&book.playbook) {
         let standing = keeping.library.candidates_for(known);
-        let Composed { woven, shadows } = compose(&known.base, &standing, &[], &known.locks(), now_ms);
+        let Composition { woven, shadows } = compose(&known.base, &standing, &[], &known.locks(), now_ms);
         let with = shadows.into_iter().find(|one| one.id == *slug).map(|one| one.prompt);
         match with {
             Some(Ok(with)) => prompts.push((known.slug.clone(), woven.prompt, with)),
