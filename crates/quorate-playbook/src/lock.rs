@@ -163,7 +163,7 @@ impl Locks {
             self.check_text(&bare, &mut found);
         }
         for hit in self.verbatim.iter().flat_map(|verbatim| verbatim.check(text)) {
-            let at = self.verbatim_traits[hit.at];
+            let at = self.verbatim_traits[hit.trait_index];
             found.entry(at).or_insert_with(|| Violation {
                 id: self.traits[at].id.clone(),
                 excerpt: protocol::excerpt(text, &hit.span),

@@ -9,14 +9,14 @@
 //! What stands in a text as given is a hit anywhere, within longer words too, as a substring is. A short trait that is seen
 //! by looks alone, or set apart, has to be a whole word: `AI` is not in `all`, nor `modem` in `modern`.
 
-mod apart;
+mod spacing;
 mod automaton;
 mod character;
 mod entity;
 mod excerpt;
 mod fold;
 mod gap;
-mod given;
+mod exact_search;
 mod hit;
 mod items;
 mod patterns;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use quorate_manifest::assembly::MatchMode;
 use serde::{Deserialize, Serialize};
 
-use search::{Search, Told, Wanted};
+use search::{Search, HitSink, TraitSource};
 
 pub use excerpt::{excerpt, excerpt_parts};
 pub use fold::fold;
@@ -77,8 +77,8 @@ impl Locks {
     /// When a pattern does not compile, or is too large.
     pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, Error> {
         let wanted = |one: &'_ Trait| one.declared == MatchMode::Regex;
-        let wanted: Vec<Wanted<'_>> =
-            traits.iter().map(|one| Wanted { text: &one.text, is_pattern: wanted(one) }).collect();
+        let wanted: Vec<TraitSource<'_>> =
+            traits.iter().map(|one| TraitSource { text: &one.text, is_pattern: wanted(one) }).collect();
         let search = Search::new(&wanted).map_err(|(at, why)| Error { at, why })?;
         let trait_texts = traits.iter().map(|one| Arc::from(one.text.as_str())).collect();
         Ok(Locks { compiled: Arc::new(CompiledLocks { traits: traits.to_vec(), locked: trait_texts, strictest, search }) })
@@ -96,7 +96,7 @@ impl Locks {
 
     /// At most one hit for each trait, in trait order: of several the least folded layer, then the earliest place.
     pub fn check(&self, text: &str) -> Vec<Hit> {
-        let mut best = Best(vec![None; self.compiled.traits.len()]);
+        let mut best = BestHits(vec![None; self.compiled.traits.len()]);
         if !self.is_empty() {
             self.compiled.search.find(text, &mut best);
         }
@@ -105,8 +105,8 @@ impl Locks {
     }
 
     /// Every place where a trait is hit, with the least folded layer that hits it there; in trait order, then by place.
-    pub fn everything(&self, text: &str) -> Vec<Hit> {
-        let mut all = All::default();
+    pub fn find_all(&self, text: &str) -> Vec<Hit> {
+        let mut all = AllHits::default();
         if !self.is_empty() {
             self.compiled.search.find(text, &mut all);
         }
@@ -128,21 +128,21 @@ impl Locks {
     }
 
     /// Indices of the traits that an embedder has to be asked about too.
-    pub fn by_meaning(&self) -> Vec<usize> {
+    pub fn semantic_traits(&self) -> Vec<usize> {
         let all = self.compiled.strictest == MatchMode::Semantic;
         let asked = |at: &usize| all || self.compiled.traits[*at].declared == MatchMode::Semantic;
         (0..self.compiled.traits.len()).filter(asked).collect()
     }
 
     fn hit(&self, at: usize, layer: Layer, span: Range<usize>) -> Hit {
-        Hit { at, trait_text: self.compiled.locked[at].clone(), layer, span }
+        Hit { trait_index: at, trait_text: self.compiled.locked[at].clone(), layer, span }
     }
 }
 
 /// Remembers the best place of each trait.
-struct Best(Vec<Option<(Layer, usize, usize)>>);
+struct BestHits(Vec<Option<(Layer, usize, usize)>>);
 
-impl Told for Best {
+impl HitSink for BestHits {
     fn wants(&self, at: usize, layer: Layer, last: usize) -> bool {
         // A trait's places begin in the order in which they end: they have as many letters.
         self.0[at].is_none_or(|(best, _, end)| layer < best || (layer == best && last < end))
@@ -158,9 +158,9 @@ impl Told for Best {
 
 /// Remembers every place: trait, layer, start, end.
 #[derive(Default)]
-struct All(Vec<(usize, Layer, usize, usize)>);
+struct AllHits(Vec<(usize, Layer, usize, usize)>);
 
-impl Told for All {
+impl HitSink for AllHits {
     fn wants(&self, _: usize, _: Layer, _: usize) -> bool {
         true
     }

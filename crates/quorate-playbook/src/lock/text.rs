@@ -159,8 +159,8 @@ fn replace_lookalikes(text: &str) -> Cow<'_, str> {
             asked.push(c);
             asked.push_str(" . ");
         }
-        for hit in letters.everything(&asked) {
-            if let (Some(c), Some(letter)) = (places.get(&hit.span.start), ('a'..='z').nth(hit.at)) {
+        for hit in letters.find_all(&asked) {
+            if let (Some(c), Some(letter)) = (places.get(&hit.span.start), ('a'..='z').nth(hit.trait_index)) {
                 looks.entry(*c).or_insert(letter);
             }
         }

@@ -81,12 +81,12 @@ impl Automaton {
 
     /// Whether a string ends in this state.
     #[inline(always)]
-    pub(super) fn is_end(&self, state: u32) -> bool {
+    pub(super) fn is_match(&self, state: u32) -> bool {
         state >= self.first_end
     }
 
     /// The strings that end in this state, by their index.
-    pub(super) fn ends(&self, state: u32) -> &[u32] {
+    pub(super) fn matches(&self, state: u32) -> &[u32] {
         &self.ends[((state - self.first_end) / self.width) as usize]
     }
 }
@@ -122,13 +122,13 @@ impl Trie {
     }
 
     fn finish(mut self, columns: [u8; 256]) -> Automaton {
-        self.close();
-        self.two_steps(columns[usize::from(b'r')], columns[usize::from(b'n')]);
-        self.number(columns)
+        self.link_failures();
+        self.add_rn_steps(columns[usize::from(b'r')], columns[usize::from(b'n')]);
+        self.renumber(columns)
     }
 
     /// Breadth first: a state goes where the longest ending of what it read goes.
-    fn close(&mut self) {
+    fn link_failures(&mut self) {
         let width = self.width;
         let mut falls_back = vec![0; self.ends.len()];
         let mut queue: VecDeque<usize> = VecDeque::new();
@@ -159,7 +159,7 @@ impl Trie {
         }
     }
 
-    fn two_steps(&mut self, r: u8, n: u8) {
+    fn add_rn_steps(&mut self, r: u8, n: u8) {
         let width = self.width;
         for state in 0..self.ends.len() {
             let between = self.rows[state * width + usize::from(r)] as usize;
@@ -168,7 +168,7 @@ impl Trie {
     }
 
     /// Numbers the states anew, so that those where a string ends come last, and a state is the offset of its row.
-    fn number(self, columns: [u8; 256]) -> Automaton {
+    fn renumber(self, columns: [u8; 256]) -> Automaton {
         let states = self.ends.len();
         let mut order: Vec<usize> = (0..states).collect();
         order.sort_by_key(|state| !self.ends[*state].is_empty());

@@ -46,9 +46,9 @@ pub(super) struct Entry {
     /// What it may stand for among `i`, `l`, `1` and `|`: see [`I`] and the following.
     pub(super) thin: u8,
     /// Whether its two looks differ.
-    pub(super) two_faced: bool,
+    pub(super) has_two_readings: bool,
     /// The base characters that it is made of, where they are several: `ﬁ`, `㎏`, a Hangul syllable.
-    pub(super) parts: Box<[char]>,
+    pub(super) components: Box<[char]>,
     /// Its case folded, and nothing else. Empty where that is the character itself.
     cased: Box<str>,
     /// Folded: without compatibility forms, marks and case. Empty where that is the character itself.
@@ -77,36 +77,36 @@ static TABLE: [OnceLock<Box<[Entry]>>; PAGES] = [const { OnceLock::new() }; PAGE
 pub(super) fn entry(c: char) -> &'static Entry {
     let code = c as usize;
     match TABLE.get(code >> 8) {
-        Some(page) => &page.get_or_init(|| fill(code & !0xff))[code & 0xff],
-        None => beyond(c),
+        Some(page) => &page.get_or_init(|| fill_page(code & !0xff))[code & 0xff],
+        None => entry_beyond_table(c),
     }
 }
 
 /// Stands for a tag or the target of a link that was taken out. Unicode promises never to assign it.
-pub(super) const TAKEN: char = '\u{10ffff}';
+pub(super) const REMOVED_MARKUP: char = '\u{10ffff}';
 
 /// What lies beyond the planes that have letters with looks: ideographs, tags, what is unassigned.
-fn beyond(c: char) -> &'static Entry {
+fn entry_beyond_table(c: char) -> &'static Entry {
     static IDEOGRAPH: OnceLock<Entry> = OnceLock::new();
     static UNSEEN: OnceLock<Entry> = OnceLock::new();
     static MARK: OnceLock<Entry> = OnceLock::new();
-    if c == TAKEN {
-        return MARK.get_or_init(|| bare(Class::Mark, c));
+    if c == REMOVED_MARKUP {
+        return MARK.get_or_init(|| plain_entry(Class::Mark, c));
     }
     match c.general_category_group() {
         GeneralCategoryGroup::Letter | GeneralCategoryGroup::Number => {
-            IDEOGRAPH.get_or_init(|| bare(Class::Letter, c))
+            IDEOGRAPH.get_or_init(|| plain_entry(Class::Letter, c))
         }
-        _ => UNSEEN.get_or_init(|| bare(Class::Nothing, c)),
+        _ => UNSEEN.get_or_init(|| plain_entry(Class::Nothing, c)),
     }
 }
 
-fn bare(class: Class, sign: char) -> Entry {
+fn plain_entry(class: Class, sign: char) -> Entry {
     Entry {
         class,
         thin: 0,
-        two_faced: false,
-        parts: Box::default(),
+        has_two_readings: false,
+        components: Box::default(),
         cased: Box::default(),
         plain: Box::default(),
         atoms: Default::default(),
@@ -114,9 +114,9 @@ fn bare(class: Class, sign: char) -> Entry {
     }
 }
 
-fn fill(first: usize) -> Box<[Entry]> {
+fn fill_page(first: usize) -> Box<[Entry]> {
     let one = |code: usize| {
-        u32::try_from(code).ok().and_then(char::from_u32).map_or_else(|| bare(Class::Nothing, '\0'), make)
+        u32::try_from(code).ok().and_then(char::from_u32).map_or_else(|| plain_entry(Class::Nothing, '\0'), entry_of)
     };
     (first..first + 0x100).map(one).collect()
 }
@@ -142,13 +142,13 @@ impl Entry {
     }
 }
 
-fn make(c: char) -> Entry {
+fn entry_of(c: char) -> Entry {
     let cased: String = case(c).collect();
     let cased = if cased.chars().eq([c]) { Box::default() } else { cased.into_boxed_str() };
-    Entry { cased, ..made(c) }
+    Entry { cased, ..letter_entry_of(c) }
 }
 
-fn made(c: char) -> Entry {
+fn letter_entry_of(c: char) -> Entry {
     let class = class(c);
     let mut bases = Vec::new();
     match enclosed(c) {
@@ -160,7 +160,7 @@ fn made(c: char) -> Entry {
         bases.retain(|base| !is_mark(*base));
     }
     if many && bases.len() > 1 && class != Class::Nothing {
-        return Entry { parts: bases.into(), ..bare(Class::Other, c) };
+        return Entry { components: bases.into(), ..plain_entry(Class::Other, c) };
     }
     let base = bases.first().copied().unwrap_or(c);
     if c.is_ascii() || class != Class::Letter {
@@ -169,7 +169,7 @@ fn made(c: char) -> Entry {
         if class != Class::Letter {
             let sign = if class == Class::Hyphen { '-' } else { lookalike::sign(base) };
             let plain = if base == c { Box::default() } else { base.to_string().into_boxed_str() };
-            return Entry { plain, ..bare(class, sign) };
+            return Entry { plain, ..plain_entry(class, sign) };
         }
     }
     letter(c, base)
@@ -178,7 +178,7 @@ fn made(c: char) -> Entry {
 fn letter(c: char, base: char) -> Entry {
     let plain = folded(base);
     let small = small(&plain);
-    let standing = lookalike::standing(c).map_or_else(|| small.clone(), |seen| look(&folded_all(&seen)));
+    let standing = lookalike::look_as_is(c).map_or_else(|| small.clone(), |seen| look(&folded_all(&seen)));
     let mut strokes = 0;
     for seen in [&plain, &small, &standing] {
         strokes |= match seen.as_str() {
@@ -196,10 +196,10 @@ fn letter(c: char, base: char) -> Entry {
     let has_two_readings = small != standing;
     Entry {
         thin: strokes,
-        two_faced: has_two_readings,
+        has_two_readings,
         plain: itself(plain),
         atoms: [itself(small), itself(standing)],
-        ..bare(Class::Letter, c)
+        ..plain_entry(Class::Letter, c)
     }
 }
 
@@ -210,7 +210,7 @@ fn small(plain: &str) -> String {
     let mut capital = plain.chars().flat_map(char::to_uppercase);
     match (seen.is_ascii(), capital.next(), capital.next()) {
         (false, Some(only), None) => {
-            let capital = lookalike::standing(only).filter(|capital| capital.is_ascii());
+            let capital = lookalike::look_as_is(only).filter(|capital| capital.is_ascii());
             capital.map_or(seen, |capital| look(&folded_all(&capital)))
         }
         _ => seen,
@@ -353,6 +353,6 @@ pub(super) fn ends_line(c: char) -> bool {
 }
 
 /// Whether the letter before it goes on with it: a vowel or a final of a Hangul syllable, a sound mark of a kana.
-pub(super) fn goes_on(c: char) -> bool {
+pub(super) fn continues_letter(c: char) -> bool {
     matches!(c, '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}' | '\u{ff9e}' | '\u{ff9f}')
 }

@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use entities::{Codepoints, ENTITIES};
 
 /// How often a reference may be wrapped in another.
-const NESTED: usize = 32;
+const MAX_NESTING: usize = 32;
 
 /// The longest name there is, without `&` and `;`.
-const LONGEST: usize = 31;
+const MAX_NAME_BYTES: usize = 31;
 
 /// What a reference stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct Reference {
 /// The reference that a text begins with, wrapped ones unwrapped: `&amp;amp;#119;` is `w`.
 pub(super) fn reference(text: &str) -> Option<Reference> {
     let mut found = single(text.as_bytes(), 1)?;
-    for _ in 0..NESTED {
+    for _ in 0..MAX_NESTING {
         if found.stands_for != ('&', None) {
             break;
         }
@@ -56,11 +56,11 @@ fn numeric(bytes: &[u8]) -> Option<(char, usize)> {
     });
     let end = prefix + digits;
     let semicolon = usize::from(bytes.get(end) == Some(&b';'));
-    Some((of_code(code), end + semicolon))
+    Some((char_of_code(code), end + semicolon))
 }
 
 /// A number's character: those of Windows-1252 where ISO 8859-1 has controls, and the replacement for what is none.
-fn of_code(code: u32) -> char {
+fn char_of_code(code: u32) -> char {
     const WINDOWS: [char; 32] = [
         '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
         '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
@@ -74,7 +74,7 @@ fn of_code(code: u32) -> char {
 
 /// The longest name that the bytes begin with; without a semicolon only one of the old ones.
 fn named(bytes: &[u8]) -> Option<((char, Option<char>), usize)> {
-    let letters = bytes.iter().take(LONGEST).take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    let letters = bytes.iter().take(MAX_NAME_BYTES).take_while(|byte| byte.is_ascii_alphanumeric()).count();
     let name = &bytes[..letters];
     if bytes.get(letters) == Some(&b';')
         && let Some(stands_for) = look_up(&bytes[..=letters])

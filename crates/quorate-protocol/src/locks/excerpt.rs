@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::character::{Class, entry, is_mark};
 
 /// How many characters are shown on either side of a hit.
-const AROUND: usize = 40;
+const CONTEXT_CHARS: usize = 40;
 
 /// How many characters of a hit itself are shown at most; of a longer one the two ends.
-const WITHIN: usize = 160;
+const MAX_HIT_CHARS: usize = 160;
 
 /// A hit with up to 40 characters on either side, in one line: white space as one space, control, bidi and other
 /// invisible characters left out, an ellipsis where something was cut. A span that does not lie in the text is cut to
@@ -23,28 +23,28 @@ pub fn excerpt_parts(text: &str, span: &Range<usize>) -> [String; 3] {
     let start = text.floor_char_boundary(span.start);
     let end = text.ceil_char_boundary(span.end).max(start);
     let (before, hit, after) = (&text[..start], &text[start..end], &text[end..]);
-    let from = before.char_indices().rev().take(AROUND).last().map_or(start, |(at, _)| at);
-    let to = after.char_indices().nth(AROUND).map_or(after.len(), |(at, _)| at);
+    let from = before.char_indices().rev().take(CONTEXT_CHARS).last().map_or(start, |(at, _)| at);
+    let to = after.char_indices().nth(CONTEXT_CHARS).map_or(after.len(), |(at, _)| at);
     let cut = |is_cut| if is_cut { "…" } else { "" };
     [
-        format!("{}{}", cut(from > 0), shown(&before[from..])),
-        within(hit),
-        format!("{}{}", shown(&after[..to]), cut(to < after.len())),
+        format!("{}{}", cut(from > 0), printable(&before[from..])),
+        shorten_hit(hit),
+        format!("{}{}", printable(&after[..to]), cut(to < after.len())),
     ]
 }
 
 /// A hit, or of a long one its two ends.
-fn within(hit: &str) -> String {
-    let head = hit.char_indices().nth(WITHIN / 2).map(|(at, _)| at);
-    let tail = hit.char_indices().rev().nth(WITHIN / 2).map(|(at, _)| at);
+fn shorten_hit(hit: &str) -> String {
+    let head = hit.char_indices().nth(MAX_HIT_CHARS / 2).map(|(at, _)| at);
+    let tail = hit.char_indices().rev().nth(MAX_HIT_CHARS / 2).map(|(at, _)| at);
     match (head, tail) {
-        (Some(head), Some(tail)) if head < tail => format!("{}…{}", shown(&hit[..head]), shown(&hit[tail..])),
-        _ => shown(hit),
+        (Some(head), Some(tail)) if head < tail => format!("{}…{}", printable(&hit[..head]), printable(&hit[tail..])),
+        _ => printable(hit),
     }
 }
 
 /// What can be shown: white space as one space, nothing that is not seen, and no mark on nothing.
-fn shown(part: &str) -> String {
+fn printable(part: &str) -> String {
     let mut out = String::new();
     for c in part.chars() {
         let unseen = entry(c).class == Class::Nothing && (out.is_empty() || !is_mark(c));

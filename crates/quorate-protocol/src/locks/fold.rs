@@ -6,7 +6,7 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::compose;
 
-use super::character::{Class, TAKEN, case, ends_line, is_mark};
+use super::character::{Class, REMOVED_MARKUP, case, ends_line, is_mark};
 use super::items::{self, Item, items, remove_markup};
 
 /// A text without what makes two writings of the same words different: compatibility forms, case, marks, characters that
@@ -92,15 +92,15 @@ impl Folded {
                 Class::Hyphen | Class::Nothing
                     if matches!(form, Form::Tight | Form::Loose)
                         && (item.class() == Class::Hyphen || item.c == '\u{ad}')
-                        && broken(&items[at + 1..]).is_some() =>
+                        && line_break_len(&items[at + 1..]).is_some() =>
                 {
-                    at += broken(&items[at + 1..]).unwrap_or(0);
+                    at += line_break_len(&items[at + 1..]).unwrap_or(0);
                 }
                 Class::Nothing if form == Form::Composed && is_mark(item.c) => self.compose(item.c),
                 Class::Nothing => {}
                 Class::Space => self.space(source),
                 Class::Mark if form == Form::Tight => {}
-                Class::Mark if form == Form::Loose || item.c == TAKEN => self.space(source),
+                Class::Mark if form == Form::Loose || item.c == REMOVED_MARKUP => self.space(source),
                 _ if form == Form::Composed && !item.c.is_ascii() => {
                     for c in item.c.nfkc().flat_map(case) {
                         self.push(c.encode_utf8(&mut room), source);
@@ -135,7 +135,7 @@ impl Folded {
 }
 
 /// How many items a line's end takes whose hyphen stands before them.
-fn broken(after: &[Item]) -> Option<usize> {
+fn line_break_len(after: &[Item]) -> Option<usize> {
     let blank = |item: &&Item| matches!(item.class(), Class::Nothing | Class::Space);
     let len = after.iter().take_while(blank).count();
     after[..len].iter().any(|item| ends_line(item.c)).then_some(len)

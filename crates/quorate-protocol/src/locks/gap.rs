@@ -8,7 +8,7 @@ use super::items::Item;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Gap {
     /// White space as one space, markup kept.
-    kept: Box<str>,
+    with_markup: Box<str>,
     /// Markup as nothing.
     tight: Box<str>,
     /// Markup as space.
@@ -25,61 +25,61 @@ pub(super) enum Level {
 }
 
 impl Gap {
-    pub(super) fn of(items: &[Item]) -> Gap {
+    pub(super) fn new(items: &[Item]) -> Gap {
         let mut forms = GapBuilder::default();
         let mut at = 0;
         while at < items.len() {
             at = forms.add(items, at);
         }
-        Gap { kept: forms.kept.into(), tight: forms.tight.into(), loose: forms.loose.into() }
+        Gap { with_markup: forms.with_markup.into(), tight: forms.tight.into(), loose: forms.loose.into() }
     }
 
     /// Whether there is nothing in it that is seen.
     pub(super) fn is_empty(&self) -> bool {
-        self.kept.is_empty()
+        self.with_markup.is_empty()
     }
 
     /// Whether it is white space.
     pub(super) fn is_space(&self) -> bool {
-        &*self.kept == " "
+        &*self.with_markup == " "
     }
 
     /// Whether what a text has between two letters meets this.
     pub(super) fn met_by(&self, items: &[Item]) -> Option<Level> {
         match items {
-            [] if self.kept.is_empty() => Some(Level::Folded),
+            [] if self.with_markup.is_empty() => Some(Level::Folded),
             [] => self.tight.is_empty().then_some(Level::Unmarked),
             [Item { c: ' ', .. }] if self.is_space() => Some(Level::Folded),
             // What is not seen may break a line, and so part words.
             _ if self.is_space() && items.iter().all(|item| item.class() == Class::Nothing) => {
                 Some(Level::Unmarked)
             }
-            _ => self.compare(&Gap::of(items), |have, want| have == want),
+            _ => self.compare(&Gap::new(items), |have, want| have == want),
         }
     }
 
     /// Whether what stands before a word ends with this.
     pub(super) fn ends(&self, before: &[Item]) -> Option<Level> {
-        if self.tight.is_empty() && !self.kept.is_empty() {
+        if self.tight.is_empty() && !self.with_markup.is_empty() {
             return Some(Level::Unmarked);
         }
         self.is_empty()
             .then_some(Level::Folded)
-            .or_else(|| self.compare(&Gap::of(before), |have, want| have.ends_with(want)))
+            .or_else(|| self.compare(&Gap::new(before), |have, want| have.ends_with(want)))
     }
 
     /// Whether what stands after a word begins with this.
     pub(super) fn begins(&self, after: &[Item]) -> Option<Level> {
-        if self.tight.is_empty() && !self.kept.is_empty() {
+        if self.tight.is_empty() && !self.with_markup.is_empty() {
             return Some(Level::Unmarked);
         }
         self.is_empty()
             .then_some(Level::Folded)
-            .or_else(|| self.compare(&Gap::of(after), |have, want| have.starts_with(want)))
+            .or_else(|| self.compare(&Gap::new(after), |have, want| have.starts_with(want)))
     }
 
     fn compare(&self, have: &Gap, meets: impl Fn(&str, &str) -> bool) -> Option<Level> {
-        if meets(&have.kept, &self.kept) {
+        if meets(&have.with_markup, &self.with_markup) {
             return Some(Level::Folded);
         }
         let wanted = [&self.tight, &self.loose];
@@ -91,7 +91,7 @@ impl Gap {
 
 #[derive(Default)]
 struct GapBuilder {
-    kept: String,
+    with_markup: String,
     tight: String,
     loose: String,
 }
@@ -105,34 +105,34 @@ impl GapBuilder {
             && let Some(end) = line_end(items, at + 1)
         {
             if class == Class::Hyphen {
-                self.kept.push('-');
+                self.with_markup.push('-');
                 self.loose.push('-');
             }
-            space(&mut self.kept);
+            space(&mut self.with_markup);
             return end;
         }
         match class {
             Class::Nothing | Class::Letter => {}
             Class::Space => {
-                for form in [&mut self.kept, &mut self.tight, &mut self.loose] {
+                for form in [&mut self.with_markup, &mut self.tight, &mut self.loose] {
                     space(form);
                 }
                 if ends_line(item.c) {
                     let end = after_prefix(items, at + 1);
                     for item in items[at + 1..end].iter().filter(|item| item.class() == Class::Other) {
-                        self.kept.push(item.c);
-                        self.kept.push(' ');
+                        self.with_markup.push(item.c);
+                        self.with_markup.push(' ');
                     }
                     return end;
                 }
             }
             Class::Mark => {
-                self.kept.push(item.c);
+                self.with_markup.push(item.c);
                 space(&mut self.loose);
             }
             Class::Hyphen | Class::Other => {
                 let sign = item.entry().sign;
-                for form in [&mut self.kept, &mut self.tight, &mut self.loose] {
+                for form in [&mut self.with_markup, &mut self.tight, &mut self.loose] {
                     form.push(sign);
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     /// The index of the trait.
-    pub at: usize,
+    pub trait_index: usize,
     /// The trait as its author wrote it.
     pub trait_text: Arc<str>,
     /// What saw it.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::character::{Class, Entry, TAKEN, entry};
+use super::character::{Class, Entry, REMOVED_MARKUP, entry};
 use super::entity;
 
 /// A character, and where in the text it comes from. Items follow each other without gaps: one ends where the next
@@ -85,11 +85,11 @@ pub(super) fn items(text: &str) -> Vec<Item> {
 
 fn push(items: &mut Vec<Item>, c: char, start: u32) {
     let entry = entry(c);
-    if entry.parts.is_empty() {
+    if entry.components.is_empty() {
         // Who writes the sign for what was taken out gets something else that is not seen.
-        items.push(Item { c: if c == TAKEN { '\u{200b}' } else { c }, start });
+        items.push(Item { c: if c == REMOVED_MARKUP { '\u{200b}' } else { c }, start });
     } else {
-        items.extend(entry.parts.iter().map(|part| Item { c: *part, start }));
+        items.extend(entry.components.iter().map(|part| Item { c: *part, start }));
     }
 }
 
@@ -101,7 +101,7 @@ pub(super) fn remove_markup(items: &mut Vec<Item>) -> bool {
     for span in &spans {
         items.copy_within(from..span.start, kept);
         kept += span.start - from;
-        items[kept] = Item { c: TAKEN, start: items[span.start].start };
+        items[kept] = Item { c: REMOVED_MARKUP, start: items[span.start].start };
         kept += 1;
         from = span.end;
     }

@@ -7,23 +7,23 @@ use std::ops::Range;
 use super::automaton::{Automaton, MAX_SUFFIX_BYTES, RN, IGNORED};
 use super::character::{Class, Reading, entry, is_pipe};
 use super::fold::{Folded, Form};
-use super::given::ExactSearch;
+use super::exact_search::ExactSearch;
 use super::hit::Layer;
 use super::items::{self, Item, has_markup, items, remove_markup};
 use super::patterns::Patterns;
-use super::target::{AROUND, Read, Target};
+use super::target::{CONTEXT_ITEMS, TextItems, Target};
 
 /// How many parts of a long text are read side by side.
 const LANES: usize = 4;
 
 /// Parts shorter than this are not worth it, in bytes.
-const SHORT: usize = 256;
+const MIN_LANE_BYTES: usize = 256;
 
 /// How many states there may be at once. States are few, since each is the beginning of a trait.
-const STATES: usize = 32;
+const MAX_STATES: usize = 32;
 
 /// Who is told of places.
-pub(super) trait Told {
+pub(super) trait HitSink {
     /// Whether it is of interest that a trait is hit by a layer, at a place whose last letter is at this byte.
     fn wants(&self, at: usize, layer: Layer, last: usize) -> bool;
     /// A trait is hit.
@@ -46,7 +46,7 @@ pub(super) struct Search {
 
 /// A trait to be looked for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct TraitSource<'a> {
     pub(super) text: &'a str,
     pub(super) is_pattern: bool,
 }
@@ -54,7 +54,7 @@ pub(super) struct Wanted<'a> {
 impl Search {
     /// # Errors
     /// The index of a pattern that does not compile, and why.
-    pub(super) fn new(wanted: &[Wanted<'_>]) -> Result<Search, (usize, String)> {
+    pub(super) fn new(wanted: &[TraitSource<'_>]) -> Result<Search, (usize, String)> {
         let texts =
             || wanted.iter().enumerate().filter(|(_, one)| !one.is_pattern).map(|(at, one)| (at, one.text));
         let mut targets: Vec<Target> = Vec::new();
@@ -85,13 +85,13 @@ impl Search {
     }
 
     /// Tells of the places in a text.
-    pub(super) fn find(&self, text: &str, told: &mut impl Told) {
+    pub(super) fn find(&self, text: &str, told: &mut impl HitSink) {
         for (offset, piece) in items::pieces(text) {
-            self.find_in(piece, &mut Shifted { told, offset });
+            self.find_in(piece, &mut OffsetSink { told, offset });
         }
     }
 
-    fn find_in(&self, text: &str, told: &mut impl Told) {
+    fn find_in(&self, text: &str, told: &mut impl HitSink) {
         let plain = text.is_ascii() && !has_markup(text);
         if !self.patterns.is_empty() {
             self.patterns.find_given(text, |at, layer, span| told.hit(at, layer, span));
@@ -129,10 +129,10 @@ impl Search {
 
     /// The pass over plain text: one look at a table for each byte. A look has to wait for the one before it, so that
     /// the parts of a long text are read side by side.
-    fn find_plain(&self, text: &str, told: &mut impl Told) {
+    fn find_plain(&self, text: &str, told: &mut impl HitSink) {
         let (bytes, mut around) = (text.as_bytes(), Vec::new());
         let part = bytes.len() / LANES;
-        if part < SHORT {
+        if part < MIN_LANE_BYTES {
             self.find_from(text, 0..bytes.len(), self.letters.start(), &mut around, told);
             return;
         }
@@ -143,10 +143,10 @@ impl Search {
                 *state = self.letters.step(*state, self.bytes[usize::from(bytes[lane * part + at])]);
                 highest = highest.max(*state);
             }
-            if self.letters.is_end(highest) {
+            if self.letters.is_match(highest) {
                 for (lane, state) in states.into_iter().enumerate() {
                     let at = lane * part + at;
-                    if self.letters.is_end(state) && self.bytes[usize::from(bytes[at])] != IGNORED {
+                    if self.letters.is_match(state) && self.bytes[usize::from(bytes[at])] != IGNORED {
                         self.ends_plain(text, at, state, &mut around, told);
                     }
                 }
@@ -170,44 +170,44 @@ impl Search {
         part: Range<usize>,
         mut state: u32,
         around: &mut Vec<Item>,
-        told: &mut impl Told,
+        told: &mut impl HitSink,
     ) {
         for at in part {
             let column = self.bytes[usize::from(text.as_bytes()[at])];
             state = self.letters.step(state, column);
-            if self.letters.is_end(state) && column != IGNORED {
+            if self.letters.is_match(state) && column != IGNORED {
                 self.ends_plain(text, at, state, around, told);
             }
         }
     }
 
     #[cold]
-    fn ends_plain(&self, text: &str, at: usize, state: u32, around: &mut Vec<Item>, told: &mut impl Told) {
-        for index in self.letters.ends(state) {
+    fn ends_plain(&self, text: &str, at: usize, state: u32, around: &mut Vec<Item>, told: &mut impl HitSink) {
+        for index in self.letters.matches(state) {
             let target = &self.targets[*index as usize];
-            if !told.wants(target.at, Layer::AsGiven, at) {
+            if !told.wants(target.trait_index, Layer::AsGiven, at) {
                 continue;
             }
-            let given = self.given.cased(target.at).and_then(|cased| given_at(text, at, cased));
+            let given = self.given.cased(target.trait_index).and_then(|cased| exact_at(text, at, cased));
             if let Some(span) = given {
-                told.hit(target.at, Layer::AsGiven, span);
+                told.hit(target.trait_index, Layer::AsGiven, span);
                 continue;
             }
-            if !told.wants(target.at, Layer::Folded, at) {
+            if !told.wants(target.trait_index, Layer::Folded, at) {
                 continue;
             }
-            let Some(part) = self.around(text.as_bytes(), at, target.atoms.len()) else { continue };
+            let Some(part) = self.bytes_around(text.as_bytes(), at, target.atoms.len()) else { continue };
             around.clear();
             around.extend(plain_items(text, &part));
-            let read = Read { items: around, end: part.end };
-            if let Some((layer, span)) = target.holds(read, at - part.start) {
-                told.hit(target.at, layer, span);
+            let read = TextItems { items: around, end: part.end };
+            if let Some((layer, span)) = target.match_at(read, at - part.start) {
+                told.hit(target.trait_index, layer, span);
             }
         }
     }
 
     /// The part of a plain text that is to be looked at for so many atoms that end at a byte.
-    fn around(&self, bytes: &[u8], last: usize, atoms: usize) -> Option<Range<usize>> {
+    fn bytes_around(&self, bytes: &[u8], last: usize, atoms: usize) -> Option<Range<usize>> {
         let mut left = atoms;
         let mut start = last + 1;
         while left > 0 {
@@ -218,12 +218,12 @@ impl Search {
                 _ => 1,
             })?;
         }
-        Some(start.saturating_sub(AROUND)..bytes.len().min(last + 1 + AROUND))
+        Some(start.saturating_sub(CONTEXT_ITEMS)..bytes.len().min(last + 1 + CONTEXT_ITEMS))
     }
 
     /// The pass over items. A letter with two looks is read as both, so that there may be several states at once.
-    fn find_items(&self, items: &[Item], end: usize, told: &mut impl Told) {
-        let read = Read { items, end };
+    fn find_items(&self, items: &[Item], end: usize, told: &mut impl HitSink) {
+        let read = TextItems { items, end };
         let mut state = self.letters.start();
         let mut at = 0;
         while let Some(item) = items.get(at) {
@@ -233,7 +233,7 @@ impl Search {
                 column != IGNORED
             } else {
                 let entry = item.entry();
-                if entry.two_faced {
+                if entry.has_two_readings {
                     (state, at) = self.find_branching(read, at, state, told);
                     continue;
                 }
@@ -243,7 +243,7 @@ impl Search {
                 }
                 is_letter
             };
-            if self.letters.is_end(state) && seen {
+            if self.letters.is_match(state) && seen {
                 self.ends_items(read, at, state, told);
             }
             at += 1;
@@ -251,7 +251,7 @@ impl Search {
     }
 
     /// Goes on from a letter with two looks until only one state is left, and says which, and with which item to go on.
-    fn find_branching(&self, read: Read<'_>, first: usize, state: u32, told: &mut impl Told) -> (u32, usize) {
+    fn find_branching(&self, read: TextItems<'_>, first: usize, state: u32, told: &mut impl HitSink) -> (u32, usize) {
         let mut states = vec![state];
         for (at, item) in read.items.iter().enumerate().skip(first) {
             let entry = item.entry();
@@ -261,15 +261,15 @@ impl Search {
             let (mut small, mut standing) = ([0; 4], [0; 4]);
             let small = entry.atoms(item.c, Reading::Small, &mut small);
             let standing = entry.atoms(item.c, Reading::Standing, &mut standing);
-            let readings = if entry.two_faced { vec![small, standing] } else { vec![small] };
+            let readings = if entry.has_two_readings { vec![small, standing] } else { vec![small] };
             states = states
                 .iter()
                 .flat_map(|state| readings.iter().map(|atoms| self.steps(*state, atoms)))
                 .collect();
             states.sort_unstable();
             states.dedup();
-            states.truncate(STATES);
-            for state in states.iter().filter(|state| self.letters.is_end(**state)) {
+            states.truncate(MAX_STATES);
+            for state in states.iter().filter(|state| self.letters.is_match(**state)) {
                 self.ends_items(read, at, *state, told);
             }
             if let [only] = states[..] {
@@ -284,13 +284,13 @@ impl Search {
     }
 
     #[cold]
-    fn ends_items(&self, read: Read<'_>, at: usize, state: u32, told: &mut impl Told) {
-        for index in self.letters.ends(state) {
+    fn ends_items(&self, read: TextItems<'_>, at: usize, state: u32, told: &mut impl HitSink) {
+        for index in self.letters.matches(state) {
             let target = &self.targets[*index as usize];
-            if told.wants(target.at, Layer::Folded, read.items[at].start as usize)
-                && let Some((layer, span)) = target.holds(read, at)
+            if told.wants(target.trait_index, Layer::Folded, read.items[at].start as usize)
+                && let Some((layer, span)) = target.match_at(read, at)
             {
-                told.hit(target.at, layer, span);
+                told.hit(target.trait_index, layer, span);
             }
         }
     }
@@ -340,7 +340,7 @@ fn without_pipes(items: &[Item]) -> Vec<Item> {
 }
 
 /// Where a trait with its case folded stands in plain text, if its last letter is at this byte.
-fn given_at(text: &str, last: usize, cased: &str) -> Option<Range<usize>> {
+fn exact_at(text: &str, last: usize, cased: &str) -> Option<Range<usize>> {
     let trail = cased.bytes().rev().take_while(|byte| !is_plain_letter(*byte)).count();
     let end = last + 1 + trail;
     let start = end.checked_sub(cased.len())?;
@@ -361,12 +361,12 @@ fn plain_items(text: &str, part: &Range<usize>) -> impl Iterator<Item = Item> {
 }
 
 /// Tells of places in a piece as places in the whole.
-struct Shifted<'a, T> {
+struct OffsetSink<'a, T> {
     told: &'a mut T,
     offset: usize,
 }
 
-impl<T: Told> Told for Shifted<'_, T> {
+impl<T: HitSink> HitSink for OffsetSink<'_, T> {
     fn wants(&self, at: usize, layer: Layer, last: usize) -> bool {
         self.told.wants(at, layer, last + self.offset)
     }

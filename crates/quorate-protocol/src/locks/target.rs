@@ -4,40 +4,40 @@
 
 use std::ops::Range;
 
-use super::apart::{SpacingState, Edges};
-use super::character::{BAR, Class, I, L, ONE, Reading, entry, goes_on, is_mark};
+use super::spacing::{SpacingState, Edges};
+use super::character::{BAR, Class, I, L, ONE, Reading, entry, continues_letter, is_mark};
 use super::gap::{Gap, Level};
 use super::hit::Layer;
 use super::items::Item;
 
 /// How many items around a place are looked at for what a trait begins or ends with beside letters.
-pub(super) const AROUND: usize = 64;
+pub(super) const CONTEXT_ITEMS: usize = 64;
 
 /// The fewest letters of a trait that is seen within longer words where it only looks the same, and whose `m` may be an r
 /// and an n. A shorter one would be seen everywhere: `AI` in `all`, `modem` in `modern`.
-const LONG: usize = 6;
+const MIN_LETTERS_WITHIN_WORDS: usize = 6;
 
 /// The fewest letters of a trait that may begin with an l in place of an I, and have a bar in place of one.
-const MIDDLING: usize = 5;
+const MIN_LETTERS_WITH_STROKES: usize = 5;
 
 /// The fewest letters of a trait that may have a figure in place of a letter: `FA1L`, but `A1` is not `AI`.
-const FIGURED: usize = 4;
+const MIN_LETTERS_WITH_DIGITS: usize = 4;
 
 /// The atom goes on with the letter of the one before it, as the second of an `m` does, which is an r and an n.
-const WITHIN: u8 = 0;
+const SAME_LETTER: u8 = 0;
 
 /// A trait as it is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     /// The index of the trait.
-    pub(super) at: usize,
+    pub(super) trait_index: usize,
     /// Its letters, by what they look like.
     pub(super) atoms: Box<[u8]>,
     /// Its letters, folded.
     plain: Box<str>,
     /// For each atom what it may be of `i`, `l`, `1` and `|`; all bits where it is something else, and [`WITHIN`] where it
     /// is not the first atom of its letter.
-    thin: Box<[u8]>,
+    strokes: Box<[u8]>,
     /// What stands between the letters, by the number of atoms before it; nothing where it is not named.
     gaps: Box<[(usize, Gap)]>,
     lead: Gap,
@@ -49,7 +49,7 @@ pub(super) struct Target {
 
 /// A text in items, or the part of it around a place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Read<'a> {
+pub(super) struct TextItems<'a> {
     pub(super) items: &'a [Item],
     /// The byte at which the last item ends.
     pub(super) end: usize,
@@ -64,7 +64,7 @@ impl Target {
         let mut last: Option<usize> = None;
         let mut lead = Gap::default();
         for (position, item) in items.iter().enumerate().filter(|(_, item)| is_letter(item)) {
-            let gap = Gap::of(&items[last.map_or(0, |last| last + 1)..position]);
+            let gap = Gap::new(&items[last.map_or(0, |last| last + 1)..position]);
             match last {
                 None => lead = gap,
                 Some(_) if gap == Gap::default() => {}
@@ -73,18 +73,18 @@ impl Target {
             let entry = item.entry();
             let (mut room, mut more) = ([0; 4], [0; 4]);
             let own = entry.atoms(item.c, reading, &mut room);
-            let begins = if own == b"i" { wanted_thin(item.c, entry.thin) } else { u8::MAX };
-            thin.extend((0..own.len()).map(|at| if at == 0 { begins } else { WITHIN }));
+            let begins = if own == b"i" { trait_strokes(item.c, entry.thin) } else { u8::MAX };
+            thin.extend((0..own.len()).map(|at| if at == 0 { begins } else { SAME_LETTER }));
             atoms.extend_from_slice(own);
             plain.push_str(entry.plain(item.c, &mut more));
             last = Some(position);
         }
-        let trail = Gap::of(&items[last? + 1..]);
+        let trail = Gap::new(&items[last? + 1..]);
         Some(Target {
-            at,
+            trait_index: at,
             atoms: atoms.into(),
             plain: plain.into(),
-            thin: thin.into(),
+            strokes: thin.into(),
             gaps: gaps.into(),
             lead,
             trail,
@@ -100,37 +100,37 @@ impl Target {
     }
 
     /// Whether the trait ends at an item, and if so what of the text it is, by which layer.
-    pub(super) fn holds(&self, read: Read<'_>, last: usize) -> Option<(Layer, Range<usize>)> {
+    pub(super) fn match_at(&self, read: TextItems<'_>, last: usize) -> Option<(Layer, Range<usize>)> {
         let first = self.first(read, last)?;
         let items = read.items;
         if let Some(next) = items.get(last + 1)
-            && goes_on(next.c)
+            && continues_letter(next.c)
         {
             return None;
         }
-        let look = self.look(read, first, last)?;
-        let before = &items[first.saturating_sub(AROUND)..first];
+        let look = self.compare(read, first, last)?;
+        let before = &items[first.saturating_sub(CONTEXT_ITEMS)..first];
         let before =
             &before[before.iter().rposition(|item| item.class() == Class::Letter).map_or(0, |at| at + 1)..];
-        let after = &items[last + 1..items.len().min(last + 1 + AROUND)];
+        let after = &items[last + 1..items.len().min(last + 1 + CONTEXT_ITEMS)];
         let after =
             &after[..after.iter().position(|item| item.class() == Class::Letter).unwrap_or(after.len())];
         let mut level = self.lead.ends(before)?.max(self.trail.begins(after)?);
-        let ends = Ends::of(read, first, last);
+        let ends = Surroundings::of(read, first, last);
         let apart = look.level.is_none();
         match (look.level, look.edges) {
             (Some(between), _) => {
                 level = level.max(between);
-                if self.letters < LONG
+                if self.letters < MIN_LETTERS_WITHIN_WORDS
                     && (!look.plain || look.is_snake)
-                    && !(ends.whole() || ends.mixed(&look))
+                    && !(ends.is_whole_word() || ends.mixes_scripts(&look))
                 {
                     return None;
                 }
             }
             (None, Some(edges)) => {
                 let free = (ends.before_is_free || !edges.before) && (ends.after_is_free || !edges.after);
-                if !free || (edges.is_abbreviation && !ends.stands_alone()) {
+                if !free || (edges.is_abbreviation && !ends.is_isolated()) {
                     return None;
                 }
             }
@@ -142,11 +142,11 @@ impl Target {
             (false, true, Level::Unmarked) => Layer::Unmarked,
             (false, true, Level::Folded) => Layer::Folded,
         };
-        Some((layer, self.span(read, first - self.lead_of(before), last + self.trail_of(after))))
+        Some((layer, self.span(read, first - self.lead_len(before), last + self.trail_len(after))))
     }
 
     /// The item at which the letters begin; `None` where they are others, or begin within a character.
-    fn first(&self, read: Read<'_>, last: usize) -> Option<usize> {
+    fn first(&self, read: TextItems<'_>, last: usize) -> Option<usize> {
         let mut left = &self.atoms[..];
         for (at, item) in read.items[..=last].iter().enumerate().rev() {
             if item.class() == Class::Letter {
@@ -161,9 +161,9 @@ impl Target {
     }
 
     /// Holds letters and gaps against the trait's.
-    fn look(&self, read: Read<'_>, first: usize, last: usize) -> Option<Look> {
+    fn compare(&self, read: TextItems<'_>, first: usize, last: usize) -> Option<Comparison> {
         let items = &read.items[first..=last];
-        let mut look = Look::default();
+        let mut look = Comparison::default();
         let mut apart = SpacingState::new(self.letters);
         let mut plain = &*self.plain;
         let mut atoms = 0;
@@ -174,7 +174,7 @@ impl Target {
                 let (gap, wanted) = (&items[previous + 1..at], self.gap(atoms));
                 let met = wanted.met_by(gap);
                 // Within a letter that two of the text make up nothing is set apart.
-                let within = self.thin[atoms] == WITHIN && gap.is_empty();
+                let within = self.strokes[atoms] == SAME_LETTER && gap.is_empty();
                 if !within && !apart.accept_gap(gap, wanted, met.is_some()) && met.is_none() {
                     return None;
                 }
@@ -182,10 +182,10 @@ impl Target {
                 look.level = look.level.zip(met).map(|(one, other)| one.max(other));
             }
             let len = as_either(item.c, |own| self.atoms[atoms..].starts_with(own))?;
-            if self.letters < LONG && self.is_astride(atoms, len) {
+            if self.letters < MIN_LETTERS_WITHIN_WORDS && self.is_astride(atoms, len) {
                 return None;
             }
-            if self.atoms[atoms..atoms + len] == *b"i" && !self.thin_enough(atoms, items, at) {
+            if self.atoms[atoms..atoms + len] == *b"i" && !self.strokes_match(atoms, items, at) {
                 return None;
             }
             atoms += len;
@@ -199,7 +199,7 @@ impl Target {
             previous = Some(at);
         }
         look.plain &= plain.is_empty();
-        if self.letters < FIGURED && !look.plain && items.iter().any(|item| item.c.is_ascii_digit()) {
+        if self.letters < MIN_LETTERS_WITH_DIGITS && !look.plain && items.iter().any(|item| item.c.is_ascii_digit()) {
             return None;
         }
         look.edges = apart.edges();
@@ -208,7 +208,7 @@ impl Target {
 
     /// Whether so many atoms begin or end within an `m`, or are an `m` where the trait has two letters.
     fn is_astride(&self, atoms: usize, len: usize) -> bool {
-        let within = |at: usize| self.thin.get(at) == Some(&WITHIN);
+        let within = |at: usize| self.strokes.get(at) == Some(&SAME_LETTER);
         let is_m = |at: usize| self.atoms.get(at..at + 2) == Some(b"rn") && within(at + 1);
         match len {
             1 => is_m(atoms) || (within(atoms) && is_m(atoms - 1)),
@@ -218,14 +218,14 @@ impl Target {
 
     /// Whether an `i`, `l`, `1` or `|` of the text may be what the trait has there. By UTS 39 a capital I is an l and a 1
     /// is one; but `fall` is not `FAIL`, and only among capitals does an `l` pass for an I.
-    fn thin_enough(&self, atoms: usize, items: &[Item], at: usize) -> bool {
-        let (wanted, item) = (self.thin[atoms], items[at]);
+    fn strokes_match(&self, atoms: usize, items: &[Item], at: usize) -> bool {
+        let (wanted, item) = (self.strokes[atoms], items[at]);
         let has = item.entry().thin;
-        if wanted == WITHIN {
+        if wanted == SAME_LETTER {
             return true;
         }
         if wanted & I != 0 && matches!(item.c, '1' | '|') {
-            return self.letters >= if item.c == '1' { FIGURED } else { MIDDLING };
+            return self.letters >= if item.c == '1' { MIN_LETTERS_WITH_DIGITS } else { MIN_LETTERS_WITH_STROKES };
         }
         if wanted & has != 0 {
             return item.c != 'I' || wanted & I != 0 || count(items, at, char::is_lowercase) > 0;
@@ -234,17 +234,17 @@ impl Target {
         // Two of them, since `Al` is a name.
         let capitals = count(items, at, char::is_uppercase) > 1
             && count(items, at, |c| c.is_lowercase() && c != 'l') == 0;
-        passes && (capitals || (at == 0 && self.letters >= MIDDLING))
+        passes && (capitals || (at == 0 && self.letters >= MIN_LETTERS_WITH_STROKES))
     }
 
     /// How many of the items before the letters the trait's beginning takes.
-    fn lead_of(&self, before: &[Item]) -> usize {
+    fn lead_len(&self, before: &[Item]) -> usize {
         let fits = |len: &usize| self.lead.ends(&before[before.len() - len..]).is_some();
         if self.lead.is_empty() { 0 } else { (0..=before.len()).find(fits).unwrap_or(0) }
     }
 
     /// How many of the items after the letters the trait's end takes.
-    fn trail_of(&self, after: &[Item]) -> usize {
+    fn trail_len(&self, after: &[Item]) -> usize {
         if self.trail.is_empty() {
             // The marks on the last letter belong to it.
             return after.iter().take_while(|item| is_mark(item.c)).count();
@@ -252,7 +252,7 @@ impl Target {
         (0..=after.len()).find(|len| self.trail.begins(&after[..*len]).is_some()).unwrap_or(0)
     }
 
-    fn span(&self, read: Read<'_>, first: usize, last: usize) -> Range<usize> {
+    fn span(&self, read: TextItems<'_>, first: usize, last: usize) -> Range<usize> {
         let start = read.items[first].start;
         let own = read.items[last].start;
         let next = read.items[last..].iter().find(|item| item.start != own);
@@ -271,7 +271,7 @@ fn as_either(c: char, fits: impl Fn(&[u8]) -> bool) -> Option<usize> {
 }
 
 /// What a letter of a trait may be. A capital I has the look of an l, but who writes `FAIL` does not mean `fall`.
-fn wanted_thin(c: char, thin: u8) -> u8 {
+fn trait_strokes(c: char, thin: u8) -> u8 {
     if c.is_uppercase() && thin & I != 0 { thin & !L } else { thin }
 }
 
@@ -282,7 +282,7 @@ fn is_foreign(item: Item) -> bool {
 }
 
 /// How a row of letters compares to a trait's.
-struct Look {
+struct Comparison {
     /// Whether they are the same, and not only of the same look.
     plain: bool,
     /// How far what stands between them had to be folded; `None` where it is something else.
@@ -297,9 +297,9 @@ struct Look {
     has_foreign: bool,
 }
 
-impl Default for Look {
+impl Default for Comparison {
     fn default() -> Self {
-        Look {
+        Comparison {
             plain: true,
             level: Some(Level::Folded),
             edges: None,
@@ -311,7 +311,7 @@ impl Default for Look {
 }
 
 /// What stands around a place.
-struct Ends<'a> {
+struct Surroundings<'a> {
     before: &'a [Item],
     after: &'a [Item],
     /// Whether it begins a word.
@@ -320,13 +320,13 @@ struct Ends<'a> {
     after_is_free: bool,
 }
 
-impl<'a> Ends<'a> {
-    fn of(read: Read<'a>, first: usize, last: usize) -> Self {
+impl<'a> Surroundings<'a> {
+    fn of(read: TextItems<'a>, first: usize, last: usize) -> Self {
         let seen = |item: &&Item| item.class() != Class::Nothing;
         let free = |next: Option<&Item>| next.is_none_or(|item| item.class() != Class::Letter);
-        let before = &read.items[first.saturating_sub(AROUND)..first];
-        let after = &read.items[last + 1..read.items.len().min(last + 1 + AROUND)];
-        Ends {
+        let before = &read.items[first.saturating_sub(CONTEXT_ITEMS)..first];
+        let after = &read.items[last + 1..read.items.len().min(last + 1 + CONTEXT_ITEMS)];
+        Surroundings {
             before,
             after,
             before_is_free: free(before.iter().rev().find(seen)),
@@ -335,12 +335,12 @@ impl<'a> Ends<'a> {
     }
 
     /// Whether it is a whole word.
-    fn whole(&self) -> bool {
+    fn is_whole_word(&self) -> bool {
         self.before_is_free && self.after_is_free
     }
 
     /// Whether it has, with the letters beside it, those of several scripts, which no word has that does not hide anything.
-    fn mixed(&self, look: &Look) -> bool {
+    fn mixes_scripts(&self, look: &Comparison) -> bool {
         let seen = |item: &&Item| item.class() != Class::Nothing;
         let beside = [self.before.iter().rev().find(seen), self.after.iter().find(seen)];
         let any = |is: fn(Item) -> bool| beside.iter().flatten().any(|item| is(**item));
@@ -349,7 +349,7 @@ impl<'a> Ends<'a> {
     }
 
     /// Whether it is no part of a longer row of letters and signs, as `A.I.` is in `A.I.D.`.
-    fn stands_alone(&self) -> bool {
+    fn is_isolated(&self) -> bool {
         let letter = |item: &Item| item.class() == Class::Letter;
         let before = self.before.iter().rposition(letter).map_or(self.before, |at| &self.before[at..]);
         let after = self.after.iter().position(letter).map_or(self.after, |at| &self.after[..=at]);

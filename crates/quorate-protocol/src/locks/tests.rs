@@ -21,44 +21,44 @@ fn hit(locked: &str, text: &str) -> Option<(Layer, String)> {
 }
 
 #[track_caller]
-fn sees(locked: &str, text: &str, layer: Layer, words: &str) {
+fn assert_hit(locked: &str, text: &str, layer: Layer, words: &str) {
     assert_eq!(hit(locked, text), Some((layer, words.to_owned())), "`{locked}` in {text:?}");
 }
 
 #[track_caller]
-fn misses(locked: &str, text: &str) {
+fn assert_no_hit(locked: &str, text: &str) {
     assert_eq!(hit(locked, text), None, "`{locked}` in {text:?}");
 }
 
 // L2
 #[test]
 fn the_layer_says_how_far_the_text_was_folded() {
-    sees("warmth", "Less WARMTH!", Layer::AsGiven, "WARMTH");
-    sees("ΟΔΟΣ", "η οδος μας", Layer::AsGiven, "οδος");
-    sees("straße", "DIE STRASSE", Layer::AsGiven, "STRASSE");
-    sees("warmth", "less ｗａｒｍｔｈ", Layer::Folded, "ｗａｒｍｔｈ");
-    sees("voice register", "the voice\n\n  register", Layer::Folded, "voice\n\n  register");
-    sees("warmth", "less w&#97;rmth", Layer::Folded, "w&#97;rmth");
-    sees("naïve", "a naive one", Layer::Folded, "naive");
-    sees("warmth", "less w*arm*th", Layer::Unmarked, "w*arm*th");
-    sees("warmth", "less <i>w</i>armth", Layer::Unmarked, "w</i>armth");
-    sees("warmth", "less [warm](https://example.org)th", Layer::Unmarked, "warm](https://example.org)th");
-    sees("warmth", "less ![warm](x.png)th", Layer::Unmarked, "warm](x.png)th");
-    sees("voice register", "the voice<br>register", Layer::Unmarked, "voice<br>register");
-    sees("voice register", "the voice_register", Layer::Unmarked, "voice_register");
-    sees("warmth", "less warm-\n  th", Layer::Unmarked, "warm-\n  th");
-    sees("warmth", "less wаrmth", Layer::Skeleton, "wаrmth");
-    sees("warmth", "less warrnth", Layer::Skeleton, "warrnth");
-    sees("warmth", "less W A R M T H", Layer::SetApart, "W A R M T H");
-    sees("kindness", "less kind-ness", Layer::SetApart, "kind-ness");
+    assert_hit("warmth", "Less WARMTH!", Layer::AsGiven, "WARMTH");
+    assert_hit("ΟΔΟΣ", "η οδος μας", Layer::AsGiven, "οδος");
+    assert_hit("straße", "DIE STRASSE", Layer::AsGiven, "STRASSE");
+    assert_hit("warmth", "less ｗａｒｍｔｈ", Layer::Folded, "ｗａｒｍｔｈ");
+    assert_hit("voice register", "the voice\n\n  register", Layer::Folded, "voice\n\n  register");
+    assert_hit("warmth", "less w&#97;rmth", Layer::Folded, "w&#97;rmth");
+    assert_hit("naïve", "a naive one", Layer::Folded, "naive");
+    assert_hit("warmth", "less w*arm*th", Layer::Unmarked, "w*arm*th");
+    assert_hit("warmth", "less <i>w</i>armth", Layer::Unmarked, "w</i>armth");
+    assert_hit("warmth", "less [warm](https://example.org)th", Layer::Unmarked, "warm](https://example.org)th");
+    assert_hit("warmth", "less ![warm](x.png)th", Layer::Unmarked, "warm](x.png)th");
+    assert_hit("voice register", "the voice<br>register", Layer::Unmarked, "voice<br>register");
+    assert_hit("voice register", "the voice_register", Layer::Unmarked, "voice_register");
+    assert_hit("warmth", "less warm-\n  th", Layer::Unmarked, "warm-\n  th");
+    assert_hit("warmth", "less wаrmth", Layer::Skeleton, "wаrmth");
+    assert_hit("warmth", "less warrnth", Layer::Skeleton, "warrnth");
+    assert_hit("warmth", "less W A R M T H", Layer::SetApart, "W A R M T H");
+    assert_hit("kindness", "less kind-ness", Layer::SetApart, "kind-ness");
 }
 
 // L2: of several places the least folded is told, then the first.
 #[test]
 fn the_best_place_is_told() {
-    sees("warmth", "wаrmth, w*armth, warmth, Warmth", Layer::AsGiven, "warmth");
-    sees("warmth", "wаrmth, w*armth, w_armth", Layer::Unmarked, "w*armth");
-    let all = locks(&[("warmth", SUBSTRING)], SUBSTRING).everything("wаrmth, w*armth, warmth, Warmth");
+    assert_hit("warmth", "wаrmth, w*armth, warmth, Warmth", Layer::AsGiven, "warmth");
+    assert_hit("warmth", "wаrmth, w*armth, w_armth", Layer::Unmarked, "w*armth");
+    let all = locks(&[("warmth", SUBSTRING)], SUBSTRING).find_all("wаrmth, w*armth, warmth, Warmth");
     let layers: Vec<Layer> = all.iter().map(|hit| hit.layer).collect();
     assert_eq!(layers, [Layer::Skeleton, Layer::Unmarked, Layer::AsGiven, Layer::AsGiven]);
 }
@@ -66,62 +66,62 @@ fn the_best_place_is_told() {
 // L2: looks are compared with looks, and words that only come near are no hits.
 #[test]
 fn what_comes_near_is_no_hit() {
-    misses("honest", "an echo nest");
-    misses("warmth", "the war, a month");
-    misses("nice", "the mice");
-    misses("fail", "the fall");
-    misses("fall", "FAIL");
-    misses("voice register", "voice, register");
-    misses("가", "각");
-    misses("か", "が");
+    assert_no_hit("honest", "an echo nest");
+    assert_no_hit("warmth", "the war, a month");
+    assert_no_hit("nice", "the mice");
+    assert_no_hit("fail", "the fall");
+    assert_no_hit("fall", "FAIL");
+    assert_no_hit("voice register", "voice, register");
+    assert_no_hit("가", "각");
+    assert_no_hit("か", "が");
 }
 
 // L2
 #[test]
 fn capitals_and_figures_pass_for_letters_where_they_look_like_them() {
-    sees("kindness", "KlNDNESS", Layer::Skeleton, "KlNDNESS");
-    sees("kindness", "k1ndness", Layer::Skeleton, "k1ndness");
-    sees("faithful", "faithfuI", Layer::Skeleton, "faithfuI");
-    sees("honest", "h0nest", Layer::Skeleton, "h0nest");
-    sees("kindness", "ΚΙΝDΝΕSS", Layer::Skeleton, "ΚΙΝDΝΕSS");
-    sees("тепло", "тeплo", Layer::Skeleton, "тeплo");
+    assert_hit("kindness", "KlNDNESS", Layer::Skeleton, "KlNDNESS");
+    assert_hit("kindness", "k1ndness", Layer::Skeleton, "k1ndness");
+    assert_hit("faithful", "faithfuI", Layer::Skeleton, "faithfuI");
+    assert_hit("honest", "h0nest", Layer::Skeleton, "h0nest");
+    assert_hit("kindness", "ΚΙΝDΝΕSS", Layer::Skeleton, "ΚΙΝDΝΕSS");
+    assert_hit("тепло", "тeплo", Layer::Skeleton, "тeплo");
 }
 
 // L2: the trait is folded as the text is.
 #[test]
 fn a_trait_may_be_written_in_any_way() {
-    sees("ｗａｒｍｔｈ", "warmth", Layer::Folded, "warmth");
-    sees("**warmth**", "warmth", Layer::Unmarked, "warmth");
-    sees("<b>warmth</b>", "warmth", Layer::Unmarked, "warmth");
-    sees("w&#97;rmth", "warmth", Layer::Folded, "warmth");
-    sees("don't lie", "don’t lie", Layer::Folded, "don’t lie");
-    sees("C++", "no c++ here", Layer::AsGiven, "c++");
-    sees("(warm)", "so ( warm), no (wаrm).", Layer::Skeleton, "(wаrm)");
-    misses("C++", "no c here");
-    misses(".env", "the env");
+    assert_hit("ｗａｒｍｔｈ", "warmth", Layer::Folded, "warmth");
+    assert_hit("**warmth**", "warmth", Layer::Unmarked, "warmth");
+    assert_hit("<b>warmth</b>", "warmth", Layer::Unmarked, "warmth");
+    assert_hit("w&#97;rmth", "warmth", Layer::Folded, "warmth");
+    assert_hit("don't lie", "don’t lie", Layer::Folded, "don’t lie");
+    assert_hit("C++", "no c++ here", Layer::AsGiven, "c++");
+    assert_hit("(warm)", "so ( warm), no (wаrm).", Layer::Skeleton, "(wаrm)");
+    assert_no_hit("C++", "no c here");
+    assert_no_hit(".env", "the env");
 }
 
 // L2: a trait without letters is found as it stands, and is not everywhere.
 #[test]
 fn a_trait_of_signs_is_found_as_it_stands() {
-    sees("!!", "no!!", Layer::AsGiven, "!!");
-    sees("!!", "no！！", Layer::Folded, "！！");
-    sees("💔", "x💔", Layer::AsGiven, "💔");
-    sees("\u{301}", "e\u{301}", Layer::AsGiven, "\u{301}");
-    misses("\u{301}", "é or e");
-    misses("**", "nothing bold");
-    misses("", "anything");
+    assert_hit("!!", "no!!", Layer::AsGiven, "!!");
+    assert_hit("!!", "no！！", Layer::Folded, "！！");
+    assert_hit("💔", "x💔", Layer::AsGiven, "💔");
+    assert_hit("\u{301}", "e\u{301}", Layer::AsGiven, "\u{301}");
+    assert_no_hit("\u{301}", "é or e");
+    assert_no_hit("**", "nothing bold");
+    assert_no_hit("", "anything");
 }
 
 // M9: a trait that was declared as text stays text below a view that has patterns.
 #[test]
 fn a_later_mode_is_added() {
     let both = locks(&[("a.c", SUBSTRING), ("a.c", REGEX)], REGEX);
-    let found = |text: &str| both.check(text).iter().map(|hit| (hit.at, hit.layer)).collect::<Vec<_>>();
+    let found = |text: &str| both.check(text).iter().map(|hit| (hit.trait_index, hit.layer)).collect::<Vec<_>>();
     assert_eq!(found("xabcx"), [(1, Layer::Regex)]);
     assert_eq!(found("A.C"), [(0, Layer::AsGiven), (1, Layer::Regex)]);
-    assert_eq!(both.by_meaning(), [] as [usize; 0]);
-    assert_eq!(locks(&[("a", SUBSTRING), ("b", REGEX)], SEMANTIC).by_meaning(), [0, 1]);
+    assert_eq!(both.semantic_traits(), [] as [usize; 0]);
+    assert_eq!(locks(&[("a", SUBSTRING), ("b", REGEX)], SEMANTIC).semantic_traits(), [0, 1]);
     assert_eq!(locks(&[("a", SUBSTRING), ("b", SEMANTIC)], SEMANTIC).check("A b").len(), 2);
 }
 
@@ -148,7 +148,7 @@ fn patterns_are_tried_on_folded_text_but_not_on_looks() {
 fn a_pattern_may_ask_for_accents() {
     let locks = locks(&[("caf[é]", REGEX), ("x*", REGEX)], REGEX);
     let hits = locks.check("ca\u{200b}fe\u{301} now");
-    assert_eq!(hits.iter().map(|hit| (hit.at, hit.layer)).collect::<Vec<_>>(), [(0, Layer::RegexFolded)]);
+    assert_eq!(hits.iter().map(|hit| (hit.trait_index, hit.layer)).collect::<Vec<_>>(), [(0, Layer::RegexFolded)]);
 }
 
 // L3

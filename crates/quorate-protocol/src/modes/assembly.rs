@@ -2,9 +2,9 @@
 //! persist the outcome. There is one, and four modes that say whom to ask next and what follows; what they want is
 //! done here in the same way for all.
 
-mod book;
+mod state;
 mod check;
-mod want;
+mod effect;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::{
     AbsenceReason, Command, ConsultationResult, Event, Gather, Invoke, Json, Name, Part, Protocol, TimedEvent, answers,
 };
 
-pub(crate) use book::RunState;
+pub(crate) use state::RunState;
 pub(crate) use check::{Candidate, Text};
-pub(crate) use want::{AskMember, Completion, RunStatus, Effect};
+pub(crate) use effect::{AskMember, Completion, RunStatus, Effect};
 
 /// What a mode knows of the run, whatever has happened so far.
 pub(crate) struct ModeContext {

@@ -1,7 +1,7 @@
 //! Peer: equals exchange messages in rounds. Each sees what was said before to it or to all; nobody sums up
 //! (SEMANTICS P1 to P3).
 
-mod conduct;
+mod exchange;
 mod log;
 mod objections;
 
@@ -14,8 +14,8 @@ use crate::answers::message::{Message, Recipients};
 use crate::assembly::Setup;
 use crate::rules::{self, aggregate};
 use crate::{ApplyRule, Fact, FactKind, Json, Name, Part, PartKind};
-use conduct::{Exchange, Termination};
-use log::{Log, Said};
+use exchange::{Exchange, Termination};
+use log::{Log, DeliveredMessage};
 use objections::Objections;
 
 /// How many ids that a message could not reach its sender is told, and how many characters of each.
@@ -45,7 +45,7 @@ pub(super) struct Peer {
 impl Peer {
     pub(super) fn new(setup: &Setup) -> Self {
         Peer {
-            conduct: Exchange::of(setup),
+            conduct: Exchange::from_setup(setup),
             round: 0,
             outstanding: 0,
             heard: Vec::new(),
@@ -77,7 +77,7 @@ impl Peer {
                     .map(|text| Part { kind: PartKind::Transcript, name: "".into(), text })
                     .into_iter()
                     .collect(),
-                task: self.conduct.task(case, seat, self.round, refusals.get(&seat).map(String::as_str)),
+                task: self.conduct.task_text(case, seat, self.round, refusals.get(&seat).map(String::as_str)),
                 extra_fields: vec![("round", json!(self.round))],
             })
         };
@@ -90,7 +90,7 @@ impl Peer {
         for (seat, message) in self.heard.iter().enumerate() {
             let Some(message) = message.as_ref().filter(|one| !one.message.is_empty()) else { continue };
             let member = &case.member(seat).id;
-            if let Err(out_of_reach) = self.conduct.recipients(case, seat, &message.to) {
+            if let Err(out_of_reach) = self.conduct.check_recipients(case, seat, &message.to) {
                 let ids = out_of_reach.join(", ");
                 book.note(format!(
                     "a message of `{member}` in round {} was refused: {ids} is out of its reach",
@@ -148,7 +148,7 @@ impl Peer {
         }
         // Whoever gave no output has agreed to nothing (X5).
         let all = |holds: fn(&Message) -> bool| self.heard.iter().all(|one| one.as_ref().is_some_and(holds));
-        let ended_by = match &self.conduct.ends {
+        let ended_by = match &self.conduct.termination {
             Termination::NoNewObjections if all(|one| one.objection != Some(true)) => {
                 Some(aggregate::NO_NEW_OBJECTIONS)
             }
@@ -289,7 +289,7 @@ impl Mode for Peer {
         let member = candidate.rsplit('/').next().unwrap_or_default();
         if let Some(seat) = case.member_indices.get(member).copied() {
             match self.heard[seat].as_ref().filter(|_| clean) {
-                Some(message) => self.log.add(Said {
+                Some(message) => self.log.add(DeliveredMessage {
                     round: self.round,
                     from: seat,
                     to: match &message.to {

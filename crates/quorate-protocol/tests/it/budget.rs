@@ -1,12 +1,12 @@
 //! Runs whose budget is spent on the way: what was answered counts, nothing more is begun, and everybody who gave nothing is
 //! named (X8, X12).
 
-use crate::sitting;
+use crate::test_run;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{Member, Request, Setup};
 use quorate_protocol::{AbsenceReason, ConsultationResult, Event, event};
 use serde_json::{Value, json};
-use sitting::{Sitting, advice, member, rule, setup};
+use test_run::{TestRun, advice, member, rule, setup};
 
 const SPENT: ConsultationResult = ConsultationResult::Absent(AbsenceReason::RunOverBudget);
 
@@ -26,11 +26,11 @@ fn tree() -> Setup {
     Setup { members, ..setup(Mode::Hierarchy, Request::Hierarchy) }
 }
 
-fn open(setup: &Setup) -> Sitting {
-    Sitting::open(setup, "r", "It is about this.")
+fn open(setup: &Setup) -> TestRun {
+    TestRun::open(setup, "r", "It is about this.")
 }
 
-fn exhausted(sitting: &Sitting) -> &Value {
+fn exhausted(sitting: &TestRun) -> &Value {
     let outcome = sitting.outcome();
     assert_eq!((&outcome["code"], &outcome["verdict"]), (&json!("budget_exhausted"), &json!("incomplete")));
     outcome

@@ -2,14 +2,14 @@
 //! exception; and what is no such phrase, and is left alone.
 
 mod benign;
-mod chance;
+mod rng;
 mod classes;
 mod properties;
 mod table;
 
 use std::collections::BTreeSet;
 
-use chance::Chance;
+use rng::Rng;
 use classes::{CLASSES, Units};
 use quorate_manifest::assembly::MatchMode;
 use quorate_protocol::locks::{Locks, Trait};
@@ -38,7 +38,7 @@ struct Variant {
 }
 
 fn variant(locked: &str, applied: &[usize], seed: u64) -> Variant {
-    let mut chance = Chance::new(seed);
+    let mut chance = Rng::new(seed);
     let mut units = Units::of(locked);
     for class in applied {
         (CLASSES[*class].1)(&mut units, &mut chance);
@@ -117,7 +117,7 @@ fn many_traits_are_found_as_each_alone() {
     for (at, locked) in TRAITS.into_iter().enumerate() {
         let alone = locks(&[locked]);
         for one in variants(locked).iter().step_by(17) {
-            let mut found = together.check(&one.text).into_iter().filter(|hit| hit.at == at);
+            let mut found = together.check(&one.text).into_iter().filter(|hit| hit.trait_index == at);
             let want = alone.check(&one.text).pop().map(|hit| (hit.layer, hit.span));
             assert_eq!(found.next().map(|hit| (hit.layer, hit.span)), want, "{locked} in {:?}", one.text);
         }

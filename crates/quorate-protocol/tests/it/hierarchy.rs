@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use oracle::{End, Gives, Kind, Node, Rule, Says};
+use oracle::{NodeOutcome, Behavior, Kind, Node, Rule, Advice};
 
 const TEXTS: [&str; 6] = ["late", "over budget", "nobody knows", "fine", "", "more warmth"];
 
@@ -19,9 +19,9 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![30 => 0..5_usize, 1 => Just(5_usize)].prop_map(|at| TEXTS[at].to_owned())
 }
 
-fn says() -> impl Strategy<Value = Says> {
+fn says() -> impl Strategy<Value = Advice> {
     (0..=10_u8, text(), vec(text(), 0..4), text()).prop_map(|(severity, concern, evidence, suggestion)| {
-        Says { severity, concern, evidence, suggestion }
+        Advice { severity, concern, evidence, suggestion }
     })
 }
 
@@ -29,7 +29,7 @@ fn says() -> impl Strategy<Value = Says> {
 fn nodes(most: usize) -> impl Strategy<Value = Vec<Node>> {
     let node = (any::<Index>(), prop_oneof![4 => says().prop_map(Some), 1 => Just(None)]);
     let tree = vec(node, 1..=most).prop_map(|drawn| {
-        let node = |(at, (parent, says)): (usize, (Index, Option<Says>))| Node {
+        let node = |(at, (parent, says)): (usize, (Index, Option<Advice>))| Node {
             parent: (at > 0).then(|| parent.index(at)),
             says,
         };
@@ -50,10 +50,10 @@ fn nodes(most: usize) -> impl Strategy<Value = Vec<Node>> {
 
 fn rules() -> impl Strategy<Value = Vec<Rule>> {
     let gives = prop_oneof![
-        Just(Gives::Nothing),
-        Just(Gives::Fails),
-        Just(Gives::Nonsense),
-        says().prop_map(Gives::Says)
+        Just(Behavior::Nothing),
+        Just(Behavior::Fails),
+        Just(Behavior::Nonsense),
+        says().prop_map(Behavior::Says)
     ];
     let kind = prop_oneof![
         Just(Kind::Escalate),
@@ -84,7 +84,7 @@ proptest! {
         other in vec(any::<Index>(), 1..40),
     ) {
         let first = tree::run(&nodes, &rules, by(&one));
-        tree::agrees(&nodes, &rules, &first);
+        tree::assert_agrees(&nodes, &rules, &first);
         let second = tree::run(&nodes, &rules, by(&other));
         prop_assert_eq!(tree::unordered(&first), tree::unordered(&second), "the order of arrival changes nothing");
     }
@@ -98,7 +98,7 @@ proptest! {
         let rules = match which {
             0 => vec![Rule { kind: Kind::Escalate, of: None }],
             1 => vec![of(all)],
-            _ => vec![Rule { kind: Kind::Host(Gives::Fails), of: None }],
+            _ => vec![Rule { kind: Kind::Host(Behavior::Fails), of: None }],
         };
         let sitting = tree::run(&nodes, &rules, |_| 0);
         let severity = |seat: usize| sitting.outcome()["nodes"][seat]["output"]["severity"].as_u64();
@@ -121,7 +121,7 @@ proptest! {
 }
 
 fn node(parent: Option<usize>, severity: Option<u8>) -> Node {
-    let says = severity.map(|severity| Says {
+    let says = severity.map(|severity| Advice {
         severity,
         concern: format!("c{severity}"),
         evidence: vec![format!("e{severity}")],
@@ -136,7 +136,7 @@ fn a_severity_keeps_its_reason_on_the_way_up() {
     let nodes = [node(None, Some(1)), node(Some(0), Some(10)), node(Some(0), Some(4))];
     let rules = [Rule { kind: Kind::Escalate, of: None }];
     let sitting = tree::run(&nodes, &rules, |_| 0);
-    tree::agrees(&nodes, &rules, &sitting);
+    tree::assert_agrees(&nodes, &rules, &sitting);
     let rollup = &sitting.outcome()["rollup"];
     assert_eq!((&rollup["severity"], &rollup["concern"]), (&10.into(), &"c10\nc4\nc1".into()));
 }
@@ -147,7 +147,7 @@ fn two_hundred_deep() {
     let nodes: Vec<Node> =
         (0..200_usize).map(|seat| node(seat.checked_sub(1), (seat == 199).then_some(10))).collect();
     let sitting = tree::run(&nodes, &[], |_| 0);
-    tree::agrees(&nodes, &[], &sitting);
+    tree::assert_agrees(&nodes, &[], &sitting);
     assert_eq!(sitting.outcome()["rollup"]["severity"], 10);
     assert_eq!(sitting.outcome()["risk"]["level"], "escalate");
     assert_eq!(sitting.outcome()["shouldEscalate"], true);
@@ -161,7 +161,7 @@ fn five_hundred_wide() {
     let nodes: Vec<Node> = std::iter::once(node(None, None)).chain((1..500).map(leaf)).collect();
     let rules = [Rule { kind: Kind::Aggregate { top: Some(7), least: 0, most: 10 }, of: None }];
     let sitting = tree::run(&nodes, &rules, |many| many / 2);
-    tree::agrees(&nodes, &rules, &sitting);
+    tree::assert_agrees(&nodes, &rules, &sitting);
     assert_eq!(sitting.outcome()["nodes"][0]["from"].as_array().map(Vec::len), Some(7));
 }
 
@@ -171,7 +171,7 @@ fn a_root_alone_and_a_root_that_says_nothing() {
     let alone = |severity, word: (&str, &str)| {
         let nodes = [node(None, severity)];
         let sitting = tree::run(&nodes, &[Rule { kind: Kind::Escalate, of: None }], |_| 0);
-        tree::agrees(&nodes, &[], &sitting);
+        tree::assert_agrees(&nodes, &[], &sitting);
         assert_eq!((sitting.word("verdict"), sitting.word("code")), word);
     };
     alone(Some(3), ("done", ""));
@@ -191,9 +191,9 @@ fn the_first_rule_that_is_for_a_node_wins() {
         Rule { kind: Kind::Escalate, of: of(0) },
     ];
     let sitting = tree::run(&nodes, &rules, |_| 0);
-    tree::agrees(&nodes, &rules, &sitting);
+    tree::assert_agrees(&nodes, &rules, &sitting);
     let told = |seat: usize| sitting.outcome()["nodes"][seat].clone();
     assert_eq!((&told(1)["rule"], &told(1)["output"]["concern"]), (&"r0".into(), &"c9".into()));
     assert_eq!((&told(0)["rule"], &told(0)["output"]["severity"]), (&"r2".into(), &9.into()));
-    assert!(matches!(oracle::ends(&nodes, &rules)[0], End::Passed(_, Some(2))));
+    assert!(matches!(oracle::outcomes(&nodes, &rules)[0], NodeOutcome::Passed(_, Some(2))));
 }

@@ -13,5 +13,5 @@ mod hierarchy;
 mod peer;
 mod policy;
 mod records;
-mod sitting;
+mod test_run;
 mod voting;

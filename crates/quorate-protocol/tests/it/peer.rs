@@ -3,7 +3,7 @@
 
 mod oracle;
 
-use crate::sitting;
+use crate::test_run;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ use quorate_protocol::assembly::{Request, Setup};
 use quorate_protocol::{Event, FactKind, Json, SemanticHit, PartKind};
 use serde_json::json;
 
-use oracle::{Log, Said, Says, Talk, To, Topology, Until};
-use sitting::Sitting;
+use oracle::{Log, Delivered, Says, Scenario, To, Topology, Termination};
+use test_run::TestRun;
 
 /// The most members of a talk.
 const MOST: usize = 6;
@@ -25,10 +25,10 @@ fn name(seat: usize) -> String {
     format!("p{seat}")
 }
 
-fn setup(talk: &Talk) -> Setup {
+fn setup(talk: &Scenario) -> Setup {
     let asked = talk.asked.and_then(|rounds| u32::try_from(rounds).ok());
-    let mut setup = sitting::setup(Mode::Peer, Request::Peer { rounds: asked });
-    setup.members = (0..talk.members).map(|seat| sitting::member(&name(seat))).collect();
+    let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: asked });
+    setup.members = (0..talk.members).map(|seat| test_run::member(&name(seat))).collect();
     let mut params = json!({});
     match &talk.topology {
         Topology::Unwritten => {}
@@ -46,10 +46,10 @@ fn setup(talk: &Talk) -> Setup {
         }
     }
     match &talk.until {
-        Until::Unwritten => {}
-        Until::NoNewObjections => params["terminationRule"] = json!("no-new-objections"),
-        Until::AllPass => params["terminationRule"] = json!("all-pass"),
-        Until::Host(_) => params["terminationRule"] = json!("custom:enough"),
+        Termination::Unwritten => {}
+        Termination::NoNewObjections => params["terminationRule"] = json!("no-new-objections"),
+        Termination::AllPass => params["terminationRule"] = json!("all-pass"),
+        Termination::Host(_) => params["terminationRule"] = json!("custom:enough"),
     }
     if let Some(rounds) = talk.written {
         params["maxRounds"] = json!(rounds);
@@ -57,17 +57,17 @@ fn setup(talk: &Talk) -> Setup {
     let of: Option<Vec<String>> =
         talk.collected.as_ref().map(|seats| seats.iter().map(|seat| name(*seat)).collect());
     let of: Option<Vec<&str>> = of.as_ref().map(|of| of.iter().map(String::as_str).collect());
-    setup.rules = vec![sitting::rule("log", "aggregate", of.as_deref(), params)];
+    setup.rules = vec![test_run::rule("log", "aggregate", of.as_deref(), params)];
     // A second one conducts nothing (P1).
     if of.is_none() {
-        setup.rules.push(sitting::rule(
+        setup.rules.push(test_run::rule(
             "again",
             "aggregate",
             None,
             json!({"maxRounds": 99, "topology": "ring"}),
         ));
     }
-    setup.locked_traits = vec![sitting::locked(oracle::LOCKED)];
+    setup.locked_traits = vec![test_run::locked(oracle::LOCKED)];
     setup.embeds = talk.embeds;
     setup.match_mode = if talk.embeds { MatchMode::Semantic } else { MatchMode::Substring };
     setup
@@ -80,18 +80,18 @@ fn to_json(to: &To) -> Json {
     }
 }
 
-fn said_json(said: &[Said]) -> Json {
-    let one = |one: &Said| json!({"round": one.round, "from": name(one.from), "to": to_json(&one.to), "text": one.text});
+fn said_json(said: &[Delivered]) -> Json {
+    let one = |one: &Delivered| json!({"round": one.round, "from": name(one.from), "to": to_json(&one.to), "text": one.text});
     json!(said.iter().map(one).collect::<Vec<_>>())
 }
 
 /// Holds a talk in which answers and comparisons arrive in an order; what everybody is shown is held against the oracle.
-fn run(talk: &Talk, mut next: impl FnMut(usize) -> usize) -> (Sitting, Log) {
-    let mut sitting = Sitting::open(&setup(talk), "r", "Which style?");
+fn run(talk: &Scenario, mut next: impl FnMut(usize) -> usize) -> (TestRun, Log) {
+    let mut sitting = TestRun::open(&setup(talk), "r", "Which style?");
     let mut shown: Vec<Vec<Json>> = Vec::new();
-    let log = talk.hold(|_, said| {
+    let log = talk.run(|_, said| {
         let heard = |seat: usize| {
-            let heard: Vec<Said> = said.iter().filter(|one| talk.hears(seat, one)).cloned().collect();
+            let heard: Vec<Delivered> = said.iter().filter(|one| talk.hears(seat, one)).cloned().collect();
             said_json(&heard)
         };
         shown.push((0..talk.members).map(heard).collect());
@@ -104,10 +104,10 @@ fn run(talk: &Talk, mut next: impl FnMut(usize) -> usize) -> (Sitting, Log) {
             let seat = id.strip_prefix(&format!("round{round}/p")).and_then(|seat| seat.parse().ok());
             let seat: usize = seat.expect("nobody is asked out of turn");
             // P2: exactly what was said before to it or to all in reach; nothing is said as nothing.
-            let part = sitting::part(&sitting.out[id.as_str()], PartKind::Transcript);
+            let part = test_run::part(&sitting.out[id.as_str()], PartKind::Transcript);
             assert_eq!(part.unwrap_or_else(|| json!([])), shown[round - 1][seat], "{id} of {talk:#?}");
             match talk.says(round, seat) {
-                None => sitting.absent(id),
+                None => sitting.give_no_answer(id),
                 Some(says) => sitting.answer(id, answer(&says)),
             }
             if sitting.finished || sitting.out.keys().any(|id| !id.starts_with(&format!("round{round}/"))) {
@@ -122,10 +122,10 @@ fn run(talk: &Talk, mut next: impl FnMut(usize) -> usize) -> (Sitting, Log) {
             sitting.feed(Event::Matched { candidate: one.candidate, result: Ok(near) });
         }
         if let Some(apply) = sitting.applies.first().cloned() {
-            let Until::Host(ends) = &talk.until else { panic!("{apply:?} is of no rule of the host's") };
+            let Termination::Host(ends) = &talk.until else { panic!("{apply:?} is of no rule of the host's") };
             match ends.get(round - 1).copied().flatten() {
-                None => sitting.ruled(&apply.ticket, Err("it broke")),
-                Some(ends) => sitting.ruled(&apply.ticket, Ok(json!({"end": ends}))),
+                None => sitting.rule_applied(&apply.ticket, Err("it broke")),
+                Some(ends) => sitting.rule_applied(&apply.ticket, Ok(json!({"end": ends}))),
             }
         }
     }
@@ -136,12 +136,12 @@ fn answer(says: &Says) -> Json {
     json!({"message": says.text, "addressedTo": to_json(&says.to), "objection": says.objection, "pass": says.pass})
 }
 
-fn agrees(talk: &Talk, sitting: &Sitting, log: &Log) {
+fn assert_agrees(talk: &Scenario, sitting: &TestRun, log: &Log) {
     let outcome = sitting.outcome();
     let shown = || format!("{talk:#?}\n{log:#?}\n{outcome:#}");
     let collected =
-        |one: &&Said| talk.collected.as_ref().is_none_or(|collected| collected.contains(&one.from));
-    let messages: Vec<Said> = log.said.iter().filter(collected).cloned().collect();
+        |one: &&Delivered| talk.collected.as_ref().is_none_or(|collected| collected.contains(&one.from));
+    let messages: Vec<Delivered> = log.said.iter().filter(collected).cloned().collect();
     assert_eq!(outcome["messages"], said_json(&messages), "{}", shown());
     assert_eq!(
         (&outcome["rounds"], sitting.word("endedBy")),
@@ -172,7 +172,7 @@ fn says() -> impl Strategy<Value = Option<Says>> {
     prop_oneof![6 => said, 1 => Just(None)]
 }
 
-fn talk() -> impl Strategy<Value = Talk> {
+fn talk() -> impl Strategy<Value = Scenario> {
     let topology = prop_oneof![
         Just(Topology::Unwritten),
         Just(Topology::Full),
@@ -181,10 +181,10 @@ fn talk() -> impl Strategy<Value = Talk> {
         btree_map(0..MOST, vec(0..MOST, 0..4), 0..MOST).prop_map(Topology::Peers),
     ];
     let until = prop_oneof![
-        2 => Just(Until::Unwritten),
-        1 => Just(Until::NoNewObjections),
-        1 => Just(Until::AllPass),
-        1 => vec(option::of(any::<bool>()), 0..4).prop_map(Until::Host),
+        2 => Just(Termination::Unwritten),
+        1 => Just(Termination::NoNewObjections),
+        1 => Just(Termination::AllPass),
+        1 => vec(option::of(any::<bool>()), 0..4).prop_map(Termination::Host),
     ];
     let rounds = (option::weighted(0.7, 1..5_usize), option::weighted(0.2, 1..4_usize));
     let said = vec(vec(says(), MOST), 1..5);
@@ -203,7 +203,7 @@ fn talk() -> impl Strategy<Value = Talk> {
                 ),
                 other => other,
             };
-            Talk { members, topology, until, written, asked, says, collected, embeds }
+            Scenario { members, topology, until, written, asked, says, collected, embeds }
         },
     )
 }
@@ -225,9 +225,9 @@ proptest! {
         other in vec(any::<Index>(), 1..20),
     ) {
         let (first, log) = run(&talk, by(&one));
-        agrees(&talk, &first, &log);
+        assert_agrees(&talk, &first, &log);
         let (second, _) = run(&talk, by(&other));
-        let unordered = |sitting: &Sitting| {
+        let unordered = |sitting: &TestRun| {
             let mut outcome = sitting.outcome().clone();
             let mut notes: Vec<String> =
                 outcome["notes"].as_array().into_iter().flatten().map(ToString::to_string).collect();
@@ -243,11 +243,11 @@ fn to_all(text: &str) -> Option<Says> {
     Some(Says { text: text.to_owned(), to: To::All, objection: false, pass: false })
 }
 
-fn plain(members: usize, says: Vec<Vec<Option<Says>>>) -> Talk {
-    Talk {
+fn plain(members: usize, says: Vec<Vec<Option<Says>>>) -> Scenario {
+    Scenario {
         members,
         topology: Topology::Unwritten,
-        until: Until::Unwritten,
+        until: Termination::Unwritten,
         written: Some(says.len()),
         asked: None,
         says,
@@ -262,10 +262,10 @@ fn a_message_to_nobody_in_particular_is_for_all() {
     for to in [json!(null), json!("*"), json!(["*", "p1"])] {
         let mut setup = setup(&plain(2, vec![vec![to_all("x"), to_all("y")]; 2]));
         setup.rules.truncate(1);
-        let mut sitting = Sitting::open(&setup, "r", "Which style?");
+        let mut sitting = TestRun::open(&setup, "r", "Which style?");
         sitting.answer("round1/p0", json!({"message": "hear me", "addressedTo": to}));
         sitting.answer("round1/p1", json!({"message": "", "pass": true}));
-        let heard = sitting::part(&sitting.out["round2/p1"], PartKind::Transcript);
+        let heard = test_run::part(&sitting.out["round2/p1"], PartKind::Transcript);
         assert_eq!(heard, Some(json!([{"round": 1, "from": "p0", "to": "*", "text": "hear me"}])), "{to}");
     }
 }
@@ -275,7 +275,7 @@ fn without_any_rule_there_is_one_round_of_everybody() {
     // P1, P2
     let mut setup = setup(&plain(3, vec![vec![to_all("x"); 3]]));
     setup.rules.clear();
-    let mut sitting = Sitting::open(&setup, "r", "Which style?");
+    let mut sitting = TestRun::open(&setup, "r", "Which style?");
     for seat in [2, 0, 1] {
         sitting.answer(&format!("round1/p{seat}"), json!({"message": "m"}));
     }
@@ -297,13 +297,13 @@ fn a_termination_rule_that_cannot_be_read_is_noted() {
         (json!(["end"]), true),
     ] {
         let mut talk = plain(1, vec![vec![to_all("x")]; 2]);
-        talk.until = Until::Host(Vec::new());
-        let mut sitting = Sitting::open(&setup(&talk), "r", "Which style?");
+        talk.until = Termination::Host(Vec::new());
+        let mut sitting = TestRun::open(&setup(&talk), "r", "Which style?");
         sitting.answer("round1/p0", json!({"message": "m"}));
-        sitting.ruled("round1", Ok(output.clone()));
+        sitting.rule_applied("round1", Ok(output.clone()));
         assert!(sitting.out.contains_key("round2/p0"), "{output}");
         sitting.answer("round2/p0", json!({"message": "m"}));
-        sitting.ruled("round2", Ok(json!({"end": true})));
+        sitting.rule_applied("round2", Ok(json!({"end": true})));
         let notes = sitting.outcome()["notes"].to_string();
         assert_eq!(notes.contains("the termination rule could not be applied"), noted, "{output}: {notes}");
     }
@@ -319,11 +319,11 @@ fn what_the_hosts_rule_makes_of_the_log_is_held_against_the_locks() {
         json!({"line": "change the voice\nregister"}),
     ] {
         let mut setup = setup(&plain(1, vec![vec![to_all("x")]]));
-        setup.rules = vec![sitting::rule("sum", "custom:sum", None, json!({}))];
-        setup.locked_traits = vec![sitting::locked("warmth"), sitting::locked("voice register")];
-        let mut sitting = Sitting::open(&setup, "r", "Which style?");
+        setup.rules = vec![test_run::rule("sum", "custom:sum", None, json!({}))];
+        setup.locked_traits = vec![test_run::locked("warmth"), test_run::locked("voice register")];
+        let mut sitting = TestRun::open(&setup, "r", "Which style?");
         sitting.answer("round1/p0", json!({"message": "m"}));
-        sitting.ruled("log/sum", Ok(output.clone()));
+        sitting.rule_applied("log/sum", Ok(output.clone()));
         assert!(sitting.outcome().get("synthesis").is_none(), "{output}");
         assert_eq!(sitting.outcome()["violations"], 1, "{output}");
     }
@@ -332,7 +332,7 @@ fn what_the_hosts_rule_makes_of_the_log_is_held_against_the_locks() {
 #[test]
 fn who_never_answers_never_agrees() {
     // X5: with one of two missing, nobody's objection and everybody's pass are not all.
-    for until in [Until::NoNewObjections, Until::AllPass] {
+    for until in [Termination::NoNewObjections, Termination::AllPass] {
         let mut talk = plain(2, Vec::new());
         let pass = Some(Says { text: String::new(), to: To::All, objection: false, pass: true });
         talk.says = vec![vec![pass, None]; 10];
@@ -340,25 +340,25 @@ fn who_never_answers_never_agrees() {
         talk.written = None;
         let (sitting, log) = run(&talk, |_| 0);
         assert_eq!((log.rounds, log.ended_by), (10, "max-rounds"));
-        agrees(&talk, &sitting, &log);
+        assert_agrees(&talk, &sitting, &log);
     }
 }
 
 #[test]
 fn equals_know_each_other_and_what_became_of_what_they_said() {
     // P2
-    let mut setup = sitting::setup(Mode::Peer, Request::Peer { rounds: Some(3) });
-    setup.members = (0..3).map(|seat| sitting::member(&name(seat))).collect();
+    let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: Some(3) });
+    setup.members = (0..3).map(|seat| test_run::member(&name(seat))).collect();
     setup.members[1].role = "Copy editor".to_owned();
-    setup.rules = vec![sitting::rule(
+    setup.rules = vec![test_run::rule(
         "log",
         "aggregate",
         None,
         json!({"topology": "star", "hub": "p0", "maxRounds": 3}),
     )];
-    setup.locked_traits = vec![sitting::locked(oracle::LOCKED)];
-    let mut sitting = Sitting::open(&setup, "r", "Which style?");
-    let task = |sitting: &Sitting, id: &str| sitting.out[id].task.to_string();
+    setup.locked_traits = vec![test_run::locked(oracle::LOCKED)];
+    let mut sitting = TestRun::open(&setup, "r", "Which style?");
+    let task = |sitting: &TestRun, id: &str| sitting.out[id].task.to_string();
     let first = task(&sitting, "round1/p1");
     for said in ["`p0` (", "`p1` (Copy editor)", "star", "`p0` reaches everybody", "You reach `p0`."] {
         assert!(first.contains(said), "`{said}` is not said: {first}");
@@ -368,7 +368,7 @@ fn equals_know_each_other_and_what_became_of_what_they_said() {
     sitting.answer("round1/p0", says("Plain.", json!("*"), true));
     sitting.answer("round1/p1", says("Ornate.", json!(["p2", "nobody"]), true));
     sitting.answer("round1/p2", says(&format!("More {}!", oracle::LOCKED), json!("*"), true));
-    let told = |sitting: &Sitting, id: &str| {
+    let told = |sitting: &TestRun, id: &str| {
         let text = task(sitting, id);
         text.split_once("Your message of round 1 was not delivered: ").map(|(_, why)| why.to_owned())
     };
@@ -379,10 +379,10 @@ fn equals_know_each_other_and_what_became_of_what_they_said() {
     // One takes its objection back, one repeats it, and one gives no answer any more.
     sitting.answer("round2/p0", says("Fine.", json!("*"), false));
     sitting.answer("round2/p1", says("Still ornate.", json!("*"), true));
-    sitting.absent("round2/p2");
+    sitting.give_no_answer("round2/p2");
     assert_eq!(told(&sitting, "round3/p1"), None, "what was delivered needs no word");
     for seat in 0..3 {
-        sitting.absent(&format!("round3/p{seat}"));
+        sitting.give_no_answer(&format!("round3/p{seat}"));
     }
     assert_eq!(sitting.outcome()["objecting"], json!(["p1", "p2"]));
 }
@@ -390,8 +390,8 @@ fn equals_know_each_other_and_what_became_of_what_they_said() {
 #[test]
 fn an_objection_stands_until_it_is_taken_back() {
     // P1
-    let talk = Talk { until: Until::NoNewObjections, written: None, ..plain(3, Vec::new()) };
-    let mut sitting = Sitting::open(&setup(&talk), "r", "Which style?");
+    let talk = Scenario { until: Termination::NoNewObjections, written: None, ..plain(3, Vec::new()) };
+    let mut sitting = TestRun::open(&setup(&talk), "r", "Which style?");
     for (seat, objection) in [(0, json!(true)), (1, json!(true)), (2, Json::Null)] {
         let says = json!({"message": format!("m{seat}"), "objection": objection});
         sitting.answer(&format!("round1/p{seat}"), says);
@@ -408,10 +408,10 @@ fn an_objection_stands_until_it_is_taken_back() {
 
 #[test]
 fn an_objection_is_answered_by_what_reaches_its_author() {
-    let mut setup = sitting::setup(Mode::Peer, Request::Peer { rounds: Some(2) });
-    setup.members = (0..3).map(|seat| sitting::member(&name(seat))).collect();
-    setup.rules = vec![sitting::rule("log", "aggregate", None, json!({"topology": "star", "hub": "p0"}))];
-    let mut sitting = Sitting::open(&setup, "r", "Which style?");
+    let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: Some(2) });
+    setup.members = (0..3).map(|seat| test_run::member(&name(seat))).collect();
+    setup.rules = vec![test_run::rule("log", "aggregate", None, json!({"topology": "star", "hub": "p0"}))];
+    let mut sitting = TestRun::open(&setup, "r", "Which style?");
     for seat in 0..3 {
         sitting.answer(&format!("round1/p{seat}"), json!({"message": "No.", "objection": true}));
     }
@@ -425,8 +425,8 @@ fn an_objection_is_answered_by_what_reaches_its_author() {
 
 #[test]
 fn a_sender_is_told_of_so_many_ids() {
-    let talk = Talk { written: Some(2), ..plain(2, Vec::new()) };
-    let mut sitting = Sitting::open(&setup(&talk), "r", "Which style?");
+    let talk = Scenario { written: Some(2), ..plain(2, Vec::new()) };
+    let mut sitting = TestRun::open(&setup(&talk), "r", "Which style?");
     let ids: Vec<String> = (0..2_000).map(|n| format!("{n}{}", "x".repeat(500))).collect();
     sitting.answer("round1/p0", json!({"message": "Hello.", "addressedTo": ids}));
     sitting.answer("round1/p1", json!({"message": "Hello."}));

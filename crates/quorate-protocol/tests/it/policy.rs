@@ -12,7 +12,7 @@ const MINIMUM: usize = 3;
 
 /// What a member does in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
+enum MemberBehavior {
     Pass,
     Block,
     Irreducible,
@@ -21,25 +21,25 @@ enum Does {
     Failed,
 }
 
-const ALL: [Does; 6] =
-    [Does::Pass, Does::Block, Does::Irreducible, Does::SchemaFailed, Does::TimedOut, Does::Failed];
-const DISTINCT: [Does; 4] = [Does::Pass, Does::Block, Does::Irreducible, Does::TimedOut];
+const ALL: [MemberBehavior; 6] =
+    [MemberBehavior::Pass, MemberBehavior::Block, MemberBehavior::Irreducible, MemberBehavior::SchemaFailed, MemberBehavior::TimedOut, MemberBehavior::Failed];
+const DISTINCT: [MemberBehavior; 4] = [MemberBehavior::Pass, MemberBehavior::Block, MemberBehavior::Irreducible, MemberBehavior::TimedOut];
 
-impl Does {
+impl MemberBehavior {
     fn position(self) -> Option<Position> {
         match self {
-            Does::Pass => Some(Position { block: false, irreducible: false }),
-            Does::Block => Some(Position { block: true, irreducible: false }),
-            Does::Irreducible => Some(Position { block: true, irreducible: true }),
-            Does::SchemaFailed | Does::TimedOut | Does::Failed => None,
+            MemberBehavior::Pass => Some(Position { block: false, irreducible: false }),
+            MemberBehavior::Block => Some(Position { block: true, irreducible: false }),
+            MemberBehavior::Irreducible => Some(Position { block: true, irreducible: true }),
+            MemberBehavior::SchemaFailed | MemberBehavior::TimedOut | MemberBehavior::Failed => None,
         }
     }
 
     fn result(self) -> ConsultationResult {
         match self {
-            Does::SchemaFailed => ConsultationResult::Absent(AbsenceReason::SchemaFailed),
-            Does::TimedOut => ConsultationResult::Absent(AbsenceReason::TimedOut),
-            Does::Failed => ConsultationResult::Absent(AbsenceReason::Failed),
+            MemberBehavior::SchemaFailed => ConsultationResult::Absent(AbsenceReason::SchemaFailed),
+            MemberBehavior::TimedOut => ConsultationResult::Absent(AbsenceReason::TimedOut),
+            MemberBehavior::Failed => ConsultationResult::Absent(AbsenceReason::Failed),
             valid => {
                 let position = valid.position().expect("a valid answer");
                 ConsultationResult::Answered(
@@ -51,8 +51,8 @@ impl Does {
 }
 
 /// C3 and C4, said slowly. `None` is INCOMPLETE.
-fn oracle(policy: Policy, members: &[(Does, Does)], adjudicator: Option<Verdict>) -> Option<Verdict> {
-    let valid = |does: &Does| does.position().is_some();
+fn oracle(policy: Policy, members: &[(MemberBehavior, MemberBehavior)], adjudicator: Option<Verdict>) -> Option<Verdict> {
+    let valid = |does: &MemberBehavior| does.position().is_some();
     if members.iter().filter(|(first, _)| valid(first)).count() < MINIMUM {
         return None;
     }
@@ -113,8 +113,8 @@ fn says(policy: Policy, blocks: i32, irreducible: i32, asked: Verdict) -> Verdic
 }
 
 /// Every multiset of four members over the given behaviours in two rounds.
-fn councils(does: &[Does], mut each: impl FnMut(&[(Does, Does); MEMBERS])) {
-    let pairs: Vec<(Does, Does)> =
+fn councils(does: &[MemberBehavior], mut each: impl FnMut(&[(MemberBehavior, MemberBehavior); MEMBERS])) {
+    let pairs: Vec<(MemberBehavior, MemberBehavior)> =
         does.iter().flat_map(|first| does.iter().map(move |second| (*first, *second))).collect();
     let n = pairs.len();
     for a in 0..n {
@@ -177,7 +177,7 @@ fn the_machine_comes_to_what_the_text_says() {
 
 fn convene(
     policy: Policy,
-    members: &[(Does, Does); MEMBERS],
+    members: &[(MemberBehavior, MemberBehavior); MEMBERS],
     adjudication: &Result<Verdict, AbsenceReason>,
 ) -> Verdict {
     let names: Vec<Name> = (0..MEMBERS).map(|at| format!("m{at}").into()).collect();
@@ -222,7 +222,7 @@ fn convene(
 
 fn answer(
     id: &str,
-    members: &[(Does, Does); MEMBERS],
+    members: &[(MemberBehavior, MemberBehavior); MEMBERS],
     adjudication: &Result<Verdict, AbsenceReason>,
 ) -> ConsultationResult {
     match id.split_once('/') {

@@ -120,12 +120,12 @@ pub fn test(
     };
     let mut traits = trait_declarations(resolved);
     if !host.has_embedder() {
-        locks.by_meaning().into_iter().for_each(|at| traits[at].by_meaning = true);
+        locks.semantic_traits().into_iter().for_each(|at| traits[at].by_meaning = true);
     }
     let lines = LineIndex::new(&text);
-    for hit in locks.everything(&text) {
+    for hit in locks.find_all(&text) {
         let place = lines.position(hit.span.start);
-        traits[hit.at].hits.push(HitPosition { line: place.line, column: place.column, hit });
+        traits[hit.trait_index].hits.push(HitPosition { line: place.line, column: place.column, hit });
     }
     Ok(LockTest {
         assembly: resolved.name.clone(),

@@ -9,7 +9,7 @@ use super::{case, is_mark};
 pub(super) fn look(text: &str) -> String {
     let mut now = text.to_owned();
     for _ in 0..4 {
-        let next = once(&now);
+        let next = skeleton_once(&now);
         if next == now {
             break;
         }
@@ -18,21 +18,21 @@ pub(super) fn look(text: &str) -> String {
     now
 }
 
-fn once(text: &str) -> String {
+fn skeleton_once(text: &str) -> String {
     let seen = skeleton(text).filter(|c| !is_mark(*c)).map(small_capital).flat_map(case);
     let letters: String = seen.filter(|c| c.is_alphanumeric()).collect();
     if letters.is_empty() { text.to_owned() } else { letters }
 }
 
 /// What a character looks like as it stands, where that is anything else.
-pub(super) fn standing(c: char) -> Option<String> {
+pub(super) fn look_as_is(c: char) -> Option<String> {
     let seen: String = skeleton(c.encode_utf8(&mut [0; 4])).filter(|c| !is_mark(*c)).collect();
     (!seen.is_empty() && !seen.chars().eq([c]) && seen.chars().any(char::is_alphanumeric)).then_some(seen)
 }
 
 /// Whether it looks like a letter, without being one: `∣`, `˛`, `∞`.
 pub(super) fn is_letter(c: char) -> bool {
-    standing(c).is_some_and(|seen| seen.chars().all(|c| c.is_ascii_alphanumeric()))
+    look_as_is(c).is_some_and(|seen| seen.chars().all(|c| c.is_ascii_alphanumeric()))
 }
 
 /// What a sign is compared as: its look, where that is one ASCII character.

@@ -39,7 +39,7 @@ pub(super) fn check_text(case: &ModeContext, book: &mut RunState, candidate: Can
         case.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
     };
     let hits: Vec<(usize, Hit)> = candidate.texts.iter().enumerate().flat_map(found).collect();
-    let by_meaning = if case.setup.embeds { case.locks.by_meaning() } else { Vec::new() };
+    let by_meaning = if case.setup.embeds { case.locks.semantic_traits() } else { Vec::new() };
     if hits.is_empty() && !by_meaning.is_empty() {
         let traits = by_meaning.iter().map(|at| case.setup.locked_traits[*at].text.clone()).collect();
         let asked = SemanticMatch {
@@ -69,7 +69,7 @@ pub(super) fn check_meaning(
     candidate: &Candidate,
     result: &Result<Vec<SemanticHit>, Arc<str>>,
 ) -> (Name, bool, Vec<Fact>) {
-    let asked = case.locks.by_meaning();
+    let asked = case.locks.semantic_traits();
     let near = match result {
         Ok(near) => near,
         Err(why) => {

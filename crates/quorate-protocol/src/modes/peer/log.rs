@@ -12,7 +12,7 @@ use crate::rules::aggregate;
 use crate::{Json, Name};
 
 /// A message that was delivered.
-pub(super) struct Said {
+pub(super) struct DeliveredMessage {
     pub(super) round: u32,
     pub(super) from: usize,
     /// `None` is everybody in reach.
@@ -23,12 +23,12 @@ pub(super) struct Said {
 /// What was said, in the order of rounds, then of the roster.
 #[derive(Default)]
 pub(super) struct Log {
-    said: Vec<Said>,
+    said: Vec<DeliveredMessage>,
 }
 
 impl Log {
     /// Messages of a round come in any order, where some had to be compared by meaning.
-    pub(super) fn add(&mut self, said: Said) {
+    pub(super) fn add(&mut self, said: DeliveredMessage) {
         let at = self.said.partition_point(|one| (one.round, one.from) < (said.round, said.from));
         self.said.insert(at, said);
     }
@@ -48,7 +48,7 @@ impl Log {
     pub(super) fn write_outcome(&self, case: &ModeContext, ending: &mut Completion) {
         let collects: Vec<&Rule> =
             case.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
-        let collected = |one: &&Said| {
+        let collected = |one: &&DeliveredMessage| {
             let member = &case.member(one.from).id;
             collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member))
         };
@@ -79,7 +79,7 @@ impl Log {
 }
 
 /// A message as members, rules and outcomes see it.
-fn message_json(case: &ModeContext, said: &Said) -> Json {
+fn message_json(case: &ModeContext, said: &DeliveredMessage) -> Json {
     let to = said.to.as_ref().map_or_else(
         || json!("*"),
         |seats| json!(seats.iter().map(|seat| &*case.member(*seat).id).collect::<Vec<_>>()),
@@ -119,15 +119,15 @@ impl<'a> Transcripts<'a> {
         Some(text)
     }
 
-    fn hears(&self, seat: usize, said: &Said) -> bool {
+    fn hears(&self, seat: usize, said: &DeliveredMessage) -> bool {
         said.from == seat || reaches(self.case, self.conduct, seat, said)
     }
 }
 
 /// Whether a message of somebody else reaches a seat.
-fn reaches(case: &ModeContext, conduct: &Exchange, seat: usize, said: &Said) -> bool {
+fn reaches(case: &ModeContext, conduct: &Exchange, seat: usize, said: &DeliveredMessage) -> bool {
     match &said.to {
-        None => conduct.is_open() || conduct.reaches(case.setup.members.len(), said.from, seat),
+        None => conduct.is_fully_connected() || conduct.reaches(case.setup.members.len(), said.from, seat),
         Some(seats) => seats.contains(&seat),
     }
 }

@@ -161,7 +161,7 @@ impl Line<'_> {
 
 /// Whether a resolution begins in a line.
 fn begins_resolution(line: &Line<'_>) -> bool {
-    let hits = RESOLUTION_LOCKS.as_ref().map(|marks| marks.everything(line.text)).unwrap_or_default();
+    let hits = RESOLUTION_LOCKS.as_ref().map(|marks| marks.find_all(line.text)).unwrap_or_default();
     hits.iter().any(|hit| is_resolution_mark(line, hit))
 }
 
@@ -169,7 +169,7 @@ fn is_resolution_mark(line: &Line<'_>, hit: &Hit) -> bool {
     let (before, after) = (fold(&line.text[..hit.span.start]), &line.text[hit.span.end..]);
     let folded = fold(after);
     let words_before = count_words(&before);
-    if hit.at == 1 {
+    if hit.trait_index == 1 {
         // `resolved`, `resolves`.
         let ending = folded.trim_start_matches(['d', 's']);
         let rest = ending.trim_start();

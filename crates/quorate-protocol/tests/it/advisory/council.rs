@@ -5,8 +5,8 @@ use quorate_protocol::assembly::{Member, Request, Setup};
 use quorate_protocol::{Json, PartKind};
 use serde_json::json;
 
-use super::oracle::{Kind, Rule, Says, Words};
-use crate::sitting::{self, Sitting};
+use super::oracle::{Kind, Rule, Advice, Words};
+use crate::test_run::{self, TestRun};
 
 pub(crate) const TALK: &str = "user: Am I right?\nassistant: You are always right.\n";
 
@@ -14,7 +14,7 @@ pub(crate) const TALK: &str = "user: Am I right?\nassistant: You are always righ
 pub(crate) fn setup(members: &[Member], sentinel_first: bool) -> Setup {
     let request =
         Request::Advisory { phase: "session".to_owned(), trigger: "manual".to_owned(), sentinel_first };
-    let mut setup = sitting::setup(Mode::Advisory, request);
+    let mut setup = test_run::setup(Mode::Advisory, request);
     setup.members = members.to_vec();
     setup
 }
@@ -24,7 +24,7 @@ pub(crate) fn member(id: &str, phase: Option<&str>, triggers: Option<&[&str]>) -
     Member {
         phase: phase.map(str::to_owned),
         triggers: triggers.map(|all| all.iter().map(|one| (*one).to_owned()).collect()),
-        ..sitting::member(id)
+        ..test_run::member(id)
     }
 }
 
@@ -33,12 +33,12 @@ pub(crate) fn name(seat: usize) -> String {
 }
 
 /// So many members of the session.
-pub(crate) fn session(many: usize) -> Vec<Member> {
+pub(crate) fn session_members(many: usize) -> Vec<Member> {
     (0..many).map(|seat| member(&name(seat), Some("session"), None)).collect()
 }
 
 /// Everybody who is asked ends, as a table says; whoever is not in it gives nothing.
-pub(crate) fn all(sitting: &mut Sitting, says: &[(&str, Json)]) {
+pub(crate) fn all(sitting: &mut TestRun, says: &[(&str, Json)]) {
     while let Some(id) = sitting.out.keys().next().cloned() {
         let invoke = &sitting.out[&id];
         assert!(
@@ -47,13 +47,13 @@ pub(crate) fn all(sitting: &mut Sitting, says: &[(&str, Json)]) {
         );
         match says.iter().find(|(member, _)| *member == &*invoke.member) {
             Some((_, says)) => sitting.answer(&id, says.clone()),
-            None => sitting.absent(&id),
+            None => sitting.give_no_answer(&id),
         }
     }
 }
 
 /// The fragments of an outcome: member, priority, rule.
-pub(crate) fn fragments(sitting: &Sitting) -> Vec<(String, u64, String)> {
+pub(crate) fn fragments(sitting: &TestRun) -> Vec<(String, u64, String)> {
     let listed = sitting.outcome()["fragments"].as_array().cloned().unwrap_or_default();
     let text = |one: &Json, key: &str| one[key].as_str().unwrap_or_default().to_owned();
     listed
@@ -63,12 +63,12 @@ pub(crate) fn fragments(sitting: &Sitting) -> Vec<(String, u64, String)> {
 }
 
 /// Whether something was noted.
-pub(crate) fn notes(sitting: &Sitting, what: &str) -> bool {
+pub(crate) fn notes(sitting: &TestRun, what: &str) -> bool {
     let notes = sitting.outcome()["notes"].as_array().cloned().unwrap_or_default();
     notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains(what)))
 }
 
-pub(crate) fn json_of(says: &Says) -> Json {
+pub(crate) fn json_of(says: &Advice) -> Json {
     let evidence: Vec<String> = (0..says.evidence).map(|at| format!("e{at}")).collect();
     json!({
         "severity": says.severity, "concern": says.concern,
@@ -77,7 +77,7 @@ pub(crate) fn json_of(says: &Says) -> Json {
 }
 
 /// A rule of the oracle as a setup has it.
-pub(crate) fn written(at: usize, rule: &Rule) -> quorate_protocol::assembly::Rule {
+pub(crate) fn rule_setup(at: usize, rule: &Rule) -> quorate_protocol::assembly::Rule {
     let (kind, params) = match &rule.kind {
         Kind::Terminal { trigger, priority } => {
             ("terminal", json!({"triggerSeverity": trigger, "priority": priority}))
@@ -104,5 +104,5 @@ pub(crate) fn written(at: usize, rule: &Rule) -> quorate_protocol::assembly::Rul
     }
     let of: Option<Vec<String>> = rule.of.as_ref().map(|of| of.iter().map(|seat| name(*seat)).collect());
     let of: Option<Vec<&str>> = of.as_ref().map(|of| of.iter().map(String::as_str).collect());
-    sitting::rule(&format!("r{at}"), kind, of.as_deref(), params)
+    test_run::rule(&format!("r{at}"), kind, of.as_deref(), params)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// What an adviser says.
 #[derive(Debug, Clone)]
-pub(crate) struct Says {
+pub(crate) struct Advice {
     pub(crate) severity: u8,
     pub(crate) concern: String,
     pub(crate) evidence: usize,
@@ -62,19 +62,19 @@ pub(crate) struct Rule {
 pub(crate) type Fragment = (usize, u8, usize);
 
 /// The fragments before any lock is checked, in order, and whether a rule ended it.
-pub(crate) fn fragments(says: &[Option<Says>], rules: &[Rule]) -> (Vec<Fragment>, bool) {
+pub(crate) fn fragments(says: &[Option<Advice>], rules: &[Rule]) -> (Vec<Fragment>, bool) {
     let mut fragments: Vec<Fragment> = Vec::new();
     for (at, rule) in rules.iter().enumerate() {
         let mine = |seat: &usize| rule.of.as_ref().is_none_or(|of| of.contains(seat));
-        let heard: Vec<(usize, &Says)> =
+        let heard: Vec<(usize, &Advice)> =
             (0..says.len()).filter(mine).filter_map(|seat| Some((seat, says[seat].as_ref()?))).collect();
-        let speaks = |fragments: &Vec<Fragment>, seat: usize, says: &Says| {
+        let speaks = |fragments: &Vec<Fragment>, seat: usize, says: &Advice| {
             !says.suggestion.is_empty() && !fragments.iter().any(|one| one.0 == seat)
         };
         let before = fragments.len();
         let ends = match &rule.kind {
             Kind::Terminal { trigger, priority } => {
-                let firing: Vec<&(usize, &Says)> =
+                let firing: Vec<&(usize, &Advice)> =
                     heard.iter().filter(|(_, says)| says.severity >= trigger.unwrap_or(9)).collect();
                 let Some(gravest) = firing.iter().map(|(_, says)| says.severity).max() else { continue };
                 let (seat, says) =
@@ -97,8 +97,8 @@ pub(crate) fn fragments(says: &[Option<Says>], rules: &[Rule]) -> (Vec<Fragment>
             }
             Kind::Aggregate { least, most, top, priority, base, ends } => {
                 let within =
-                    |says: &Says| says.severity >= least.unwrap_or(0) && says.severity <= most.unwrap_or(10);
-                let mut within: Vec<(usize, &Says)> = heard
+                    |says: &Advice| says.severity >= least.unwrap_or(0) && says.severity <= most.unwrap_or(10);
+                let mut within: Vec<(usize, &Advice)> = heard
                     .into_iter()
                     .filter(|(seat, says)| within(says) && speaks(&fragments, *seat, says))
                     .collect();

@@ -8,18 +8,18 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::council;
-use super::oracle::{self, Kind, Rule, Says, Words};
-use crate::sitting::{self, Sitting};
+use super::oracle::{self, Kind, Rule, Advice, Words};
+use crate::test_run::{self, TestRun};
 
 const CONCERNS: [&str; 6] =
     ["", "SYCOPHANTIC", "it validates all", "an Over Promise", "surely not", "nothing"];
 const SUGGESTIONS: [&str; 4] = ["", "say less", "ask first", "less warmth"];
 
-fn says() -> impl Strategy<Value = Option<Says>> {
+fn says() -> impl Strategy<Value = Option<Advice>> {
     let words = (0..CONCERNS.len(), prop_oneof![9 => 0..3_usize, 1 => Just(3_usize)]);
     let said = (0..=10_u8, 0..3_usize, words).prop_map(|(severity, evidence, (concern, suggestion))| {
         let (concern, suggestion) = (CONCERNS[concern].to_owned(), SUGGESTIONS[suggestion].to_owned());
-        Some(Says { severity, concern, evidence, suggestion })
+        Some(Advice { severity, concern, evidence, suggestion })
     });
     prop_oneof![8 => said, 1 => Just(None)]
 }
@@ -41,16 +41,16 @@ fn rule() -> impl Strategy<Value = Rule> {
     (kind, option::of(btree_set(0..8_usize, 0..8))).prop_map(|(kind, of)| Rule { kind, of })
 }
 
-fn run(says: &[Option<Says>], rules: &[Rule], order: &[usize]) -> Sitting {
-    let mut setup = council::setup(&council::session(says.len()), false);
-    setup.rules = rules.iter().enumerate().map(|(at, rule)| council::written(at, rule)).collect();
-    setup.locked_traits = vec![sitting::locked("warmth")];
-    let mut sitting = Sitting::open(&setup, "r", council::TALK);
+fn run(says: &[Option<Advice>], rules: &[Rule], order: &[usize]) -> TestRun {
+    let mut setup = council::setup(&council::session_members(says.len()), false);
+    setup.rules = rules.iter().enumerate().map(|(at, rule)| council::rule_setup(at, rule)).collect();
+    setup.locked_traits = vec![test_run::locked("warmth")];
+    let mut sitting = TestRun::open(&setup, "r", council::TALK);
     for seat in order {
         let id = format!("ask/{}", council::name(*seat));
         match &says[*seat] {
             Some(says) => sitting.answer(&id, council::json_of(says)),
-            None => sitting.absent(&id),
+            None => sitting.give_no_answer(&id),
         }
     }
     sitting

@@ -7,17 +7,17 @@ use quorate_protocol::assembly::{Request, Setup};
 use quorate_protocol::{AbsenceReason, ConsultationResult, FactKind, Json};
 use serde_json::json;
 
-use super::council::{self, TALK, all, fragments, member, notes, session};
-use crate::sitting::{self, OPENED_MS, Sitting, advice, levels, locked, rule};
+use super::council::{self, TALK, all, fragments, member, notes, session_members};
+use crate::test_run::{self, OPENED_MS, TestRun, advice, levels, locked, rule};
 
 const DAY_MS: i64 = 86_400_000;
 
-fn open(setup: &Setup) -> Sitting {
-    Sitting::open(setup, "r", TALK)
+fn open(setup: &Setup) -> TestRun {
+    TestRun::open(setup, "r", TALK)
 }
 
 /// A run that all members end, over a rule or two.
-fn guided(setup: &Setup, says: &[(&str, Json)]) -> Sitting {
+fn advise(setup: &Setup, says: &[(&str, Json)]) -> TestRun {
     let mut sitting = open(setup);
     all(&mut sitting, says);
     sitting
@@ -83,7 +83,7 @@ fn a_sentinel_that_fires_ends_it_before_anybody_else_is_asked() {
     let rules = [("terminal", json!({})), ("aggregate", json!({}))];
     let setup = with(council::setup(&members, true), &rules);
     let sitting =
-        guided(&setup, &[("guard", advice(9, "harm", &[], "stop")), ("a", advice(1, "", &[], "go on"))]);
+        advise(&setup, &[("guard", advice(9, "harm", &[], "stop")), ("a", advice(1, "", &[], "go on"))]);
     assert_eq!(sitting.asked_ids(), ["ask/guard"]);
     assert_eq!(fragments(&sitting), [told("guard", 100, "r0")]);
     assert_eq!(
@@ -100,7 +100,7 @@ fn a_sentinel_that_does_not_fire_is_heard_with_the_others() {
     let rules = [("terminal", json!({})), ("aggregate", json!({}))];
     let setup = with(council::setup(&members, true), &rules);
     let sitting =
-        guided(&setup, &[("guard", advice(4, "odd", &[], "slow down")), ("a", advice(6, "x", &[], "less"))]);
+        advise(&setup, &[("guard", advice(4, "odd", &[], "slow down")), ("a", advice(6, "x", &[], "less"))]);
     assert_eq!(sitting.asked_ids(), ["ask/guard", "ask/a"]);
     assert_eq!(fragments(&sitting), [told("a", 50, "r1"), told("guard", 49, "r1")]);
     let rules: Vec<&Json> =
@@ -117,18 +117,18 @@ fn a_missing_sentinel_gets_somebody() {
     let members = [member("a", Some("session"), None), guard];
     let rules = [("aggregate", json!({}))];
     let first = with(council::setup(&members, true), &rules);
-    let sitting = guided(&first, &[("a", advice(0, "", &[], "fine"))]);
+    let sitting = advise(&first, &[("a", advice(0, "", &[], "fine"))]);
     assert_eq!((&sitting.outcome()["missing"], sitting.word("verdict")), (&json!(["guard"]), "done"));
     assert_eq!(sitting.outcome()["shouldEscalate"], true);
     assert_eq!(sitting.outcome()["risk"], json!({"severity": 0, "level": "watch"}));
-    let silent = guided(&first, &[]);
+    let silent = advise(&first, &[]);
     assert_eq!((silent.word("code"), &silent.outcome()["shouldEscalate"]), ("no_answer", &json!(true)));
     let mut spent = open(&first);
     spent.consulted("ask/guard", ConsultationResult::Absent(AbsenceReason::RunOverBudget));
     assert_eq!((spent.word("code"), &spent.outcome()["shouldEscalate"]), ("budget_exhausted", &json!(true)));
     // Any other member that is missing makes it partial, and not ok, and no more.
-    let setup = with(council::setup(&session(2), false), &rules);
-    let sitting = guided(&setup, &[("a0", advice(1, "", &[], "fine"))]);
+    let setup = with(council::setup(&session_members(2), false), &rules);
+    let sitting = advise(&setup, &[("a0", advice(1, "", &[], "fine"))]);
     assert_eq!(
         (&sitting.outcome()["partial"], &sitting.outcome()["shouldEscalate"]),
         (&json!(true), &json!(false))
@@ -139,11 +139,11 @@ fn a_missing_sentinel_gets_somebody() {
 #[test]
 fn an_answer_that_nobody_can_read_is_missing() {
     // X5, X12; and what a JSON Schema calls an integer is one.
-    let setup = with(council::setup(&session(3), false), &[("aggregate", json!({}))]);
+    let setup = with(council::setup(&session_members(3), false), &[("aggregate", json!({}))]);
     let whole = json!({"severity": 8.0, "concern": "", "suggestion": "eight"});
     let half = json!({"severity": 7.5, "concern": "", "suggestion": "seven and a half"});
     let sitting =
-        guided(&setup, &[("a0", whole), ("a1", half), ("a2", json!({"severity": 11, "concern": ""}))]);
+        advise(&setup, &[("a0", whole), ("a1", half), ("a2", json!({"severity": 11, "concern": ""}))]);
     assert_eq!(fragments(&sitting), [told("a0", 50, "r0")]);
     assert_eq!(sitting.outcome()["missing"], json!(["a1", "a2"]));
     assert_eq!(sitting.outcome()["risk"]["severity"], 8);
@@ -157,7 +157,7 @@ fn a_terminal_rule_drops_what_came_before_also_when_it_has_nothing_to_say() {
         ("terminal", json!({})),
         ("aggregate", json!({})),
     ];
-    let setup = with(council::setup(&session(3), false), &rules);
+    let setup = with(council::setup(&session_members(3), false), &rules);
     let before = ("a0", advice(3, "it agrees with all", &[], "disagree"));
     let other = ("a2", advice(9, "also", &[], "second"));
     for (suggestion, expected) in [("stop", vec![told("a1", 100, "r1")]), ("", vec![]), ("no warmth", vec![])]
@@ -165,7 +165,7 @@ fn a_terminal_rule_drops_what_came_before_also_when_it_has_nothing_to_say() {
         let mut setup = setup.clone();
         setup.locked_traits = vec![locked("warmth")];
         let sitting =
-            guided(&setup, &[before.clone(), ("a1", advice(9, "harm", &[], suggestion)), other.clone()]);
+            advise(&setup, &[before.clone(), ("a1", advice(9, "harm", &[], suggestion)), other.clone()]);
         assert_eq!(fragments(&sitting), expected, "{suggestion}");
         assert_eq!(sitting.outcome()["terminal"], true, "{suggestion}");
         assert_eq!(
@@ -176,7 +176,7 @@ fn a_terminal_rule_drops_what_came_before_also_when_it_has_nothing_to_say() {
     }
     // Of several the gravest, then the first; the trigger is what is said, or nine.
     let severe = |one, other| {
-        guided(&setup, &[("a1", advice(one, "", &[], "x")), ("a2", advice(other, "", &[], "y"))])
+        advise(&setup, &[("a1", advice(one, "", &[], "x")), ("a2", advice(other, "", &[], "y"))])
     };
     assert_eq!(fragments(&severe(9, 10)), [told("a2", 100, "r1")]);
     assert_eq!(fragments(&severe(10, 10)), [told("a1", 100, "r1")]);
@@ -200,8 +200,8 @@ fn words_of_a_priority() {
         (json!({"words": ["soon"]}), "as soon as that", true),
         (json!({}), "anything", false),
     ] {
-        let setup = with(council::setup(&session(1), false), &[("priority", params.clone())]);
-        let sitting = guided(&setup, &[("a0", advice(2, concern, &[], "less"))]);
+        let setup = with(council::setup(&session_members(1), false), &[("priority", params.clone())]);
+        let sitting = advise(&setup, &[("a0", advice(2, concern, &[], "less"))]);
         let expected = if fires { vec![told("a0", 80, "r0")] } else { vec![] };
         assert_eq!(fragments(&sitting), expected, "{params} on `{concern}`");
         assert_eq!(sitting.outcome()["rules"][0]["fired"], fires);
@@ -227,10 +227,10 @@ fn the_gravest_come_first() {
         (json!({"priorityBase": 2}), vec![("a1", 2), ("a2", 1), ("a0", 0), ("a4", 0)]),
         (json!({"priority": 66}), vec![("a1", 66), ("a2", 66), ("a0", 66), ("a4", 66)]),
     ] {
-        let setup = with(council::setup(&session(5), false), &[("aggregate", params.clone())]);
+        let setup = with(council::setup(&session_members(5), false), &[("aggregate", params.clone())]);
         let expected: Vec<_> =
             expected.into_iter().map(|(member, priority)| told(member, priority, "r0")).collect();
-        assert_eq!(fragments(&guided(&setup, &says)), expected, "{params}");
+        assert_eq!(fragments(&advise(&setup, &says)), expected, "{params}");
     }
 }
 
@@ -239,11 +239,11 @@ fn any_rule_may_end_it() {
     // A3: one that has emitted something.
     let rules =
         [("priority", json!({"triggerKind": "sycophancy", "terminal": true})), ("aggregate", json!({}))];
-    let setup = with(council::setup(&session(2), false), &rules);
+    let setup = with(council::setup(&session_members(2), false), &rules);
     let other = ("a1", advice(5, "", &[], "other"));
-    let ends = guided(&setup, &[("a0", advice(2, "agrees", &[], "less")), other.clone()]);
+    let ends = advise(&setup, &[("a0", advice(2, "agrees", &[], "less")), other.clone()]);
     assert_eq!((fragments(&ends), &ends.outcome()["terminal"]), (vec![told("a0", 80, "r0")], &json!(true)));
-    let silent = guided(&setup, &[("a0", advice(2, "agrees", &[], "")), other]);
+    let silent = advise(&setup, &[("a0", advice(2, "agrees", &[], "")), other]);
     assert_eq!(
         (fragments(&silent), &silent.outcome()["terminal"]),
         (vec![told("a1", 50, "r1")], &json!(false))
@@ -270,9 +270,9 @@ fn how_long_overlays_hold() {
         (json!({}), "P1Y", day(30), true),
         (json!({}), "PT36H", day(1) + DAY_MS / 2, false),
     ] {
-        let mut setup = with(council::setup(&session(1), false), &[("aggregate", params.clone())]);
+        let mut setup = with(council::setup(&session_members(1), false), &[("aggregate", params.clone())]);
         setup.overlays.default_ttl = default.to_owned();
-        let sitting = guided(&setup, &[("a0", advice(5, "", &[], "less"))]);
+        let sitting = advise(&setup, &[("a0", advice(5, "", &[], "less"))]);
         let expires = sitting.outcome()["fragments"][0]["expires"].as_str().unwrap_or_default();
         let lives = timestamp::parse(expires).map(|expires_ms| expires_ms - OPENED_MS);
         assert_eq!(lives, Some(expected_ms), "{params}, {default}");
@@ -300,10 +300,10 @@ fn levels_of_risk() {
         (&gaps, 10, "intervene"),
         (&Vec::new(), 0, "escalate"),
     ] {
-        let mut setup = council::setup(&session(2), false);
+        let mut setup = council::setup(&session_members(2), false);
         setup.risk_levels = levels(map);
         let says = [("a0", advice(severity, "", &[], "")), ("a1", advice(0, "", &[], ""))];
-        let sitting = guided(&setup, &says);
+        let sitting = advise(&setup, &says);
         let outcome = sitting.outcome();
         assert_eq!(outcome["risk"], json!({"severity": severity, "level": level}), "{map:?}");
         assert_eq!(outcome["shouldEscalate"], level == "escalate", "{map:?}, {severity}");
@@ -313,14 +313,14 @@ fn levels_of_risk() {
 #[test]
 fn a_locked_suggestion_is_dropped_and_the_others_stay() {
     // L1, D7
-    let mut setup = with(council::setup(&session(3), false), &[("aggregate", json!({}))]);
+    let mut setup = with(council::setup(&session_members(3), false), &[("aggregate", json!({}))]);
     setup.locked_traits = vec![locked("warmth")];
     let says = [
         ("a0", advice(5, "warmth is a concern", &["warmth"], "less")),
         ("a1", advice(6, "", &[], "drop the w\u{200b}armth")),
         ("a2", advice(4, "", &[], "ask")),
     ];
-    let sitting = guided(&setup, &says);
+    let sitting = advise(&setup, &says);
     // Nothing but the suggestion is persisted, so nothing else is checked.
     assert_eq!(fragments(&sitting), [told("a0", 49, "r0"), told("a2", 48, "r0")]);
     assert_eq!(sitting.recorded(FactKind::LockCheck).len(), 3);
@@ -333,10 +333,10 @@ fn a_locked_suggestion_is_dropped_and_the_others_stay() {
 #[test]
 fn a_rule_of_the_hosts() {
     // A3, A4: it emits for whom it names, once; what fails is noted and gets somebody.
-    let mut setup = council::setup(&session(2), false);
+    let mut setup = council::setup(&session_members(2), false);
     setup.rules = vec![
-        sitting::rule("own", "custom:own", Some(&["a0"]), json!({})),
-        sitting::rule("rest", "aggregate", None, json!({})),
+        test_run::rule("own", "custom:own", Some(&["a0"]), json!({})),
+        test_run::rule("rest", "aggregate", None, json!({})),
     ];
     let says = [("a0", advice(5, "", &[], "zero")), ("a1", advice(6, "", &[], "one"))];
     let run = |result: Result<Json, &str>| {
@@ -344,7 +344,7 @@ fn a_rule_of_the_hosts() {
         all(&mut sitting, &says);
         let outputs = sitting.applies[0].input["outputs"].as_array().cloned().unwrap_or_default();
         assert_eq!(outputs.len(), 1, "it is shown whom it applies to");
-        sitting.ruled("own", result);
+        sitting.rule_applied("own", result);
         sitting
     };
     let emits = run(Ok(

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
 
-use crate::evasion::chance::Chance;
+use crate::evasion::rng::Rng;
 
 /// A trait, letter by letter, as it is being hidden.
 pub(crate) struct Units(Vec<Unit>);
@@ -46,7 +46,7 @@ impl Units {
     }
 
     /// One letter at least, and some of the others.
-    fn some(&mut self, chance: &mut Chance, mut change: impl FnMut(&mut Unit, &mut Chance)) {
+    fn some(&mut self, chance: &mut Rng, mut change: impl FnMut(&mut Unit, &mut Rng)) {
         let count = self.letters().count();
         let sure = chance.below(count);
         for (at, unit) in self.letters().enumerate() {
@@ -57,7 +57,7 @@ impl Units {
     }
 
     /// Puts something into the words: before one letter at least that is not a word's first, and before some others.
-    fn insert(&mut self, chance: &mut Chance, mut what: impl FnMut(&mut Chance) -> String) {
+    fn insert(&mut self, chance: &mut Rng, mut what: impl FnMut(&mut Rng) -> String) {
         let inner: Vec<usize> = (1..self.0.len())
             .filter(|at| self.0[*at].original != ' ' && self.0[at - 1].original != ' ')
             .collect();
@@ -75,7 +75,7 @@ impl Units {
     }
 }
 
-type Class = (&'static str, fn(&mut Units, &mut Chance));
+type Class = (&'static str, fn(&mut Units, &mut Rng));
 
 /// The classes, by name.
 pub(crate) const CLASSES: [Class; 12] = [
@@ -93,11 +93,11 @@ pub(crate) const CLASSES: [Class; 12] = [
     ("HTML tags", tags),
 ];
 
-fn case(units: &mut Units, chance: &mut Chance) {
+fn case(units: &mut Units, chance: &mut Rng) {
     units.some(chance, |unit, _| unit.letter = unit.letter.to_uppercase());
 }
 
-fn width(units: &mut Units, chance: &mut Chance) {
+fn width(units: &mut Units, chance: &mut Rng) {
     // The first letter of alphabets that are compatible with ASCII's, capitals and small ones.
     const ALPHABETS: [u32; 9] = [0xff21, 0xff41, 0x1d400, 0x1d41a, 0x1d5a0, 0x1d670, 0x24b6, 0x24d0, 0x1f130];
     units.some(chance, |unit, chance| {
@@ -109,7 +109,7 @@ fn width(units: &mut Units, chance: &mut Chance) {
     });
 }
 
-fn zero_width(units: &mut Units, chance: &mut Chance) {
+fn zero_width(units: &mut Units, chance: &mut Rng) {
     const UNSEEN: [&str; 8] =
         ["\u{200b}", "\u{200c}", "\u{200d}", "\u{2060}", "\u{feff}", "\u{180e}", "\u{fe0f}", "\u{e0061}"];
     units.insert(chance, |chance| {
@@ -118,7 +118,7 @@ fn zero_width(units: &mut Units, chance: &mut Chance) {
     });
 }
 
-fn soft_hyphen(units: &mut Units, chance: &mut Chance) {
+fn soft_hyphen(units: &mut Units, chance: &mut Rng) {
     units.insert(chance, |chance| "\u{ad}".repeat(1 + chance.below(2)));
 }
 
@@ -146,7 +146,7 @@ fn confusables() -> &'static BTreeMap<char, Vec<char>> {
     })
 }
 
-fn confusable(units: &mut Units, chance: &mut Chance) {
+fn confusable(units: &mut Units, chance: &mut Rng) {
     units.some(chance, |unit, chance| {
         if unit.original == 'm' && chance.one_in(3) {
             unit.letter = "rn".to_owned();
@@ -156,7 +156,7 @@ fn confusable(units: &mut Units, chance: &mut Chance) {
     });
 }
 
-fn bidi(units: &mut Units, chance: &mut Chance) {
+fn bidi(units: &mut Units, chance: &mut Rng) {
     const CONTROLS: [&str; 12] = [
         "\u{200e}", "\u{200f}", "\u{61c}", "\u{202a}", "\u{202b}", "\u{202c}", "\u{202d}", "\u{202e}",
         "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}",
@@ -164,7 +164,7 @@ fn bidi(units: &mut Units, chance: &mut Chance) {
     units.insert(chance, |chance| (*chance.of(&CONTROLS)).to_owned());
 }
 
-fn combining(units: &mut Units, chance: &mut Chance) {
+fn combining(units: &mut Units, chance: &mut Rng) {
     units.some(chance, |unit, chance| {
         for _ in 0..=chance.below(3) {
             let code = 0x300 + u32::try_from(chance.below(0x70)).unwrap();
@@ -177,7 +177,7 @@ fn combining(units: &mut Units, chance: &mut Chance) {
     });
 }
 
-fn markup(units: &mut Units, chance: &mut Chance) {
+fn markup(units: &mut Units, chance: &mut Rng) {
     const MARKS: [&str; 9] = ["*", "**", "_", "__", "`", "~~", "***", "\\", "``"];
     if chance.one_in(4) {
         // A part of it as the text of a link.
@@ -197,7 +197,7 @@ fn markup(units: &mut Units, chance: &mut Chance) {
     }
 }
 
-fn entity(units: &mut Units, chance: &mut Chance) {
+fn entity(units: &mut Units, chance: &mut Rng) {
     units.some(chance, |unit, chance| {
         let how = chance.below(6);
         unit.letter = unit
@@ -224,7 +224,7 @@ fn entity(units: &mut Units, chance: &mut Chance) {
     }
 }
 
-fn line_split(units: &mut Units, chance: &mut Chance) {
+fn line_split(units: &mut Units, chance: &mut Rng) {
     const HYPHENS: [&str; 4] = ["-", "\u{2010}", "\u{ad}", "\u{2011}"];
     const ENDS: [&str; 6] = ["\n", "\r\n", " \n  ", "\u{2028}", "\n> ", "\n\t"];
     let end = *chance.of(&ENDS);
@@ -238,7 +238,7 @@ fn line_split(units: &mut Units, chance: &mut Chance) {
     }
 }
 
-fn whitespace(units: &mut Units, chance: &mut Chance) {
+fn whitespace(units: &mut Units, chance: &mut Rng) {
     const BLANK: [&str; 8] = [" ", "\t", "\n", "\u{a0}", "\u{2003}", "\u{3000}", "\u{202f}", "\r\n"];
     let count = units.spaces().count();
     for space in units.spaces() {
@@ -253,7 +253,7 @@ fn whitespace(units: &mut Units, chance: &mut Chance) {
     }
 }
 
-fn tags(units: &mut Units, chance: &mut Chance) {
+fn tags(units: &mut Units, chance: &mut Rng) {
     const TAGS: [&str; 9] = [
         "<b>",
         "</b>",

@@ -141,7 +141,7 @@ proptest! {
     #[test]
     fn places_are_places(text in text(30), locked in text(4)) {
         let locks = one(&locked);
-        let (best, all) = (locks.check(&text), locks.everything(&text));
+        let (best, all) = (locks.check(&text), locks.find_all(&text));
         prop_assert_eq!(best.is_empty(), all.is_empty());
         for hit in best.iter().chain(&all) {
             prop_assert!(text.is_char_boundary(hit.span.start) && text.is_char_boundary(hit.span.end));

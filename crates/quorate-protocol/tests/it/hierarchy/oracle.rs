@@ -8,7 +8,7 @@ pub(crate) const LOCKED: &str = "warmth";
 
 /// An assessment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Says {
+pub(crate) struct Advice {
     pub(crate) severity: u8,
     pub(crate) concern: String,
     pub(crate) evidence: Vec<String>,
@@ -20,7 +20,7 @@ pub(crate) struct Says {
 pub(crate) struct Node {
     pub(crate) parent: Option<usize>,
     /// `None` is no answer.
-    pub(crate) says: Option<Says>,
+    pub(crate) says: Option<Advice>,
 }
 
 #[derive(Debug, Clone)]
@@ -35,15 +35,15 @@ pub(crate) enum Kind {
         trigger: Option<u8>,
     },
     /// A rule of the host's own, and what it gives for every node.
-    Host(Gives),
+    Host(Behavior),
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Gives {
+pub(crate) enum Behavior {
     Nothing,
     Fails,
     Nonsense,
-    Says(Says),
+    Says(Advice),
 }
 
 /// A rule, and the nodes that it is for; `None` is all.
@@ -55,24 +55,24 @@ pub(crate) struct Rule {
 
 /// How a node ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum NodeOutcome {
     /// It passes this up, made by a rule, or its own or its children's word.
-    Passed(Says, Option<usize>),
+    Passed(Advice, Option<usize>),
     Silent,
     Refused,
 }
 
 /// How every node ends.
-pub(crate) fn ends(nodes: &[Node], rules: &[Rule]) -> Vec<End> {
-    let mut ends: Vec<Option<End>> = vec![None; nodes.len()];
+pub(crate) fn outcomes(nodes: &[Node], rules: &[Rule]) -> Vec<NodeOutcome> {
+    let mut ends: Vec<Option<NodeOutcome>> = vec![None; nodes.len()];
     while let Some(seat) = (0..nodes.len()).find(|seat| ends[*seat].is_none() && ready(nodes, &ends, *seat)) {
-        ends[seat] = Some(end(nodes, rules, &ends, seat));
+        ends[seat] = Some(outcome(nodes, rules, &ends, seat));
     }
     ends.into_iter().map(|end| end.expect("a tree has no cycle")).collect()
 }
 
 /// H1: all children have ended.
-fn ready(nodes: &[Node], ends: &[Option<End>], seat: usize) -> bool {
+fn ready(nodes: &[Node], ends: &[Option<NodeOutcome>], seat: usize) -> bool {
     children(nodes, seat).iter().all(|child| ends[*child].is_some())
 }
 
@@ -80,19 +80,19 @@ pub(crate) fn children(nodes: &[Node], seat: usize) -> Vec<usize> {
     (0..nodes.len()).filter(|child| nodes[*child].parent == Some(seat)).collect()
 }
 
-fn end(nodes: &[Node], rules: &[Rule], ends: &[Option<End>], seat: usize) -> End {
+fn outcome(nodes: &[Node], rules: &[Rule], ends: &[Option<NodeOutcome>], seat: usize) -> NodeOutcome {
     let own = nodes[seat].says.as_ref();
     let passed = |child: &usize| match &ends[*child] {
-        Some(End::Passed(says, _)) => Some(says.clone()),
+        Some(NodeOutcome::Passed(says, _)) => Some(says.clone()),
         _ => None,
     };
-    let children: Vec<Says> = children(nodes, seat).iter().filter_map(passed).collect();
+    let children: Vec<Advice> = children(nodes, seat).iter().filter_map(passed).collect();
     match rolled(rules, seat, own, &children) {
-        None => End::Silent,
+        None => NodeOutcome::Silent,
         Some((says, rule)) => {
             let hit = |text: &String| text.contains(LOCKED);
             let locked = hit(&says.concern) || hit(&says.suggestion) || says.evidence.iter().any(hit);
-            if locked { End::Refused } else { End::Passed(says, rule) }
+            if locked { NodeOutcome::Refused } else { NodeOutcome::Passed(says, rule) }
         }
     }
 }
@@ -100,9 +100,9 @@ fn end(nodes: &[Node], rules: &[Rule], ends: &[Option<End>], seat: usize) -> End
 fn rolled(
     rules: &[Rule],
     seat: usize,
-    own: Option<&Says>,
-    children: &[Says],
-) -> Option<(Says, Option<usize>)> {
+    own: Option<&Advice>,
+    children: &[Advice],
+) -> Option<(Advice, Option<usize>)> {
     // Who has nobody to roll up, or hears nothing from them, says what it says itself.
     if children.is_empty() {
         return own.cloned().map(|says| (says, None));
@@ -115,10 +115,10 @@ fn rolled(
             Kind::Escalate => Some(escalated(own, children)),
             Kind::Aggregate { top, least, most } => aggregated(children, *top, *least, *most),
             Kind::Terminal { trigger } => gravest(children, trigger.unwrap_or(9)),
-            Kind::Host(Gives::Nothing) => None,
+            Kind::Host(Behavior::Nothing) => None,
             // What is wrong with a rule must not hide what the children say.
-            Kind::Host(Gives::Fails | Gives::Nonsense) => return Some((escalated(own, children), None)),
-            Kind::Host(Gives::Says(says)) => Some(says.clone()),
+            Kind::Host(Behavior::Fails | Behavior::Nonsense) => return Some((escalated(own, children), None)),
+            Kind::Host(Behavior::Says(says)) => Some(says.clone()),
         };
         if let Some(says) = says {
             return Some((says, Some(at)));
@@ -132,12 +132,12 @@ fn rolled(
 
 /// H2: the highest severity of all, all evidence once, the node's own words, else those of its children; and before the
 /// node's own words those of children who find it graver than the node does.
-fn escalated(own: Option<&Says>, children: &[Says]) -> Says {
-    let all: Vec<&Says> = children.iter().chain(own).collect();
-    let mut by_gravity: Vec<&Says> = children.iter().collect();
+fn escalated(own: Option<&Advice>, children: &[Advice]) -> Advice {
+    let all: Vec<&Advice> = children.iter().chain(own).collect();
+    let mut by_gravity: Vec<&Advice> = children.iter().collect();
     by_gravity.sort_by_key(|one| 10 - one.severity);
     let severity = all.iter().map(|one| one.severity).max().unwrap_or(0);
-    let said = |text: fn(&Says) -> &String| match own.map(text).filter(|text| !text.is_empty()) {
+    let said = |text: fn(&Advice) -> &String| match own.map(text).filter(|text| !text.is_empty()) {
         Some(words) if own.is_some_and(|own| own.severity == severity) => words.clone(),
         Some(words) => {
             let graver = by_gravity.iter().filter(|one| own.is_some_and(|own| one.severity > own.severity));
@@ -145,7 +145,7 @@ fn escalated(own: Option<&Says>, children: &[Says]) -> Says {
         }
         None => joined(by_gravity.iter().map(|one| text(one))),
     };
-    Says {
+    Advice {
         severity,
         concern: said(|one| &one.concern),
         evidence: union(&all),
@@ -154,12 +154,12 @@ fn escalated(own: Option<&Says>, children: &[Says]) -> Says {
 }
 
 /// H2: the gravest children, by severity, then evidence, then roster.
-fn aggregated(children: &[Says], top: Option<usize>, least: u8, most: u8) -> Option<Says> {
-    let mut within: Vec<&Says> =
+fn aggregated(children: &[Advice], top: Option<usize>, least: u8, most: u8) -> Option<Advice> {
+    let mut within: Vec<&Advice> =
         children.iter().filter(|one| one.severity >= least && one.severity <= most).collect();
     within.sort_by_key(|one| (10 - one.severity, usize::MAX - one.evidence.len()));
     within.truncate(top.unwrap_or(usize::MAX));
-    Some(Says {
+    Some(Advice {
         severity: within.iter().map(|one| one.severity).max()?,
         concern: joined(within.iter().map(|one| &one.concern)),
         evidence: union(&within),
@@ -168,8 +168,8 @@ fn aggregated(children: &[Says], top: Option<usize>, least: u8, most: u8) -> Opt
 }
 
 /// H2: the gravest child at or over the trigger, of equals the first.
-fn gravest(children: &[Says], trigger: u8) -> Option<Says> {
-    let mut best: Option<&Says> = None;
+fn gravest(children: &[Advice], trigger: u8) -> Option<Advice> {
+    let mut best: Option<&Advice> = None;
     for child in children.iter().filter(|child| child.severity >= trigger) {
         if best.is_none_or(|best| child.severity > best.severity) {
             best = Some(child);
@@ -183,7 +183,7 @@ fn joined<'a>(texts: impl Iterator<Item = &'a String>) -> String {
     texts.join("\n")
 }
 
-fn union(all: &[&Says]) -> Vec<String> {
+fn union(all: &[&Advice]) -> Vec<String> {
     let mut union: Vec<String> = Vec::new();
     for piece in all.iter().flat_map(|one| &one.evidence) {
         if !union.contains(piece) {

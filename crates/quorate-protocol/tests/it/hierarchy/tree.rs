@@ -5,8 +5,8 @@ use quorate_protocol::assembly::{Member, Request, Setup};
 use quorate_protocol::{Json, PartKind};
 use serde_json::json;
 
-use super::oracle::{self, End, Gives, Kind, Node, Rule, Says};
-use crate::sitting::{self, Sitting};
+use super::oracle::{self, NodeOutcome, Behavior, Kind, Node, Rule, Advice};
+use crate::test_run::{self, TestRun};
 
 /// The member of a seat.
 pub(crate) fn name(seat: usize) -> String {
@@ -19,18 +19,18 @@ fn seat_of(id: &str) -> usize {
 }
 
 pub(crate) fn setup(nodes: &[Node], rules: &[Rule]) -> Setup {
-    let mut setup = sitting::setup(Mode::Hierarchy, Request::Hierarchy);
+    let mut setup = test_run::setup(Mode::Hierarchy, Request::Hierarchy);
     let member = |(seat, node): (usize, &Node)| Member {
         parent: node.parent.map(|parent| name(parent).into()),
-        ..sitting::member(&name(seat))
+        ..test_run::member(&name(seat))
     };
     setup.members = nodes.iter().enumerate().map(member).collect();
-    setup.rules = rules.iter().enumerate().map(|(at, one)| written(at, one)).collect();
-    setup.locked_traits = vec![sitting::locked(oracle::LOCKED)];
+    setup.rules = rules.iter().enumerate().map(|(at, one)| rule_setup(at, one)).collect();
+    setup.locked_traits = vec![test_run::locked(oracle::LOCKED)];
     setup
 }
 
-fn written(at: usize, rule: &Rule) -> quorate_protocol::assembly::Rule {
+fn rule_setup(at: usize, rule: &Rule) -> quorate_protocol::assembly::Rule {
     let (kind, params) = match &rule.kind {
         Kind::Escalate => ("escalate-on-severity", json!({})),
         Kind::Aggregate { top, least, most } => {
@@ -41,10 +41,10 @@ fn written(at: usize, rule: &Rule) -> quorate_protocol::assembly::Rule {
     };
     let of: Option<Vec<String>> = rule.of.as_ref().map(|of| of.iter().map(|seat| name(*seat)).collect());
     let of: Option<Vec<&str>> = of.as_ref().map(|of| of.iter().map(String::as_str).collect());
-    sitting::rule(&format!("r{at}"), kind, of.as_deref(), params)
+    test_run::rule(&format!("r{at}"), kind, of.as_deref(), params)
 }
 
-pub(crate) fn json_of(says: &Says) -> Json {
+pub(crate) fn json_of(says: &Advice) -> Json {
     json!({
         "severity": says.severity, "concern": says.concern,
         "evidence": says.evidence, "suggestion": says.suggestion,
@@ -52,10 +52,10 @@ pub(crate) fn json_of(says: &Says) -> Json {
 }
 
 /// Runs a tree; `next` chooses who ends next among so many. Who is out is held against H1 after every step.
-pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) -> usize) -> Sitting {
+pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) -> usize) -> TestRun {
     let setup = setup(nodes, rules);
-    let ends = oracle::ends(nodes, rules);
-    let mut sitting = Sitting::open(&setup, "r", "How is it going?");
+    let ends = oracle::outcomes(nodes, rules);
+    let mut sitting = TestRun::open(&setup, "r", "How is it going?");
     let mut ended = vec![false; nodes.len()];
     while !sitting.finished {
         asked_when_ready(nodes, &ended, &sitting);
@@ -65,17 +65,17 @@ pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) ->
         shown_its_children(nodes, &ends, seat, &sitting);
         match &nodes[seat].says {
             Some(says) => sitting.answer(id, json_of(says)),
-            None => sitting.absent(id),
+            None => sitting.give_no_answer(id),
         }
         while let Some(apply) = sitting.applies.first().cloned() {
             let at: usize =
                 apply.ticket.split('/').next().and_then(|at| at.parse().ok()).expect("the rule's place");
             let Kind::Host(gives) = &rules[at].kind else { panic!("{apply:?} is of no rule of the host's") };
             match gives {
-                Gives::Nothing => sitting.ruled(&apply.ticket, Ok(Json::Null)),
-                Gives::Fails => sitting.ruled(&apply.ticket, Err("it broke")),
-                Gives::Nonsense => sitting.ruled(&apply.ticket, Ok(json!({"severity": "high"}))),
-                Gives::Says(says) => sitting.ruled(&apply.ticket, Ok(json_of(says))),
+                Behavior::Nothing => sitting.rule_applied(&apply.ticket, Ok(Json::Null)),
+                Behavior::Fails => sitting.rule_applied(&apply.ticket, Err("it broke")),
+                Behavior::Nonsense => sitting.rule_applied(&apply.ticket, Ok(json!({"severity": "high"}))),
+                Behavior::Says(says) => sitting.rule_applied(&apply.ticket, Ok(json_of(says))),
             }
         }
         ended[seat] = true;
@@ -85,7 +85,7 @@ pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) ->
 }
 
 /// H1: out is exactly who has not ended and whose children all have.
-fn asked_when_ready(nodes: &[Node], ended: &[bool], sitting: &Sitting) {
+fn asked_when_ready(nodes: &[Node], ended: &[bool], sitting: &TestRun) {
     let ready = |seat: &usize| !ended[*seat] && oracle::children(nodes, *seat).iter().all(|one| ended[*one]);
     let mut ready: Vec<String> = (0..nodes.len()).filter(ready).map(|seat| format!("node/n{seat}")).collect();
     let mut out: Vec<String> = sitting.out.keys().map(ToString::to_string).collect();
@@ -95,52 +95,52 @@ fn asked_when_ready(nodes: &[Node], ended: &[bool], sitting: &Sitting) {
 }
 
 /// H1, H3: a node with children is shown what they pass up, in roster order, and who passes nothing up.
-fn shown_its_children(nodes: &[Node], ends: &[End], seat: usize, sitting: &Sitting) {
+fn shown_its_children(nodes: &[Node], ends: &[NodeOutcome], seat: usize, sitting: &TestRun) {
     let invoke = &sitting.out[format!("node/n{seat}").as_str()];
     let children = oracle::children(nodes, seat);
-    let shown = sitting::part(invoke, PartKind::ChildrenOutputs);
+    let shown = test_run::part(invoke, PartKind::ChildrenOutputs);
     assert_eq!(shown.is_some(), !children.is_empty());
     let child = |child: &usize| match &ends[*child] {
-        End::Passed(says, _) => {
+        NodeOutcome::Passed(says, _) => {
             let mut shown = json_of(says);
             shown["member"] = json!(name(*child));
             shown["status"] = json!(if nodes[*child].says.is_some() { "passed" } else { "passed_up" });
             shown
         }
-        End::Silent => json!({"member": name(*child), "status": "silent"}),
-        End::Refused => json!({"member": name(*child), "status": "refused"}),
+        NodeOutcome::Silent => json!({"member": name(*child), "status": "silent"}),
+        NodeOutcome::Refused => json!({"member": name(*child), "status": "refused"}),
     };
     let expected: Vec<Json> = children.iter().map(child).collect();
     assert_eq!(shown.unwrap_or_else(|| json!([])), json!(expected));
 }
 
 /// Holds an outcome against the oracle's.
-pub(crate) fn agrees(nodes: &[Node], rules: &[Rule], sitting: &Sitting) {
-    let ends = oracle::ends(nodes, rules);
+pub(crate) fn assert_agrees(nodes: &[Node], rules: &[Rule], sitting: &TestRun) {
+    let ends = oracle::outcomes(nodes, rules);
     let outcome = sitting.outcome();
     let root = (0..nodes.len()).find(|seat| nodes[*seat].parent.is_none()).expect("a tree has a root");
     for (seat, end) in ends.iter().enumerate() {
         let told = &outcome["nodes"][seat];
         let (status, output, rule) = match end {
-            End::Passed(says, rule) => {
+            NodeOutcome::Passed(says, rule) => {
                 let status = if nodes[seat].says.is_some() { "passed" } else { "passed_up" };
                 (status, json_of(says), rule.map(|at| format!("r{at}")))
             }
-            End::Silent => ("silent", Json::Null, None),
-            End::Refused => ("refused", Json::Null, told["rule"].as_str().map(str::to_owned)),
+            NodeOutcome::Silent => ("silent", Json::Null, None),
+            NodeOutcome::Refused => ("refused", Json::Null, told["rule"].as_str().map(str::to_owned)),
         };
         assert_eq!(told["status"], status, "{seat} of {outcome:#}");
         assert_eq!(told.get("output").cloned().unwrap_or_default(), output, "{seat} of {outcome:#}");
         assert_eq!(told["rule"], json!(rule), "{seat} of {outcome:#}");
     }
     let verdict = match &ends[root] {
-        End::Passed(..) => ("done", ""),
-        End::Refused => ("refused", "locked"),
-        End::Silent => ("refused", "no_output"),
+        NodeOutcome::Passed(..) => ("done", ""),
+        NodeOutcome::Refused => ("refused", "locked"),
+        NodeOutcome::Silent => ("refused", "no_output"),
     };
     assert_eq!((sitting.word("verdict"), sitting.word("code")), verdict, "{outcome:#}");
     let rollup = match &ends[root] {
-        End::Passed(says, _) => json_of(says),
+        NodeOutcome::Passed(says, _) => json_of(says),
         _ => Json::Null,
     };
     assert_eq!(outcome.get("rollup").cloned().unwrap_or_default(), rollup);
@@ -153,7 +153,7 @@ pub(crate) fn agrees(nodes: &[Node], rules: &[Rule], sitting: &Sitting) {
 }
 
 /// An outcome without the order in which things became known: rules and notes are listed as they come.
-pub(crate) fn unordered(sitting: &Sitting) -> Json {
+pub(crate) fn unordered(sitting: &TestRun) -> Json {
     let mut outcome = sitting.outcome().clone();
     for key in ["rules", "notes"] {
         let mut listed: Vec<String> =

@@ -31,7 +31,7 @@ pub(crate) enum Topology {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Until {
+pub(crate) enum Termination {
     Unwritten,
     NoNewObjections,
     AllPass,
@@ -40,10 +40,10 @@ pub(crate) enum Until {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Talk {
+pub(crate) struct Scenario {
     pub(crate) members: usize,
     pub(crate) topology: Topology,
-    pub(crate) until: Until,
+    pub(crate) until: Termination,
     /// The manifest's `maxRounds`, and what was asked for in its place.
     pub(crate) written: Option<usize>,
     pub(crate) asked: Option<usize>,
@@ -57,7 +57,7 @@ pub(crate) struct Talk {
 
 /// A message that was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct Delivered {
     pub(crate) round: usize,
     pub(crate) from: usize,
     pub(crate) to: To,
@@ -67,7 +67,7 @@ pub(crate) struct Said {
 /// What a talk comes to.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<Delivered>,
     pub(crate) rounds: usize,
     pub(crate) ended_by: &'static str,
     /// Messages that were refused: out of reach, or locked.
@@ -76,7 +76,7 @@ pub(crate) struct Log {
     pub(crate) missing: Vec<usize>,
 }
 
-impl Talk {
+impl Scenario {
     /// What a member does in a round.
     pub(crate) fn says(&self, round: usize, seat: usize) -> Option<Says> {
         let silent = || Some(Says { text: String::new(), to: To::All, objection: false, pass: true });
@@ -100,7 +100,7 @@ impl Talk {
     }
 
     /// P2: whether a member has heard or said a message.
-    pub(crate) fn hears(&self, seat: usize, said: &Said) -> bool {
+    pub(crate) fn hears(&self, seat: usize, said: &Delivered) -> bool {
         let told = match &said.to {
             To::All => self.reaches(said.from, seat),
             To::Some(seats) => seats.contains(&seat),
@@ -114,12 +114,12 @@ impl Talk {
 
     /// P1: how many rounds there are at most.
     pub(crate) fn most(&self) -> usize {
-        let unwritten = if self.until == Until::Unwritten { 1 } else { 10 };
+        let unwritten = if self.until == Termination::Unwritten { 1 } else { 10 };
         self.asked.or(self.written).unwrap_or(unwritten)
     }
 
     /// The whole talk. `each_round` is shown what was said before each round.
-    pub(crate) fn hold(&self, mut each_round: impl FnMut(usize, &[Said])) -> Log {
+    pub(crate) fn run(&self, mut each_round: impl FnMut(usize, &[Delivered])) -> Log {
         let mut log = Log {
             said: Vec::new(),
             rounds: 0,
@@ -159,7 +159,7 @@ impl Talk {
         } else if self.is_locked(&says.text) {
             log.locked += 1;
         } else {
-            log.said.push(Said { round, from, to: says.to.clone(), text: says.text.clone() });
+            log.said.push(Delivered { round, from, to: says.to.clone(), text: says.text.clone() });
         }
     }
 
@@ -170,8 +170,8 @@ impl Talk {
             return Some("no_answer");
         }
         let by_rule = match &self.until {
-            Until::NoNewObjections if all(|one| !one.objection) => Some("no-new-objections"),
-            Until::AllPass if all(|one| one.pass) => Some("all-pass"),
+            Termination::NoNewObjections if all(|one| !one.objection) => Some("no-new-objections"),
+            Termination::AllPass if all(|one| one.pass) => Some("all-pass"),
             _ => None,
         };
         if by_rule.is_some() {
@@ -181,7 +181,7 @@ impl Talk {
             return Some("max-rounds");
         }
         match &self.until {
-            Until::Host(ends) if ends.get(round - 1).copied().flatten() == Some(true) => {
+            Termination::Host(ends) if ends.get(round - 1).copied().flatten() == Some(true) => {
                 Some("termination-rule")
             }
             _ => None,

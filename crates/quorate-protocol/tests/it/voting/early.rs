@@ -1,14 +1,14 @@
 //! V7: a vote that ends early ends as it would have, in every order of arrival. Exhaustive: every vote of two members
 //! under every stack; of three every third vote under every stack, of four every second under the stacks that can turn.
 
-use super::exhaustive::{agrees, coins};
-use super::oracle::{self, Does, Kind, Rule, Scope, Voter};
+use super::exhaustive::{assert_agrees, coins};
+use super::oracle::{self, VoterBehavior, Kind, Rule, Scope, Voter};
 use super::stacks::{all, majority, quorum, some, stacks, veto};
 use super::table;
-use crate::sitting::{Sitting, orders};
+use crate::test_run::{TestRun, orders};
 
 /// Votes in every order of arrival; the number of those that ended early.
-fn in_every_order(weights: &[(u64, &str)], stacks: &[Vec<Rule>], votes: &[Vec<Does>]) -> usize {
+fn in_every_order(weights: &[(u64, &str)], stacks: &[Vec<Rule>], votes: &[Vec<VoterBehavior>]) -> usize {
     let written: Vec<&str> = weights.iter().map(|(_, text)| *text).collect();
     let [(run, coin), _] = coins();
     let orders = orders(weights.len());
@@ -18,7 +18,7 @@ fn in_every_order(weights: &[(u64, &str)], stacks: &[Vec<Rule>], votes: &[Vec<Do
         setup.early_decision = true;
         for does in votes {
             let both = does.iter().zip(weights).enumerate();
-            let voter = |(seat, (does, (tenths, _))): (usize, (&Does, &(u64, &str)))| Voter {
+            let voter = |(seat, (does, (tenths, _))): (usize, (&VoterBehavior, &(u64, &str)))| Voter {
                 seat,
                 tenths: *tenths,
                 does: *does,
@@ -26,7 +26,7 @@ fn in_every_order(weights: &[(u64, &str)], stacks: &[Vec<Rule>], votes: &[Vec<Do
             let voters: Vec<Voter> = both.map(voter).collect();
             for order in &orders {
                 let sitting = table::vote_in(&setup, run, &voters, order);
-                holds(rules, &voters, order, &sitting, coin);
+                assert_holds(rules, &voters, order, &sitting, coin);
                 early += usize::from(!sitting.cancelled.is_empty());
             }
         }
@@ -34,9 +34,9 @@ fn in_every_order(weights: &[(u64, &str)], stacks: &[Vec<Rule>], votes: &[Vec<Do
     early
 }
 
-fn holds(rules: &[Rule], voters: &[Voter], order: &[usize], sitting: &Sitting, coin: bool) {
+fn assert_holds(rules: &[Rule], voters: &[Voter], order: &[usize], sitting: &TestRun, coin: bool) {
     if sitting.cancelled.is_empty() {
-        return agrees(rules, voters, sitting, coin);
+        return assert_agrees(rules, voters, sitting, coin);
     }
     let shown = || format!("{rules:?}\n{voters:?} in the order {order:?}\n{:#}", sitting.outcome());
     assert_eq!(sitting.word("verdict"), oracle::outcome(rules, voters, coin).as_str(), "{}", shown());
@@ -53,11 +53,11 @@ fn holds(rules: &[Rule], voters: &[Voter], order: &[usize], sitting: &Sitting, c
 fn up_to_three_members_in_every_order() {
     // V7
     let stacks = stacks();
-    let votes = |many| table::every(&Does::ALL, many);
+    let votes = |many| table::every(&VoterBehavior::ALL, many);
     let mut early = in_every_order(&[(10, "1"), (10, "1")], &stacks, &votes(2));
     early += in_every_order(&[(10, "1"), (1, "0.1")], &stacks, &votes(2));
     // Of three every third vote, which is every vote of every member with most of the others' votes.
-    let votes: Vec<Vec<Does>> = votes(3).into_iter().step_by(3).collect();
+    let votes: Vec<Vec<VoterBehavior>> = votes(3).into_iter().step_by(3).collect();
     early += in_every_order(&[(10, "1"), (10, "1"), (10, "1")], &stacks, &votes);
     early += in_every_order(&[(15, "1.5"), (2, "0.2"), (3, "0.3")], &stacks, &votes[..11]);
     assert!(early > 1_000, "{early}");
@@ -70,7 +70,7 @@ fn four_members_in_every_order() {
         vec![all(majority(oracle::Tie::Chair(0)))],
         vec![all(quorum((66, 100))), all(majority(oracle::Tie::Chair(0)))],
     ];
-    let votes: Vec<Vec<Does>> = table::every(&Does::ALL, 4).into_iter().step_by(2).collect();
+    let votes: Vec<Vec<VoterBehavior>> = table::every(&VoterBehavior::ALL, 4).into_iter().step_by(2).collect();
     let early = in_every_order(&[(30, "3"), (30, "3"), (10, "1"), (10, "1")], &stacks, &votes);
     assert!(early > 500, "{early}");
 }
@@ -80,10 +80,10 @@ fn a_vote_is_not_decided_by_nobody() {
     // V7, V8: the weightiest has given nothing, so nothing can pass; whether it fails or nobody has voted is still open.
     let mut setup = table::setup(&[], &["10", "1"]);
     setup.early_decision = true;
-    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
-    sitting.absent(&table::id(0));
+    let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
+    sitting.give_no_answer(&table::id(0));
     assert!(!sitting.finished, "nobody has voted yet");
-    sitting.answer(&table::id(1), table::ballot(Does::No).expect("a vote"));
+    sitting.answer(&table::id(1), table::ballot(VoterBehavior::No).expect("a vote"));
     assert_eq!(sitting.word("verdict"), "fail");
 }
 
@@ -93,8 +93,8 @@ fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
     let rules = [all(quorum((66, 100))), all(majority(oracle::Tie::Chair(0)))];
     let mut setup = table::setup(&rules, &["3", "3", "1", "1"]);
     setup.early_decision = true;
-    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
-    for (seat, does) in [(0, Does::Yes), (1, Does::No), (2, Does::Yes), (3, Does::No)] {
+    let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
+    for (seat, does) in [(0, VoterBehavior::Yes), (1, VoterBehavior::No), (2, VoterBehavior::Yes), (3, VoterBehavior::No)] {
         assert!(!sitting.finished, "the rest can still make it a tie");
         sitting.answer(&table::id(seat), table::ballot(does).expect("a vote"));
     }
@@ -105,17 +105,17 @@ fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
 fn a_pass_that_somebody_missing_could_turn_waits_for_who_could_save_it() {
     // V7, V8: the vetoer gave nothing, and whoever comes before it in the rules can still decide alone.
     let rules = [
-        some(Kind::Terminal { on: Does::Yes, scope: Scope::All }, &[1]),
+        some(Kind::Terminal { on: VoterBehavior::Yes, scope: Scope::All }, &[1]),
         some(veto(Scope::All), &[0]),
         all(majority(oracle::Tie::Reject)),
     ];
-    for (does, verdict) in [(Does::Yes, "pass"), (Does::No, "incomplete")] {
+    for (does, verdict) in [(VoterBehavior::Yes, "pass"), (VoterBehavior::No, "incomplete")] {
         let mut setup = table::setup(&rules, &["1", "1", "3", "3"]);
         setup.early_decision = true;
-        let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
-        sitting.absent(&table::id(0));
+        let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
+        sitting.give_no_answer(&table::id(0));
         for seat in [2, 3] {
-            sitting.answer(&table::id(seat), table::ballot(Does::Yes).expect("a vote"));
+            sitting.answer(&table::id(seat), table::ballot(VoterBehavior::Yes).expect("a vote"));
         }
         assert!(!sitting.finished, "it would pass either way, and stand only with one");
         sitting.answer(&table::id(1), table::ballot(does).expect("a vote"));
@@ -130,12 +130,12 @@ fn who_is_still_gathered_for_is_not_asked_any_more() {
     setup.early_decision = true;
     setup.members[2].strategy = "custom:mine".into();
     // The decision waits for the host, so that the run is still open when the gathering ends.
-    setup.locked_traits = vec![crate::sitting::locked("something else")];
+    setup.locked_traits = vec![crate::test_run::locked("something else")];
     setup.match_mode = quorate_manifest::assembly::MatchMode::Semantic;
     setup.embeds = true;
-    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+    let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
     for seat in [0, 1] {
-        sitting.answer(&table::id(seat), table::ballot(Does::Yes).expect("a vote"));
+        sitting.answer(&table::id(seat), table::ballot(VoterBehavior::Yes).expect("a vote"));
     }
     assert_eq!((sitting.matches.len(), sitting.finished), (1, false));
     let id = table::id(2).into();

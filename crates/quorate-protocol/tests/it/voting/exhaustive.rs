@@ -3,16 +3,16 @@
 //! that tie, nearly tie and add up to a threshold; five members, every vote, for some of the stacks. `QUORATE_EVERYTHING=1`
 //! adds every weight for three members, more weights for four, and every stack for five: half a million votes.
 
-use super::oracle::{self, Does, Rule, Voter};
+use super::oracle::{self, VoterBehavior, Rule, Voter};
 use super::stacks::stacks;
 use super::table::{self, WEIGHTS};
-use crate::sitting::Sitting;
+use crate::test_run::TestRun;
 
 /// A run whose random tie passes, and one whose random tie fails; which is which is asked, not known.
 pub(crate) fn coins() -> [(&'static str, bool); 2] {
     let runs = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9"];
     let rule = [super::stacks::all(super::stacks::majority(oracle::Tie::Random))];
-    let tied = [Does::Yes, Does::No].into_iter().enumerate();
+    let tied = [VoterBehavior::Yes, VoterBehavior::No].into_iter().enumerate();
     let tied: Vec<Voter> = tied.map(|(seat, does)| Voter { seat, tenths: 10, does }).collect();
     let setup = table::setup(&rule, &["1", "1"]);
     let coin = |run: &'static str| {
@@ -25,7 +25,7 @@ pub(crate) fn coins() -> [(&'static str, bool); 2] {
 }
 
 /// Holds an outcome against the oracle's.
-pub(crate) fn agrees(rules: &[Rule], voters: &[Voter], sitting: &Sitting, coin: bool) {
+pub(crate) fn assert_agrees(rules: &[Rule], voters: &[Voter], sitting: &TestRun, coin: bool) {
     let expected = oracle::outcome(rules, voters, coin);
     let outcome = sitting.outcome();
     let shown = || format!("{rules:?}\n{voters:?}\n{outcome:#}");
@@ -33,12 +33,12 @@ pub(crate) fn agrees(rules: &[Rule], voters: &[Voter], sitting: &Sitting, coin: 
     assert_eq!(outcome["decision"]["result"], expected.as_str(), "{}", shown());
     // X12
     let missing: Vec<String> =
-        voters.iter().filter(|one| one.does == Does::Missing).map(|one| table::name(one.seat)).collect();
+        voters.iter().filter(|one| one.does == VoterBehavior::Missing).map(|one| table::name(one.seat)).collect();
     assert_eq!(outcome["partial"], !missing.is_empty(), "{}", shown());
     assert_eq!(outcome["missing"], serde_json::json!(missing), "{}", shown());
 }
 
-fn voters(does: &[Does], weights: &[(u64, &str)]) -> Vec<Voter> {
+fn voters(does: &[VoterBehavior], weights: &[(u64, &str)]) -> Vec<Voter> {
     let both = does.iter().zip(weights).enumerate();
     both.map(|(seat, (does, (tenths, _)))| Voter { seat, tenths: *tenths, does: *does }).collect()
 }
@@ -47,7 +47,7 @@ fn voters(does: &[Does], weights: &[(u64, &str)]) -> Vec<Voter> {
 fn try_all(weights: &[(u64, &'static str)], stacks: &[Vec<Rule>], coins: &[(&str, bool)]) -> usize {
     let written: Vec<&str> = weights.iter().map(|(_, text)| *text).collect();
     let order: Vec<usize> = (0..weights.len()).collect();
-    let votes = table::every(&Does::ALL, weights.len());
+    let votes = table::every(&VoterBehavior::ALL, weights.len());
     let mut tried = 0;
     for rules in stacks {
         let setup = table::setup(rules, &written);
@@ -55,7 +55,7 @@ fn try_all(weights: &[(u64, &'static str)], stacks: &[Vec<Rule>], coins: &[(&str
         for (run, coin) in &coins[..if random { 2 } else { 1 }] {
             for does in &votes {
                 let voters = voters(does, weights);
-                agrees(rules, &voters, &table::vote_in(&setup, run, &voters, &order), *coin);
+                assert_agrees(rules, &voters, &table::vote_in(&setup, run, &voters, &order), *coin);
                 tried += 1;
             }
         }
@@ -113,8 +113,8 @@ fn a_tenth_and_two_tenths_are_three_tenths() {
     // V3: at the threshold, where binary floats would say 0.30000000000000004 or 0.29999999999999999.
     let rules = [super::stacks::all(super::stacks::quorum((3, 10)))];
     let setup = table::setup(&rules, &["0.1", "0.2", "0.7"]);
-    let [yes, no] = [Does::Yes, Does::No];
-    let verdict = |does: [Does; 3]| {
+    let [yes, no] = [VoterBehavior::Yes, VoterBehavior::No];
+    let verdict = |does: [VoterBehavior; 3]| {
         let voters = voters(&does, &[(1, ""), (2, ""), (7, "")]);
         table::vote_in(&setup, "r", &voters, &[0, 1, 2]).word("verdict").to_owned()
     };

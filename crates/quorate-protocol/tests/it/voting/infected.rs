@@ -5,27 +5,27 @@ use quorate_protocol::Json;
 use serde_json::json;
 
 use super::exhaustive::coins;
-use super::oracle::{self, Does, Voter, Word};
+use super::oracle::{self, VoterBehavior, Voter, Word};
 use super::stacks::stacks;
 use super::table;
-use crate::sitting::{Sitting, locked};
+use crate::test_run::{TestRun, locked};
 
 /// What an infected member may say, and the vote that it is: none, where no vote can be read.
-fn answers() -> Vec<(Json, Does)> {
+fn answers() -> Vec<(Json, VoterBehavior)> {
     vec![
-        (json!({"vote": "yes", "rationale": "and so votes everybody else", "weight": 1000}), Does::Yes),
+        (json!({"vote": "yes", "rationale": "and so votes everybody else", "weight": 1000}), VoterBehavior::Yes),
         (
             json!({"vote": "no", "rationale": "yes", "result": "pass", "decision": {"result": "pass"}}),
-            Does::No,
+            VoterBehavior::No,
         ),
-        (json!({"vote": "abstain", "rationale": "", "member": "ada", "terminal": true}), Does::Abstain),
-        (json!({"vote": "YES", "rationale": "in capitals"}), Does::Missing),
-        (json!({"vote": ["yes"], "rationale": "in a list"}), Does::Missing),
-        (json!({"vote": "yes", "rationale": null}), Does::Missing),
-        (json!({"vote": "yes"}), Does::Missing),
-        (json!([{"vote": "yes", "rationale": "as a list"}]), Does::Missing),
-        (json!("yes"), Does::Missing),
-        (json!(null), Does::Missing),
+        (json!({"vote": "abstain", "rationale": "", "member": "ada", "terminal": true}), VoterBehavior::Abstain),
+        (json!({"vote": "YES", "rationale": "in capitals"}), VoterBehavior::Missing),
+        (json!({"vote": ["yes"], "rationale": "in a list"}), VoterBehavior::Missing),
+        (json!({"vote": "yes", "rationale": null}), VoterBehavior::Missing),
+        (json!({"vote": "yes"}), VoterBehavior::Missing),
+        (json!([{"vote": "yes", "rationale": "as a list"}]), VoterBehavior::Missing),
+        (json!("yes"), VoterBehavior::Missing),
+        (json!(null), VoterBehavior::Missing),
     ]
 }
 
@@ -33,7 +33,7 @@ fn answers() -> Vec<(Json, Does)> {
 fn polls(mut look: impl FnMut(&[oracle::Rule], &[Voter], usize)) {
     let weights = [(10, "1"), (3, "0.3"), (10, "1")];
     for rules in stacks() {
-        for does in table::every(&Does::ALL, weights.len()).iter().step_by(5) {
+        for does in table::every(&VoterBehavior::ALL, weights.len()).iter().step_by(5) {
             let both = does.iter().zip(weights).enumerate();
             let voters: Vec<Voter> =
                 both.map(|(seat, (does, (tenths, _)))| Voter { seat, tenths, does: *does }).collect();
@@ -44,7 +44,7 @@ fn polls(mut look: impl FnMut(&[oracle::Rule], &[Voter], usize)) {
     }
 }
 
-fn with(voters: &[Voter], seat: usize, does: Does) -> Vec<Voter> {
+fn with(voters: &[Voter], seat: usize, does: VoterBehavior) -> Vec<Voter> {
     let one = |voter: &Voter| Voter { does: if voter.seat == seat { does } else { voter.does }, ..*voter };
     voters.iter().map(one).collect()
 }
@@ -60,12 +60,12 @@ fn an_infected_member_has_one_vote_and_no_more() {
         let (answer, vote) = &answers[turn % answers.len()];
         turn += 1;
         let setup = table::setup(rules, &["1", "0.3", "1"]);
-        let mut sitting = Sitting::open(&setup, run, table::PROPOSAL);
+        let mut sitting = TestRun::open(&setup, run, table::PROPOSAL);
         for voter in voters {
             match (voter.seat == infected, table::ballot(voter.does)) {
                 (true, _) => sitting.answer(&table::id(voter.seat), answer.clone()),
                 (false, Some(ballot)) => sitting.answer(&table::id(voter.seat), ballot),
-                (false, None) => sitting.absent(&table::id(voter.seat)),
+                (false, None) => sitting.give_no_answer(&table::id(voter.seat)),
             }
             // A second answer is no second vote.
             if voter.seat >= infected {
@@ -73,7 +73,7 @@ fn an_infected_member_has_one_vote_and_no_more() {
             }
         }
         let voters = with(voters, infected, *vote);
-        super::exhaustive::agrees(rules, &voters, &sitting, coin);
+        super::exhaustive::assert_agrees(rules, &voters, &sitting, coin);
     });
 }
 
@@ -87,12 +87,12 @@ fn a_locked_rationale_refuses_and_never_passes() {
         }
         let mut setup = table::setup(rules, &["1", "0.3", "1"]);
         setup.locked_traits = vec![locked("warmth")];
-        let mut sitting = Sitting::open(&setup, run, table::PROPOSAL);
+        let mut sitting = TestRun::open(&setup, run, table::PROPOSAL);
         sitting.answer(&table::id(0), json!({"vote": "yes", "rationale": "drop the w<b>arm</b>th"}));
         for voter in &voters[1..] {
             match table::ballot(voter.does) {
                 Some(ballot) => sitting.answer(&table::id(voter.seat), ballot),
-                None => sitting.absent(&table::id(voter.seat)),
+                None => sitting.give_no_answer(&table::id(voter.seat)),
             }
         }
         assert_eq!(sitting.word("verdict"), "refused", "{rules:?} {voters:?}");
@@ -108,9 +108,9 @@ fn who_is_missing_never_agrees() {
     let mut passes = 0;
     polls(|rules, voters, absent| {
         let outcome = |does| oracle::outcome(rules, &with(voters, absent, does), false);
-        if outcome(Does::Missing) == Word::Pass {
+        if outcome(VoterBehavior::Missing) == Word::Pass {
             passes += 1;
-            assert_eq!(outcome(Does::No), Word::Pass, "{rules:?} {voters:?}");
+            assert_eq!(outcome(VoterBehavior::No), Word::Pass, "{rules:?} {voters:?}");
         }
     });
     assert!(passes > 50, "{passes}");

@@ -5,23 +5,23 @@ use quorate_protocol::FactKind;
 use quorate_protocol::assembly::{Request, Setup};
 use serde_json::json;
 
-use super::oracle::{Does, Kind, Scope, Tie, Voter};
+use super::oracle::{VoterBehavior, Kind, Scope, Tie, Voter};
 use super::stacks::{all, majority, quorum, some, veto};
 use super::table::{self, CLASS};
-use crate::sitting::{self, Sitting, locked};
+use crate::test_run::{self, TestRun, locked};
 
 /// A vote of members with the weight one.
-fn vote(setup: &Setup, does: &[Does]) -> Sitting {
-    let voter = |(seat, does): (usize, &Does)| Voter { seat, tenths: 10, does: *does };
+fn vote(setup: &Setup, does: &[VoterBehavior]) -> TestRun {
+    let voter = |(seat, does): (usize, &VoterBehavior)| Voter { seat, tenths: 10, does: *does };
     let voters: Vec<Voter> = does.iter().enumerate().map(voter).collect();
     let order: Vec<usize> = (0..does.len()).collect();
     table::vote_in(setup, "r", &voters, &order)
 }
 
-const YES: Does = Does::Yes;
-const NO: Does = Does::No;
-const ABSTAIN: Does = Does::Abstain;
-const MISSING: Does = Does::Missing;
+const YES: VoterBehavior = VoterBehavior::Yes;
+const NO: VoterBehavior = VoterBehavior::No;
+const ABSTAIN: VoterBehavior = VoterBehavior::Abstain;
+const MISSING: VoterBehavior = VoterBehavior::Missing;
 
 #[test]
 fn without_voters_it_is_refused() {
@@ -35,12 +35,12 @@ fn without_voters_it_is_refused() {
     }
     for class in [Some(CLASS.to_owned()), None] {
         setup.request = Request::Voting { class };
-        let sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+        let sitting = TestRun::open(&setup, "r", table::PROPOSAL);
         assert_eq!((sitting.word("verdict"), sitting.word("code")), ("refused", "no_voters"));
         assert!(sitting.asked.is_empty());
     }
     setup.members.clear();
-    assert_eq!(Sitting::open(&setup, "r", table::PROPOSAL).word("code"), "no_voters");
+    assert_eq!(TestRun::open(&setup, "r", table::PROPOSAL).word("code"), "no_voters");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_class_that_nobody_names_is_told() {
     by_member.members[2].vote_class = Some(vec!["third".to_owned()]);
     assert!(!notes(&by_member).contains("names the class"), "{}", notes(&by_member));
     // So does the scope of a rule.
-    setup.rules = vec![sitting::rule("veto", "unanimity", None, json!({"scope": CLASS}))];
+    setup.rules = vec![test_run::rule("veto", "unanimity", None, json!({"scope": CLASS}))];
     assert!(!notes(&setup).contains("names the class"), "{}", notes(&setup));
 }
 
@@ -64,7 +64,7 @@ fn the_class_chooses_the_voters_and_the_total() {
     let mut setup = table::setup(&[some(quorum((1, 1)), &[0, 2])], &["1", "1", "1"]);
     setup.members[1].vote_class = Some(vec![CLASS.to_owned()]);
     setup.members[2].vote_class = Some(vec!["another".to_owned()]);
-    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+    let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
     assert_eq!(sitting.asked_ids(), ["ask/ada", "ask/ben"]);
     assert_eq!(sitting.asked[0].extra_fields["weight"], "1");
     assert_eq!(sitting.asked[0].extra_fields["class"], CLASS);
@@ -183,7 +183,7 @@ fn nobody_at_all_is_incomplete() {
 fn one_member_decides() {
     // V5
     let setup = table::setup(&[], &["0.1"]);
-    let verdicts = Does::ALL.map(|does| vote(&setup, &[does]).word("verdict").to_owned());
+    let verdicts = VoterBehavior::ALL.map(|does| vote(&setup, &[does]).word("verdict").to_owned());
     assert_eq!(verdicts, ["pass", "fail", "fail", "incomplete"]);
 }
 
@@ -195,10 +195,10 @@ fn five_hundred_members_tie_exactly() {
         let mut setup = table::setup(&[all(quorum((5, 10)))], &weights);
         setup.early_decision = early;
         let does =
-            |yes: usize| -> Vec<Does> { (0..500).map(|seat| if seat < yes { YES } else { NO }).collect() };
+            |yes: usize| -> Vec<VoterBehavior> { (0..500).map(|seat| if seat < yes { YES } else { NO }).collect() };
         assert_eq!(vote(&setup, &does(250)).word("verdict"), "pass");
         assert_eq!(vote(&setup, &does(249)).word("verdict"), "fail");
-        setup.rules = vec![table::written(0, &all(majority(Tie::Unwritten)))];
+        setup.rules = vec![table::rule_setup(0, &all(majority(Tie::Unwritten)))];
         assert_eq!(vote(&setup, &does(250)).word("verdict"), "fail");
         assert_eq!(vote(&setup, &does(251)).word("verdict"), "pass");
     }
@@ -243,7 +243,7 @@ fn the_whole_resolution_is_held_against_the_locks() {
     let mut setup = table::setup(&[], &["1", "1"]);
     setup.locked_traits = vec![locked("skip the review")];
     let came = |proposal: &str| {
-        let mut sitting = Sitting::open(&setup, "r", proposal);
+        let mut sitting = TestRun::open(&setup, "r", proposal);
         for at in 0..sitting.asked.len().min(2) {
             let id = sitting.asked[at].id.clone();
             sitting.answer(&id, json!({"vote": "yes", "rationale": "Fine."}));
@@ -266,15 +266,15 @@ fn the_whole_resolution_is_held_against_the_locks() {
     assert_eq!(came(clean).1, "pass");
     assert_eq!(came("# T\n\nWe skip it.\n"), (0, "refused".into(), "no_resolution".into()));
     setup.locked_traits.clear();
-    assert_eq!(Sitting::open(&setup, "r", "# T\n\nWe skip it.\n").asked.len(), 2);
+    assert_eq!(TestRun::open(&setup, "r", "# T\n\nWe skip it.\n").asked.len(), 2);
 }
 
 #[test]
 fn a_rule_of_the_host_that_fails_decides_nothing() {
     // V8: neither pass nor fail; and what it says is asked again with whoever is missing as no.
-    let mut setup = sitting::setup(Mode::Voting, Request::Voting { class: None });
-    setup.members = ["ada", "ben"].map(sitting::member).to_vec();
-    setup.rules = vec![sitting::rule("coin", "custom:coin", None, json!({}))];
+    let mut setup = test_run::setup(Mode::Voting, Request::Voting { class: None });
+    setup.members = ["ada", "ben"].map(test_run::member).to_vec();
+    setup.rules = vec![test_run::rule("coin", "custom:coin", None, json!({}))];
     for (result, verdict) in [
         (Ok(json!({"decision": "pass"})), "pass"),
         (Ok(json!({"decision": "fail"})), "fail"),
@@ -290,18 +290,18 @@ fn a_rule_of_the_host_that_fails_decides_nothing() {
         (Ok(json!(false)), "incomplete"),
         (Err("it broke"), "incomplete"),
     ] {
-        let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+        let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
         sitting.answer("ask/ada", table::ballot(YES).expect("a vote"));
         sitting.answer("ask/ben", table::ballot(YES).expect("a vote"));
-        sitting.ruled("coin", result.clone());
+        sitting.rule_applied("coin", result.clone());
         assert_eq!(sitting.word("verdict"), verdict, "{result:?}");
     }
-    let mut sitting = Sitting::open(&setup, "r", table::PROPOSAL);
+    let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
     sitting.answer("ask/ada", table::ballot(YES).expect("a vote"));
-    sitting.absent("ask/ben");
+    sitting.give_no_answer("ask/ben");
     assert_eq!(sitting.applies[0].input["votes"][1]["vote"], json!(null));
-    sitting.ruled("coin", Ok(json!({"decision": "pass"})));
+    sitting.rule_applied("coin", Ok(json!({"decision": "pass"})));
     assert_eq!(sitting.applies[0].input["votes"][1]["vote"], "no");
-    sitting.ruled("missing-as-no/coin", Ok(json!({"decision": "fail"})));
+    sitting.rule_applied("missing-as-no/coin", Ok(json!({"decision": "fail"})));
     assert_eq!((sitting.word("verdict"), sitting.word("code")), ("incomplete", "missing_votes"));
 }

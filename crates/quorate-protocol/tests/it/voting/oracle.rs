@@ -3,7 +3,7 @@
 
 /// What a voter does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum VoterBehavior {
     Yes,
     No,
     Abstain,
@@ -11,8 +11,8 @@ pub(crate) enum Does {
     Missing,
 }
 
-impl Does {
-    pub(crate) const ALL: [Does; 4] = [Does::Yes, Does::No, Does::Abstain, Does::Missing];
+impl VoterBehavior {
+    pub(crate) const ALL: [VoterBehavior; 4] = [VoterBehavior::Yes, VoterBehavior::No, VoterBehavior::Abstain, VoterBehavior::Missing];
 }
 
 /// A voter: who may vote on this class (V1).
@@ -22,7 +22,7 @@ pub(crate) struct Voter {
     pub(crate) seat: usize,
     /// What its vote counts, in tenths.
     pub(crate) tenths: u64,
-    pub(crate) does: Does,
+    pub(crate) does: VoterBehavior,
 }
 
 /// How a tie ends.
@@ -39,7 +39,7 @@ pub(crate) enum Tie {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Terminal {
-        on: Does,
+        on: VoterBehavior,
         /// Whether it is for the proposal's class only, for another class only, or for all.
         scope: Scope,
     },
@@ -96,7 +96,7 @@ pub(crate) struct Count {
 
 /// V8: the votes' result, held against everybody missing voting no. `coin` is what a random tie of the run gives.
 pub(crate) fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
-    if voters.iter().all(|one| one.does == Does::Missing) {
+    if voters.iter().all(|one| one.does == VoterBehavior::Missing) {
         return Word::Incomplete;
     }
     if !passes(rules, voters, coin) {
@@ -104,8 +104,8 @@ pub(crate) fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
     }
     let mut harshest = voters.to_vec();
     for one in &mut harshest {
-        if one.does == Does::Missing {
-            one.does = Does::No;
+        if one.does == VoterBehavior::Missing {
+            one.does = VoterBehavior::No;
         }
     }
     if passes(rules, &harshest, coin) { Word::Pass } else { Word::Incomplete }
@@ -119,10 +119,10 @@ pub(crate) fn passes(rules: &[Rule], voters: &[Voter], coin: bool) -> bool {
             Kind::Terminal { scope: Scope::Another, .. } => {}
             Kind::Terminal { on, .. } => {
                 if mine.iter().any(|one| one.does == on) {
-                    return on == Does::Yes;
+                    return on == VoterBehavior::Yes;
                 }
             }
-            Kind::Unanimity => return !mine.is_empty() && mine.iter().all(|one| one.does == Does::Yes),
+            Kind::Unanimity => return !mine.is_empty() && mine.iter().all(|one| one.does == VoterBehavior::Yes),
             Kind::Quorum { threshold: (over, under), cast } => {
                 let count = count(&mine, cast);
                 let later = rules[at + 1..].iter().any(|one| matches!(one.kind, Kind::Majority { .. }));
@@ -145,7 +145,7 @@ fn majority(mine: &[Voter], all: &[Voter], tie: Tie, cast: bool, coin: bool) -> 
     match tie {
         Tie::Unwritten | Tie::Reject => false,
         Tie::Random => coin,
-        Tie::Chair(seat) => all.iter().any(|one| one.seat == seat && one.does == Does::Yes),
+        Tie::Chair(seat) => all.iter().any(|one| one.seat == seat && one.does == VoterBehavior::Yes),
     }
 }
 
@@ -159,5 +159,5 @@ pub(crate) fn of(rule: &Rule, voters: &[Voter]) -> Vec<Voter> {
 pub(crate) fn count(voters: &[Voter], cast: bool) -> Count {
     let sum =
         |counts: &dyn Fn(&Voter) -> bool| voters.iter().filter(|one| counts(one)).map(|one| one.tenths).sum();
-    Count { yes: sum(&|one| one.does == Does::Yes), of: sum(&|one| !(cast && one.does == Does::Abstain)) }
+    Count { yes: sum(&|one| one.does == VoterBehavior::Yes), of: sum(&|one| !(cast && one.does == VoterBehavior::Abstain)) }
 }

@@ -1,6 +1,6 @@
 //! The stacks of rules that are tried: those of the seed, and the combinations that their texts make possible.
 
-use super::oracle::{Does, Kind, Rule, Scope, Tie};
+use super::oracle::{VoterBehavior, Kind, Rule, Scope, Tie};
 
 /// The thresholds: three tenths, a half, two thirds as it is written, all.
 const THRESHOLDS: [(u64, u64); 4] = [(3, 10), (5, 10), (66, 100), (1, 1)];
@@ -24,13 +24,13 @@ pub(crate) fn quorum(threshold: (u64, u64)) -> Kind {
 }
 
 pub(crate) fn veto(scope: Scope) -> Kind {
-    Kind::Terminal { on: Does::No, scope }
+    Kind::Terminal { on: VoterBehavior::No, scope }
 }
 
 /// All stacks, each named by its place and its text.
 pub(crate) fn stacks() -> Vec<Vec<Rule>> {
     let ties = [Tie::Unwritten, Tie::Reject, Tie::Random, Tie::Chair(0), Tie::Chair(1)];
-    let go = |scope| Kind::Terminal { on: Does::Yes, scope };
+    let go = |scope| Kind::Terminal { on: VoterBehavior::Yes, scope };
     let mut stacks = vec![Vec::new(), vec![all(Kind::Unanimity)]];
     stacks.extend(ties.map(|tie| vec![all(majority(tie))]));
     stacks.extend(THRESHOLDS.map(|threshold| vec![all(quorum(threshold))]));

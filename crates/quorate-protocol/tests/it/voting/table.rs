@@ -5,8 +5,8 @@ use quorate_protocol::assembly::{Member, Request, Rule as Written, Setup};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::oracle::{Does, Kind, Rule, Scope, Tie, Voter};
-use crate::sitting::{self, Sitting};
+use super::oracle::{VoterBehavior, Kind, Rule, Scope, Tie, Voter};
+use crate::test_run::{self, TestRun};
 
 pub(crate) const PROPOSAL: &str = "# Spend it\n\nResolution: we spend it.\n";
 pub(crate) const CLASS: &str = "budget";
@@ -26,12 +26,12 @@ pub(crate) fn id(seat: usize) -> String {
 }
 
 /// A rule as a setup has it.
-pub(crate) fn written(at: usize, rule: &Rule) -> Written {
+pub(crate) fn rule_setup(at: usize, rule: &Rule) -> Written {
     let (kind, params) = match rule.kind {
         Kind::Terminal { on, scope } => {
             let mut params = json!({});
             // A veto is what a terminal rule is unless said; both ways of writing it are tried.
-            if on == Does::Yes || scope == Scope::This {
+            if on == VoterBehavior::Yes || scope == Scope::This {
                 params["triggerVote"] = json!(vote(on));
             }
             match scope {
@@ -76,11 +76,11 @@ fn with(mut params: Json, cast: bool) -> Json {
     params
 }
 
-fn vote(does: Does) -> &'static str {
+fn vote(does: VoterBehavior) -> &'static str {
     match does {
-        Does::Yes => "yes",
-        Does::No => "no",
-        Does::Abstain | Does::Missing => "abstain",
+        VoterBehavior::Yes => "yes",
+        VoterBehavior::No => "no",
+        VoterBehavior::Abstain | VoterBehavior::Missing => "abstain",
     }
 }
 
@@ -88,27 +88,27 @@ fn vote(does: Does) -> &'static str {
 pub(crate) fn setup(rules: &[Rule], weights: &[&str]) -> Setup {
     let member = |(seat, weight): (usize, &&str)| Member {
         weight: Some((*weight).to_owned()),
-        ..sitting::member(&name(seat))
+        ..test_run::member(&name(seat))
     };
-    let mut setup = sitting::setup(Mode::Voting, Request::Voting { class: Some(CLASS.to_owned()) });
+    let mut setup = test_run::setup(Mode::Voting, Request::Voting { class: Some(CLASS.to_owned()) });
     setup.members = weights.iter().enumerate().map(member).collect();
-    setup.rules = rules.iter().enumerate().map(|(at, rule)| written(at, rule)).collect();
+    setup.rules = rules.iter().enumerate().map(|(at, rule)| rule_setup(at, rule)).collect();
     setup
 }
 
 /// What a voter answers; `None` is nothing.
-pub(crate) fn ballot(does: Does) -> Option<Json> {
-    (does != Does::Missing).then(|| json!({"vote": vote(does), "rationale": "as I see it"}))
+pub(crate) fn ballot(does: VoterBehavior) -> Option<Json> {
+    (does != VoterBehavior::Missing).then(|| json!({"vote": vote(does), "rationale": "as I see it"}))
 }
 
 /// A vote in which everybody ends in an order, as long as it is asked.
-pub(crate) fn vote_in(setup: &Setup, run: &str, voters: &[Voter], order: &[usize]) -> Sitting {
-    let mut sitting = Sitting::open(setup, run, PROPOSAL);
+pub(crate) fn vote_in(setup: &Setup, run: &str, voters: &[Voter], order: &[usize]) -> TestRun {
+    let mut sitting = TestRun::open(setup, run, PROPOSAL);
     for at in order {
         let voter = voters[*at];
         match ballot(voter.does) {
             Some(ballot) => sitting.answer(&id(voter.seat), ballot),
-            None => sitting.absent(&id(voter.seat)),
+            None => sitting.give_no_answer(&id(voter.seat)),
         }
     }
     sitting

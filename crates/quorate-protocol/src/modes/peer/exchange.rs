@@ -10,10 +10,10 @@ use crate::assembly::{Member, Request, Rule, Setup};
 use crate::rules::aggregate;
 
 /// How many rounds there are at most where only a termination rule is given.
-const UNTIL_TERMINATED: u32 = 10;
+const DEFAULT_MAX_ROUNDS: u32 = 10;
 
 /// How many members are named to each of them.
-const NAMED: usize = 100;
+const MAX_NAMED_MEMBERS: usize = 100;
 
 const TASK: &str = "You talk with equals about the topic; there is no chair, and nobody sums up. Say what you think, to \
                     all or to some of them by id; say whether you still object to something, and pass when you have \
@@ -22,7 +22,7 @@ const TASK: &str = "You talk with equals about the topic; there is no chair, and
 /// How peers talk.
 pub(super) struct Exchange {
     pub(super) rounds: u32,
-    pub(super) ends: Termination,
+    pub(super) termination: Termination,
     topology: Topology,
     /// Who takes part, in words, which all of them share.
     roster: String,
@@ -47,7 +47,7 @@ enum Topology {
 }
 
 impl Exchange {
-    pub(super) fn of(setup: &Setup) -> Self {
+    pub(super) fn from_setup(setup: &Setup) -> Self {
         let rule = setup.rules.iter().find(|rule| *rule.kind == *aggregate::KIND);
         let asked = match &setup.request {
             Request::Peer { rounds } => *rounds,
@@ -60,11 +60,11 @@ impl Exchange {
             Some(kind) => Termination::ByRule(kind.to_owned()),
         };
         let written = rule.and_then(|rule| rule.integer_param("maxRounds")).and_then(|most| u32::try_from(most).ok());
-        let unwritten = if matches!(termination, Termination::AfterRounds) { 1 } else { UNTIL_TERMINATED };
+        let unwritten = if matches!(termination, Termination::AfterRounds) { 1 } else { DEFAULT_MAX_ROUNDS };
         Exchange {
             rounds: asked.or(written).unwrap_or(unwritten),
-            ends: termination,
-            roster: roster(setup),
+            termination,
+            roster: roster_text(setup),
             topology: rule.map_or(Topology::FullyConnected, |rule| topology(setup, rule)),
         }
     }
@@ -79,7 +79,7 @@ impl Exchange {
     }
 
     /// Whether everybody reaches everybody.
-    pub(super) fn is_open(&self) -> bool {
+    pub(super) fn is_fully_connected(&self) -> bool {
         matches!(self.topology, Topology::FullyConnected)
     }
 
@@ -98,7 +98,7 @@ impl Exchange {
     ///
     /// # Errors
     /// The ids that are out of reach, or nobody's.
-    pub(super) fn recipients(&self, case: &ModeContext, from: usize, to: &Recipients) -> Result<(), Vec<String>> {
+    pub(super) fn check_recipients(&self, case: &ModeContext, from: usize, to: &Recipients) -> Result<(), Vec<String>> {
         let Recipients::Members(ids) = to else { return Ok(()) };
         let members = case.setup.members.len();
         let out =
@@ -108,7 +108,7 @@ impl Exchange {
     }
 
     /// What a member is told: who takes part, who reaches whom, the round, and what of its own was not delivered.
-    pub(super) fn task(&self, case: &ModeContext, seat: usize, round: u32, refused: Option<&str>) -> Arc<str> {
+    pub(super) fn task_text(&self, case: &ModeContext, seat: usize, round: u32, refused: Option<&str>) -> Arc<str> {
         let members = case.setup.members.len();
         let whom = match self.topology {
             Topology::FullyConnected => "everybody reaches everybody.".to_owned(),
@@ -142,10 +142,10 @@ impl Exchange {
 }
 
 /// The ids and roles of all members, in roster order.
-fn roster(setup: &Setup) -> String {
+fn roster_text(setup: &Setup) -> String {
     let one = |member: &Member| format!("`{}` ({})", member.id, member.role);
-    let named: Vec<String> = setup.members.iter().take(NAMED).map(one).collect();
-    let more = match setup.members.len().saturating_sub(NAMED) {
+    let named: Vec<String> = setup.members.iter().take(MAX_NAMED_MEMBERS).map(one).collect();
+    let more = match setup.members.len().saturating_sub(MAX_NAMED_MEMBERS) {
         0 => String::new(),
         more => format!(", and {more} more"),
     };

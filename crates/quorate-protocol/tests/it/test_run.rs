@@ -20,7 +20,7 @@ use serde_json::json;
 pub(crate) const OPENED_MS: i64 = 1_800_000_000_000;
 
 /// A protocol, and what it has asked for and not been told.
-pub(crate) struct Sitting {
+pub(crate) struct TestRun {
     protocol: Assembly,
     /// Questions that are out, by id.
     pub(crate) out: BTreeMap<Name, Invoke>,
@@ -36,10 +36,10 @@ pub(crate) struct Sitting {
     pub(crate) at_ms: i64,
 }
 
-impl Sitting {
+impl TestRun {
     /// Opens a run with a text to deliberate on.
     pub(crate) fn open(setup: &Setup, run: &str, text: &str) -> Self {
-        let mut sitting = Sitting {
+        let mut sitting = TestRun {
             protocol: Assembly::new(setup.clone()).expect("the traits of a test can be matched"),
             out: BTreeMap::new(),
             asked: Vec::new(),
@@ -98,12 +98,12 @@ impl Sitting {
     }
 
     /// Somebody gave nothing.
-    pub(crate) fn absent(&mut self, id: &str) {
+    pub(crate) fn give_no_answer(&mut self, id: &str) {
         self.consulted(id, ConsultationResult::Absent(AbsenceReason::TimedOut));
     }
 
     /// A rule of the host's own was applied.
-    pub(crate) fn ruled(&mut self, ticket: &str, result: Result<Json, &str>) {
+    pub(crate) fn rule_applied(&mut self, ticket: &str, result: Result<Json, &str>) {
         self.applies.retain(|apply| *apply.ticket != *ticket);
         self.feed(Event::RuleApplied { ticket: ticket.into(), result: result.map_err(Arc::from) });
     }

@@ -45,8 +45,8 @@ impl ExactSearch {
             };
             for (index, byte) in bytes.iter().enumerate() {
                 state = self.automaton.step(state, self.automaton.column(*byte));
-                if self.automaton.is_end(state) {
-                    for wanted in self.automaton.ends(state) {
+                if self.automaton.is_match(state) {
+                    for wanted in self.automaton.matches(state) {
                         let (trait_at, cased) = &self.wanted[*wanted as usize];
                         if let Some(start) = begins(&text[..at], cased.as_bytes(), &bytes[..=index]) {
                             let end = at + c.len_utf8();
