@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::clock::System;
 use quorate_kernel::consultation::object;
-use quorate_kernel::driver::{Convening, Opening};
+use quorate_kernel::driver::{RunConfig, Opening};
 use quorate_kernel::entropy;
-use quorate_kernel::hosted::Hosted;
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::extensions::Extensions;
+use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger};
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_ledger::{Memory, Store};
 use quorate_protocol::assembly::{Member, Overlays, Request, Rule, Setup};
 use quorate_protocol::modes::assembly::Assembly;
@@ -204,12 +204,12 @@ async fn hold(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<Duration, Broken>
 }
 
 /// Everything that a run starts from.
-fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(Convening, Opening), Broken> {
+fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Opening), Broken> {
     let advice = json!({"severity": 3, "concern": "c", "evidence": ["e"], "suggestion": "s"});
     let vote = json!({"vote": "yes", "rationale": "It is fine."});
     let answer = if setup.request == Request::Hierarchy { advice } else { vote };
     let executor: Arc<dyn Executor> = Arc::new(Ready { answer: answer.to_string() });
-    let seat = Seat {
+    let seat = MemberConfig {
         executor,
         executor_name: "ready".into(),
         timeout: Duration::from_secs(30),
@@ -218,25 +218,25 @@ fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(Convening, Opening), 
         persona: None,
         context: Vec::new(),
         weight: None,
-        marks: serde_json::Map::new(),
-        speaking: None,
+        extra_fields: serde_json::Map::new(),
+        conversation: None,
     };
-    let seats: BTreeMap<Name, Seat> =
+    let seats: BTreeMap<Name, MemberConfig> =
         setup.members.iter().map(|member| (member.id.clone(), seat.clone())).collect();
     let part = Part::new(quorate_protocol::assembly::subject_kind(setup.mode), "p.md", TEXT);
     debug_assert!(PartKind::SUBJECTS.contains(&part.kind));
     let data = object(json!({"setup": setup, "inputs": []}));
-    let convening = Convening {
+    let convening = RunConfig {
         run: entropy::run_id(),
         seed: [7; 32],
         protocol: Box::new(Assembly::new(setup)?),
-        seats,
+        members: seats,
         caps: Caps::default(),
         redactor: Redactor::default(),
-        hosted: Hosted::default(),
+        extensions: Extensions::default(),
         ledger,
         clock: Arc::new(System),
-        observer: Arc::new(Nobody),
+        observer: Arc::new(NoopObserver),
     };
     let opening = Opening { data, inputs: vec![part], priors: Vec::new(), overlays: Vec::new() };
     Ok((convening, opening))

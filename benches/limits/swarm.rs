@@ -19,7 +19,7 @@ use quorate::service::runtime::{OpenRuntime, Request, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::conversation::NewTurn;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
-use quorate_kernel::turn::{Begin, Cycled, Runner};
+use quorate_kernel::turn::{Begin, CycleResult, Runner};
 
 use crate::process::{self, middle};
 use crate::table::Measure;
@@ -151,12 +151,12 @@ async fn cycles(dir: &Path, turns: usize) -> Result<(Duration, Duration), Broken
         let start = Instant::now();
         let cycled = runner.cycle().await?;
         answers.push(start.elapsed());
-        assert!(matches!(cycled, Cycled::Asked { .. }), "somebody answers");
+        assert!(matches!(cycled, CycleResult::Asked { .. }), "somebody answers");
         runner.cycle().await?;
         let start = Instant::now();
         let cycled = runner.cycle().await?;
         idles.push(start.elapsed());
-        assert_eq!(cycled, Cycled::Nothing, "everything is answered");
+        assert_eq!(cycled, CycleResult::NoNewTurn, "everything is answered");
         // The ledger's task gets its turn, as it does while a process waits for a model.
         tokio::task::yield_now().await;
     }

@@ -1,6 +1,6 @@
 //! Reading an adapter's block: unknown keys refused by name, wrong types refused by key, null as absent (M3).
 
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -11,7 +11,7 @@ pub(crate) struct Block<'a> {
 
 impl<'a> Block<'a> {
     /// The block, if it has no other keys than `known`.
-    pub(crate) fn of(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, Refused> {
+    pub(crate) fn of(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, ConfigError> {
         let unknown: Vec<&str> = keys.keys().map(String::as_str).filter(|key| !known.contains(key)).collect();
         match unknown[..] {
             [] => Ok(Block { keys }),
@@ -20,20 +20,20 @@ impl<'a> Block<'a> {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("known keys: {}", listed(known)),
                 };
-                Err(Refused::key(only, format!("unknown key `{only}`")).with_help(help))
+                Err(ConfigError::for_key(only, format!("unknown key `{only}`")).with_help(help))
             }
             // All of them at once, so that nobody mends one to be told of the next.
-            [first, ..] => Err(Refused::key(first, format!("unknown keys {}", listed(&unknown)))
+            [first, ..] => Err(ConfigError::for_key(first, format!("unknown keys {}", listed(&unknown)))
                 .with_help(format!("known keys: {}", listed(known)))),
         }
     }
 
     /// A text that is not empty.
-    pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>, Refused> {
+    pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>, ConfigError> {
         match self.value(key) {
             None => Ok(None),
             Some(Json::String(text)) if text.trim().is_empty() => {
-                Err(Refused::key(key, format!("`{key}` is empty")))
+                Err(ConfigError::for_key(key, format!("`{key}` is empty")))
             }
             Some(Json::String(text)) => Ok(Some(text)),
             Some(other) => Err(wrong_type(key, "a text", other)),
@@ -41,14 +41,14 @@ impl<'a> Block<'a> {
     }
 
     /// A list of texts; absent is an empty list.
-    pub(crate) fn texts(&self, key: &str) -> Result<Vec<String>, Refused> {
+    pub(crate) fn texts(&self, key: &str) -> Result<Vec<String>, ConfigError> {
         let Some(value) = self.value(key) else { return Ok(Vec::new()) };
         let Json::Array(items) = value else { return Err(wrong_type(key, "a list of texts", value)) };
         items
             .iter()
             .map(|item| match item {
                 Json::String(text) if text.contains('\0') => {
-                    Err(Refused::key(key, format!("`{key}` holds a NUL character")))
+                    Err(ConfigError::for_key(key, format!("`{key}` holds a NUL character")))
                 }
                 Json::String(text) => Ok(text.clone()),
                 other => Err(wrong_type(key, "a list of texts", other)),
@@ -57,7 +57,7 @@ impl<'a> Block<'a> {
     }
 
     /// A yes or no; absent is no.
-    pub(crate) fn flag(&self, key: &str) -> Result<bool, Refused> {
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, ConfigError> {
         match self.value(key) {
             None => Ok(false),
             Some(Json::Bool(flag)) => Ok(*flag),
@@ -66,20 +66,20 @@ impl<'a> Block<'a> {
     }
 
     /// A whole number from 1 on.
-    pub(crate) fn count(&self, key: &str) -> Result<Option<usize>, Refused> {
+    pub(crate) fn count(&self, key: &str) -> Result<Option<usize>, ConfigError> {
         let Some(value) = self.value(key) else { return Ok(None) };
         let count = value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
         match (count, value) {
             (Some(count), _) => Ok(Some(count)),
             (None, Json::Number(number)) => {
-                Err(Refused::key(key, format!("`{key}` must be a whole number from 1 on, not {number}")))
+                Err(ConfigError::for_key(key, format!("`{key}` must be a whole number from 1 on, not {number}")))
             }
             (None, other) => Err(wrong_type(key, "a whole number", other)),
         }
     }
 
     /// A table.
-    pub(crate) fn table(&self, key: &str) -> Result<Option<&'a Map<String, Json>>, Refused> {
+    pub(crate) fn table(&self, key: &str) -> Result<Option<&'a Map<String, Json>>, ConfigError> {
         match self.value(key) {
             None => Ok(None),
             Some(Json::Object(table)) => Ok(Some(table)),
@@ -112,7 +112,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn wrong_type(key: &str, wanted: &str, found: &Json) -> Refused {
+fn wrong_type(key: &str, wanted: &str, found: &Json) -> ConfigError {
     let found = match found {
         Json::Null => "null",
         Json::Bool(_) => "true or false",
@@ -121,7 +121,7 @@ fn wrong_type(key: &str, wanted: &str, found: &Json) -> Refused {
         Json::Array(_) => "a list",
         Json::Object(_) => "a table",
     };
-    Refused::key(key, format!("`{key}` must be {wanted}, not {found}"))
+    ConfigError::for_key(key, format!("`{key}` must be {wanted}, not {found}"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
@@ -50,13 +50,13 @@ impl Database {
     ///
     /// # Errors
     /// When the path is a folder, or none.
-    pub(crate) fn at(dir: &Path, path: &str, durable: bool) -> Result<Self, Refused> {
+    pub(crate) fn at(dir: &Path, path: &str, durable: bool) -> Result<Self, ConfigError> {
         let path = std::path::absolute(dir.join(path))
-            .map_err(|error| Refused::key("path", format!("`{path}` is no path: {error}")))?;
+            .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;
         if path.is_dir() {
             let what = format!("`{}` is a folder; a database is a file", path.display());
             return Err(
-                Refused::key("path", what).with_help("name a file in it; it is made when it is needed")
+                ConfigError::for_key("path", what).with_help("name a file in it; it is made when it is needed")
             );
         }
         Ok(Database { path, durable, opened: Mutex::default() })

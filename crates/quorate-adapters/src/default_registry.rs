@@ -15,7 +15,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.executor(rubric::KIND, rubric::new)?;
     registry.executor(agent_cli::KIND, agent_cli::new)?;
     registry.executor(script::KIND, script::new)?;
-    registry.absent_executor(inline::KIND, inline::new)?;
+    registry.unavailable_executor(inline::KIND, inline::new)?;
     registry.dispatcher(mention::KIND, mention::new)?;
     registry.dispatcher(round_robin::KIND, round_robin::new)?;
     registry.dispatcher(capability_match::KIND, capability_match::new)?;
@@ -37,13 +37,13 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.state(state::sqlite::KIND, state::sqlite::new)?;
     registry.provisioning(provisioning::profile::KIND, provisioning::profile::new)?;
     registry.provisioning(provisioning::memory::KIND, provisioning::memory::new)?;
-    registry.state_fallback(state::fs::KIND);
+    registry.set_default_state_kind(state::fs::KIND);
     for preset in agent_cli::PRESETS {
         registry.preset(preset.name, agent_cli::KIND);
     }
-    registry.bare(agent_cli::KIND, agent_cli::BARE);
-    registry.fallback(rubric::KIND);
-    registry.command(agent_cli::KIND);
+    registry.set_bare_preset(agent_cli::KIND, agent_cli::BARE);
+    registry.set_default_kind(rubric::KIND);
+    registry.set_command_kind(agent_cli::KIND);
     public_runtimes::register(&mut registry);
     Ok(registry)
 }

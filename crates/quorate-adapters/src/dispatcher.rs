@@ -7,9 +7,9 @@ pub mod mention;
 pub mod round_robin;
 
 use quorate_kernel::conversation::Participant;
-use quorate_kernel::ports::dispatcher::{COMMON, Input};
-use quorate_kernel::ports::executor::Refused;
-use quorate_kernel::registry::Build;
+use quorate_kernel::ports::dispatcher::{COMMON_KEYS, Input};
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::registry::BuildContext;
 
 use crate::block::{Block, listed, nearest};
 
@@ -21,8 +21,8 @@ const WINDOW: &str = "window";
 const MAX_AGENT_TURNS: &str = "maxAgentTurns";
 
 /// A dispatcher's block: the keys that all have, and its own.
-fn block<'a>(build: &Build<'a>, own: &[&str]) -> Result<Block<'a>, Refused> {
-    let known: Vec<&str> = COMMON.into_iter().chain(own.iter().copied()).collect();
+fn block<'a>(build: &BuildContext<'a>, own: &[&str]) -> Result<Block<'a>, ConfigError> {
+    let known: Vec<&str> = COMMON_KEYS.into_iter().chain(own.iter().copied()).collect();
     Block::of(build.block, &known)
 }
 
@@ -33,7 +33,7 @@ fn candidates<'a>(input: &Input<'a>, reentry: bool) -> impl Iterator<Item = &'a 
 }
 
 /// A list of participants in a block, each once.
-fn ids(build: &Build<'_>, block: &Block<'_>, key: &str) -> Result<Vec<String>, Refused> {
+fn ids(build: &BuildContext<'_>, block: &Block<'_>, key: &str) -> Result<Vec<String>, ConfigError> {
     let ids = block.texts(key)?;
     let known: Vec<&str> = build.participants.iter().map(|one| &*one.id).collect();
     for (at, id) in ids.iter().enumerate() {
@@ -42,10 +42,10 @@ fn ids(build: &Build<'_>, block: &Block<'_>, key: &str) -> Result<Vec<String>, R
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the participants are {}", listed(&known)),
             };
-            return Err(Refused::key(key, format!("`{id}` takes no part")).with_help(help));
+            return Err(ConfigError::for_key(key, format!("`{id}` takes no part")).with_help(help));
         }
         if ids[..at].contains(id) {
-            return Err(Refused::key(key, format!("`{id}` stands there twice"))
+            return Err(ConfigError::for_key(key, format!("`{id}` stands there twice"))
                 .with_help("name each participant once"));
         }
     }

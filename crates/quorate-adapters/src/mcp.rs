@@ -16,7 +16,7 @@ mod trouble;
 use std::path::Path;
 use std::sync::Arc;
 
-use quorate_kernel::ports::executor::{Refused, Servers};
+use quorate_kernel::ports::executor::{ConfigError, Servers};
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -42,7 +42,7 @@ pub(crate) fn connection(
     block: &Block<'_>,
     servers: &Servers,
     dir: &Path,
-) -> Result<Arc<Connection>, Refused> {
+) -> Result<Arc<Connection>, ConfigError> {
     let named = block.text(SERVER)?;
     let id = named.unwrap_or(DEFAULT);
     let Some((_, table)) = servers.get(id) else {
@@ -54,7 +54,7 @@ pub(crate) fn connection(
             }
             None => format!("known servers: {}; or add a table `[mcp.{id}]` to quorate.toml", listed(&known)),
         };
-        return Err(Refused::key(SERVER, format!("no MCP server `{id}` is configured")).with_help(help));
+        return Err(ConfigError::for_key(SERVER, format!("no MCP server `{id}` is configured")).with_help(help));
     };
     Ok(shared::connection(server::Server::read(id, table, dir)?))
 }

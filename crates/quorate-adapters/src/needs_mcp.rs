@@ -13,7 +13,7 @@ pub(crate) const STATE: &str = "mcp-kv";
 pub(crate) fn absent(
     registry: &mut quorate_kernel::registry::Registry,
 ) -> Result<(), quorate_kernel::registry::Duplicate> {
-    use quorate_kernel::ports::executor::Refused;
+    use quorate_kernel::ports::executor::ConfigError;
     fn missing(kind: &str) -> Refused {
         Refused::key(
             "kind",

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::Act;
+use quorate_kernel::ports::executor::SideEffect;
 use quorate_protocol::Json;
 
 use crate::executor::agent_cli;
@@ -65,21 +65,21 @@ pub fn settle(limit: Duration) {
 }
 
 /// What [`ask`] with the same words means, for a person who decides whether to trust the file that they stand in.
-pub fn act(command: &[String], dir: &Path) -> Act {
+pub fn act(command: &[String], dir: &Path) -> SideEffect {
     let (program, arguments) =
         command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     agent_cli::act::start(program, arguments, &[], dir)
 }
 
 /// What connecting to an MCP server means: its command is started, or texts and a token are sent to its address.
-pub fn act_of_server(id: &str, table: &serde_json::Map<String, Json>, dir: &Path) -> Act {
+pub fn act_of_server(id: &str, table: &serde_json::Map<String, Json>, dir: &Path) -> SideEffect {
     let text = |key: &str| table.get(key).and_then(Json::as_str);
     let texts = |key: &str| -> Vec<String> {
         let items = table.get(key).and_then(Json::as_array).into_iter().flatten();
         items.filter_map(Json::as_str).map(str::to_owned).collect()
     };
     let mut act = match (text("url"), text("command")) {
-        (Some(url), _) => Act::new(match text("token") {
+        (Some(url), _) => SideEffect::new(match text("token") {
             Some(token) => format!("send texts and the value of {token} to {url}"),
             None => format!("send texts to {url}"),
         }),

@@ -9,10 +9,10 @@ pub mod sqlite;
 pub(crate) mod watch;
 
 use quorate_kernel::clock;
-use quorate_kernel::conversation::{LONGEST_TURN, NewTurn};
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::conversation::{MAX_TURN_BYTES, NewTurn};
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::Error;
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::{Json, Name, nesting};
 use sha2::{Digest, Sha256};
 
@@ -22,7 +22,7 @@ use crate::block::Block;
 const DIGITS: usize = 12;
 
 /// Whether a turn is to survive the loss of power before an append returns: the key `sync`, true unless said.
-fn synced(build: &Build<'_>, block: &Block<'_>) -> Result<bool, Refused> {
+fn synced(build: &BuildContext<'_>, block: &Block<'_>) -> Result<bool, ConfigError> {
     match build.block.get("sync") {
         None | Some(Json::Null) => Ok(true),
         Some(_) => block.flag("sync"),
@@ -50,7 +50,7 @@ fn admit(turn: &NewTurn) -> Result<(), Error> {
     if turn.content.is_empty() {
         return Err(Error::Refused(format!("the turn of `{participant}` is empty; a turn says something")));
     }
-    let (bytes, most) = (turn.content.len(), LONGEST_TURN);
+    let (bytes, most) = (turn.content.len(), MAX_TURN_BYTES);
     if bytes > most {
         return Err(Error::Refused(format!(
             "the turn of `{participant}` has {bytes} bytes; a turn has at most {most}: keep what is longer in a file, \

@@ -8,13 +8,13 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::answers::{self, Schema};
 
-use crate::{form, strict_json};
-use complaint::complaint;
+use crate::{answer_schema, strict_json};
+use complaint::describe;
 
 /// How many objects of one output are looked at; an output with more is not an answer.
-const CANDIDATES: usize = 64;
+const MAX_OBJECTS: usize = 64;
 /// How many complaints are quoted back.
-const COMPLAINTS: usize = 6;
+const MAX_COMPLAINTS: usize = 6;
 
 /// Finds the answer in an output. `material` is what the member was shown: an object amid talk that stands in it is a
 /// quotation, and a quotation is nobody's answer.
@@ -31,7 +31,7 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
             Ok(Turn::plain_text_answer(said))
         };
     }
-    let candidates = objects(whole)?;
+    let candidates = top_level_objects(whole)?;
     if let Some(long) = candidates.iter().find(|text| text.len() > answers::MAX_BYTES) {
         let (bytes, most) = (long.len(), answers::MAX_BYTES);
         return Err(vec![format!("the answer has {bytes} bytes, and an answer has at most {most}")]);
@@ -43,20 +43,20 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
     let mut attempted = false;
     for text in candidates {
         match strict_json::parse(text) {
-            Ok(value) => match misfits(schema, &value) {
+            Ok(value) => match schema_complaints(schema, &value) {
                 misfits if misfits.is_empty() => {
-                    if alone || !quoted(text, material) {
+                    if alone || !is_quoted(text, material) {
                         fitting.extend((!fitting.contains(&value)).then_some(value));
                     }
                 }
                 misfits => {
                     attempted |= schema.marker_fields().iter().any(|key| value.get(key).is_some())
-                        && !quoted(text, material);
+                        && !is_quoted(text, material);
                     complaints.extend(misfits);
                 }
             },
             Err(error) => {
-                attempted |= schema.marker_fields().iter().any(|key| text.contains(key)) && !quoted(text, material);
+                attempted |= schema.marker_fields().iter().any(|key| text.contains(key)) && !is_quoted(text, material);
                 complaints.push(format!("a JSON object could not be read: {error}"));
             }
         }
@@ -70,7 +70,7 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
             if complaints.is_empty() {
                 complaints.push("the output has no JSON object of yours".to_owned());
             }
-            complaints.truncate(COMPLAINTS);
+            complaints.truncate(MAX_COMPLAINTS);
             Err(complaints)
         }
     }
@@ -80,14 +80,14 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
 ///
 /// # Errors
 /// When one never ends, or there are too many: what is inside a broken answer is not the answer.
-pub(crate) fn objects(output: &str) -> Result<Vec<&str>, Vec<String>> {
+pub(crate) fn top_level_objects(output: &str) -> Result<Vec<&str>, Vec<String>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(open) = output[at..].find('{').map(|offset| at + offset) {
-        if found.len() == CANDIDATES {
+        if found.len() == MAX_OBJECTS {
             return Err(vec!["the output has too many objects; give exactly one JSON object".to_owned()]);
         }
-        let Some(length) = balanced(&output[open..]) else {
+        let Some(length) = object_len(&output[open..]) else {
             return Err(vec!["the output has a JSON object that does not end".to_owned()]);
         };
         found.push(&output[open..open + length]);
@@ -97,14 +97,14 @@ pub(crate) fn objects(output: &str) -> Result<Vec<&str>, Vec<String>> {
 }
 
 /// Whether an object stands in what the member was shown, white space aside.
-fn quoted(object: &str, material: &[&str]) -> bool {
+fn is_quoted(object: &str, material: &[&str]) -> bool {
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     let object = bare(object);
     material.iter().any(|text| text.contains('{') && bare(text).contains(&object))
 }
 
 /// The length of the object that starts here, strings minded; `None` where it does not end.
-fn balanced(text: &str) -> Option<usize> {
+fn object_len(text: &str) -> Option<usize> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.bytes().enumerate() {
         match (in_string, byte) {
@@ -127,24 +127,24 @@ fn balanced(text: &str) -> Option<usize> {
 }
 
 /// What keeps a value from fitting the schema.
-fn misfits(schema: Schema, value: &Json) -> Vec<String> {
+fn schema_complaints(schema: Schema, value: &Json) -> Vec<String> {
     let say = |(place, what): (String, String)| {
         let place = if place.is_empty() { "the answer".to_owned() } else { format!("`{place}`") };
         let what: String = what.chars().take(200).collect();
         format!("{place}: {what}")
     };
-    let misfits = form::of(schema).form.errors(value);
+    let misfits = answer_schema::compiled(schema).validator.errors(value);
     let mut complaints: Vec<String> =
-        misfits.iter().take(COMPLAINTS).map(|misfit| say(complaint(value, misfit))).collect();
+        misfits.iter().take(MAX_COMPLAINTS).map(|misfit| say(describe(value, misfit))).collect();
     if complaints.is_empty() && schema.reaches_agents() {
-        hidden(value, "", &mut complaints);
-        complaints.truncate(COMPLAINTS);
+        report_invisible(value, "", &mut complaints);
+        complaints.truncate(MAX_COMPLAINTS);
     }
     complaints
 }
 
 /// Complains of characters that are not seen, in any text or key of a value.
-fn hidden(value: &Json, place: &str, complaints: &mut Vec<String>) {
+fn report_invisible(value: &Json, place: &str, complaints: &mut Vec<String>) {
     let mut look = |text: &str, what: &str| {
         if let Some(found) = first_invisible(text) {
             complaints.push(format!(
@@ -158,7 +158,7 @@ fn hidden(value: &Json, place: &str, complaints: &mut Vec<String>) {
             items
                 .iter()
                 .enumerate()
-                .for_each(|(at, item)| hidden(item, &format!("{place}[{at}]"), complaints));
+                .for_each(|(at, item)| report_invisible(item, &format!("{place}[{at}]"), complaints));
         }
         Json::Object(entries) => {
             for (key, item) in entries {
@@ -167,7 +167,7 @@ fn hidden(value: &Json, place: &str, complaints: &mut Vec<String>) {
                 if let Some(found) = first_invisible(key) {
                     complaints.push(format!("the key `{shown}` has a character that is not seen: {found}"));
                 }
-                hidden(item, &shown, complaints);
+                report_invisible(item, &shown, complaints);
             }
         }
         _ => {}
@@ -378,7 +378,7 @@ mod tests {
     fn what_fits_is_what_fits_a_full_validator() {
         // X4, X5: one value changed, then each pair of values.
         for schema in Schema::ALL {
-            let form = &crate::form::of(schema).form;
+            let form = &crate::answer_schema::compiled(schema).validator;
             let oracle = jsonschema::draft202012::new(&schema.json_schema()).expect("a JSON Schema");
             let same = |value: &Json| {
                 assert_eq!(form.errors(value).is_empty(), oracle.is_valid(value), "{schema:?}: {value}")

@@ -14,21 +14,21 @@ pub struct Caps {
 
 /// Counts the calls of one run, over all its sessions.
 #[derive(Debug)]
-pub struct Calls {
+pub struct CallBudget {
     cap: Option<u32>,
-    taken: AtomicU32,
+    reserved: AtomicU32,
 }
 
-impl Calls {
+impl CallBudget {
     /// With what earlier sessions spent.
     pub fn new(cap: Option<u32>, spent: u32) -> Self {
-        Calls { cap, taken: AtomicU32::new(spent) }
+        CallBudget { cap, reserved: AtomicU32::new(spent) }
     }
 
     /// Whether so many calls are left.
-    pub fn has(&self, calls: usize) -> bool {
-        let taken = usize::try_from(self.taken.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        self.cap.is_none_or(|cap| usize::try_from(cap).is_ok_and(|cap| cap.saturating_sub(taken) >= calls))
+    pub fn has_left(&self, calls: usize) -> bool {
+        let reserved = usize::try_from(self.reserved.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        self.cap.is_none_or(|cap| usize::try_from(cap).is_ok_and(|cap| cap.saturating_sub(reserved) >= calls))
     }
 
     /// Takes one call, if there is one left. What is taken is never given back: a call that was under way when the
@@ -39,7 +39,7 @@ impl Calls {
             Some(cap) if taken >= cap => None,
             _ => taken.checked_add(1),
         };
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 }
 
@@ -50,10 +50,10 @@ mod tests {
     #[test]
     fn no_more_than_the_cap_is_ever_taken() {
         // X8
-        let calls = Calls::new(Some(3), 1);
+        let calls = CallBudget::new(Some(3), 1);
         assert_eq!((calls.reserve(), calls.reserve(), calls.reserve()), (true, true, false));
-        let three = Calls::new(Some(3), 1);
-        assert!(three.has(2) && !three.has(3) && Calls::new(None, 7).has(1_000));
-        assert!((0..100).all(|_| Calls::new(None, 7).reserve()));
+        let three = CallBudget::new(Some(3), 1);
+        assert!(three.has_left(2) && !three.has_left(3) && CallBudget::new(None, 7).has_left(1_000));
+        assert!((0..100).all(|_| CallBudget::new(None, 7).reserve()));
     }
 }

@@ -10,43 +10,43 @@ use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Pa
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::ask::{Ask, Attempted, Next, Why};
-use crate::budget::Calls;
+use crate::attempts::{Attempts, AttemptResult, NextStep, CallReason};
+use crate::budget::CallBudget;
 use crate::clock::Clock;
-use crate::consultation::{self, Attempt, Spent};
+use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
-use crate::form;
-use crate::hosted::Done;
-use crate::observe::Observer;
-use crate::ports::executor::{Failure, Invocation, Noted, Notes, Reply};
+use crate::answer_schema;
+use crate::extensions::HostCallResult;
+use crate::observer::Observer;
+use crate::ports::executor::{Failure, Invocation, AttemptInfo, Notes, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
-use crate::seat::Seat;
+use crate::member_config::MemberConfig;
 
 /// How long past the deadline an executor may take to end what it started.
 const GRACE: Duration = Duration::from_millis(2_500);
 
 /// An invocation under way.
-pub(crate) type Future = Pin<Box<dyn std::future::Future<Output = Result<Ended, Error>> + Send>>;
+pub(crate) type CallFuture = Pin<Box<dyn std::future::Future<Output = Result<CallEnd, Error>> + Send>>;
 
 /// Something that was under way and ended.
-pub(crate) enum Ended {
-    Call(Name, Box<Asked>),
-    Errand(Name, Box<Done>),
+pub(crate) enum CallEnd {
+    Call(Name, Box<FinishedCall>),
+    HostCall(Name, Box<HostCallResult>),
 }
 
 /// An invocation that ended, with the record of its last attempt still to be written.
-pub(crate) struct Asked {
+pub(crate) struct FinishedCall {
     pub(crate) attempt: Option<Attempt>,
-    pub(crate) ended: consultation::Ended,
+    pub(crate) consultation: consultation::Consultation,
 }
 
 /// What all invocations of a run share.
-pub(crate) struct Table {
+pub(crate) struct CallContext {
     pub(crate) run: Name,
     pub(crate) layout: Layout,
-    pub(crate) calls: Calls,
+    pub(crate) calls: CallBudget,
     pub(crate) redactor: Redactor,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -85,7 +85,7 @@ impl Recorder {
         })
     }
 
-    pub(crate) async fn next(&self) -> u64 {
+    pub(crate) async fn next_number(&self) -> u64 {
         *self.next.lock().await
     }
 }
@@ -93,66 +93,66 @@ impl Recorder {
 /// What an invocation has cost so far, for the driver that may drop it on the way. The first call counts as made from the
 /// start, since it was reserved.
 #[derive(Debug, Default)]
-pub(crate) struct Made(Shared<Spent>);
+pub(crate) struct CostTracker(Shared<Cost>);
 
-impl Made {
-    fn set(&self, spent: Spent) {
+impl CostTracker {
+    fn set(&self, spent: Cost) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = spent;
     }
 
     /// The calls, at least one, and what is known of their cost.
-    pub(crate) fn spent(&self) -> Spent {
+    pub(crate) fn spent(&self) -> Cost {
         let spent = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Spent { calls: spent.calls.max(1), ..spent }
+        Cost { calls: spent.calls.max(1), ..spent }
     }
 }
 
 /// Asks until there is an answer or a reason why there is none. The first call is reserved already; `made` says what was
 /// spent, for a driver that drops this on the way. The deadline starts when the executor has admitted the invocation.
 pub(crate) async fn call(
-    table: Arc<Table>,
+    table: Arc<CallContext>,
     recorder: Arc<Recorder>,
     invoke: Invoke,
-    seat: Seat,
-    made: Arc<Made>,
-) -> Result<Ended, Error> {
-    let (invoke, seat, redactions) = clean(&table.redactor, invoke, seat).await;
+    seat: MemberConfig,
+    made: Arc<CostTracker>,
+) -> Result<CallEnd, Error> {
+    let (invoke, seat, redactions) = redact_invocation(&table.redactor, invoke, seat).await;
     let _admitted = seat.executor.admit().await;
     let started = Instant::now();
     let deadline = started + seat.timeout;
     let first_prompt: Arc<str> = table.layout.prompt(&invoke, &seat.context, &seat.role).into();
     let parts: Arc<[Part]> = invoke.parts.iter().chain(&seat.context).cloned().collect();
-    let schema = form::of(invoke.schema).schema.clone();
-    let mut asking = Asking {
-        ask: Ask::new(invoke.schema, seat.retries),
-        spent: Spent::default(),
+    let schema = answer_schema::compiled(invoke.schema).schema.clone();
+    let mut asking = CallState {
+        ask: Attempts::new(invoke.schema, seat.retries),
+        spent: Cost::default(),
         redactions,
         model: None,
         version: None,
         posted: None,
     };
-    let mut next = Next::Call(Why::First);
+    let mut next = NextStep::Call(CallReason::First);
     let mut last: Option<Attempt> = None;
     loop {
         match next {
-            Next::Done(result) => {
-                let ended = asking.end(result, &first_prompt, started.elapsed(), last.as_ref());
-                return Ok(Ended::Call(invoke.id, Box::new(Asked { attempt: last, ended })));
+            NextStep::Done(result) => {
+                let consultation = asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
+                return Ok(CallEnd::Call(invoke.id, Box::new(FinishedCall { attempt: last, consultation })));
             }
-            Next::Wait { ms } => {
+            NextStep::Wait { ms } => {
                 let until = Instant::now() + Duration::from_millis(ms);
-                next = if until >= deadline { Next::Done(Err(AbsenceReason::Failed)) } else { asking.ask.waited() };
+                next = if until >= deadline { NextStep::Done(Err(AbsenceReason::Failed)) } else { asking.ask.next_call() };
                 if until < deadline {
                     tokio::time::sleep_until(until).await;
                 }
             }
-            Next::Call(why) => {
-                if why != Why::First && !table.calls.reserve() {
-                    next = asking.ask.attempted(&Attempted::NoCallLeft, &[]).0;
+            NextStep::Call(why) => {
+                if why != CallReason::First && !table.calls.reserve() {
+                    next = asking.ask.record_result(&AttemptResult::BudgetExhausted, &[]).0;
                     continue;
                 }
                 if let Some(before) = last.take() {
-                    table.observer.asked_again(&invoke.id, before.complaints.first().unwrap_or(&before.text));
+                    table.observer.retried(&invoke.id, before.complaints.first().unwrap_or(&before.text));
                     // Another call follows from this attempt, so the attempt is durable first: a budget that forgot it
                     // could be overdrawn.
                     let entry = before.entry(table.clock.now_ms());
@@ -161,10 +161,10 @@ pub(crate) async fn call(
                 asking.spent.calls += 1;
                 made.set(asking.spent);
                 let prompt = match &why {
-                    Why::RePrompt(complaints) => {
-                        table.layout.again(invoke.schema, &first_prompt, complaints).into()
+                    CallReason::RePrompt(complaints) => {
+                        table.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
                     }
-                    Why::First | Why::Retry => first_prompt.clone(),
+                    CallReason::First | CallReason::Retry => first_prompt.clone(),
                 };
                 let notes = Notes::default();
                 let invocation = Invocation {
@@ -177,9 +177,9 @@ pub(crate) async fn call(
                     parts: parts.clone(),
                     role: seat.role.clone(),
                     persona: seat.persona.clone(),
-                    form: invoke.schema,
-                    schema: schema.clone(),
-                    speaking: seat.speaking.clone(),
+                    answer_schema: invoke.schema,
+                    json_schema: schema.clone(),
+                    conversation: seat.conversation.clone(),
                     deadline,
                     notes: notes.clone(),
                 };
@@ -193,7 +193,7 @@ pub(crate) async fn call(
                 };
                 let noted = (notes.read(), called.elapsed());
                 let (step, attempt) =
-                    asking.replied(&table, &invoke.id, &parts, why.as_str(), replied, noted).await;
+                    asking.on_reply(&table, &invoke.id, &parts, why.as_str(), replied, noted).await;
                 made.set(asking.spent);
                 next = step;
                 last = Some(attempt);
@@ -204,23 +204,23 @@ pub(crate) async fn call(
 
 /// Takes the secrets out of what a member is told besides the material, which has none any more, and says how many there
 /// were: whoever is not shown one cannot repeat it.
-async fn clean(redactor: &Redactor, mut invoke: Invoke, mut seat: Seat) -> (Invoke, Seat, usize) {
+async fn redact_invocation(redactor: &Redactor, mut invoke: Invoke, mut seat: MemberConfig) -> (Invoke, MemberConfig, usize) {
     let bytes =
         seat.context.iter().map(|part| part.text.len()).sum::<usize>() + seat.role.len() + invoke.task.len();
     let work = move |redactor: &Redactor| {
-        let count = clean_now(redactor, &mut invoke, &mut seat);
+        let count = redact_invocation_now(redactor, &mut invoke, &mut seat);
         (invoke, seat, count)
     };
-    redactor.apart(bytes, work).await
+    redactor.run_blocking_if_large(bytes, work).await
 }
 
-fn clean_now(redactor: &Redactor, invoke: &mut Invoke, seat: &mut Seat) -> usize {
+fn redact_invocation_now(redactor: &Redactor, invoke: &mut Invoke, seat: &mut MemberConfig) -> usize {
     let mut count = 0;
     for text in [&mut invoke.task, &mut seat.role] {
-        count += replace(redactor, text);
+        count += redact_text(redactor, text);
     }
     for part in &mut seat.context {
-        count += replace(redactor, &mut part.text) + replace(redactor, &mut part.name);
+        count += redact_text(redactor, &mut part.text) + redact_text(redactor, &mut part.name);
     }
     if let Some(persona) = &mut seat.persona
         && let (clean, found @ 1..) = redactor.redact_json(Json::clone(persona))
@@ -231,7 +231,7 @@ fn clean_now(redactor: &Redactor, invoke: &mut Invoke, seat: &mut Seat) -> usize
     count
 }
 
-fn replace(redactor: &Redactor, text: &mut Arc<str>) -> usize {
+fn redact_text(redactor: &Redactor, text: &mut Arc<str>) -> usize {
     let (clean, found) = redactor.redact(text);
     if found > 0 {
         *text = clean.into();
@@ -240,30 +240,30 @@ fn replace(redactor: &Redactor, text: &mut Arc<str>) -> usize {
 }
 
 /// The message of an attempt that timed out, with the last lines that the member printed.
-fn late(last_words: String) -> String {
+fn timeout_message(last_words: String) -> String {
     format!("no answer before the deadline; its last lines on stderr: {last_words}")
 }
 
 /// What accumulates over the attempts of one invocation.
-struct Asking {
-    ask: Ask,
-    spent: Spent,
+struct CallState {
+    ask: Attempts,
+    spent: Cost,
     redactions: usize,
     model: Option<String>,
     version: Option<String>,
     posted: Option<Name>,
 }
 
-impl Asking {
-    async fn replied(
+impl CallState {
+    async fn on_reply(
         &mut self,
-        table: &Table,
+        table: &CallContext,
         id: &Name,
         parts: &[Part],
         why: &'static str,
         replied: Result<Reply, Failure>,
-        (noted, took): (Noted, Duration),
-    ) -> (Next, Attempt) {
+        (noted, took): (AttemptInfo, Duration),
+    ) -> (NextStep, Attempt) {
         let (usage, model) = match &replied {
             Ok(reply) => (noted.usage.unwrap_or(reply.usage), reply.model.clone().or(noted.model)),
             Err(_) => (noted.usage.unwrap_or_default(), noted.model),
@@ -274,7 +274,7 @@ impl Asking {
             text
         };
         let (model, version) = (model.map(&mut clean), noted.version.map(&mut clean));
-        self.spent.call(usage);
+        self.spent.add_call(usage);
         self.model = model.clone().or(self.model.take());
         self.version = version.clone().or(self.version.take());
         let (status, raw, said) = match replied {
@@ -282,44 +282,44 @@ impl Asking {
                 self.posted = reply.posted.or(self.posted.take());
                 ("said", reply.text, true)
             }
-            Err(Failure::TimedOut) => ("timed_out", noted.last_words.map_or(String::new(), late), false),
+            Err(Failure::TimedOut) => ("timed_out", noted.last_words.map_or(String::new(), timeout_message), false),
             Err(Failure::Failed { message }) => ("failed", message, false),
         };
         let (text, redacted) =
-            table.redactor.apart(raw.len(), move |redactor| redactor.redact_output(&raw)).await;
+            table.redactor.run_blocking_if_large(raw.len(), move |redactor| redactor.redact_output(&raw)).await;
         self.redactions += redacted;
         let how = match (said, status) {
-            (true, _) => Attempted::Said(text.clone()),
-            (false, "timed_out") => Attempted::TimedOut,
-            (false, _) => Attempted::Failed,
+            (true, _) => AttemptResult::Output(text.clone()),
+            (false, "timed_out") => AttemptResult::TimedOut,
+            (false, _) => AttemptResult::Failed,
         };
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
-        let (next, complaints) = self.ask.attempted(&how, &shown);
+        let (next, complaints) = self.ask.record_result(&how, &shown);
         let number = self.spent.calls;
         let attempt =
             Attempt { id: id.clone(), number, why, status, text, complaints, took, usage, model, version };
         (next, attempt)
     }
 
-    fn end(
+    fn consultation(
         &self,
         result: Result<Json, AbsenceReason>,
         prompt: &str,
         took: Duration,
         last: Option<&Attempt>,
-    ) -> consultation::Ended {
+    ) -> consultation::Consultation {
         let message = last.filter(|_| result.is_err()).map(|last| match last.complaints.is_empty() {
             true => last.text.clone(),
             false => last.complaints.join("; "),
         });
-        consultation::Ended {
-            repaired: result.is_ok() && self.ask.repaired(),
+        consultation::Consultation {
+            repaired: result.is_ok() && self.ask.was_repaired(),
             result: result.map_or_else(ConsultationResult::Absent, ConsultationResult::Answered),
             message: message.filter(|text| !text.is_empty()),
             prompt_sha256: Some(sha256_hex(prompt.as_bytes())),
             model: self.model.clone(),
             version: self.version.clone(),
-            spent: Spent { took, ..self.spent },
+            spent: Cost { took, ..self.spent },
             redactions: self.redactions,
             posted: self.posted.clone(),
         }

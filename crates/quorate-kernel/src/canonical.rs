@@ -8,14 +8,14 @@ use quorate_protocol::Json;
 use serde_json::{Map, Number};
 
 /// The largest integer that a double holds exactly, with all below it.
-const EXACT: u64 = 1 << 53;
+const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// A value as canonical JSON.
 ///
 /// # Errors
 /// When the value cannot be written, which a JSON value with string keys always can.
 pub fn text(value: &Json) -> serde_json::Result<String> {
-    if plain(value) { serde_json::to_string(value) } else { serde_json_canonicalizer::to_string(value) }
+    if is_plain(value) { serde_json::to_string(value) } else { serde_json_canonicalizer::to_string(value) }
 }
 
 /// An object as canonical JSON.
@@ -23,7 +23,7 @@ pub fn text(value: &Json) -> serde_json::Result<String> {
 /// # Panics
 /// Never: a JSON object with string keys can be written.
 pub fn object(data: &Map<String, Json>) -> String {
-    let written = match data.iter().all(|(key, value)| key.is_ascii() && plain(value)) {
+    let written = match data.iter().all(|(key, value)| key.is_ascii() && is_plain(value)) {
         true => serde_json::to_string(data),
         false => serde_json_canonicalizer::to_string(data),
     };
@@ -33,16 +33,16 @@ pub fn object(data: &Map<String, Json>) -> String {
 /// A value with each number of the kind that its canonical text says: an integer up to 2^53, else a float. It is the same
 /// before the value is recorded and after.
 #[must_use]
-pub fn normal(value: Json) -> Json {
+pub fn normalize(value: Json) -> Json {
     match value {
-        Json::Number(number) => Json::Number(normal_number(number)),
-        Json::Array(all) => all.into_iter().map(normal).collect(),
-        Json::Object(all) => all.into_iter().map(|(key, value)| (key, normal(value))).collect(),
+        Json::Number(number) => Json::Number(normalize_number(number)),
+        Json::Array(all) => all.into_iter().map(normalize).collect(),
+        Json::Object(all) => all.into_iter().map(|(key, value)| (key, normalize(value))).collect(),
         other @ (Json::Null | Json::Bool(_) | Json::String(_)) => other,
     }
 }
 
-fn normal_number(number: Number) -> Number {
+fn normalize_number(number: Number) -> Number {
     const LIMIT: f64 = 9_007_199_254_740_992.0;
     let Some(float) = number.as_f64() else { return number };
     if float.fract() != 0.0 || float.abs() > LIMIT {
@@ -54,15 +54,15 @@ fn normal_number(number: Number) -> Number {
 
 /// Whether the canonical form is the usual one. Keys are sorted by bytes here and by UTF-16 units there, which is the
 /// same for ASCII; integers are written alike, and so are floats that are neither whole nor very large or small.
-fn plain(value: &Json) -> bool {
+fn is_plain(value: &Json) -> bool {
     match value {
         Json::Number(number) => {
-            number.as_u64().is_some_and(|n| n <= EXACT)
-                || number.as_i64().is_some_and(|n| n.unsigned_abs() <= EXACT)
+            number.as_u64().is_some_and(|n| n <= MAX_EXACT_INTEGER)
+                || number.as_i64().is_some_and(|n| n.unsigned_abs() <= MAX_EXACT_INTEGER)
                 || number.as_f64().is_some_and(|x| x.fract() != 0.0 && (1e-4..1e15).contains(&x.abs()))
         }
-        Json::Array(all) => all.iter().all(plain),
-        Json::Object(all) => all.iter().all(|(key, value)| key.is_ascii() && plain(value)),
+        Json::Array(all) => all.iter().all(is_plain),
+        Json::Object(all) => all.iter().all(|(key, value)| key.is_ascii() && is_plain(value)),
         Json::Null | Json::Bool(_) | Json::String(_) => true,
     }
 }
@@ -91,10 +91,10 @@ mod tests {
         ] {
             let live: Json = serde_json::from_str(text).expect("a number");
             let recorded: Json = serde_json::from_str(&super::text(&live).expect("written")).expect("read");
-            assert_eq!(normal(json!({"a": [live]})), normal(json!({"a": [recorded]})), "{text}");
+            assert_eq!(normalize(json!({"a": [live]})), normalize(json!({"a": [recorded]})), "{text}");
         }
-        assert_eq!(normal(json!([3.0, 0.5, "3.0", true, null])), json!([3, 0.5, "3.0", true, null]));
-        assert_eq!(normal(json!(1e17)), json!(1e17), "an integer of that size could not be recorded");
+        assert_eq!(normalize(json!([3.0, 0.5, "3.0", true, null])), json!([3, 0.5, "3.0", true, null]));
+        assert_eq!(normalize(json!(1e17)), json!(1e17), "an integer of that size could not be recorded");
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub const LATE: &str = "late";
 
 /// What an invocation cost.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spent {
+pub struct Cost {
     /// Calls made, re-prompts and retries included.
     pub calls: u32,
     /// Tokens, where the executor knows.
@@ -23,9 +23,9 @@ pub struct Spent {
     pub took: Duration,
 }
 
-impl Spent {
+impl Cost {
     /// Adds one call's usage.
-    pub fn call(&mut self, usage: Usage) {
+    pub fn add_call(&mut self, usage: Usage) {
         self.usage.add(usage);
     }
 
@@ -46,7 +46,7 @@ pub fn usage_object(usage: &Usage) -> Map<String, Json> {
         ("tokens_out", usage.tokens_out),
     ];
     let tokens = tokens.into_iter().filter_map(|(key, count)| Some((key.to_owned(), json!(count?))));
-    let money = usage.usd_nanos.map(|nanos| ("money".to_owned(), money(nanos)));
+    let money = usage.usd_nanos.map(|nanos| ("money".to_owned(), usd_json(nanos)));
     tokens.chain(money).collect()
 }
 
@@ -57,14 +57,14 @@ pub fn read_usage(spent: &Json) -> Usage {
         tokens_in: tokens("tokens_in"),
         tokens_cached: tokens("tokens_cached"),
         tokens_out: tokens("tokens_out"),
-        usd_nanos: spent.get("money").and_then(nanos),
+        usd_nanos: spent.get("money").and_then(read_usd_nanos),
     }
 }
 
 const NANOS: u64 = 1_000_000_000;
 
 /// An amount is a decimal text, since sums of binary fractions are not exact.
-fn money(nanos: u64) -> Json {
+fn usd_json(nanos: u64) -> Json {
     let fraction = format!("{:09}", nanos % NANOS);
     let fraction = fraction.trim_end_matches('0');
     let amount = match fraction.is_empty() {
@@ -74,7 +74,7 @@ fn money(nanos: u64) -> Json {
     json!({"amount": amount, "currency": "USD"})
 }
 
-fn nanos(money: &Json) -> Option<u64> {
+fn read_usd_nanos(money: &Json) -> Option<u64> {
     if money.get("currency")? != "USD" {
         return None;
     }
@@ -139,7 +139,7 @@ impl Attempt {
 
 /// An invocation that ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
+pub struct Consultation {
     /// What came of it.
     pub result: ConsultationResult,
     /// Why there is no output, for a person.
@@ -153,17 +153,17 @@ pub struct Ended {
     /// The version of the program that was asked.
     pub version: Option<String>,
     /// What it cost.
-    pub spent: Spent,
+    pub spent: Cost,
     /// How many secrets were taken out.
     pub redactions: usize,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,
 }
 
-impl Ended {
+impl Consultation {
     /// Nobody was asked, or what was asked was taken back.
-    pub fn without_answer(why: AbsenceReason, spent: Spent) -> Self {
-        Ended {
+    pub fn without_answer(why: AbsenceReason, spent: Cost) -> Self {
+        Consultation {
             result: ConsultationResult::Absent(why),
             message: None,
             repaired: false,
@@ -231,10 +231,10 @@ impl Ended {
 
 /// The event that a consultation's record stands for, the same before it is recorded and after; `None` where it stands for
 /// none, as that of a late answer does.
-pub fn event(data: &Map<String, Json>) -> Option<Event> {
+pub fn to_event(data: &Map<String, Json>) -> Option<Event> {
     let id: Name = data.get("invocation")?.as_str()?.into();
     let result = match data.get("status")?.as_str()? {
-        "answered" => ConsultationResult::Answered(canonical::normal(data.get("answer")?.clone())),
+        "answered" => ConsultationResult::Answered(canonical::normalize(data.get("answer")?.clone())),
         "timed_out" => ConsultationResult::Absent(AbsenceReason::TimedOut),
         "failed" => ConsultationResult::Absent(AbsenceReason::Failed),
         "schema_failed" => ConsultationResult::Absent(AbsenceReason::SchemaFailed),
@@ -270,14 +270,14 @@ mod tests {
                 Usage { tokens_in: Some(3), tokens_cached: None, tokens_out: Some(u64::MAX), usd_nanos };
             assert_eq!(read_usage(&Json::Object(usage_object(&usage))), usage);
         }
-        assert_eq!(money(13_037_250), json!({"amount": "0.01303725", "currency": "USD"}));
+        assert_eq!(usd_json(13_037_250), json!({"amount": "0.01303725", "currency": "USD"}));
     }
 
     #[test]
     fn an_amount_in_another_form_is_unknown() {
         for amount in [json!("1e3"), json!("1.0000000001"), json!("-1"), json!("1.+5"), json!(1), json!("")] {
-            assert_eq!(nanos(&json!({"amount": amount, "currency": "USD"})), None, "{amount}");
+            assert_eq!(read_usd_nanos(&json!({"amount": amount, "currency": "USD"})), None, "{amount}");
         }
-        assert_eq!(nanos(&json!({"amount": "1", "currency": "EUR"})), None);
+        assert_eq!(read_usd_nanos(&json!({"amount": "1", "currency": "EUR"})), None);
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
 /// The longest turn, in bytes of what is said: a conversation carries every turn on, and shows it to everybody.
-pub const LONGEST_TURN: usize = 256 * 1024;
+pub const MAX_TURN_BYTES: usize = 256 * 1024;
 
 /// One turn, as a substrate has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ pub struct Stamp {
 }
 
 /// The id of an invocation of a turn, which is also the key of the turn that comes of it.
-pub fn key(trigger: &str, participant: &str) -> Name {
+pub fn turn_key(trigger: &str, participant: &str) -> Name {
     format!("turn/{trigger}/{participant}").into()
 }
 
@@ -85,12 +85,12 @@ pub struct Participant {
 impl Participant {
     /// A text of `meta`.
     pub fn meta_text(&self, key: &str) -> Option<&str> {
-        self.meta.get(key).and_then(Json::as_str)
+        self.meta.get(turn_key).and_then(Json::as_str)
     }
 
     /// The texts of a list in `meta`.
     pub fn meta_texts(&self, key: &str) -> Vec<&str> {
-        self.meta.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
+        self.meta.get(turn_key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
     }
 }
 
@@ -105,7 +105,7 @@ pub struct Tools {
 
 /// What an executor gets to know of the conversation that it is asked in.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Speaking {
+pub struct ConversationContext {
     /// Who is to speak.
     pub participant: Participant,
     /// The window, oldest first; the last one is the trigger.
@@ -113,10 +113,10 @@ pub struct Speaking {
     /// The participant's state.
     pub state: Map<String, Json>,
     /// What the substrate calls the conversation, where it has a name for it elsewhere.
-    pub conversation: Option<String>,
+    pub external_id: Option<String>,
 }
 
-impl Speaking {
+impl ConversationContext {
     /// The turn that is answered.
     pub fn trigger(&self) -> Option<&Turn> {
         self.recent.last()

@@ -1,7 +1,7 @@
 //! The driver: runs a protocol against the world (SEMANTICS X7). It feeds events, appends what follows, syncs when,
 //! and only when, commands follow, and then performs them.
 
-mod session;
+mod run_loop;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::clock::Clock;
 use crate::consultation::object;
 use crate::entropy;
 use crate::history::{self, History};
-use crate::hosted::{Errand, Hosted};
-use crate::observe::Observer;
+use crate::extensions::{HostCall, Extensions};
+use crate::observer::Observer;
 use crate::ports::ledger::{self, Body, Entry, Kind, Ledger};
 use crate::redact::Redactor;
-use crate::seat::Seat;
-use session::{Intent, Session};
+use crate::member_config::MemberConfig;
+use run_loop::{Intent, RunLoop};
 
 /// A deliberation that is about to be held.
-pub struct Convening {
+pub struct RunConfig {
     /// The run.
     pub run: Name,
     /// Its seed, from which the nonce of its prompts follows.
@@ -32,13 +32,13 @@ pub struct Convening {
     /// Who is asked next and what follows.
     pub protocol: Box<dyn Protocol>,
     /// Who sits where, by member id.
-    pub seats: BTreeMap<Name, Seat>,
+    pub members: BTreeMap<Name, MemberConfig>,
     /// What it may cost.
     pub caps: Caps,
     /// What must not be recorded.
     pub redactor: Redactor,
     /// What only the host can do.
-    pub hosted: Hosted,
+    pub extensions: Extensions,
     /// Where it is recorded.
     pub ledger: Arc<dyn Ledger>,
     /// What time it is.
@@ -62,7 +62,7 @@ pub struct Opening {
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Concluded {
+pub struct RunResult {
     /// The body of the outcome.
     pub outcome: Map<String, Json>,
     /// The number of the run's next record.
@@ -77,7 +77,7 @@ pub enum Error {
     Ledger(#[from] ledger::Error),
     /// What follows from the recorded events is not what was recorded.
     #[error("the recorded {kind} of run {run} does not follow from its recorded events")]
-    Diverged {
+    ReplayMismatch {
         /// The run.
         run: Name,
         /// The kind of record.
@@ -88,7 +88,7 @@ pub enum Error {
     Stalled(Name),
     /// The protocol asked somebody who has no seat.
     #[error("run {run} asks `{member}`, who has no seat")]
-    NoSeat {
+    NoExecutor {
         /// The run.
         run: Name,
         /// Who was asked.
@@ -96,19 +96,19 @@ pub enum Error {
     },
 }
 
-impl Convening {
+impl RunConfig {
     /// Opens the run and drives it to its end.
     ///
     /// # Errors
     /// See [`Error`].
-    pub async fn open(mut self, opening: Opening) -> Result<Concluded, Error> {
+    pub async fn open(mut self, opening: Opening) -> Result<RunResult, Error> {
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
-        let event = history::opened(self.run.clone(), opening.inputs, opening.priors, opening.overlays);
+        let event = history::opened_event(self.run.clone(), opening.inputs, opening.priors, opening.overlays);
         let commands = self.protocol.advance(&TimedEvent { at_ms, event });
         let entry = Entry { kind: Kind::RunOpened, at_ms, data: opening.data };
-        let mut session = Session::new(self, 0, 0, Duration::ZERO);
-        session.follow(at_ms, vec![entry], bodies, commands, Intent::default()).await?;
+        let mut session = RunLoop::new(self, 0, 0, Duration::ZERO);
+        session.append_and_perform(at_ms, vec![entry], bodies, commands, Intent::default()).await?;
         session.run().await
     }
 
@@ -122,13 +122,13 @@ impl Convening {
         history: &History,
         inputs: Vec<Part>,
         superseded: Vec<Name>,
-    ) -> Result<Concluded, Error> {
+    ) -> Result<RunResult, Error> {
         let at_ms = self.clock.now_ms();
         let mut waiting: BTreeMap<Name, Command> = BTreeMap::new();
         let mut facts: VecDeque<Fact> = VecDeque::new();
         let mut finished = false;
         for stamped in history.events(inputs) {
-            if let Some(key) = answers(&stamped.event) {
+            if let Some(key) = answered_key(&stamped.event) {
                 waiting.remove(&key);
             }
             for command in self.protocol.advance(&stamped) {
@@ -136,30 +136,30 @@ impl Convening {
                     Command::Cancel(id) => drop(waiting.remove(&id)),
                     Command::Record(fact) => facts.push_back(fact),
                     Command::Finish => finished = true,
-                    command => drop(waiting.insert(key_of(&command), command)),
+                    command => drop(waiting.insert(command_key(&command), command)),
                 }
             }
         }
-        self.same_facts(history, &mut facts)?;
+        self.check_recorded_facts(history, &mut facts)?;
         let mut commands: Vec<Command> = waiting.into_values().collect();
         commands.extend(facts.into_iter().map(Command::Record));
         commands.extend(finished.then_some(Command::Finish));
         let intent = Intent { resumes: true, supersedes: superseded };
-        let mut session = Session::new(self, history.next, history.calls, history.wall);
+        let mut session = RunLoop::new(self, history.next, history.calls, history.wall);
         session.outcome = history.outcome().cloned();
-        session.follow(at_ms, Vec::new(), Vec::new(), commands, intent).await?;
+        session.append_and_perform(at_ms, Vec::new(), Vec::new(), commands, intent).await?;
         session.run().await
     }
 
     /// Takes off the facts that are recorded already and holds them against the record.
-    fn same_facts(&self, history: &History, facts: &mut VecDeque<Fact>) -> Result<(), Error> {
+    fn check_recorded_facts(&self, history: &History, facts: &mut VecDeque<Fact>) -> Result<(), Error> {
         for (kind, data) in &history.facts {
             let same = facts.pop_front().filter(|fact| {
                 fact.kind.as_str() == kind
                     && canonical::object(&object(fact.data.clone())) == canonical::object(data)
             });
             if same.is_none() {
-                return Err(Error::Diverged { run: self.run.clone(), kind: kind.clone() });
+                return Err(Error::ReplayMismatch { run: self.run.clone(), kind: kind.clone() });
             }
         }
         Ok(())
@@ -167,7 +167,7 @@ impl Convening {
 }
 
 /// The key of a command that an event answers.
-pub(crate) fn answers(event: &Event) -> Option<Name> {
+pub(crate) fn answered_key(event: &Event) -> Option<Name> {
     match event {
         Event::Opened { .. } => None,
         Event::Consulted { id, .. } => Some(id.clone()),
@@ -177,10 +177,10 @@ pub(crate) fn answers(event: &Event) -> Option<Name> {
     }
 }
 
-fn key_of(command: &Command) -> Name {
+fn command_key(command: &Command) -> Name {
     match command {
         Command::Invoke(invoke) => invoke.id.clone(),
-        command => Errand::of(command.clone()).map_or_else(|| "".into(), |errand| errand.key()),
+        command => HostCall::from_command(command.clone()).map_or_else(|| "".into(), |errand| errand.key()),
     }
 }
 

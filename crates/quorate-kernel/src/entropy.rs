@@ -4,7 +4,7 @@ use quorate_protocol::Name;
 use sha2::{Digest, Sha256};
 
 /// Crockford's base32 alphabet, in lower case.
-const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+const BASE32_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// Random bytes.
 ///
@@ -20,7 +20,7 @@ pub fn bytes<const N: usize>() -> [u8; N] {
 /// A new run id: `r` and 12 characters of Crockford base32 from 60 random bits.
 pub fn run_id() -> Name {
     let bits = u64::from_le_bytes(bytes()) >> 4;
-    std::iter::once('r').chain(letters(bits)).collect::<String>().into()
+    std::iter::once('r').chain(base32(bits)).collect::<String>().into()
 }
 
 /// An overlay's id, which follows from where it comes from: `o` and 12 characters of Crockford base32.
@@ -28,16 +28,16 @@ pub fn overlay_id(run: &str, member: &str, operator: &str) -> String {
     let hash = Sha256::digest(format!("{run}\0{member}\0{operator}").as_bytes());
     let mut bits = [0; 8];
     bits.copy_from_slice(&hash[..8]);
-    std::iter::once('o').chain(letters(u64::from_le_bytes(bits) >> 4)).collect()
+    std::iter::once('o').chain(base32(u64::from_le_bytes(bits) >> 4)).collect()
 }
 
 /// 12 letters for 60 bits.
-fn letters(bits: u64) -> impl Iterator<Item = char> {
-    (0..12).map(move |at| char::from(ALPHABET[(bits >> (5 * at) & 31) as usize]))
+fn base32(bits: u64) -> impl Iterator<Item = char> {
+    (0..12).map(move |at| char::from(BASE32_ALPHABET[(bits >> (5 * at) & 31) as usize]))
 }
 
 /// How many bytes a salt has.
-const SALT: usize = 16;
+const SALT_BYTES: usize = 16;
 
 /// Random hexadecimal text, for salts. The operating system is asked for many at once.
 pub fn salt() -> String {
@@ -47,10 +47,10 @@ pub fn salt() -> String {
     }
     POOL.with_borrow_mut(|pool| {
         if pool.is_empty() {
-            pool.extend(bytes::<{ SALT * MANY }>());
+            pool.extend(bytes::<{ SALT_BYTES * MANY }>());
         }
         // Each byte is given out once.
-        let rest = pool.len().saturating_sub(SALT);
+        let rest = pool.len().saturating_sub(SALT_BYTES);
         hex(&pool.split_off(rest))
     })
 }
@@ -100,7 +100,7 @@ mod tests {
     fn a_run_id_is_r_and_twelve_letters() {
         let id = run_id();
         assert_eq!(id.len(), 13);
-        assert!(id.starts_with('r') && id.bytes().skip(1).all(|letter| ALPHABET.contains(&letter)));
+        assert!(id.starts_with('r') && id.bytes().skip(1).all(|letter| BASE32_ALPHABET.contains(&letter)));
     }
 
     #[test]

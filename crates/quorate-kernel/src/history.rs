@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use crate::canonical;
 use crate::consultation;
-use crate::hosted::{self, Errand};
+use crate::extensions::{self, HostCall};
 use crate::ports::executor::Usage;
 use crate::ports::ledger::{Kind, Record};
 
@@ -23,7 +23,7 @@ pub struct History {
     /// When it was opened.
     pub opened_ms: i64,
     /// What was fed and holds, in order: consultations, and what the host did for the protocol.
-    pub fed: Vec<Fed>,
+    pub fed: Vec<FedEvent>,
     /// Consultations that came too late to be fed.
     pub late: Vec<Map<String, Json>>,
     /// What follows from it, as recorded: kind and body.
@@ -67,7 +67,7 @@ pub const ERASED: &str = "erased";
 
 /// Something that was fed to the protocol.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fed {
+pub struct FedEvent {
     /// The event.
     pub stamped: TimedEvent,
     /// Its record's body.
@@ -105,14 +105,14 @@ const FACTS: [Kind; 4] = [Kind::Rule, Kind::LockCheck, Kind::Violation, Kind::Ou
 
 /// The recorded attempts of an invocation that has no consultation yet.
 #[derive(Default)]
-struct Begun {
+struct OpenInvocation {
     attempts: u32,
     usage: Usage,
 }
 
 #[derive(Default)]
 struct Fold {
-    fed: Vec<Fed>,
+    fed: Vec<FedEvent>,
     late: Vec<Map<String, Json>>,
     facts: Vec<(String, Map<String, Json>)>,
     decided_ms: Option<i64>,
@@ -120,7 +120,7 @@ struct Fold {
     reopened: bool,
     overrides: Vec<(i64, Map<String, Json>)>,
     unlogged: usize,
-    under_way: BTreeMap<String, Begun>,
+    open_invocations: BTreeMap<String, OpenInvocation>,
     calls: u32,
     usage: Usage,
     wall_ms: i64,
@@ -133,9 +133,9 @@ impl History {
     ///
     /// # Errors
     /// When there are none, a needed body was erased, or a record is not as it should be.
-    pub fn of(run: &Name, records: Vec<Record>) -> Result<History, Error> {
-        let history = History::of_what_is_left(run, records)?;
-        history.whole()?;
+    pub fn from_records(run: &Name, records: Vec<Record>) -> Result<History, Error> {
+        let history = History::from_remaining_records(run, records)?;
+        history.ensure_not_erased()?;
         Ok(history)
     }
 
@@ -143,7 +143,7 @@ impl History {
     ///
     /// # Errors
     /// [`Error::Erased`].
-    pub fn whole(&self) -> Result<(), Error> {
+    pub fn ensure_not_erased(&self) -> Result<(), Error> {
         match self.erased.first {
             Some(n) => Err(Error::Erased { run: self.run.clone(), n }),
             None => Ok(()),
@@ -155,7 +155,7 @@ impl History {
     ///
     /// # Errors
     /// When there are none, the body of the first was erased, or a record is not as it should be.
-    pub fn of_what_is_left(run: &Name, records: Vec<Record>) -> Result<History, Error> {
+    pub fn from_remaining_records(run: &Name, records: Vec<Record>) -> Result<History, Error> {
         let mut records = records.into_iter();
         let first = records.next().ok_or_else(|| Error::Unknown(run.clone()))?;
         let unreadable = |n, what| Error::Unreadable { run: run.clone(), n, what };
@@ -181,10 +181,10 @@ impl History {
             }
         }
         if erased.records > 0 {
-            erased.consultations = fold.under_way.keys().map(|id| without_body(id)).collect();
+            erased.consultations = fold.open_invocations.keys().map(|id| erased_consultation(id)).collect();
         }
-        for begun in std::mem::take(&mut fold.under_way).into_values() {
-            fold.spend(begun);
+        for begun in std::mem::take(&mut fold.open_invocations).into_values() {
+            fold.count_unfinished(begun);
         }
         let wall_ms = fold.wall_ms + fold.last_ms - fold.session_ms;
         Ok(History {
@@ -210,7 +210,7 @@ impl History {
     /// The bodies of all consultations: those that were fed, in order, then those that came too late, then what is known
     /// of those that were erased.
     pub fn consultations(&self) -> impl Iterator<Item = &Map<String, Json>> {
-        let is = |fed: &&Fed| matches!(fed.stamped.event, Event::Consulted { .. });
+        let is = |fed: &&FedEvent| matches!(fed.stamped.event, Event::Consulted { .. });
         let there = self.fed.iter().filter(is).map(|fed| &fed.data).chain(&self.late);
         there.chain(&self.erased.consultations)
     }
@@ -233,7 +233,7 @@ impl History {
     /// The first event, given the texts of the inputs.
     pub fn opening(&self, inputs: Vec<Part>) -> TimedEvent {
         let listed = |key: &str| self.opened.get(key).and_then(Json::as_array).cloned().unwrap_or_default();
-        let event = opened(self.run.clone(), inputs, listed("priors"), listed("overlays"));
+        let event = opened_event(self.run.clone(), inputs, listed("priors"), listed("overlays"));
         TimedEvent { at_ms: self.opened_ms, event }
     }
 
@@ -243,7 +243,7 @@ impl History {
     }
 
     /// Whether a consultation gave no output, so that it can be asked for again.
-    fn absent(stamped: &TimedEvent) -> Option<&Name> {
+    fn unanswered_id(stamped: &TimedEvent) -> Option<&Name> {
         match &stamped.event {
             Event::Consulted { id, result: ConsultationResult::Absent(_) } => Some(id),
             _ => None,
@@ -255,22 +255,22 @@ impl History {
     /// on the strength of that, which `protocol`, a fresh one, tells. Returns the ids taken back; none when nothing is
     /// missing.
     pub fn reopen(&mut self, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> Vec<Name> {
-        let last = self.fed.iter().rev().find_map(|fed| Self::absent(&fed.stamped));
-        let step = last.map(|last| step_of(last).to_owned());
-        if step.is_none() && !self.fed.iter().any(|fed| failed(&fed.stamped)) {
+        let last = self.fed.iter().rev().find_map(|fed| Self::unanswered_id(&fed.stamped));
+        let step = last.map(|last| step_of_id(last).to_owned());
+        if step.is_none() && !self.fed.iter().any(|fed| is_host_failure(&fed.stamped)) {
             return Vec::new();
         }
         let mut taken = Vec::new();
         let mut wanted: BTreeSet<Name> = BTreeSet::new();
-        wanted.extend(asks(protocol.advance(&self.opening(inputs))));
+        wanted.extend(command_keys(protocol.advance(&self.opening(inputs))));
         for fed in std::mem::take(&mut self.fed) {
-            let id = key_of(&fed.stamped);
-            let absent = Self::absent(&fed.stamped).is_some_and(|id| Some(step_of(id)) == step.as_deref());
-            let again = absent || failed(&fed.stamped);
+            let id = event_key(&fed.stamped);
+            let absent = Self::unanswered_id(&fed.stamped).is_some_and(|id| Some(step_of_id(id)) == step.as_deref());
+            let again = absent || is_host_failure(&fed.stamped);
             if again || !wanted.contains(&id) {
                 taken.push(id);
             } else {
-                wanted.extend(asks(protocol.advance(&fed.stamped)));
+                wanted.extend(command_keys(protocol.advance(&fed.stamped)));
                 self.fed.push(fed);
             }
         }
@@ -283,16 +283,16 @@ impl History {
 }
 
 /// The event that opens a run, the same before its lists are recorded and after.
-pub(crate) fn opened(run: Name, inputs: Vec<Part>, priors: Vec<Json>, overlays: Vec<Json>) -> Event {
-    let normal = |all: Vec<Json>| all.into_iter().map(canonical::normal).collect();
+pub(crate) fn opened_event(run: Name, inputs: Vec<Part>, priors: Vec<Json>, overlays: Vec<Json>) -> Event {
+    let normal = |all: Vec<Json>| all.into_iter().map(canonical::normalize).collect();
     Event::Opened { run, inputs, priors: normal(priors), overlays: normal(overlays) }
 }
 
 /// The event that a record stands for, the same before it is recorded and after; `None` where nothing is fed.
-pub(crate) fn event_of(kind: &str, data: &Map<String, Json>) -> Option<Event> {
+pub(crate) fn event_from_record(kind: &str, data: &Map<String, Json>) -> Option<Event> {
     match kind == Kind::Consultation.as_str() {
-        true => consultation::event(data),
-        false => hosted::event(kind, data),
+        true => consultation::to_event(data),
+        false => extensions::to_event(kind, data),
     }
 }
 
@@ -302,7 +302,7 @@ pub fn is_unlogged(decision: &Map<String, Json>) -> bool {
 }
 
 /// Whether the host could not do what it was asked to do.
-fn failed(stamped: &TimedEvent) -> bool {
+fn is_host_failure(stamped: &TimedEvent) -> bool {
     match &stamped.event {
         Event::Gathered { result, .. } => result.is_err(),
         Event::Matched { result, .. } => result.is_err(),
@@ -312,10 +312,10 @@ fn failed(stamped: &TimedEvent) -> bool {
 }
 
 /// The keys of what commands ask for.
-fn asks(commands: Vec<Command>) -> impl Iterator<Item = Name> {
+fn command_keys(commands: Vec<Command>) -> impl Iterator<Item = Name> {
     commands.into_iter().filter_map(|command| match command {
         Command::Invoke(invoke) => Some(invoke.id),
-        command => Errand::of(command).map(|errand| errand.key()),
+        command => HostCall::from_command(command).map(|errand| errand.key()),
     })
 }
 
@@ -326,17 +326,17 @@ impl Fold {
         } else if kind == Kind::Attempt.as_str() {
             let id =
                 data.get("invocation").and_then(Json::as_str).ok_or("an attempt names its invocation")?;
-            let begun = self.under_way.entry(id.to_owned()).or_default();
+            let begun = self.open_invocations.entry(id.to_owned()).or_default();
             begun.attempts += 1;
             begun.usage.add(data.get("spent").map(consultation::read_usage).unwrap_or_default());
         } else if kind == Kind::Consultation.as_str() {
             let id = data.get("invocation").and_then(Json::as_str);
-            let under_way = id.and_then(|id| self.under_way.remove(id));
+            let open_invocation = id.and_then(|id| self.open_invocations.remove(id));
             let spent = data.get("spent");
             let calls = spent.and_then(|spent| spent.get("calls")).and_then(Json::as_u64).unwrap_or(0);
             // Nobody was asked this time, for want of a call: what was under way when an earlier process died counts.
-            if let Some(before) = under_way.filter(|_| calls == 0) {
-                self.spend(before);
+            if let Some(before) = open_invocation.filter(|_| calls == 0) {
+                self.count_unfinished(before);
             }
             self.calls = self.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
             self.usage.add(spent.map(consultation::read_usage).unwrap_or_default());
@@ -344,11 +344,11 @@ impl Fold {
                 self.late.push(data);
             } else {
                 let event =
-                    consultation::event(&data).ok_or("a consultation has invocation, status and answer")?;
-                self.fed.push(Fed { stamped: TimedEvent { at_ms, event }, data });
+                    consultation::to_event(&data).ok_or("a consultation has invocation, status and answer")?;
+                self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, data });
             }
-        } else if let Some(event) = hosted::event(kind, &data) {
-            self.fed.push(Fed { stamped: TimedEvent { at_ms, event }, data });
+        } else if let Some(event) = extensions::to_event(kind, &data) {
+            self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, data });
         } else if FACTS.iter().any(|fact| fact.as_str() == kind) {
             if kind == Kind::Outcome.as_str() {
                 self.decided_ms = Some(at_ms);
@@ -383,7 +383,7 @@ impl Fold {
         }
         let superseded: Vec<&str> = names("supersedes").collect();
         if !superseded.is_empty() {
-            self.fed.retain(|fed| !superseded.contains(&&*key_of(&fed.stamped)));
+            self.fed.retain(|fed| !superseded.contains(&&*event_key(&fed.stamped)));
             self.facts.clear();
             self.decided_ms = None;
             self.ended = None;
@@ -391,32 +391,32 @@ impl Fold {
         }
         for id in names("invocations") {
             // Asked for again without having ended: what was under way then may have been paid for.
-            if let Some(before) = self.under_way.insert(id.to_owned(), Begun::default()) {
-                self.spend(before);
+            if let Some(before) = self.open_invocations.insert(id.to_owned(), OpenInvocation::default()) {
+                self.count_unfinished(before);
             }
         }
     }
 
     /// Counts an invocation that a process left without a consultation: its attempts, and the one that was under way.
-    fn spend(&mut self, begun: Begun) {
+    fn count_unfinished(&mut self, begun: OpenInvocation) {
         self.calls = self.calls.saturating_add(begun.attempts + 1);
         self.usage.add(begun.usage);
     }
 }
 
 /// What an invocation's id says of a consultation whose body was erased.
-fn without_body(id: &str) -> Map<String, Json> {
+fn erased_consultation(id: &str) -> Map<String, Json> {
     let member = id.split_once('/').map_or(id, |(_, member)| member);
-    consultation::object(json!({"invocation": id, "step": step_of(id), "member": member, "status": ERASED}))
+    consultation::object(json!({"invocation": id, "step": step_of_id(id), "member": member, "status": ERASED}))
 }
 
 /// What tells an event from the others of its run.
-fn key_of(stamped: &TimedEvent) -> Name {
-    crate::driver::answers(&stamped.event).unwrap_or_default()
+fn event_key(stamped: &TimedEvent) -> Name {
+    crate::driver::answered_key(&stamped.event).unwrap_or_default()
 }
 
 /// The step of an invocation: what stands before its slash.
-fn step_of(id: &str) -> &str {
+fn step_of_id(id: &str) -> &str {
     id.split_once('/').map_or(id, |(step, _)| step)
 }
 

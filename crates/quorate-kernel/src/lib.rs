@@ -3,9 +3,9 @@
 //! [`driver`] runs a protocol, [`ask`] takes one invocation from prompt to answer, [`history`] turns records back
 //! into events. The kernel names no adapter kind.
 
-pub mod alone;
+pub mod single_call;
 pub mod answer;
-pub mod ask;
+pub mod attempts;
 pub mod budget;
 mod call;
 pub mod canonical;
@@ -14,16 +14,16 @@ pub mod consultation;
 pub mod conversation;
 pub mod driver;
 pub mod entropy;
-mod form;
+mod answer_schema;
 pub mod history;
-pub mod hosted;
-pub mod observe;
+pub mod extensions;
+pub mod observer;
 pub mod ports;
 pub mod probe;
 pub mod prompt;
 pub mod redact;
 pub mod registry;
 pub mod replay;
-pub mod seat;
+pub mod member_config;
 pub mod strict_json;
 pub mod turn;

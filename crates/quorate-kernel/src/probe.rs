@@ -38,9 +38,9 @@ pub fn question(timeout: Duration) -> Invocation {
         parts: invoke.parts.into(),
         role: ROLE.into(),
         persona: None,
-        form: invoke.schema,
-        schema: Arc::new(invoke.schema.json_schema()),
-        speaking: None,
+        answer_schema: invoke.schema,
+        json_schema: Arc::new(invoke.schema.json_schema()),
+        conversation: None,
         deadline: tokio::time::Instant::now() + timeout,
         notes: Notes::default(),
     }

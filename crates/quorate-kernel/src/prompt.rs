@@ -12,10 +12,10 @@ use quorate_diagnostics::invisible::escape_invisible_except;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Invoke, Json, Part, PartKind};
 
-use crate::form;
+use crate::answer_schema;
 
 /// About how long what stands around a piece of material is, in bytes.
-const FRAME: usize = 300;
+const PART_OVERHEAD_BYTES: usize = 300;
 
 /// Everything that the prompts of one run share besides the material.
 #[derive(Debug, Clone)]
@@ -27,10 +27,10 @@ pub struct Layout {
 impl Layout {
     /// The whole prompt of one invocation.
     pub fn prompt(&self, invoke: &Invoke, context: &[Part], role: &str) -> String {
-        let material: usize = invoke.parts.iter().chain(context).map(|part| part.text.len() + FRAME).sum();
-        let form = form::of(invoke.schema).text.len();
-        let mut prompt = String::with_capacity(material + role.len() + form + 8 * FRAME);
-        opening(&mut prompt, invoke.schema);
+        let material: usize = invoke.parts.iter().chain(context).map(|part| part.text.len() + PART_OVERHEAD_BYTES).sum();
+        let form = answer_schema::compiled(invoke.schema).text.len();
+        let mut prompt = String::with_capacity(material + role.len() + form + 8 * PART_OVERHEAD_BYTES);
+        write_opening(&mut prompt, invoke.schema);
         prompt.push_str(&format!("## The marker of this run\n\nMARKER is `{}`.\n\n", self.nonce));
         for part in &invoke.parts {
             self.material(&mut prompt, invoke.schema, part);
@@ -50,7 +50,7 @@ impl Layout {
     }
 
     /// The first prompt again, with what was wrong with the answer to it.
-    pub fn again(&self, schema: Schema, prompt: &str, complaints: &[String]) -> String {
+    pub fn re_prompt(&self, schema: Schema, prompt: &str, complaints: &[String]) -> String {
         let mut again = prompt.to_owned();
         again.push_str("\n## Once more\n\nYour last output could not be used:\n\n");
         for complaint in complaints {
@@ -65,12 +65,12 @@ impl Layout {
 
     fn material(&self, prompt: &mut String, schema: Schema, part: &Part) {
         let note = match part.kind {
-            PartKind::Context => format!("{} ({}):", note(part.kind), quoted(&part.name)),
+            PartKind::Context => format!("{} ({}):", part_note(part.kind), quoted(&part.name)),
             // Who chooses who answers does not answer.
             PartKind::Turns if schema == Schema::Selection => {
                 "The conversation, oldest first; somebody is to be chosen for the last turn:".to_owned()
             }
-            kind => format!("{}:", note(kind)),
+            kind => format!("{}:", part_note(kind)),
         };
         prompt.push_str(&format!("{note}\n\n"));
         // Whoever names a file may have written its text.
@@ -93,7 +93,7 @@ impl Layout {
 }
 
 /// What comes first, the same in every run: the host's instruction, and the form of the answer.
-fn opening(prompt: &mut String, schema: Schema) {
+fn write_opening(prompt: &mut String, schema: Schema) {
     prompt.push_str(match schema {
         Schema::PlainText | Schema::Turn => {
             "You take part in a conversation, one turn at a time.\n\n\
@@ -148,7 +148,7 @@ fn opening(prompt: &mut String, schema: Schema) {
         prompt.push_str(
             "Answer with exactly one JSON object that fits this JSON Schema, and nothing else.\n\n",
         );
-        prompt.push_str(&form::of(schema).text);
+        prompt.push_str(&answer_schema::compiled(schema).text);
         prompt.push_str("\n\n");
     } else {
         prompt.push_str(
@@ -159,7 +159,7 @@ fn opening(prompt: &mut String, schema: Schema) {
 }
 
 /// What the reader is to make of a piece of material.
-fn note(kind: PartKind) -> &'static str {
+fn part_note(kind: PartKind) -> &'static str {
     match kind {
         PartKind::Artifact => "The text under review",
         PartKind::Conversation => "The conversation",
@@ -230,7 +230,7 @@ mod tests {
             layout("bb22").prompt(&invoke(Schema::FirstAnswer, "r1", "Judge the text."), &[], "Role one.");
         assert_eq!(shared(&first, &other), first.find("aa11").expect("the nonce is named"));
         assert!(first[..first.find("aa11").unwrap()].contains("\"would_block\""));
-        let again = layout("aa11").again(Schema::FirstAnswer, &first, &["`would_block`: is missing".into()]);
+        let again = layout("aa11").re_prompt(Schema::FirstAnswer, &first, &["`would_block`: is missing".into()]);
         assert!(again.starts_with(&first) && again.contains("is missing"));
     }
 

@@ -1,12 +1,12 @@
 //! Redaction: secrets are replaced before anything is recorded, shown or fed on (SEMANTICS X10). `redact/builtin.rs` knows
 //! them by their shape and their place, `redact/values.rs` by their value; what else is one, patterns say.
 
-mod assigned;
-mod beside;
+mod assignment;
+mod adjacent;
 mod builtin;
 mod commands;
-mod likely;
-mod place;
+mod plausibility;
+mod context;
 mod services;
 mod shape;
 mod values;
@@ -24,13 +24,13 @@ use serde_json::{Map, json};
 use crate::answer;
 
 pub use builtin::{VERSION, kinds};
-pub use likely::{names_a_secret, worth};
+pub use plausibility::{names_a_secret, is_worth_redacting};
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[REDACTED]";
 
 /// From this many bytes on a text is redacted on a thread of its own.
-const LARGE: usize = 64 << 10;
+const BLOCKING_BYTES: usize = 64 << 10;
 
 /// What is a secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,14 +67,14 @@ impl Redactor {
     /// # Errors
     /// When one does not compile.
     pub fn new(patterns: &[String]) -> Result<Self, regex::Error> {
-        Redactor::of(&Secrets { patterns: patterns.to_owned(), ..Secrets::default() })
+        Redactor::from_secrets(&Secrets { patterns: patterns.to_owned(), ..Secrets::default() })
     }
 
     /// From everything that is a secret.
     ///
     /// # Errors
     /// When a pattern does not compile, or the values are too many.
-    pub fn of(secrets: &Secrets) -> Result<Self, regex::Error> {
+    pub fn from_secrets(secrets: &Secrets) -> Result<Self, regex::Error> {
         Ok(Redactor {
             builtin: secrets.builtin,
             patterns: secrets.patterns.iter().map(|one| Regex::new(one)).collect::<Result<_, _>>()?,
@@ -95,12 +95,12 @@ impl Redactor {
 
     /// Does work of redaction. Where it has many bytes to read, it is done on a blocking thread: patterns may take long, and
     /// signals and other tasks must be heard meanwhile.
-    pub async fn apart<T: Send + 'static>(
+    pub async fn run_blocking_if_large<T: Send + 'static>(
         &self,
         bytes: usize,
         work: impl FnOnce(&Redactor) -> T + Send + 'static,
     ) -> T {
-        if bytes < LARGE || self.is_empty() {
+        if bytes < BLOCKING_BYTES || self.is_empty() {
             return work(self);
         }
         let redactor = self.clone();
@@ -123,7 +123,7 @@ impl Redactor {
             let found: Vec<Range<usize>> = found.map(|one| one.range()).collect();
             if !found.is_empty() {
                 count += found.len();
-                clean = without(&clean, &found);
+                clean = replace_spans(&clean, &found);
             }
         }
         if self.builtin
@@ -141,7 +141,7 @@ impl Redactor {
         let mut count = 0;
         // Where nothing is hidden, only a pattern of somebody's own can tear an object.
         let objects = !self.patterns.is_empty() || !self.is_empty() && output.contains('\\');
-        for object in answer::objects(output).ok().filter(|_| objects).unwrap_or_default() {
+        for object in answer::top_level_objects(output).ok().filter(|_| objects).unwrap_or_default() {
             if let Some((text, found)) = self.redact_text_of_json(object) {
                 count += found;
                 clean = clean.replace(object, &text);
@@ -206,9 +206,9 @@ impl Redactor {
                 for (key, value) in all {
                     let (key, in_key) = self.redact(&key);
                     let name = named.as_deref().filter(|_| key == "value").unwrap_or(&key);
-                    let (value, found) = self.redact_under(name, value);
+                    let (value, found) = self.redact_value_of(name, value);
                     count += in_key + found;
-                    clean.insert(free(&clean, &mut numbers, key), value);
+                    clean.insert(unused_key(&clean, &mut numbers, key), value);
                 }
                 (Json::Object(clean), count)
             }
@@ -217,7 +217,7 @@ impl Redactor {
     }
 
     /// What stands under a key, which may give away what its strings are.
-    fn redact_under(&self, key: &str, value: Json) -> (Json, usize) {
+    fn redact_value_of(&self, key: &str, value: Json) -> (Json, usize) {
         match value {
             Json::String(text) => {
                 let (clean, count) = self.redact(&text);
@@ -226,7 +226,7 @@ impl Redactor {
             }
             Json::Array(all) => {
                 let (all, counts): (Vec<_>, Vec<_>) =
-                    all.into_iter().map(|one| self.redact_under(key, one)).unzip();
+                    all.into_iter().map(|one| self.redact_value_of(key, one)).unzip();
                 (Json::Array(all), counts.into_iter().sum())
             }
             value => self.redact_json(value),
@@ -235,7 +235,7 @@ impl Redactor {
 }
 
 /// A key that is not taken: two secrets that were keys are still two. `numbers` has the last number of each key.
-fn free(taken: &Map<String, Json>, numbers: &mut HashMap<String, usize>, key: String) -> String {
+fn unused_key(taken: &Map<String, Json>, numbers: &mut HashMap<String, usize>, key: String) -> String {
     if !taken.contains_key(&key) {
         return key;
     }
@@ -251,7 +251,7 @@ fn free(taken: &Map<String, Json>, numbers: &mut HashMap<String, usize>, key: St
 
 /// A text without what stands at these places, which are in order and apart. Its line breaks stay, so that every line has
 /// the number that it had.
-fn without(text: &str, spans: &[Range<usize>]) -> String {
+fn replace_spans(text: &str, spans: &[Range<usize>]) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut at = 0;
     for span in spans {

@@ -10,20 +10,20 @@ use serde_json::Map;
 
 use crate::conversation::Participant;
 use crate::ports::dispatcher::Dispatcher;
-use crate::ports::executor::{Executor, Refused, Servers, Settings};
+use crate::ports::executor::{Executor, ConfigError, Servers, Settings};
 use crate::ports::provisioning::Provisioning;
 use crate::ports::state::State;
 use crate::ports::substrate::Substrate;
-use crate::seat::Seat;
+use crate::member_config::MemberConfig;
 
 /// Builds an executor from its settings.
-pub type Constructor = Arc<dyn Fn(&Settings) -> Result<Arc<dyn Executor>, Refused> + Send + Sync>;
+pub type ExecutorBuilder = Arc<dyn Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync>;
 
 /// Builds another port's adapter from its block.
-pub type Builder<Port> = Arc<dyn Fn(&Build<'_>) -> Result<Arc<Port>, Refused> + Send + Sync>;
+pub type Builder<Port> = Arc<dyn Fn(&BuildContext<'_>) -> Result<Arc<Port>, ConfigError> + Send + Sync>;
 
 /// What an adapter is built from: its block of the manifest, verbatim, and where it is built.
-pub struct Build<'a> {
+pub struct BuildContext<'a> {
     /// The block, with its `kind`.
     pub block: &'a Map<String, Json>,
     /// The directory of the manifest; relative paths are relative to it.
@@ -35,34 +35,34 @@ pub struct Build<'a> {
     /// The MCP servers that the host has configured.
     pub servers: &'a Servers,
     /// Executors, for adapters that ask somebody.
-    pub seats: &'a dyn Seats,
+    pub executors: &'a dyn ExecutorResolver,
 }
 
 /// Gives executors to adapters that ask somebody.
-pub trait Seats {
+pub trait ExecutorResolver {
     /// The executor of a name (a table of `quorate.toml`, a ready-made one, a kind), or the default one, with these
     /// keys set beside its own.
     ///
     /// # Errors
     /// When there is none of that name, or it refuses its settings.
-    fn seat(&self, name: Option<&str>, block: Map<String, Json>) -> Result<Seat, Refused>;
+    fn resolve(&self, name: Option<&str>, block: Map<String, Json>) -> Result<MemberConfig, ConfigError>;
 }
 
 /// All kinds that this program knows.
 #[derive(Default, Clone)]
 pub struct Registry {
-    executors: BTreeMap<String, Constructor>,
+    executors: BTreeMap<String, ExecutorBuilder>,
     presets: BTreeMap<&'static str, &'static str>,
-    runtimes: BTreeMap<&'static str, Constructor>,
-    command: Option<&'static str>,
-    fallback: Option<&'static str>,
-    bare: BTreeMap<&'static str, &'static str>,
+    runtime_types: BTreeMap<&'static str, ExecutorBuilder>,
+    command_kind: Option<&'static str>,
+    default_kind: Option<&'static str>,
+    bare_presets: BTreeMap<&'static str, &'static str>,
     /// Kinds that refuse until somebody registers them.
-    absent: BTreeSet<String>,
+    unavailable: BTreeSet<String>,
     substrates: BTreeMap<String, Builder<dyn Substrate>>,
     dispatchers: BTreeMap<String, Builder<dyn Dispatcher>>,
     states: BTreeMap<String, Builder<dyn State>>,
-    state_fallback: Option<&'static str>,
+    default_state_kind: Option<&'static str>,
     provisionings: BTreeMap<String, Builder<dyn Provisioning>>,
 }
 
@@ -100,9 +100,9 @@ impl Registry {
     pub fn executor(
         &mut self,
         kind: &str,
-        new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
     ) -> Result<(), Duplicate> {
-        if self.absent.remove(kind) {
+        if self.unavailable.remove(kind) {
             self.executors.remove(kind);
         }
         add(&mut self.executors, "executor", kind, Arc::new(new))
@@ -112,13 +112,13 @@ impl Registry {
     ///
     /// # Errors
     /// When the kind is there already.
-    pub fn absent_executor(
+    pub fn unavailable_executor(
         &mut self,
         kind: &str,
-        refuses: fn(&Settings) -> Result<Arc<dyn Executor>, Refused>,
+        refuses: fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError>,
     ) -> Result<(), Duplicate> {
         self.executor(kind, refuses)?;
-        self.absent.insert(kind.to_owned());
+        self.unavailable.insert(kind.to_owned());
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Registry {
     pub fn substrate(
         &mut self,
         kind: &str,
-        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Substrate>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
     ) -> Result<(), Duplicate> {
         add(&mut self.substrates, "substrate", kind, Arc::new(new))
     }
@@ -141,7 +141,7 @@ impl Registry {
     pub fn dispatcher(
         &mut self,
         kind: &str,
-        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
     ) -> Result<(), Duplicate> {
         add(&mut self.dispatchers, "dispatcher", kind, Arc::new(new))
     }
@@ -153,7 +153,7 @@ impl Registry {
     pub fn state(
         &mut self,
         kind: &str,
-        new: impl Fn(&Build<'_>) -> Result<Arc<dyn State>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
     ) -> Result<(), Duplicate> {
         add(&mut self.states, "state", kind, Arc::new(new))
     }
@@ -165,7 +165,7 @@ impl Registry {
     pub fn provisioning(
         &mut self,
         kind: &str,
-        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Provisioning>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> + Send + Sync + 'static,
     ) -> Result<(), Duplicate> {
         add(&mut self.provisionings, "provisioning", kind, Arc::new(new))
     }
@@ -177,36 +177,36 @@ impl Registry {
     }
 
     /// Says which kind a table means that names a `command` and no kind.
-    pub fn command(&mut self, kind: &'static str) {
-        self.command = Some(kind);
+    pub fn set_command_kind(&mut self, kind: &'static str) {
+        self.command_kind = Some(kind);
     }
 
     /// Says which kind answers where nobody says another; it needs no settings.
-    pub fn fallback(&mut self, kind: &'static str) {
-        self.fallback = Some(kind);
+    pub fn set_default_kind(&mut self, kind: &'static str) {
+        self.default_kind = Some(kind);
     }
 
     /// Says which ready-made executor a participant has whose manifest names this kind and nothing else.
-    pub fn bare(&mut self, kind: &'static str, preset: &'static str) {
-        self.bare.insert(kind, preset);
+    pub fn set_bare_preset(&mut self, kind: &'static str, preset: &'static str) {
+        self.bare_presets.insert(kind, preset);
     }
 
     /// Says which kind keeps state where the manifest says none (K9).
-    pub fn state_fallback(&mut self, kind: &'static str) {
-        self.state_fallback = Some(kind);
+    pub fn set_default_state_kind(&mut self, kind: &'static str) {
+        self.default_state_kind = Some(kind);
     }
 
     /// Adds a `runtime.type` of the public `council.yaml`, whose block has other keys than ours.
     pub fn runtime_type(
         &mut self,
         name: &'static str,
-        new: fn(&Settings) -> Result<Arc<dyn Executor>, Refused>,
+        new: fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError>,
     ) {
-        self.runtimes.insert(name, Arc::new(new));
+        self.runtime_types.insert(name, Arc::new(new));
     }
 
     /// The constructor of an executor kind.
-    pub fn executor_kind(&self, kind: &str) -> Option<Constructor> {
+    pub fn executor_kind(&self, kind: &str) -> Option<ExecutorBuilder> {
         self.executors.get(kind).cloned()
     }
 
@@ -236,8 +236,8 @@ impl Registry {
     }
 
     /// The kind that keeps state where the manifest says none.
-    pub fn state_fallback_kind(&self) -> Option<&'static str> {
-        self.state_fallback
+    pub fn default_state_kind(&self) -> Option<&'static str> {
+        self.default_state_kind
     }
 
     /// The kind behind a ready-made executor.
@@ -247,22 +247,22 @@ impl Registry {
 
     /// The ready-made executor of a participant whose manifest names this kind and nothing else.
     pub fn bare_preset(&self, kind: &str) -> Option<&'static str> {
-        self.bare.get(kind).copied()
+        self.bare_presets.get(kind).copied()
     }
 
     /// The kind that a table means which names a `command` and no kind.
     pub fn command_kind(&self) -> Option<&'static str> {
-        self.command
+        self.command_kind
     }
 
     /// The kind that answers where nobody says another.
-    pub fn fallback_kind(&self) -> Option<&'static str> {
-        self.fallback
+    pub fn default_kind(&self) -> Option<&'static str> {
+        self.default_kind
     }
 
     /// The constructor of a public runtime type; the executor kinds serve as runtime types too.
-    pub fn runtime(&self, name: &str) -> Option<Constructor> {
-        self.runtimes.get(name).cloned().or_else(|| self.executor_kind(name))
+    pub fn runtime_type_builder(&self, name: &str) -> Option<ExecutorBuilder> {
+        self.runtime_types.get(name).cloned().or_else(|| self.executor_kind(name))
     }
 
     /// All executor kinds, sorted.
@@ -292,7 +292,7 @@ impl Registry {
 
     /// All names that a `runtime.type` can have, sorted.
     pub fn runtime_types(&self) -> impl Iterator<Item = &str> + '_ {
-        let mut all: Vec<&str> = self.runtimes.keys().copied().chain(self.executor_kinds()).collect();
+        let mut all: Vec<&str> = self.runtime_types.keys().copied().chain(self.executor_kinds()).collect();
         all.sort_unstable();
         all.into_iter()
     }

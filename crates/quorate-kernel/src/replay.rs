@@ -19,7 +19,7 @@ pub struct Difference {
 
 /// What a replay gave.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// The facts that follow, in order.
     pub facts: Vec<(String, Map<String, Json>)>,
     /// Whether the protocol finished.
@@ -29,7 +29,7 @@ pub struct Replayed {
 }
 
 /// Feeds a run's events to a fresh protocol and compares what it concludes with what was recorded, as canonical JSON.
-pub fn replay(history: &History, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> Replayed {
+pub fn replay(history: &History, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> ReplayResult {
     let mut facts = Vec::new();
     let mut finished = false;
     for stamped in history.events(inputs) {
@@ -47,7 +47,7 @@ pub fn replay(history: &History, inputs: Vec<Part>, protocol: &mut dyn Protocol)
             }
         }
     }
-    Replayed { differences: differences(&history.facts, &facts), facts, finished }
+    ReplayResult { differences: differences(&history.facts, &facts), facts, finished }
 }
 
 type Facts = [(String, Map<String, Json>)];

@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
 }
 
 /// The largest integer that a double holds exactly, with all below it.
-const EXACT: u64 = 1 << 53;
+const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 struct Strict;
 
@@ -47,14 +47,14 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
         match value.unsigned_abs() {
-            0..=EXACT => Ok(value.into()),
+            0..=MAX_EXACT_INTEGER => Ok(value.into()),
             _ => Err(E::custom(format_args!("the integer {value} is past 2^53"))),
         }
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
         match value {
-            0..=EXACT => Ok(value.into()),
+            0..=MAX_EXACT_INTEGER => Ok(value.into()),
             _ => Err(E::custom(format_args!("the integer {value} is past 2^53"))),
         }
     }

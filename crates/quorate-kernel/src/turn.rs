@@ -5,7 +5,7 @@
 mod cycle;
 mod dispatch;
 mod hooks;
-mod post;
+mod commit;
 mod recorder;
 mod recover;
 mod speak;
@@ -20,29 +20,29 @@ use quorate_protocol::{Json, Name, Part};
 use serde_json::Map;
 use tokio::time::Instant;
 
-use crate::budget::Calls;
-use crate::call::Table;
+use crate::budget::CallBudget;
+use crate::call::CallContext;
 use crate::clock::{Clock, rfc3339};
-use crate::conversation::{LONGEST_TURN, NewTurn, Participant, Stamp, Turn};
+use crate::conversation::{MAX_TURN_BYTES, NewTurn, Participant, Stamp, Turn};
 use crate::entropy;
-use crate::observe::Nobody;
+use crate::observer::NoopObserver;
 use crate::ports::dispatcher::Dispatcher;
 use crate::ports::ledger::{self, Ledger};
 use crate::ports::lifecycle::{DEADLINE, Lifecycle};
 use crate::ports::state::State;
 use crate::ports::substrate::{self, Substrate};
-use crate::ports::telemetry::{Event, Telemetry, What};
+use crate::ports::telemetry::{Event, Telemetry, EventKind};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
-use crate::seat::Seat;
+use crate::member_config::MemberConfig;
 
 use hooks::Hooks;
-use recorder::Records;
+use recorder::RecordQueue;
 
 /// How many turns are read at once.
-const PAGE: usize = 128;
+const READ_PAGE_TURNS: usize = 128;
 /// How many times as long as a hook the ledger may take at the end: it is behind the conversation by design.
-const RECORDING: u32 = 5;
+const LEDGER_TIMEOUT_FACTOR: u32 = 5;
 
 /// One manifest, with an adapter in each port.
 pub struct Swarm {
@@ -57,7 +57,7 @@ pub struct Swarm {
     /// Who wants to know.
     pub lifecycles: Vec<Arc<dyn Lifecycle>>,
     /// Which hooks are called.
-    pub flags: Flags,
+    pub flags: HookFlags,
     /// Where events go.
     pub telemetry: Arc<dyn Telemetry>,
     /// Who takes part, in the manifest's order.
@@ -80,14 +80,14 @@ pub struct Speaker {
     /// As the manifest has it.
     pub participant: Participant,
     /// Who answers.
-    pub seat: Seat,
+    pub member: MemberConfig,
     /// Its role, with the overlays that hold.
-    pub prompts: Arc<dyn Prompts>,
+    pub prompts: Arc<dyn PromptSource>,
 }
 
 /// What a participant is told to be, from turn to turn.
 #[async_trait]
-pub trait Prompts: Send + Sync {
+pub trait PromptSource: Send + Sync {
     /// The text as it is now.
     ///
     /// # Errors
@@ -101,14 +101,14 @@ pub struct Prompt {
     /// The text.
     pub text: Arc<str>,
     /// SHA-256 of what was woven into it.
-    pub woven: Vec<String>,
+    pub woven_sha256: Vec<String>,
     /// What is recorded with the consultation besides.
-    pub marks: Map<String, Json>,
+    pub extra_fields: Map<String, Json>,
 }
 
 /// A text that stays the same.
 #[async_trait]
-impl Prompts for Prompt {
+impl PromptSource for Prompt {
     async fn prompt(&self) -> Result<Prompt, String> {
         Ok(self.clone())
     }
@@ -116,7 +116,7 @@ impl Prompts for Prompt {
 
 /// Which hooks are called (K9: all unless said).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flags {
+pub struct HookFlags {
     /// `onTurnEnd`.
     pub on_turn_end: bool,
     /// `onMention`.
@@ -125,9 +125,9 @@ pub struct Flags {
     pub on_idle: bool,
 }
 
-impl Default for Flags {
+impl Default for HookFlags {
     fn default() -> Self {
-        Flags { on_turn_end: true, on_mention: true, on_idle: true }
+        HookFlags { on_turn_end: true, on_mention: true, on_idle: true }
     }
 }
 
@@ -160,7 +160,7 @@ pub enum Begin {
 
 /// What came of a cycle.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cycled {
+pub enum CycleResult {
     /// Somebody was asked.
     Asked {
         /// The trigger.
@@ -186,23 +186,23 @@ pub enum Cycled {
     },
     /// The calls of this run do not suffice for everybody who is to answer this turn: nobody was asked, and it is still
     /// to be answered.
-    Spent {
+    BudgetExhausted {
         /// The turn.
         trigger: Name,
     },
     /// There is no new turn.
-    Nothing,
+    NoNewTurn,
 }
 
 /// What a cycle that did not come to its end has left.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Left {
+pub struct UnfinishedCycle {
     /// The turn that was being answered.
     pub trigger: Name,
     /// What was said by then, and is appended.
     pub appended: Vec<Turn>,
     /// Who was asked and had not answered: whoever takes up the conversation asks them again.
-    pub unheard: Vec<Name>,
+    pub unanswered: Vec<Name>,
 }
 
 /// Why the loop cannot go on. What was recorded stays; the same can be tried again.
@@ -216,7 +216,7 @@ pub enum Error {
     Ledger(#[from] ledger::Error),
     /// It cannot be said where this runtime left off.
     #[error("{0}")]
-    Lost(String),
+    PositionUnknown(String),
 }
 
 /// A swarm at work: one process's loop over one conversation.
@@ -225,31 +225,31 @@ pub struct Runner {
     roster: Vec<Participant>,
     /// What the substrate said of itself at the start.
     about: substrate::About,
-    table: Arc<Table>,
-    records: Records,
+    call_context: Arc<CallContext>,
+    records: RecordQueue,
     hooks: Hooks,
     /// The last turn that is settled.
     cursor: Option<Name>,
     /// The last turn that was read.
-    read_to: Option<Name>,
+    last_read: Option<Name>,
     /// Read and not settled, oldest first.
     pending: VecDeque<Turn>,
     /// The last turns that are settled, at most one less than a window.
-    behind: VecDeque<Settled>,
+    settled: VecDeque<SettledTurn>,
     /// How many of the last settled turns are participants' without a person's between.
-    in_a_row: usize,
+    agent_turns_in_a_row: usize,
     /// What is known of the first pending turn from before this process started.
-    resumed: Option<Answering>,
+    resumed: Option<PartialAnswer>,
     /// The trigger that is being answered.
-    underway: Option<Underway>,
+    active_cycle: Option<ActiveCycle>,
     /// The last trigger that was answered, where something of it is still to be done.
-    open: Option<Open>,
+    pending_commit: Option<PendingCommit>,
     /// Said and not yet appended, and whether that was tried.
-    unposted: VecDeque<(NewTurn, bool)>,
+    unappended: VecDeque<(NewTurn, bool)>,
     /// Appended with a state that is not yet stored.
-    unwritten: BTreeMap<Name, Map<String, Json>>,
+    unsaved_states: BTreeMap<Name, Map<String, Json>>,
     /// How many turns were settled without an answer since the last record.
-    passed_over: usize,
+    unrecorded_idle_turns: usize,
     cycles: u64,
 }
 
@@ -267,34 +267,34 @@ impl Runner {
     pub async fn open(swarm: Arc<Swarm>, begin: Begin) -> Result<Runner, Error> {
         let about = swarm.substrate.about();
         let stream = Runner::stream(&swarm.runtime, &about.place);
-        let last = recover::last(&*swarm.ledger, &stream).await?;
-        let table = Arc::new(Table {
+        let last = recover::read_position(&*swarm.ledger, &stream).await?;
+        let call_context = Arc::new(CallContext {
             run: stream.clone(),
             layout: Layout { nonce: entropy::nonce(&entropy::bytes()) },
-            calls: Calls::new(swarm.max_calls, 0),
+            calls: CallBudget::new(swarm.max_calls, 0),
             redactor: swarm.redactor.clone(),
-            observer: Arc::new(Nobody),
+            observer: Arc::new(NoopObserver),
             clock: swarm.clock.clone(),
         });
-        let records = Records::start(swarm.ledger.clone(), stream, last.next);
+        let records = RecordQueue::start(swarm.ledger.clone(), stream, last.next);
         let hooks = Hooks::new(swarm.lifecycles.clone(), swarm.telemetry.clone(), swarm.clock.clone());
         let mut runner = Runner {
             roster: swarm.speakers.iter().map(|one| one.participant.clone()).collect(),
             about,
-            table,
+            call_context,
             records,
             hooks,
             cursor: last.cursor,
-            read_to: None,
+            last_read: None,
             pending: VecDeque::new(),
-            behind: VecDeque::new(),
-            in_a_row: 0,
+            settled: VecDeque::new(),
+            agent_turns_in_a_row: 0,
             resumed: None,
-            underway: None,
-            open: None,
-            unposted: VecDeque::new(),
-            unwritten: BTreeMap::new(),
-            passed_over: 0,
+            active_cycle: None,
+            pending_commit: None,
+            unappended: VecDeque::new(),
+            unsaved_states: BTreeMap::new(),
+            unrecorded_idle_turns: 0,
             cycles: 0,
             swarm,
         };
@@ -325,21 +325,21 @@ impl Runner {
     ///
     /// # Errors
     /// When a record could not be written.
-    pub async fn close(mut self, limit: Duration) -> Result<Option<Left>, Error> {
+    pub async fn close(mut self, limit: Duration) -> Result<Option<UnfinishedCycle>, Error> {
         // What was said and paid for is not lost for being interrupted.
-        let all_heard = |open: &Open| (open.trigger.id.clone(), Vec::new());
-        let left = self.break_off().or_else(|| self.open.as_ref().map(all_heard));
-        let finished = tokio::time::timeout(limit, self.finish()).await;
+        let all_heard = |open: &PendingCommit| (open.trigger.id.clone(), Vec::new());
+        let left = self.abort_cycle().or_else(|| self.pending_commit.as_ref().map(all_heard));
+        let finished = tokio::time::timeout(limit, self.commit()).await;
         let left = left.map(|(trigger, unheard)| {
-            let appended = match (finished, &self.open) {
-                (Ok(Ok(Some(Cycled::Asked { appended, .. }))), _) => appended,
+            let appended = match (finished, &self.pending_commit) {
+                (Ok(Ok(Some(CycleResult::Asked { appended, .. }))), _) => appended,
                 (_, Some(open)) => open.appended.clone(),
                 _ => Vec::new(),
             };
-            Left { trigger, appended, unheard }
+            UnfinishedCycle { trigger, appended, unanswered: unheard }
         });
         self.hooks.settle(limit).await;
-        let recorded = tokio::time::timeout(limit * RECORDING, self.record_rest()).await;
+        let recorded = tokio::time::timeout(limit * LEDGER_TIMEOUT_FACTOR, self.record_remaining()).await;
         recorded.unwrap_or_else(|_| {
             let what = "the ledger did not take the last records in time; the next run records what the conversation has";
             Err(ledger::Error::Unavailable { what: what.into(), source: None }.into())
@@ -348,31 +348,31 @@ impl Runner {
     }
 
     /// Records what is still to be recorded.
-    async fn record_rest(mut self) -> Result<(), Error> {
-        if self.open.is_some() {
-            self.record_open(false).await?;
+    async fn record_remaining(mut self) -> Result<(), Error> {
+        if self.pending_commit.is_some() {
+            self.record_pending(false).await?;
         } else if let Some(cursor) =
-            self.cursor.clone().filter(|_| self.passed_over > 0 && self.is_remembered())
+            self.cursor.clone().filter(|_| self.unrecorded_idle_turns > 0 && self.needs_no_state_recovery())
         {
-            let entry = self.passed(&cursor, None);
+            let entry = self.unanswered_entry(&cursor, None);
             self.records.put(vec![entry]).await?;
         }
         Ok(self.records.close().await?)
     }
 
-    fn emit(&self, what: What) {
+    fn emit(&self, what: EventKind) {
         let at = rfc3339(self.swarm.clock.now_ms());
-        self.swarm.telemetry.emit(&Event { cycle: self.cycles, at, what });
+        self.swarm.telemetry.emit(&Event { cycle: self.cycles, at, kind: what });
     }
 
     /// Whether a turn is a participant's: of this manifest, or of another runtime's, whose stamp says what it answers.
-    fn is_agents(&self, turn: &Turn) -> bool {
+    fn is_agent_turn(&self, turn: &Turn) -> bool {
         let answers = turn.stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
         answers || self.roster.iter().any(|one| one.id == turn.participant)
     }
 
     /// What a prompt shows of a turn: a JSON object `{id, participant, at, content}`, without secrets.
-    fn shown(&self, turn: &Turn) -> String {
+    fn prompt_line(&self, turn: &Turn) -> String {
         #[derive(serde::Serialize)]
         struct Shown<'a> {
             id: &'a str,
@@ -381,46 +381,46 @@ impl Runner {
             content: &'a str,
         }
         let clean = (!self.swarm.redactor.is_empty()).then(|| self.swarm.redactor.redact(&turn.content).0);
-        let content = &*cut(clean.as_deref().unwrap_or(&turn.content));
+        let content = &*truncate(clean.as_deref().unwrap_or(&turn.content));
         let shown = Shown { id: &turn.id, participant: &turn.participant, at: &turn.timestamp, content };
         serde_json::to_string(&shown).unwrap_or_default()
     }
 
     /// The turn is settled: whatever comes next is newer.
     fn settle(&mut self, turn: Turn) {
-        self.in_a_row = if self.is_agents(&turn) { self.in_a_row + 1 } else { 0 };
+        self.agent_turns_in_a_row = if self.is_agent_turn(&turn) { self.agent_turns_in_a_row + 1 } else { 0 };
         self.cursor = Some(turn.id.clone());
-        self.behind.push_back(Settled { line: self.shown(&turn), turn });
-        while self.behind.len() >= self.swarm.policy.window.max(1) {
-            self.behind.pop_front();
+        self.settled.push_back(SettledTurn { line: self.prompt_line(&turn), turn });
+        while self.settled.len() >= self.swarm.policy.window.max(1) {
+            self.settled.pop_front();
         }
     }
 }
 
 /// As much of what was said as a turn may have: whoever writes into the conversation by other means may have said more.
-fn cut(content: &str) -> Cow<'_, str> {
-    match content.len() <= LONGEST_TURN {
+fn truncate(content: &str) -> Cow<'_, str> {
+    match content.len() <= MAX_TURN_BYTES {
         true => content.into(),
         false => {
-            let kept = &content[..content.floor_char_boundary(LONGEST_TURN)];
+            let kept = &content[..content.floor_char_boundary(MAX_TURN_BYTES)];
             format!("{kept}\n[the rest is left out: the turn has {} bytes]", content.len()).into()
         }
     }
 }
 
 /// A turn's stamp that is this runtime's.
-fn ours<'t>(runtime: &str, turn: &'t Turn) -> Option<&'t Stamp> {
+fn own_stamp<'t>(runtime: &str, turn: &'t Turn) -> Option<&'t Stamp> {
     turn.stamp.as_ref().filter(|stamp| &*stamp.runtime == runtime)
 }
 
 /// A turn that is settled, and what prompts show of it.
-struct Settled {
+struct SettledTurn {
     turn: Turn,
     line: String,
 }
 
 /// A trigger that some have answered.
-struct Answering {
+struct PartialAnswer {
     trigger: Name,
     /// Who was selected.
     selected: Vec<Name>,
@@ -430,7 +430,7 @@ struct Answering {
 }
 
 /// Everything that the speakers of one cycle share.
-struct Scene {
+struct TurnContext {
     /// The window, redacted.
     window: Vec<Turn>,
     /// It, as prompts show it.
@@ -439,20 +439,20 @@ struct Scene {
 }
 
 /// A trigger that is being answered.
-struct Underway {
+struct ActiveCycle {
     trigger: Turn,
     selected: Vec<Name>,
     asked: Vec<Name>,
     started: Instant,
     /// Who has come to an end so far.
-    spoken: Mutex<Vec<Spoken>>,
+    results: Mutex<Vec<SpeakerResult>>,
 }
 
 /// A trigger that is answered, until its answers are appended, remembered and recorded.
-struct Open {
+struct PendingCommit {
     trigger: Turn,
     /// Whether everybody was heard.
-    whole: bool,
+    is_complete: bool,
     selected: Vec<Name>,
     failed: Vec<(Name, String)>,
     /// What is to be recorded of those who were asked.
@@ -464,15 +464,15 @@ struct Open {
 }
 
 /// What one speaker came to.
-struct Spoken {
+struct SpeakerResult {
     participant: Name,
-    result: Result<Said, (&'static str, String)>,
+    result: Result<Response, (&'static str, String)>,
     entries: Vec<ledger::Entry>,
     took: Duration,
 }
 
 /// What was said.
-struct Said {
+struct Response {
     content: String,
     meta: Map<String, Json>,
     state: Option<Map<String, Json>>,

@@ -150,7 +150,7 @@ impl Store {
         if !imported.runs.is_empty() {
             let entry = entry(&imported, &merging.erased, terms.at_ms);
             let runs = imported.runs.keys().map(|run| Name::from(run.as_str()));
-            let key = terms.key.ok_or_else(|| Error::Unsigned { run: STREAM.into() })?;
+            let key = terms.key.ok_or_else(|| Error::NoSigningKey { run: STREAM.into() })?;
             let written = merge::record(&mut transaction, runs.collect(), entry, key).await;
             written.map_err(|error| self.error(error))??;
             transaction.commit().await.map_err(|error| self.error(error))?;

@@ -45,7 +45,7 @@ impl Ledger for Memory {
         let mut state = self.lock();
         let records = state.runs.get(&run).map(Vec::as_slice).unwrap_or_default();
         if records.len() as u64 != from {
-            return Err(Error::Moved { run });
+            return Err(Error::Conflict { run });
         }
         let mut prev = records.last().map(|last| leaf(&last.head));
         let mut sealed = Vec::with_capacity(entries.len());

@@ -150,7 +150,7 @@ impl Store {
     /// # Errors
     /// When the store does not answer, or a `keyring` record does not hold.
     pub async fn run_keys(&self, run: &Name) -> Result<Option<Vec<PublicKey>>, Error> {
-        let unknown = |what| Error::Unsignable { run: run.clone(), what };
+        let unknown = |what| Error::InvalidRecord { run: run.clone(), what };
         let outside = self.queue.outside().unwrap_or_else(|| Ok(Outside::default())).map_err(unknown)?;
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;

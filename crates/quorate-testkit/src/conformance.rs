@@ -10,8 +10,8 @@ pub mod substrate;
 use std::path::Path;
 use std::sync::Arc;
 
-use quorate_kernel::ports::executor::{Refused, Servers};
-use quorate_kernel::registry::{Build, Builder};
+use quorate_kernel::ports::executor::{ConfigError, Servers};
+use quorate_kernel::registry::{BuildContext, Builder};
 use quorate_protocol::Json;
 
 /// An adapter from its block, in a folder, for nobody: it has no participants and no executor to ask.
@@ -22,13 +22,13 @@ pub fn built_in<Port: ?Sized>(
     builder: &Builder<Port>,
     dir: &Path,
     block: &Json,
-) -> Result<Arc<Port>, Refused> {
-    builder(&Build {
+) -> Result<Arc<Port>, ConfigError> {
+    builder(&BuildContext {
         block: &block.as_object().cloned().unwrap_or_default(),
         dir,
         runtime: "conformance",
         participants: &[],
         servers: &Servers::default(),
-        seats: &dispatcher::OneSeat(None),
+        executors: &dispatcher::OneSeat(None),
     })
 }

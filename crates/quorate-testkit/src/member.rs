@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 
 /// What a member does when it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub struct Scripted {
 
 impl Scripted {
     /// A seat with such a member in it.
-    pub fn seat(self: Arc<Self>) -> Seat {
-        Seat {
+    pub fn seat(self: Arc<Self>) -> MemberConfig {
+        MemberConfig {
             executor: self,
             executor_name: "scripted".into(),
             timeout: Duration::from_secs(5),
@@ -38,8 +38,8 @@ impl Scripted {
             persona: None,
             context: Vec::new(),
             weight: None,
-            marks: serde_json::Map::new(),
-            speaking: None,
+            extra_fields: serde_json::Map::new(),
+            conversation: None,
         }
     }
 

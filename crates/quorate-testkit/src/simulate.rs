@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_kernel::budget::Caps;
-use quorate_kernel::driver::{Convening, Error, Opening};
+use quorate_kernel::driver::{RunConfig, Error, Opening};
 use quorate_kernel::history::History;
-use quorate_kernel::hosted::Hosted;
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::extensions::Extensions;
+use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, CrossRead, FailFast, Rounds, Setup};
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Name, Part, PartKind};
@@ -130,7 +130,7 @@ impl World {
         if records.is_empty() {
             return Ok(None);
         }
-        History::of(&self.run, records).map(Some).map_err(|error| violated(error.to_string()))
+        History::from_records(&self.run, records).map(Some).map_err(|error| violated(error.to_string()))
     }
 
     /// One process's work: opens the run, or goes on with it.
@@ -140,17 +140,17 @@ impl World {
         history: Option<History>,
         asked: Arc<Mutex<Vec<(String, u32)>>>,
     ) -> Result<(), Error> {
-        let convening = Convening {
+        let convening = RunConfig {
             run: self.run.clone(),
             seed: [7; 32],
             protocol: Box::new(Council::new(self.setup.clone())),
-            seats: self.seats(&asked),
+            members: self.seats(&asked),
             caps: Caps { calls: self.cap, wall: None },
             redactor: Redactor::default(),
-            hosted: Hosted::default(),
+            extensions: Extensions::default(),
             ledger: ledger.clone(),
             clock: Arc::new(Ticking::default()),
-            observer: Arc::new(Nobody),
+            observer: Arc::new(NoopObserver),
         };
         let input = Part::new(PartKind::Artifact, "a.md", TEXT);
         match history {
@@ -167,7 +167,7 @@ impl World {
         }
     }
 
-    fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, Seat> {
+    fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let seed = self.seed;
         let executor = Arc::new(
             Scripted::new(move |invocation| script::act(seed, invocation)).remembering(asked.clone()),

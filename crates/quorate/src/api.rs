@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::render::concise;
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::observer::NoopObserver;
 use quorate_manifest::Capabilities;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::tree::{emit, yaml};
@@ -115,7 +115,7 @@ pub async fn convene(
     let (called, workspace) = convene::prepare(&environment, &PathOverrides::default(), request, host)?;
     let sitting = RunSpec::new(&environment, &workspace, &called, &request.options, host)?;
     let desk = LedgerSession::open(environment, workspace).await?;
-    let report = convene::convene(&desk, &called, &sitting, Arc::new(Nobody)).await;
+    let report = convene::convene(&desk, &called, &sitting, Arc::new(NoopObserver)).await;
     desk.close().await;
     Ok(report?)
 }

@@ -12,7 +12,7 @@ impl Executor for Parrot {
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let speaking = invocation.speaking.ok_or_else(|| Failure::failed("parrots only talk"))?;
+        let speaking = invocation.conversation.ok_or_else(|| Failure::failed("parrots only talk"))?;
         let heard = speaking.trigger().map_or("", |turn| &turn.content);
         Ok(Reply { text: format!("{}!", heard.trim_end_matches('?').to_uppercase()), ..Reply::default() })
     }

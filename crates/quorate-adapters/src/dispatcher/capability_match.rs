@@ -19,8 +19,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_kernel::conversation::Participant;
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
-use quorate_kernel::ports::executor::Refused;
-use quorate_kernel::registry::Build;
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 
 use super::{REENTRY, block, candidates};
@@ -38,10 +38,10 @@ const RUBRICS: [&str; 1] = ["skim-and-tag"];
 ///
 /// # Errors
 /// When the block has an unknown key, or a `rubric` that there is none of.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = block(build, &["rubric"])?;
     if let Some(rubric) = block.text("rubric")?.filter(|rubric| !RUBRICS.contains(rubric)) {
-        return Err(Refused::key("rubric", format!("there is no rubric `{rubric}`"))
+        return Err(ConfigError::for_key("rubric", format!("there is no rubric `{rubric}`"))
             .with_help(format!("there is {}; it is also what holds without the key", listed(&RUBRICS))));
     }
     Ok(Arc::new(CapabilityMatch { reentry: block.flag(REENTRY)? }))
@@ -70,7 +70,7 @@ impl Dispatcher for CapabilityMatch {
         Ok(best.map(|(_, one)| one.id.clone()).into_iter().collect())
     }
 
-    fn cautions(&self, participants: &[Participant]) -> Vec<String> {
+    fn warnings(&self, participants: &[Participant]) -> Vec<String> {
         let without = participants.iter().filter(|one| one.meta_texts(CAPABILITIES).is_empty());
         let say = |one: &Participant| {
             format!(

@@ -3,8 +3,8 @@
 
 use async_trait::async_trait;
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
-use quorate_kernel::ports::executor::Refused;
-use quorate_kernel::registry::Build;
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub const KIND: &str = "fixed";
 ///
 /// # Errors
 /// When the block has an unknown key, or `next` names nobody or somebody who takes no part.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = block(build, &["next"])?;
     let next = ids(build, &block, "next")?;
     if next.is_empty() {
         return Err(
-            Refused::key("next", "`next` names nobody").with_help("list the ids of those who speak next")
+            ConfigError::for_key("next", "`next` names nobody").with_help("list the ids of those who speak next")
         );
     }
     Ok(Arc::new(Fixed { next: next.into_iter().map(Name::from).collect(), reentry: block.flag(REENTRY)? }))

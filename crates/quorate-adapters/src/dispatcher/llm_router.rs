@@ -11,9 +11,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_kernel::conversation::Participant;
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input, Question, Unanswered};
-use quorate_kernel::ports::executor::Refused;
-use quorate_kernel::registry::Build;
-use quorate_kernel::seat::Seat;
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::registry::BuildContext;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_protocol::answers::{Schema, turn};
 use quorate_protocol::{AbsenceReason, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
@@ -33,7 +33,7 @@ const TASK: &str = "Say who is to answer the last turn, by id.";
 ///
 /// # Errors
 /// When the block has an unknown key, or there is no such executor.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = block(build, &["executor", "model", "instructions"])?;
     let mut own = Map::new();
     if let Some(model) = block.text("model")? {
@@ -43,12 +43,12 @@ pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
         Some(instructions) => format!("{ROLE}\n\n{}", instructions.trim()),
         None => ROLE.to_owned(),
     };
-    let seat = build.seats.seat(block.text("executor")?, own)?;
+    let seat = build.executors.resolve(block.text("executor")?, own)?;
     Ok(Arc::new(Router { seat, role, reentry: block.flag(REENTRY)? }))
 }
 
 struct Router {
-    seat: Seat,
+    seat: MemberConfig,
     role: String,
     reentry: bool,
 }
@@ -71,7 +71,7 @@ impl Dispatcher for Router {
                 Part::new(PartKind::Turns, "", turns(&input).to_string()),
                 Part::new(PartKind::Roster, "", roster(&on_offer).to_string()),
             ],
-            form: Schema::Selection,
+            answer_schema: Schema::Selection,
         };
         let answer = match input.ask.ask(&self.seat, question).await {
             Ok(answer) => answer,
@@ -92,7 +92,7 @@ impl Dispatcher for Router {
         Ok(next)
     }
 
-    fn cautions(&self, _: &[Participant]) -> Vec<String> {
+    fn warnings(&self, _: &[Participant]) -> Vec<String> {
         if self.seat.executor.about().kind != rubric::KIND {
             return Vec::new();
         }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, Participant};
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
-use quorate_kernel::ports::executor::Refused;
-use quorate_kernel::registry::Build;
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 
 use super::{REENTRY, block, candidates};
@@ -28,13 +28,13 @@ const WORD: &str = "word";
 ///
 /// # Errors
 /// When the block has an unknown key, or a `boundary` other than `word`.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = block(build, &["boundary"])?;
     let boundary = match block.text("boundary")? {
         None => Boundary::Anything,
         Some(WORD) => Boundary::Word,
         Some(other) => {
-            return Err(Refused::key("boundary", format!("there is no boundary `{other}`"))
+            return Err(ConfigError::for_key("boundary", format!("there is no boundary `{other}`"))
                 .with_help("`word`, or leave it out: then a mention may go on as it likes"));
         }
     };
@@ -61,12 +61,12 @@ impl Dispatcher for Mention {
         Ok(candidates(&input, self.reentry).filter(mentioned).map(|one| one.id.clone()).collect())
     }
 
-    fn misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
+    fn near_misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
         near::misses(text, participants, self.boundary)
     }
 
     /// Names that cannot be written without selecting somebody else too.
-    fn cautions(&self, participants: &[Participant]) -> Vec<String> {
+    fn warnings(&self, participants: &[Participant]) -> Vec<String> {
         let mut cautions = Vec::new();
         for (at, one) in participants.iter().enumerate() {
             for other in &participants[at + 1..] {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Participant, Turn};
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
-use quorate_kernel::ports::executor::Refused;
-use quorate_kernel::registry::Build;
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::registry::BuildContext;
 use quorate_kernel::turn::Policy;
 use quorate_protocol::Name;
 
@@ -31,7 +31,7 @@ pub const KIND: &str = "round-robin";
 ///
 /// # Errors
 /// When the block has an unknown key, `order` names somebody who takes no part, or a round does not fit in the window.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = block(build, &["order", "turns"])?;
     let mut order: Vec<Name> = ids(build, &block, "order")?.into_iter().map(Name::from).collect();
     if order.is_empty() {
@@ -43,7 +43,7 @@ pub fn new(build: &Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> {
     if limit > window {
         let key = if turns.is_some() { "turns" } else { WINDOW };
         let what = format!("a round of {limit} turns does not fit in a window of {window}");
-        return Err(Refused::key(key, what).with_help(format!("set `{WINDOW}: {limit}`, or fewer `turns`")));
+        return Err(ConfigError::for_key(key, what).with_help(format!("set `{WINDOW}: {limit}`, or fewer `turns`")));
     }
     let guard = block.count(MAX_AGENT_TURNS)?.unwrap_or(Policy::default().max_agent_turns);
     Ok(Arc::new(RoundRobin { order, limit, guard, reentry: block.flag(REENTRY)? }))
@@ -77,7 +77,7 @@ impl Dispatcher for RoundRobin {
         Ok(next.cloned().into_iter().collect())
     }
 
-    fn cautions(&self, _: &[Participant]) -> Vec<String> {
+    fn warnings(&self, _: &[Participant]) -> Vec<String> {
         if self.limit <= self.guard {
             return Vec::new();
         }

@@ -51,7 +51,7 @@ impl Effectors for Bound {
     }
 
     /// Pairs of a participant and a server, in the manifest's order.
-    fn unknown(&self) -> Vec<(String, String)> {
+    fn unknown_servers(&self) -> Vec<(String, String)> {
         self.unknown.clone()
     }
 }
@@ -81,6 +81,6 @@ mod tests {
         assert_eq!(a.servers, ["github"]);
         assert_eq!(bound.tools("b").allowed, Some(Vec::new()), "an empty list allows nothing");
         assert_eq!(bound.tools("c").allowed, None, "nothing is said of it");
-        assert_eq!(bound.unknown(), [("a".to_owned(), "gone".to_owned())]);
+        assert_eq!(bound.unknown_servers(), [("a".to_owned(), "gone".to_owned())]);
     }
 }

@@ -41,7 +41,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{
-    About, Act, Admission, Executor, Failure, Inspected, Invocation, Refused, Reply, Settings,
+    About, SideEffect, Admission, Executor, Failure, Inspection, Invocation, ConfigError, Reply, Settings,
 };
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
@@ -61,7 +61,7 @@ pub const KIND: &str = "agent-cli";
 ///
 /// # Errors
 /// When the block has an unknown key, a value of the wrong type, or neither `command` nor `preset`.
-pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     Ok(Arc::new(AgentCli { recipe: Recipe::read(settings)?, before: OnceCell::new() }))
 }
 
@@ -145,7 +145,7 @@ impl AgentCli {
             .map(|printed| Some(&**printed))
     }
 
-    async fn inspected(&self, judge: &Judge, deadline: Instant) -> Result<Inspected, Failure> {
+    async fn inspected(&self, judge: &Judge, deadline: Instant) -> Result<Inspection, Failure> {
         let version = self.printed(judge, &["--version"], deadline).await?;
         let mut lists = String::new();
         for arguments in judge.lists {
@@ -166,15 +166,15 @@ impl Executor for AgentCli {
         self.recipe.fingerprint()
     }
 
-    fn turns(&self) -> Schema {
+    fn turn_schema(&self) -> Schema {
         self.recipe.turns
     }
 
-    fn passes_servers(&self) -> bool {
+    fn forwards_mcp_servers(&self) -> bool {
         self.recipe.passes_servers()
     }
 
-    fn acts(&self) -> Vec<Act> {
+    fn side_effects(&self) -> Vec<SideEffect> {
         vec![self.recipe.act()]
     }
 
@@ -188,24 +188,24 @@ impl Executor for AgentCli {
         self.recipe.tools().map(<[String]>::to_vec)
     }
 
-    fn installed(&self) -> Result<(), Refused> {
+    fn check_installed(&self) -> Result<(), ConfigError> {
         self.recipe.installed()
     }
 
-    async fn inspect(&self, deadline: tokio::time::Instant) -> Option<Result<Inspected, Failure>> {
+    async fn inspect(&self, deadline: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
         let judge = self.recipe.judge()?;
         Some(self.inspected(judge, deadline.into_std()).await)
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let deadline = invocation.deadline.into_std();
-        let judge = self.recipe.judge().filter(|_| invocation.speaking.is_none());
+        let judge = self.recipe.judge().filter(|_| invocation.conversation.is_none());
         let before = match judge {
             Some(judge) => self.before(judge, deadline).await?,
             None => None,
         };
         let Prepared { launch, files } = self.recipe.prepare(&invocation, before)?;
-        let (form, notes) = (invocation.form, invocation.notes);
+        let (form, notes) = (invocation.answer_schema, invocation.notes);
         notes.note(|noted| noted.version = version::known(&launch.program));
         let launch = Arc::new(launch);
         let ended = call::run(Arc::clone(&launch), invocation.prompt, deadline).await?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Participant;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, ConfigError, Reply, Settings};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 use tokio::time::Instant;
@@ -29,7 +29,7 @@ const OPERATOR: &str = "operatorId";
 ///
 /// # Errors
 /// When the block has an unknown key or a value of the wrong type, or when the server that it names is not configured.
-pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     let block = Block::of(&settings.block, KEYS)?;
     Ok(Arc::new(Operator {
         posts: block.flag("postReply")?,
@@ -39,16 +39,16 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
 }
 
 /// The operator that answers for a participant.
-fn operator(participant: &Participant) -> Result<&str, Refused> {
+fn operator(participant: &Participant) -> Result<&str, ConfigError> {
     participant.meta_text(OPERATOR).ok_or_else(|| {
         let message = format!("participant `{}` has no `meta.{OPERATOR}`", participant.id);
-        Refused::key(format!("meta.{OPERATOR}"), message)
+        ConfigError::for_key(format!("meta.{OPERATOR}"), message)
             .with_help("name the operator that answers for it there")
     })
 }
 
 /// A refusal in one line.
-fn said(refused: &Refused) -> String {
+fn said(refused: &ConfigError) -> String {
     let help = refused.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
     format!("{}{help}", refused.message)
 }
@@ -63,14 +63,14 @@ struct Operator {
 
 impl Operator {
     fn arguments(&self, invocation: &Invocation, offer: &Offer) -> Result<Arguments, Failure> {
-        let Some(speaking) = invocation.speaking.as_deref() else {
+        let Some(speaking) = invocation.conversation.as_deref() else {
             return Err(Failure::failed(
                 "an operator of a server can be asked in a conversation alone, as a participant of a runtime",
             ));
         };
-        let refused = |refused: Refused| Failure::failed(said(&refused));
+        let refused = |refused: ConfigError| Failure::failed(said(&refused));
         let operator = operator(&speaking.participant).map_err(refused)?;
-        let conversation = self.conversation(speaking.conversation.as_deref()).map_err(refused)?;
+        let conversation = self.conversation(speaking.external_id.as_deref()).map_err(refused)?;
         let mut arguments = Arguments::from_iter([
             (OPERATOR.to_owned(), json!(operator)),
             ("conversationId".to_owned(), json!(conversation)),
@@ -88,9 +88,9 @@ impl Operator {
         Ok(offer.fitted(RUN, arguments, &["postReply", "idempotencyKey", "disableAutoOrchestration"]))
     }
 
-    fn conversation<'a>(&'a self, conversation: Option<&'a str>) -> Result<&'a str, Refused> {
+    fn conversation<'a>(&'a self, conversation: Option<&'a str>) -> Result<&'a str, ConfigError> {
         conversation.or(self.conversation.as_deref()).ok_or_else(|| {
-            Refused::key("config", "the substrate has no name for the conversation that the server knows")
+            ConfigError::for_key("config", "the substrate has no name for the conversation that the server knows")
                 .with_help("set `conversationId` in the participant's config")
         })
     }
@@ -124,12 +124,12 @@ impl Executor for Operator {
         About { kind: KIND, asks_a_model: true, model: None }
     }
 
-    fn seats(&self, participant: &Participant, conversation: Option<&str>) -> Result<(), Refused> {
+    fn check_participant(&self, participant: &Participant, conversation: Option<&str>) -> Result<(), ConfigError> {
         operator(participant)?;
         self.conversation(conversation).map(drop)
     }
 
-    fn brings_back(&self) -> bool {
+    fn returns_answer_only(&self) -> bool {
         !self.posts
     }
 

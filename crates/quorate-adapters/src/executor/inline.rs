@@ -25,8 +25,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
-use quorate_kernel::conversation::Speaking;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_kernel::conversation::ConversationContext;
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, ConfigError, Reply, Settings};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 use serde_json::{Map, json};
@@ -40,8 +40,8 @@ pub const KIND: &str = "inline";
 ///
 /// # Errors
 /// Always.
-pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, Refused> {
-    Err(Refused::whole(format!(
+pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
+    Err(ConfigError::for_block(format!(
         "`{KIND}` is a closure of the program that runs the manifest, and this one has none"
     ))
     .with_help(
@@ -54,7 +54,7 @@ type Taking = Pin<Box<dyn Future<Output = Result<Turn, String>> + Send>>;
 
 /// A closure that takes turns.
 pub struct Inline {
-    take: Box<dyn Fn(Arc<Speaking>) -> Taking + Send + Sync>,
+    take: Box<dyn Fn(Arc<ConversationContext>) -> Taking + Send + Sync>,
 }
 
 impl Inline {
@@ -62,7 +62,7 @@ impl Inline {
     #[expect(clippy::new_ret_no_self, reason = "a registry wants executors, whatever they are made of")]
     pub fn new<Take, Taken>(take: Take) -> Arc<dyn Executor>
     where
-        Take: Fn(Arc<Speaking>) -> Taken + Send + Sync + 'static,
+        Take: Fn(Arc<ConversationContext>) -> Taken + Send + Sync + 'static,
         Taken: Future<Output = Result<Turn, String>> + Send + 'static,
     {
         Arc::new(Inline { take: Box::new(move |speaking| Box::pin(take(speaking))) })
@@ -75,14 +75,14 @@ impl Executor for Inline {
         About { kind: KIND, asks_a_model: false, model: None }
     }
 
-    fn turns(&self) -> Schema {
+    fn turn_schema(&self) -> Schema {
         Schema::Turn
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let only = || Failure::failed("a closure of the program answers in conversations alone");
-        let speaking = invocation.speaking.clone().ok_or_else(only)?;
-        let form = invocation.form;
+        let speaking = invocation.conversation.clone().ok_or_else(only)?;
+        let form = invocation.answer_schema;
         if !matches!(form, Schema::PlainText | Schema::Turn) {
             return Err(only());
         }

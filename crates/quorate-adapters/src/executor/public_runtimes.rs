@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use quorate_kernel::ports::executor::{Executor, Refused, Settings};
+use quorate_kernel::ports::executor::{Executor, ConfigError, Settings};
 use quorate_kernel::registry::Registry;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
@@ -27,43 +27,43 @@ pub fn register(registry: &mut Registry) {
     registry.runtime_type("gh_models", gh_models);
 }
 
-fn claude_cli(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+fn claude_cli(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     through_preset(settings, "claude")
 }
 
-fn ollama(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+fn ollama(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     through_preset(settings, "ollama")
 }
 
 /// The public mock answers canned words; ours reads the text, offline and always the same way. It takes the keys of a
 /// command and runs none, as the public one does.
-fn mock_cli(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+fn mock_cli(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     Block::of(&settings.block, &OF_COMMANDS)?;
     rubric::new(&Settings { block: Map::new(), ..settings.clone() })
 }
 
-fn lmstudio(_: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+fn lmstudio(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     Err(needs_http("lmstudio"))
 }
 
-fn gh_models(_: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+fn gh_models(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     Err(needs_http("gh_models"))
 }
 
-fn needs_http(kind: &str) -> Refused {
-    Refused::key(TYPE, format!("the runtime `{kind}` needs HTTP, which this version does not have"))
+fn needs_http(kind: &str) -> ConfigError {
+    ConfigError::for_key(TYPE, format!("the runtime `{kind}` needs HTTP, which this version does not have"))
         .with_help(
             "use `claude_cli` or `ollama`, or `agent-cli` with the `command` of a program that asks for you",
         )
 }
 
 /// The preset, with the public keys in the words of `agent-cli`. What it refuses is said in the public words again.
-fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>, Refused> {
+fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>, ConfigError> {
     let block = Block::of(&settings.block, &OF_COMMANDS)?;
     if let Some(pattern) = block.text("invocation_pattern")?
         && pattern != "stdin"
     {
-        return Err(Refused::key(
+        return Err(ConfigError::for_key(
             "invocation_pattern",
             format!("`{pattern}` is not supported: prompts are passed on stdin alone"),
         )
@@ -77,7 +77,7 @@ fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>
             own.insert(ours.to_owned(), split(public, value));
         }
     }
-    agent_cli::new(&Settings { block: own, ..settings.clone() }).map_err(|refused| Refused {
+    agent_cli::new(&Settings { block: own, ..settings.clone() }).map_err(|refused| ConfigError {
         key: refused.key.map(|key| match key.as_str() {
             "command" => "binary".to_owned(),
             "args" => "flags".to_owned(),
@@ -99,11 +99,11 @@ fn split(key: &str, value: &Json) -> Json {
 mod tests {
     use std::time::Duration;
 
-    use quorate_kernel::ports::executor::{About, Refused, Settings};
+    use quorate_kernel::ports::executor::{About, ConfigError, Settings};
     use quorate_kernel::registry::Registry;
     use serde_json::{Value, json};
 
-    fn build(kind: &str, block: Value) -> Result<About, Refused> {
+    fn build(kind: &str, block: Value) -> Result<About, ConfigError> {
         let mut registry = Registry::new();
         super::register(&mut registry);
         let settings = Settings {
@@ -114,7 +114,7 @@ mod tests {
             block: block.as_object().cloned().unwrap_or_default(),
             servers: Default::default(),
         };
-        registry.runtime(kind).unwrap()(&settings).map(|executor| executor.about())
+        registry.runtime_type_builder(kind).unwrap()(&settings).map(|executor| executor.about())
     }
 
     #[test]

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_diagnostics::invisible::escape_invisible;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, ConfigError, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::{Json, Part, PartKind};
@@ -60,7 +60,7 @@ pub const KIND: &str = "rubric";
 ///
 /// # Errors
 /// Any other key, a value of the wrong kind, a pattern that does not compile, a goals document that cannot be read.
-pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Ok(Arc::new(Reader {
         rubric: Arc::new(settings::read(settings)?),
@@ -98,7 +98,7 @@ impl Executor for Reader {
 impl Rubric {
     /// The answer to an invocation, a JSON object.
     fn answer_to(&self, invocation: &Invocation) -> Result<String, Failure> {
-        let Invocation { member, step, role, persona, form, parts, .. } = invocation;
+        let Invocation { member, step, role, persona, answer_schema: form, parts, .. } = invocation;
         match form {
             Schema::PlainText => return self.turn(invocation),
             Schema::Turn => return Ok(Turn::plain_text_answer(&self.turn(invocation)?).to_string()),
@@ -120,7 +120,7 @@ impl Rubric {
 
     /// What is said in a conversation.
     fn turn(&self, invocation: &Invocation) -> Result<String, Failure> {
-        let Invocation { member, role, parts, speaking, .. } = invocation;
+        let Invocation { member, role, parts, conversation: speaking, .. } = invocation;
         let goals = self.goals.clone().unwrap_or_default();
         let criteria = Criteria { banned: &self.banned, goals: &goals, context: &[] };
         turn::say(Lens::of(member, role), speaking.as_deref(), parts, &criteria)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::{About, Act, Executor, Failure, Invocation, Refused, Reply, Settings};
+use quorate_kernel::ports::executor::{About, SideEffect, Executor, Failure, Invocation, ConfigError, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use tokio::time::{Instant, sleep_until};
 
@@ -26,10 +26,10 @@ const KEYS: &[&str] = &["path", "delay"];
 ///
 /// # Errors
 /// When the block has an unknown key, a value of the wrong type, or a `path` where no answers can be read.
-pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, Refused> {
+pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     let block = Block::of(&settings.block, KEYS)?;
     let path = block.text("path")?.ok_or_else(|| {
-        Refused::key("path", "`path` is missing").with_help("the file or the folder that holds the answers")
+        ConfigError::for_key("path", "`path` is missing").with_help("the file or the folder that holds the answers")
     })?;
     let delay = block.text("delay")?.map(duration).transpose()?.unwrap_or_default();
     let path = settings.dir.join(path);
@@ -58,13 +58,13 @@ impl Executor for Script {
     }
 
     /// Answers from elsewhere end up in the ledger and in the conversation, where their owner may not want them.
-    fn acts(&self) -> Vec<Act> {
-        let act = |path: &PathBuf| Act::new(format!("take answers from {}", path.display()));
+    fn side_effects(&self) -> Vec<SideEffect> {
+        let act = |path: &PathBuf| SideEffect::new(format!("take answers from {}", path.display()));
         self.elsewhere.iter().map(act).collect()
     }
 
     /// Whoever writes answers may write what goes with them.
-    fn turns(&self) -> Schema {
+    fn turn_schema(&self) -> Schema {
         Schema::Turn
     }
 
@@ -72,7 +72,7 @@ impl Executor for Script {
         let deadline = invocation.deadline;
         let Answer { delay, saying } = self.source.answer(&invocation)?;
         wait(self.delay + delay, deadline).await?;
-        match saying.reply(invocation.form) {
+        match saying.reply(invocation.answer_schema) {
             Ok(text) => Ok(Reply { text, ..Reply::default() }),
             Err(Saying::Failure(message)) => Err(Failure::failed(message)),
             Err(_) => {
@@ -99,7 +99,7 @@ async fn wait(delay: Duration, deadline: Instant) -> Result<(), Failure> {
     }
 }
 
-fn duration(written: &str) -> Result<Duration, Refused> {
+fn duration(written: &str) -> Result<Duration, ConfigError> {
     let digits = written.bytes().take_while(u8::is_ascii_digit).count();
     let (count, unit) = written.split_at(digits);
     let milliseconds = match unit {
@@ -115,7 +115,7 @@ fn duration(written: &str) -> Result<Duration, Refused> {
         .and_then(|(count, unit)| count.checked_mul(unit))
         .map(Duration::from_millis)
         .ok_or_else(|| {
-            Refused::key("delay", format!("`{written}` is not a delay"))
+            ConfigError::for_key("delay", format!("`{written}` is not a delay"))
                 .with_help("a whole number and a unit: `100ms`, `2s`, `1m`")
         })
 }

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Turn;
-use quorate_kernel::ports::executor::{Act, Refused};
-use quorate_kernel::ports::lifecycle::{DEADLINE, Failed, Lifecycle};
+use quorate_kernel::ports::executor::{SideEffect, ConfigError};
+use quorate_kernel::ports::lifecycle::{DEADLINE, HookError, Lifecycle};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
@@ -44,11 +44,11 @@ pub fn new(
     hooks: &Map<String, Json>,
     dir: &Path,
     runtime: &str,
-) -> Result<Option<Arc<dyn Lifecycle>>, Refused> {
+) -> Result<Option<Arc<dyn Lifecycle>>, ConfigError> {
     let block = Block::of(hooks, &[TURN_END, MENTION, IDLE])?;
     let hook = |name: &'static str| {
         let read = block.table(name)?.map(|keys| Hook::read(keys, dir));
-        read.transpose().map_err(|refused| Refused {
+        read.transpose().map_err(|refused| ConfigError {
             key: Some(refused.key.map_or(name.to_owned(), |key| format!("{name}.{key}"))),
             ..refused
         })
@@ -76,10 +76,10 @@ struct Hook {
 }
 
 impl Hook {
-    fn read(keys: &Map<String, Json>, dir: &Path) -> Result<Self, Refused> {
+    fn read(keys: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
         let block = Block::of(keys, &["command", "args", "env", "timeout_ms"])?;
         let command = block.text("command")?.ok_or_else(|| {
-            Refused::key("command", "`command` is missing").with_help("the program that is told of the event")
+            ConfigError::for_key("command", "`command` is missing").with_help("the program that is told of the event")
         })?;
         let timeout = match block.count("timeout_ms")? {
             None => TIMEOUT,
@@ -87,7 +87,7 @@ impl Hook {
         };
         if timeout > DEADLINE {
             let what = format!("a hook has at most {} ms", DEADLINE.as_millis());
-            return Err(Refused::key("timeout_ms", what)
+            return Err(ConfigError::for_key("timeout_ms", what)
                 .with_help("what takes longer, hand over to a service that runs on its own"));
         }
         Ok(Hook { command: Once::new(command, block.texts("args")?, block.texts("env")?, dir)?, timeout })
@@ -95,7 +95,7 @@ impl Hook {
 }
 
 impl Commands {
-    async fn tell(&self, hook: Option<&Hook>, name: &str, with: Json) -> Result<(), Failed> {
+    async fn tell(&self, hook: Option<&Hook>, name: &str, with: Json) -> Result<(), HookError> {
         let Some(hook) = hook else { return Ok(()) };
         let mut event = json!({"hook": name, "runtime": self.runtime});
         if let (Some(event), Json::Object(with)) = (event.as_object_mut(), with) {
@@ -118,25 +118,25 @@ impl Lifecycle for Commands {
         KIND
     }
 
-    fn acts(&self) -> Vec<Act> {
+    fn side_effects(&self) -> Vec<SideEffect> {
         let hooks = [(&self.turn_end, TURN_END), (&self.mention, MENTION), (&self.idle, IDLE)];
         let act = |(hook, name): (&Option<Hook>, &str)| {
             let act = hook.as_ref()?.command.act();
-            Some(Act { what: format!("{} (hook {name})", act.what), ..act })
+            Some(SideEffect { what: format!("{} (hook {name})", act.what), ..act })
         };
         hooks.into_iter().filter_map(act).collect()
     }
 
-    async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
         self.tell(self.turn_end.as_ref(), TURN_END, json!({"turn": written(turn)})).await
     }
 
-    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), Failed> {
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
         let with = json!({"target": target, "by": written(by)});
         self.tell(self.mention.as_ref(), MENTION, with).await
     }
 
-    async fn on_idle(&self) -> Result<(), Failed> {
+    async fn on_idle(&self) -> Result<(), HookError> {
         self.tell(self.idle.as_ref(), IDLE, json!({})).await
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Turn;
-use quorate_kernel::ports::lifecycle::{Failed, Lifecycle};
+use quorate_kernel::ports::lifecycle::{HookError, Lifecycle};
 use quorate_protocol::Name;
 
 const KIND: &str = "recorder";
@@ -38,7 +38,7 @@ impl Recorder {
         self.happened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add(&self, happened: Happened) -> Result<(), Failed> {
+    fn add(&self, happened: Happened) -> Result<(), HookError> {
         self.happened.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
         Ok(())
     }
@@ -50,15 +50,15 @@ impl Lifecycle for Recorder {
         KIND
     }
 
-    async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
         self.add(Happened::TurnEnd(turn.clone()))
     }
 
-    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), Failed> {
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
         self.add(Happened::Mention { target: target.into(), by: by.clone() })
     }
 
-    async fn on_idle(&self) -> Result<(), Failed> {
+    async fn on_idle(&self) -> Result<(), HookError> {
         self.add(Happened::Idle)
     }
 }

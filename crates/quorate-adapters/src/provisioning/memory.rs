@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::provisioning::{
-    About, Dest, Failure, Mode, Package, Piece, Provisioning, Strategy,
+    About, Destination, Failure, FileMode, Package, PackageFile, Provisioning, Strategy,
 };
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -19,16 +19,16 @@ pub const KIND: &str = "memory";
 ///
 /// # Errors
 /// When the block is none of that, or what it holds is no package.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Provisioning>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> {
     Ok(Arc::new(Memory::new(package(build.block.clone())?)))
 }
 
-fn package(mut block: Map<String, Value>) -> Result<Package, Refused> {
+fn package(mut block: Map<String, Value>) -> Result<Package, ConfigError> {
     block.remove("kind");
     let block: Block =
-        serde_json::from_value(Value::Object(block)).map_err(|error| Refused::whole(error.to_string()))?;
+        serde_json::from_value(Value::Object(block)).map_err(|error| ConfigError::for_block(error.to_string()))?;
     let pieces = block.files.into_iter().map(File::piece).collect::<Result<Vec<_>, _>>()?;
-    Package::new(block.slug, block.version, pieces).map_err(|unfit| Refused::key("files", unfit.to_string()))
+    Package::new(block.slug, block.version, pieces).map_err(|unfit| ConfigError::for_key("files", unfit.to_string()))
 }
 
 #[derive(Deserialize)]
@@ -50,13 +50,13 @@ struct File {
 }
 
 impl File {
-    fn piece(self) -> Result<Piece, Refused> {
-        let dest = Dest::parse(&self.dest).map_err(|why| Refused::key("files", why))?;
-        Ok(Piece {
+    fn piece(self) -> Result<PackageFile, ConfigError> {
+        let dest = Destination::parse(&self.dest).map_err(|why| ConfigError::for_key("files", why))?;
+        Ok(PackageFile {
             source: format!("{dest} of the block"),
             dest,
             strategy: self.strategy,
-            mode: if self.executable { Mode::Executable } else { Mode::Plain },
+            mode: if self.executable { FileMode::Executable } else { FileMode::Plain },
             bytes: self.content.into_bytes().into(),
         })
     }
@@ -108,7 +108,7 @@ mod tests {
         let read = |block: Value| package(block.as_object().cloned().unwrap());
         let file = |dest: &str| json!({"dest": dest, "content": "x", "strategy": "merge-json-deep"});
         let block = |dest: &str| json!({"kind": KIND, "slug": "s", "version": "1", "files": [file(dest)]});
-        assert_eq!(read(block("a")).unwrap().pieces()[0].strategy, Strategy::MergeJsonDeep);
+        assert_eq!(read(block("a")).unwrap().files()[0].strategy, Strategy::MergeJsonDeep);
         assert!(read(block("../a")).unwrap_err().message.contains("leads out"));
         assert!(read(json!({"slug": "s"})).unwrap_err().message.contains("version"));
         let twice = json!({"slug": "s", "version": "1", "files": [file("a"), file("A")]});

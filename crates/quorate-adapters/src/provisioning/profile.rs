@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_kernel::ports::executor::Refused;
-use quorate_kernel::ports::provisioning::{About, BYTES, Failure, Package, Piece, Provisioning};
-use quorate_kernel::registry::Build;
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::ports::provisioning::{About, MAX_FILE_BYTES, Failure, Package, PackageFile, Provisioning};
+use quorate_kernel::registry::BuildContext;
 
 use crate::block::Block;
 use archive::Archive;
@@ -37,10 +37,10 @@ const MANIFEST_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// When the block has another key, or no `path`.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Provisioning>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> {
     let block = Block::of(build.block, &["kind", "path"])?;
     let path = block.text("path")?.ok_or_else(|| {
-        Refused::key("path", "`path` is missing").with_help("the folder or the archive of the profile")
+        ConfigError::for_key("path", "`path` is missing").with_help("the folder or the archive of the profile")
     })?;
     Ok(Arc::new(at(build.dir.join(path), path)))
 }
@@ -144,8 +144,8 @@ impl Profile {
         let mut pieces = Vec::new();
         for file in manifest.files {
             let source = format!("{below}{}", file.src);
-            match files.read(&source, BYTES) {
-                Ok(bytes) => pieces.push(Piece {
+            match files.read(&source, MAX_FILE_BYTES) {
+                Ok(bytes) => pieces.push(PackageFile {
                     dest: file.dest,
                     strategy: file.strategy,
                     mode: file.mode,

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::state::{Error, State};
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -35,14 +35,14 @@ const LONGEST: u64 = 64 << 20;
 ///
 /// # Errors
 /// When the block has an unknown key, or `dir` is a file.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     let block = Block::of(build.block, &["kind", "dir"])?;
     let dir = block.text("dir")?.unwrap_or(DEFAULT_DIR);
     let dir = std::path::absolute(build.dir.join(dir))
-        .map_err(|error| Refused::key("dir", format!("`{dir}` is no path: {error}")))?;
+        .map_err(|error| ConfigError::for_key("dir", format!("`{dir}` is no path: {error}")))?;
     if dir.is_file() {
         let what = format!("`{}` is a file; states need a folder", dir.display());
-        return Err(Refused::key("dir", what).with_help("name a folder; it is made when it is needed"));
+        return Err(ConfigError::for_key("dir", what).with_help("name a folder; it is made when it is needed"));
     }
     Ok(Arc::new(Files { dir }))
 }

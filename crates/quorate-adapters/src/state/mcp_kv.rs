@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::state::{Error, State};
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
@@ -29,7 +29,7 @@ const LONGEST: usize = 160;
 ///
 /// # Errors
 /// When the block has an unknown key or a value of the wrong type, or when the server that it names is not configured.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     let block = Block::of(build.block, KEYS)?;
     let prefix = block.text("prefix")?.map_or_else(|| format!("quorate/{}/", build.runtime), str::to_owned);
     Ok(Arc::new(Store {

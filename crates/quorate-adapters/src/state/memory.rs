@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::state::{Error, State};
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -20,7 +20,7 @@ pub const KIND: &str = "memory";
 ///
 /// # Errors
 /// When there is one.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     Block::of(build.block, &["kind"])?;
     Ok(Arc::new(Memory::default()))
 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::state::{Error, State};
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
 use sqlx::Row as _;
@@ -22,10 +22,10 @@ pub const KIND: &str = "sqlite";
 ///
 /// # Errors
 /// When the block has an unknown key, or `path` is missing or a folder.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn State>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     let block = Block::of(build.block, &["kind", "path"])?;
     let Some(path) = block.text("path")? else {
-        return Err(Refused::key("path", "`path` is missing: states are kept in a file")
+        return Err(ConfigError::for_key("path", "`path` is missing: states are kept in a file")
             .with_help("for example `path: states.db`, relative to the manifest"));
     };
     // What the power takes away is made good from the conversation.

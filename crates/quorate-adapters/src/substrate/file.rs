@@ -29,9 +29,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -59,21 +59,21 @@ const FAST: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// When the block has an unknown key, or `path` is missing or a folder.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Substrate>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
     let block = Block::of(build.block, &["kind", "path", "sync"])?;
     let Some(path) = block.text("path")? else {
-        return Err(Refused::key("path", "`path` is missing: a journal is a file")
+        return Err(ConfigError::for_key("path", "`path` is missing: a journal is a file")
             .with_help("for example `path: conversation.md`, relative to the manifest"));
     };
     let path = std::path::absolute(build.dir.join(path))
-        .map_err(|error| Refused::key("path", format!("`{path}` is no path: {error}")))?;
+        .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;
     if path.is_dir() {
-        return Err(Refused::key("path", format!("`{}` is a folder; a journal is a file", path.display()))
+        return Err(ConfigError::for_key("path", format!("`{}` is a folder; a journal is a file", path.display()))
             .with_help("name a file in it; it is made when it is needed"));
     }
     if path.exists() && !path.is_file() {
         let message = format!("`{}` is no regular file, and keeps nothing", path.display());
-        return Err(Refused::key("path", message).with_help("name a file; it is made when it is needed"));
+        return Err(ConfigError::for_key("path", message).with_help("name a file; it is made when it is needed"));
     }
     Ok(Arc::new(File::new(&path, synced(build, &block)?)))
 }
@@ -188,7 +188,7 @@ impl Substrate for File {
         }
     }
 
-    fn cautions(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<String> {
         cautions::of(&self.path)
     }
 

@@ -26,9 +26,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 
 use crate::block::Block;
@@ -52,15 +52,15 @@ const POLL: Duration = Duration::from_millis(2_000);
 ///
 /// # Errors
 /// When the block has an unknown key or a value that does not fit, or when the server that it names is not configured.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Substrate>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
     let block = Block::of(build.block, KEYS)?;
     let conversation = block.text("conversationId")?.ok_or_else(|| {
-        Refused::key("conversationId", "`conversationId` is missing")
+        ConfigError::for_key("conversationId", "`conversationId` is missing")
             .with_help("the id of the conversation, as the server knows it")
     })?;
     let fetch = match block.count("fetchLimit")? {
         Some(count) if count > LARGEST_FETCH => {
-            return Err(Refused::key("fetchLimit", format!("`fetchLimit` is {count}"))
+            return Err(ConfigError::for_key("fetchLimit", format!("`fetchLimit` is {count}"))
                 .with_help(format!("a number from 1 to {LARGEST_FETCH}")));
         }
         written => written.unwrap_or(FETCH),

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
 use quorate_kernel::entropy;
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Notify;
 
@@ -26,7 +26,7 @@ pub const KIND: &str = "memory";
 ///
 /// # Errors
 /// When there is one.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Substrate>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
     Block::of(build.block, &["kind"])?;
     // No other process has it, so none may take its records for its own.
     let one = entropy::hex(&entropy::bytes::<6>());

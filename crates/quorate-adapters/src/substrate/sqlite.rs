@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection as _, Row as _};
@@ -29,10 +29,10 @@ pub const KIND: &str = "sqlite";
 ///
 /// # Errors
 /// When the block has an unknown key, or `path` is missing or a folder.
-pub fn new(build: &Build<'_>) -> Result<Arc<dyn Substrate>, Refused> {
+pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
     let block = Block::of(build.block, &["kind", "path", "conversation", "sync"])?;
     let Some(path) = block.text("path")? else {
-        return Err(Refused::key("path", "`path` is missing: conversations are kept in a file")
+        return Err(ConfigError::for_key("path", "`path` is missing: conversations are kept in a file")
             .with_help("for example `path: conversations.db`, relative to the manifest"));
     };
     let database = Database::at(build.dir, path, synced(build, &block)?)?;

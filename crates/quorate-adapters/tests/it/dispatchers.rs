@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quorate_adapters::default_registry;
 use quorate_kernel::conversation::{Capability, Participant, Turn};
 use quorate_kernel::ports::dispatcher::Dispatcher;
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_protocol::{AbsenceReason, Json};
 use quorate_testkit::conformance::dispatcher::{
     Answers, built, needs, participant, select, selects_by_the_rules, takes_large_windows, turn,
@@ -25,7 +25,7 @@ fn roster() -> Vec<Participant> {
     ]
 }
 
-fn try_dispatcher(kind: &str, block: Json) -> Result<Arc<dyn Dispatcher>, Refused> {
+fn try_dispatcher(kind: &str, block: Json) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let builder = default_registry().expect("it builds").dispatcher_kind(kind).expect("a shipped kind");
     let seat = Arc::new(Scripted::new(|_| Act::Hang)).seat();
     built(&builder, &block, &roster(), Some(seat))
@@ -146,7 +146,7 @@ fn names_that_select_each_other_are_a_caution() {
     let cautions = |block, names: &[&str]| {
         let people: Vec<Participant> =
             names.iter().enumerate().map(|(at, name)| participant(&format!("p{at}"), name, &[])).collect();
-        dispatcher("mention", block).cautions(&people)
+        dispatcher("mention", block).warnings(&people)
     };
     let said = cautions(json!({}), &["Rev", "Reviewer", "Ann Lee"]);
     assert_eq!(said.len(), 1, "{said:?}");
@@ -205,9 +205,9 @@ fn a_round_that_cannot_end_is_refused() {
     refused("round-robin", json!({"order": ["rev", "rev"]}), "order", "twice");
     assert!(try_dispatcher("round-robin", json!({"turns": 0})).is_err());
     assert!(try_dispatcher("round-robin", json!({"turns": 31, "window": 31})).is_ok());
-    let cut = dispatcher("round-robin", json!({"turns": 8, "maxAgentTurns": 4})).cautions(&roster());
+    let cut = dispatcher("round-robin", json!({"turns": 8, "maxAgentTurns": 4})).warnings(&roster());
     assert!(cut.len() == 1 && cut[0].contains("maxAgentTurns: 8"), "{cut:?}");
-    assert_eq!(dispatcher("round-robin", json!({})).cautions(&roster()), [""; 0]);
+    assert_eq!(dispatcher("round-robin", json!({})).warnings(&roster()), [""; 0]);
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn capabilities_are_matched_with_the_last_turn() {
     assert_eq!(selected(&*tags, &[("reviewer", "security of the database")]).await, ["writer"]);
     assert_eq!(selected(&*tags, &[("a", "Good morning")]).await, [""; 0]);
     refused("capability-match", json!({"rubric": "deep"}), "rubric", "skim-and-tag");
-    let cautions = tags.cautions(&roster());
+    let cautions = tags.warnings(&roster());
     assert!(cautions.len() == 1 && cautions[0].contains("`rev`"), "{cautions:?}");
 }
 
@@ -260,8 +260,8 @@ fn a_router_that_cannot_route_is_a_caution() {
     seat.executor_name = "rubric".into();
     let builder = registry.dispatcher_kind("llm-router").expect("shipped");
     let router = built(&builder, &json!({}), &roster(), Some(seat)).expect("it fits");
-    assert!(router.cautions(&roster())[0].contains("another `executor`"));
-    assert_eq!(dispatcher("llm-router", json!({})).cautions(&roster()), [""; 0]);
+    assert!(router.warnings(&roster())[0].contains("another `executor`"));
+    assert_eq!(dispatcher("llm-router", json!({})).warnings(&roster()), [""; 0]);
     assert!(built(&builder, &json!({"executor": "none"}), &roster(), None).is_err());
 }
 

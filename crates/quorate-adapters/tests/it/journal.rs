@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use quorate_adapters::default_registry;
 use quorate_kernel::conversation::{NewTurn, Turn};
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_testkit::conformance::built_in;
 use quorate_testkit::conformance::substrate::everything;
@@ -79,7 +79,7 @@ fn open(dir: &Path) -> Arc<dyn Substrate> {
     try_open(dir).expect("a block that fits")
 }
 
-fn try_open(dir: &Path) -> Result<Arc<dyn Substrate>, Refused> {
+fn try_open(dir: &Path) -> Result<Arc<dyn Substrate>, ConfigError> {
     let new = default_registry().expect("no kind twice").substrate_kind("file").expect("a shipped kind");
     let block = json!({"kind": "file", "path": "conversation.md", "sync": false});
     built_in(&new, dir, &block)

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use quorate_adapters::lifecycle::command;
 use quorate_adapters::lifecycle::recorder::{Happened, Recorder};
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_testkit::conformance::dispatcher::turn;
 use quorate_testkit::conformance::lifecycle::{call_all, says_that_it_failed, takes_every_event};
 use serde_json::{Value, json};
 
-fn hooks(dir: &Path, hooks: Value) -> Result<Option<Arc<dyn Lifecycle>>, Refused> {
+fn hooks(dir: &Path, hooks: Value) -> Result<Option<Arc<dyn Lifecycle>>, ConfigError> {
     command::new(hooks.as_object().unwrap(), dir, "night-watch")
 }
 

@@ -1,15 +1,15 @@
 //! The in-memory provisioning, held against the port's contract. The one that reads the disk has its tests beside it.
 use quorate_adapters::provisioning::memory::Memory;
-use quorate_kernel::ports::provisioning::{Dest, Mode, Package, Piece, Strategy};
+use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, PackageFile, Strategy};
 use quorate_testkit::conformance::provisioning::{
     gives_its_package, gives_what_is_there_now, says_that_nothing_is_there,
 };
 
-fn piece(dest: &str, bytes: &str) -> Piece {
-    Piece {
-        dest: Dest::parse(dest).unwrap(),
+fn piece(dest: &str, bytes: &str) -> PackageFile {
+    PackageFile {
+        dest: Destination::parse(dest).unwrap(),
         strategy: Strategy::Append,
-        mode: Mode::Plain,
+        mode: FileMode::Plain,
         bytes: bytes.as_bytes().into(),
         source: dest.to_owned(),
     }

@@ -3,15 +3,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_adapters::default_registry;
-use quorate_kernel::ports::executor::{Refused, Servers};
+use quorate_kernel::ports::executor::{ConfigError, Servers};
 use quorate_kernel::ports::state::State;
-use quorate_kernel::registry::Build;
+use quorate_kernel::registry::BuildContext;
 use quorate_testkit::conformance::built_in;
 use quorate_testkit::conformance::dispatcher::OneSeat;
 use quorate_testkit::conformance::state;
 use serde_json::{Map, Value, json};
 
-fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn State>, Refused> {
+fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn State>, ConfigError> {
     let new = default_registry().expect("no kind twice").state_kind(kind).expect("a shipped kind");
     built_in(&new, dir, &block)
 }
@@ -62,13 +62,13 @@ async fn a_database_has_states_of_several_runtimes() {
     let dir = tempfile::tempdir().unwrap();
     let build = |runtime: &str| {
         let block = json!({"path": "c.db"});
-        let build = Build {
+        let build = BuildContext {
             block: block.as_object().unwrap(),
             dir: dir.path(),
             runtime,
             participants: &[],
             servers: &Servers::default(),
-            seats: &OneSeat(None),
+            executors: &OneSeat(None),
         };
         let registry = default_registry().unwrap();
         let state = registry.state_kind("sqlite").unwrap()(&build).unwrap();
@@ -84,7 +84,7 @@ async fn a_database_has_states_of_several_runtimes() {
 
 #[test]
 fn files_are_where_nobody_says_otherwise() {
-    assert_eq!(default_registry().unwrap().state_fallback_kind(), Some("fs"));
+    assert_eq!(default_registry().unwrap().default_state_kind(), Some("fs"));
 }
 
 #[tokio::test]

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use quorate_adapters::default_registry;
 use quorate_adapters::substrate::memory::{Call, Memory, Moment};
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{Error, Substrate};
 use quorate_testkit::conformance::built_in;
 use quorate_testkit::conformance::substrate::{self, Open, answer, everything, said};
 use serde_json::{Value, json};
 
-fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn Substrate>, Refused> {
+fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn Substrate>, ConfigError> {
     let new = default_registry().expect("no kind twice").substrate_kind(kind).expect("a shipped kind");
     built_in(&new, dir, &block)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorate_adapters::default_registry;
 use quorate_adapters::executor::inline::{Inline, Turn};
 use quorate_kernel::conversation::Tools;
-use quorate_kernel::ports::executor::{Executor, Failure, Refused, Servers, Settings};
+use quorate_kernel::ports::executor::{Executor, Failure, ConfigError, Servers, Settings};
 use quorate_kernel::probe::question;
 use quorate_protocol::answers::Schema;
 use quorate_testkit::conformance::executor::{ends_its_turn_by_its_deadline, takes_turns, turn};
@@ -17,7 +17,7 @@ fn try_executor(
     dir: &Path,
     block: Value,
     servers: Servers,
-) -> Result<Arc<dyn Executor>, Refused> {
+) -> Result<Arc<dyn Executor>, ConfigError> {
     let new = default_registry().unwrap().executor_kind(kind).expect("a shipped kind");
     new(&Settings {
         name: "under-test".into(),
@@ -51,7 +51,7 @@ fn command(dir: &Path, script: &str, mut block: Value) -> Arc<dyn Executor> {
 async fn a_command_says_what_it_prints() {
     let dir = tempfile::tempdir().unwrap();
     let member = command(dir.path(), r#"cat >/dev/null; echo 'Looks good: {"a": 1}'"#, json!({}));
-    assert_eq!(member.turns(), Schema::PlainText);
+    assert_eq!(member.turn_schema(), Schema::PlainText);
     assert_eq!(takes_turns(&*member, "Well?").await.content, "Looks good: {\"a\": 1}");
     ends_its_turn_by_its_deadline(&*command(dir.path(), "exec sleep 60", json!({}))).await;
     let silent = command(dir.path(), "cat >/dev/null", json!({}));
@@ -66,7 +66,7 @@ async fn a_command_that_answers_in_json_gives_what_goes_with_a_turn() {
     let dir = tempfile::tempdir().unwrap();
     let script = r#"cat >/dev/null; echo '{"content": "Good.", "meta": {"a": 1}, "stateUpdate": {"n": 2}}'"#;
     let member = command(dir.path(), script, json!({"answer": "json"}));
-    assert_eq!(member.turns(), Schema::Turn);
+    assert_eq!(member.turn_schema(), Schema::Turn);
     let said = takes_turns(&*member, "Well?").await;
     assert_eq!((said.content.as_str(), Value::Object(said.meta)), ("Good.", json!({"a": 1})));
     assert_eq!(said.state.map(Value::Object), Some(json!({"n": 2})));
@@ -84,12 +84,12 @@ echo '{"type": "result", "is_error": false, "result": "Good."}'"#;
     let block = json!({"preset": "claude", "command": "./member.sh"});
     let member = try_executor("agent-cli", dir.path(), block, servers).unwrap();
     let mut asked = turn(&*member, "Well?", Duration::from_secs(20));
-    let mut speaking = asked.speaking.as_deref().cloned().unwrap();
+    let mut speaking = asked.conversation.as_deref().cloned().unwrap();
     speaking.participant.tools = Tools {
         allowed: Some(vec!["Read".to_owned()]),
         servers: vec!["db".to_owned(), "nobody-configured-it".to_owned()],
     };
-    asked.speaking = Some(Arc::new(speaking));
+    asked.conversation = Some(Arc::new(speaking));
     assert_eq!(member.invoke(asked).await.unwrap().text, "Good.");
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
     let seen = read("seen");
@@ -133,7 +133,7 @@ async fn the_rubric_says_something_and_mentions_nobody() {
     assert!(said.content.contains('\u{201c}') && !said.content.contains('@'), "{}", said.content);
     assert!(takes_turns(&*rubric, "").await.content.contains("nothing here"));
     let mut choice = turn(&*rubric, "Who is next?", Duration::from_secs(20));
-    choice.form = Schema::Selection;
+    choice.answer_schema = Schema::Selection;
     let failure = rubric.invoke(choice).await.unwrap_err().to_string();
     assert!(failure.contains("cannot choose who speaks"), "{failure}");
 }
@@ -164,7 +164,7 @@ async fn a_closure_takes_turns() {
     };
     assert_eq!(said, expected);
     let mut plain = turn(&*closure(), "this", Duration::from_secs(20));
-    plain.form = Schema::PlainText;
+    plain.answer_schema = Schema::PlainText;
     assert_eq!(closure().invoke(plain).await.unwrap().text, "Reviewer heard this");
 }
 

@@ -5,14 +5,14 @@ use quorate_manifest::json_schema::{Bound, ErrorKind, SchemaError};
 use quorate_protocol::Json;
 
 /// A misfit's place, as a JSON pointer, and what is wrong there.
-pub(super) fn complaint(answer: &Json, misfit: &SchemaError) -> (String, String) {
+pub(super) fn describe(answer: &Json, misfit: &SchemaError) -> (String, String) {
     let place = misfit.pointer().to_string();
     let value = answer.pointer(&place).unwrap_or(&Json::Null);
-    let what = told(value, misfit);
+    let what = message(value, misfit);
     (place, what)
 }
 
-fn told(value: &Json, misfit: &SchemaError) -> String {
+fn message(value: &Json, misfit: &SchemaError) -> String {
     match &misfit.kind {
         ErrorKind::Type(wanted) => {
             let types: Vec<_> = wanted.types.iter().map(|one| format!("\"{}\"", one.as_str())).collect();
@@ -40,7 +40,7 @@ fn told(value: &Json, misfit: &SchemaError) -> String {
         ErrorKind::Pattern { pattern, .. } => format!("{value} does not match \"{pattern}\""),
         ErrorKind::Duplicate { first, second } => format!("items {first} and {second} are the same"),
         ErrorKind::NoMatch(ways) => {
-            let ways: Vec<String> = ways.iter().map(|way| told(value, way)).collect();
+            let ways: Vec<String> = ways.iter().map(|way| message(value, way)).collect();
             format!("it has to be otherwise in one of these: {}", ways.join("; or "))
         }
         ErrorKind::MultipleMatches | ErrorKind::Forbidden => format!("{value} is not allowed here"),

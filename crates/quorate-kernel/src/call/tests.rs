@@ -19,10 +19,10 @@ const ANSWER: &str =
 
 /// Appends that were made, each with the place where it began.
 #[derive(Default)]
-struct Kept(Shared<Vec<(u64, Vec<Entry>)>>);
+struct MemoryLedger(Shared<Vec<(u64, Vec<Entry>)>>);
 
 #[async_trait]
-impl Ledger for Kept {
+impl Ledger for MemoryLedger {
     async fn append(&self, append: Append) -> Result<u64, Error> {
         let next = append.from + append.entries.len() as u64;
         self.0.lock().unwrap().push((append.from, append.entries));
@@ -43,14 +43,14 @@ impl Ledger for Kept {
 }
 
 /// Says what it was given to say, and keeps what it was asked.
-struct Says {
+struct ScriptedExecutor {
     answers: Shared<VecDeque<Result<Reply, Failure>>>,
     asked: Shared<Vec<Invocation>>,
     last_words: Option<&'static str>,
 }
 
 #[async_trait]
-impl Executor for Says {
+impl Executor for ScriptedExecutor {
     fn about(&self) -> About {
         About { kind: "says", asks_a_model: false, model: None }
     }
@@ -68,16 +68,16 @@ fn reply(text: &str) -> Result<Reply, Failure> {
 }
 
 /// What came of an invocation.
-struct Came {
-    asked: Asked,
+struct CallRecord {
+    asked: FinishedCall,
     prompts: Vec<Invocation>,
     kept: Vec<(u64, Vec<Entry>)>,
     next: u64,
-    made: Spent,
+    made: Cost,
 }
 
 /// How it is asked; otherwise nobody is redacted, nothing is tried again, and there is time and money enough.
-struct How {
+struct Options {
     retries: u32,
     timeout: Duration,
     cap: Option<u32>,
@@ -85,23 +85,23 @@ struct How {
     last_words: Option<&'static str>,
 }
 
-const PLAIN: How =
-    How { retries: 0, timeout: Duration::from_secs(60), cap: None, secret: "nothing", last_words: None };
+const PLAIN: Options =
+    Options { retries: 0, timeout: Duration::from_secs(60), cap: None, secret: "nothing", last_words: None };
 
-async fn came(answers: Vec<Result<Reply, Failure>>, how: How) -> Came {
-    let executor = Arc::new(Says {
+async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord {
+    let executor = Arc::new(ScriptedExecutor {
         answers: Shared::new(answers.into()),
         asked: Shared::default(),
         last_words: how.last_words,
     });
-    let ledger = Arc::new(Kept::default());
+    let ledger = Arc::new(MemoryLedger::default());
     let text = |label: &str| -> Arc<str> { format!("{label} {}", how.secret).into() };
-    let table = Table {
+    let table = CallContext {
         run: "rtest".into(),
         layout: Layout { nonce: "n0nce".to_owned() },
-        calls: Calls::new(how.cap, 1),
-        redactor: Redactor::of(&Secrets { builtin: true, ..Secrets::default() }).unwrap(),
-        observer: Arc::new(crate::observe::Nobody),
+        calls: CallBudget::new(how.cap, 1),
+        redactor: Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).unwrap(),
+        observer: Arc::new(crate::observer::NoopObserver),
         clock: Arc::new(System),
     };
     let invoke = Invoke {
@@ -113,7 +113,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: How) -> Came {
         task: text("Judge it."),
         extra_fields: Map::new(),
     };
-    let seat = Seat {
+    let seat = MemberConfig {
         executor: executor.clone(),
         executor_name: "says".into(),
         timeout: how.timeout,
@@ -122,79 +122,79 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: How) -> Came {
         persona: Some(Arc::new(json!({"body": text("Ada.")}))),
         context: ["one", "two"].map(|doc| Part::new(PartKind::Context, &*text(doc), text("It says"))).into(),
         weight: None,
-        marks: Map::new(),
-        speaking: None,
+        extra_fields: Map::new(),
+        conversation: None,
     };
     let recorder = Arc::new(Recorder::new(ledger.clone(), "rtest".into(), 5));
-    let made = Arc::new(Made::default());
-    let Ended::Call(_, asked) =
+    let made = Arc::new(CostTracker::default());
+    let CallEnd::Call(_, asked) =
         call(Arc::new(table), recorder.clone(), invoke, seat, made.clone()).await.unwrap()
     else {
         panic!("a call")
     };
     let prompts = std::mem::take(&mut *executor.asked.lock().unwrap());
     let kept = std::mem::take(&mut *ledger.0.lock().unwrap());
-    Came { asked: *asked, prompts, kept, next: recorder.next().await, made: made.spent() }
+    CallRecord { asked: *asked, prompts, kept, next: recorder.next_number().await, made: made.spent() }
 }
 
 #[tokio::test]
 async fn an_answer_at_once_costs_one_call_and_is_not_repaired() {
     let came = came(vec![reply(ANSWER)], PLAIN).await;
-    assert!(matches!(came.asked.ended.result, ConsultationResult::Answered(_)));
-    assert!(!came.asked.ended.repaired);
-    assert_eq!((came.asked.ended.spent.calls, came.made.calls, came.next), (1, 1, 5));
-    assert_eq!(came.asked.ended.spent.usage.tokens_in, Some(10));
-    assert_eq!((came.asked.ended.redactions, &came.asked.ended.message), (0, &None));
+    assert!(matches!(came.asked.consultation.result, ConsultationResult::Answered(_)));
+    assert!(!came.asked.consultation.repaired);
+    assert_eq!((came.asked.consultation.spent.calls, came.made.calls, came.next), (1, 1, 5));
+    assert_eq!(came.asked.consultation.spent.usage.tokens_in, Some(10));
+    assert_eq!((came.asked.consultation.redactions, &came.asked.consultation.message), (0, &None));
     assert_eq!(came.asked.attempt.map(|one| (one.number, one.why, one.status)), Some((1, "first", "said")));
 }
 
 #[tokio::test]
 async fn an_attempt_is_durable_before_the_next_and_all_are_counted() {
     let came = came(vec![reply("no"), reply(ANSWER)], PLAIN).await;
-    assert!(came.asked.ended.repaired);
+    assert!(came.asked.consultation.repaired);
     // One record, at the place that was next; the last attempt's is left to the driver.
     let (from, entries) = &came.kept[0];
     assert_eq!((came.kept.len(), *from, entries.len(), came.next), (1, 5, 1, 6));
     assert_eq!(entries[0].kind, Kind::Attempt);
     assert_eq!(came.prompts.iter().map(|one| one.attempt).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!((came.asked.ended.spent.calls, came.made.calls), (2, 2));
-    assert_eq!((came.made.usage.tokens_in, came.asked.ended.spent.usage.tokens_in), (Some(20), Some(20)));
+    assert_eq!((came.asked.consultation.spent.calls, came.made.calls), (2, 2));
+    assert_eq!((came.made.usage.tokens_in, came.asked.consultation.spent.usage.tokens_in), (Some(20), Some(20)));
     assert_ne!(came.prompts[0].prompt, came.prompts[1].prompt);
 }
 
 #[test]
 fn a_call_counts_as_made_from_the_start() {
-    assert_eq!(Made::default().spent().calls, 1);
+    assert_eq!(CostTracker::default().spent().calls, 1);
 }
 
 #[tokio::test]
 async fn without_a_call_left_it_is_not_asked_again() {
-    let came = came(vec![reply("no"), reply(ANSWER)], How { cap: Some(1), ..PLAIN }).await;
+    let came = came(vec![reply("no"), reply(ANSWER)], Options { cap: Some(1), ..PLAIN }).await;
     assert_eq!((came.prompts.len(), came.made.calls), (1, 1));
-    assert!(matches!(came.asked.ended.result, ConsultationResult::Absent(_)));
-    assert!(came.asked.ended.message.is_some());
+    assert!(matches!(came.asked.consultation.result, ConsultationResult::Absent(_)));
+    assert!(came.asked.consultation.message.is_some());
 }
 
 #[tokio::test]
 async fn a_failure_is_tried_again_after_a_wait_and_not_past_the_deadline() {
     let failed = || Err(Failure::failed("no network"));
     let started = Instant::now();
-    let patient = came(vec![failed(), reply(ANSWER)], How { retries: 1, ..PLAIN }).await;
+    let patient = came(vec![failed(), reply(ANSWER)], Options { retries: 1, ..PLAIN }).await;
     assert_eq!(patient.prompts.len(), 2);
     assert!(started.elapsed() >= Duration::from_millis(100), "it waits before it tries again");
     assert!(started.elapsed() < Duration::from_secs(60));
     assert_eq!(patient.prompts[0].prompt, patient.prompts[1].prompt);
-    assert!(patient.asked.ended.spent.took >= Duration::from_millis(100));
-    let short = How { retries: 1, timeout: Duration::from_millis(200), ..PLAIN };
+    assert!(patient.asked.consultation.spent.took >= Duration::from_millis(100));
+    let short = Options { retries: 1, timeout: Duration::from_millis(200), ..PLAIN };
     let hurried = came(vec![failed(), reply(ANSWER)], short).await;
     assert_eq!(hurried.prompts.len(), 1);
-    assert_eq!(hurried.asked.ended.message.as_deref(), Some("no network"));
+    assert_eq!(hurried.asked.consultation.message.as_deref(), Some("no network"));
 }
 
 #[tokio::test]
 async fn who_is_late_is_quoted() {
-    let came = came(vec![Err(Failure::TimedOut)], How { last_words: Some("429: slow down"), ..PLAIN }).await;
-    let message = came.asked.ended.message.unwrap_or_default();
+    let came = came(vec![Err(Failure::TimedOut)], Options { last_words: Some("429: slow down"), ..PLAIN }).await;
+    let message = came.asked.consultation.message.unwrap_or_default();
     assert!(
         message.contains("no answer before the deadline") && message.contains("429: slow down"),
         "{message}"
@@ -206,11 +206,11 @@ async fn secrets_are_taken_out_of_all_that_a_member_is_told_and_says() {
     let said = format!(
         "{{\"verdict\": \"SHIP\", \"reasoning\": \"{SECRET} and {SECRET}\", \"revision_brief\": null, \"dissent_summary\": null}}"
     );
-    let came = came(vec![reply(&said)], How { secret: SECRET, ..PLAIN }).await;
+    let came = came(vec![reply(&said)], Options { secret: SECRET, ..PLAIN }).await;
     let [asked] = &came.prompts[..] else { panic!("one question") };
     let shown = format!("{}{}{:?}{:?}", asked.prompt, asked.role, asked.persona, asked.parts);
     assert!(!shown.contains(SECRET), "{shown}");
     // Task, role, persona, two documents and their names; and twice in the answer.
-    assert_eq!(came.asked.ended.redactions, 9);
+    assert_eq!(came.asked.consultation.redactions, 9);
     assert!(!came.asked.attempt.is_some_and(|one| one.text.contains(SECRET)));
 }

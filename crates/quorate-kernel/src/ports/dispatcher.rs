@@ -21,7 +21,7 @@ use crate::conversation::{Capabilities, Participant, Turn};
 
 /// The keys that every dispatcher's block may have. The kernel reads them; an adapter takes them for known, and honours
 /// `reentry` where it chooses.
-pub const COMMON: [&str; 4] = ["kind", "reentry", "maxAgentTurns", "window"];
+pub const COMMON_KEYS: [&str; 4] = ["kind", "reentry", "maxAgentTurns", "window"];
 
 /// What a dispatcher sees.
 pub struct Input<'a> {
@@ -52,14 +52,14 @@ pub struct Question {
     /// What it is shown.
     pub parts: Vec<Part>,
     /// The form of the answer.
-    pub form: answers::Schema,
+    pub answer_schema: answers::Schema,
 }
 
 /// Asks through the executor port.
 #[async_trait]
 pub trait Ask: Send + Sync {
     /// The answer of a seat, which the dispatcher got when it was built.
-    async fn ask(&self, seat: &crate::seat::Seat, question: Question) -> Result<Json, Unanswered>;
+    async fn ask(&self, seat: &crate::member_config::MemberConfig, question: Question) -> Result<Json, Unanswered>;
 }
 
 /// A question that nobody has answered.
@@ -92,14 +92,14 @@ pub trait Dispatcher: Send + Sync {
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error>;
 
     /// Who was probably meant where a text names nobody: a sentence for each, for the one who wrote it.
-    fn misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
+    fn near_misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
         let _ = (text, participants);
         Vec::new()
     }
 
     /// What a person should know about this roster before it runs: names that select each other, nobody who could
     /// ever be named. Shown by `check` as warnings.
-    fn cautions(&self, participants: &[Participant]) -> Vec<String> {
+    fn warnings(&self, participants: &[Participant]) -> Vec<String> {
         let _ = participants;
         Vec::new()
     }

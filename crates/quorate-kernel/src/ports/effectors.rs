@@ -17,5 +17,5 @@ pub trait Effectors: Send + Sync {
     fn tools(&self, participant: &str) -> Tools;
 
     /// Servers that are named and that nobody has configured, with the participant that names each.
-    fn unknown(&self) -> Vec<(String, String)>;
+    fn unknown_servers(&self) -> Vec<(String, String)>;
 }

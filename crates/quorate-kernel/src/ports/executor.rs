@@ -20,7 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part, answers};
 
-use crate::conversation::{Participant, Speaking};
+use crate::conversation::{Participant, ConversationContext};
 
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
@@ -44,11 +44,11 @@ pub struct Invocation {
     /// Who the member is, where it has a persona: the merged frontmatter, and its body as `body`.
     pub persona: Option<Arc<Json>>,
     /// Which form the answer has to have.
-    pub form: answers::Schema,
+    pub answer_schema: answers::Schema,
     /// The JSON Schema of the answer.
-    pub schema: Arc<Json>,
+    pub json_schema: Arc<Json>,
     /// The conversation, where the answer is to be a turn in one.
-    pub speaking: Option<Arc<Speaking>>,
+    pub conversation: Option<Arc<ConversationContext>>,
     /// When the attempt has to be over.
     pub deadline: tokio::time::Instant,
     /// Where the executor notes what is known of the attempt whether or not it gives a reply.
@@ -100,11 +100,11 @@ impl Usage {
 /// What an executor notes about an attempt, for the kernel to read when the attempt is over, however it ended: a call
 /// that failed, timed out or was dropped has its price, too.
 #[derive(Debug, Clone, Default)]
-pub struct Notes(Arc<Mutex<Noted>>);
+pub struct Notes(Arc<Mutex<AttemptInfo>>);
 
 /// The content of [`Notes`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Noted {
+pub struct AttemptInfo {
     /// What the attempt cost.
     pub usage: Option<Usage>,
     /// The model that was asked, as the other side names it.
@@ -117,12 +117,12 @@ pub struct Noted {
 
 impl Notes {
     /// Changes the notes.
-    pub fn note(&self, change: impl FnOnce(&mut Noted)) {
+    pub fn note(&self, change: impl FnOnce(&mut AttemptInfo)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// The notes so far.
-    pub fn read(&self) -> Noted {
+    pub fn read(&self) -> AttemptInfo {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -133,12 +133,12 @@ pub struct Admission(Option<Box<dyn Send + Sync>>);
 
 impl Admission {
     /// Keeps something for as long as the invocation lasts, such as a permit of a semaphore.
-    pub fn holding(permit: impl Send + Sync + 'static) -> Self {
+    pub fn with_permit(permit: impl Send + Sync + 'static) -> Self {
         Admission(Some(Box::new(permit)))
     }
 
     /// Whether something is kept.
-    pub fn holds(&self) -> bool {
+    pub fn has_permit(&self) -> bool {
         self.0.is_some()
     }
 }
@@ -178,23 +178,23 @@ pub struct About {
 /// Something that an executor does outside of this process when it is asked. A person who decides whether to trust the
 /// file that configures the executor is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Act {
+pub struct SideEffect {
     /// One line in the imperative, such as "run `./judge.sh --fast`, with the variables OPENAI_API_KEY".
     pub what: String,
     /// The files that decide what happens, such as the script that is started. Relative paths mean nothing here.
     pub files: Vec<std::path::PathBuf>,
 }
 
-impl Act {
+impl SideEffect {
     /// An act that no further file decides.
     pub fn new(what: impl Into<String>) -> Self {
-        Act { what: what.into(), files: Vec::new() }
+        SideEffect { what: what.into(), files: Vec::new() }
     }
 }
 
 /// What the program behind an executor was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inspected {
+pub struct Inspection {
     /// Whether this version was tried.
     pub tried: bool,
     /// Its version, and what it lets a judge do, in one line.
@@ -215,34 +215,34 @@ pub trait Executor: Send + Sync {
 
     /// The form of its turns in a conversation: [`answers::Schema::Said`], or [`answers::Schema::Turn`] where it gives
     /// metadata and state with what it says.
-    fn turns(&self) -> answers::Schema {
+    fn turn_schema(&self) -> answers::Schema {
         answers::Schema::PlainText
     }
 
     /// Refuses a participant whose turns it could never take, by the key at fault; `conversation` is what the substrate
     /// calls the conversation elsewhere, as in [`Speaking::conversation`].
-    fn seats(&self, _participant: &Participant, _conversation: Option<&str>) -> Result<(), Refused> {
+    fn check_participant(&self, _participant: &Participant, _conversation: Option<&str>) -> Result<(), ConfigError> {
         Ok(())
     }
 
     /// Whether it gives a participant the MCP servers that the manifest lets it use.
-    fn passes_servers(&self) -> bool {
+    fn forwards_mcp_servers(&self) -> bool {
         false
     }
 
     /// Whether it has the participant's operator answer where the conversation is kept, and the answer comes back here
     /// alone.
-    fn brings_back(&self) -> bool {
+    fn returns_answer_only(&self) -> bool {
         false
     }
 
     /// What asking it does outside of this process: commands that are started, addresses that texts are sent to. An
     /// executor that does neither gives an empty list, and is asked also where the workspace is not trusted.
-    fn acts(&self) -> Vec<Act> {
+    fn side_effects(&self) -> Vec<SideEffect> {
         let about = self.about();
         about
             .asks_a_model
-            .then(|| Act::new(format!("ask a model through `{}`", about.kind)))
+            .then(|| SideEffect::new(format!("ask a model through `{}`", about.kind)))
             .into_iter()
             .collect()
     }
@@ -260,13 +260,13 @@ pub trait Executor: Send + Sync {
     }
 
     /// Refuses where what it starts is not there, as far as that is known without starting anything.
-    fn installed(&self) -> Result<(), Refused> {
+    fn check_installed(&self) -> Result<(), ConfigError> {
         Ok(())
     }
 
     /// Holds the installed program against what the executor needs of it, without a question; `None` where there is
     /// nothing to hold. Fails where the program lacks something without which it must not be asked.
-    async fn inspect(&self, _deadline: tokio::time::Instant) -> Option<Result<Inspected, Failure>> {
+    async fn inspect(&self, _deadline: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
         None
     }
 
@@ -309,7 +309,7 @@ impl Servers {
 
     /// The same servers, with a memory of its own for what is looked up.
     #[must_use]
-    pub fn unused(&self) -> Self {
+    pub fn with_own_usage(&self) -> Self {
         Servers { tables: Arc::clone(&self.tables), used: Arc::default() }
     }
 
@@ -346,7 +346,7 @@ impl PartialEq for Servers {
 /// Why an adapter refuses its block.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refused {
+pub struct ConfigError {
     /// The key at fault, where there is one.
     pub key: Option<String>,
     /// What is wrong.
@@ -355,15 +355,15 @@ pub struct Refused {
     pub help: Option<String>,
 }
 
-impl Refused {
+impl ConfigError {
     /// A refusal of one key.
-    pub fn key(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Refused { key: Some(key.into()), message: message.into(), help: None }
+    pub fn for_key(key: impl Into<String>, message: impl Into<String>) -> Self {
+        ConfigError { key: Some(key.into()), message: message.into(), help: None }
     }
 
     /// A refusal of the block as a whole.
-    pub fn whole(message: impl Into<String>) -> Self {
-        Refused { key: None, message: message.into(), help: None }
+    pub fn for_block(message: impl Into<String>) -> Self {
+        ConfigError { key: None, message: message.into(), help: None }
     }
 
     /// Adds what to do.

@@ -215,7 +215,7 @@ pub enum Durability {
 pub enum Error {
     /// Somebody else has appended to the run meanwhile.
     #[error("run {run} was moved on by another process")]
-    Moved {
+    Conflict {
         /// The run.
         run: Name,
     },
@@ -231,7 +231,7 @@ pub enum Error {
     },
     /// The run's records are signed, and there is no key to sign more with.
     #[error("the records of run {run} are signed, and there is no key to sign the next one with")]
-    Unsigned {
+    NoSigningKey {
         /// The run.
         run: Name,
     },
@@ -245,7 +245,7 @@ pub enum Error {
     },
     /// A record would not pass verification, so it is not written.
     #[error("cannot record in run {run}: {what}")]
-    Unsignable {
+    InvalidRecord {
         /// The run.
         run: Name,
         /// Which rule it breaks.

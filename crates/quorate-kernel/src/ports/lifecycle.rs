@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::executor::Act;
+use super::executor::SideEffect;
 use crate::conversation::Turn;
 
 /// How long a hook may take before it is given up.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Why a hook failed, for a person.
-pub type Failed = String;
+pub type HookError = String;
 
 /// Wants to know what happens. See the module's text for the contract.
 #[async_trait]
@@ -28,24 +28,24 @@ pub trait Lifecycle: Send + Sync {
     fn kind(&self) -> &'static str;
 
     /// What it does outside of this process, as [`Executor::acts`](super::executor::Executor::acts) says it.
-    fn acts(&self) -> Vec<Act> {
+    fn side_effects(&self) -> Vec<SideEffect> {
         Vec::new()
     }
 
     /// A turn was appended.
-    async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
         let _ = turn;
         Ok(())
     }
 
     /// The dispatcher chose a participant.
-    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), Failed> {
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
         let _ = (target, by);
         Ok(())
     }
 
     /// Nobody is next.
-    async fn on_idle(&self) -> Result<(), Failed> {
+    async fn on_idle(&self) -> Result<(), HookError> {
         Ok(())
     }
 }

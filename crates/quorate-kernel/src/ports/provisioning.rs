@@ -25,13 +25,13 @@ use quorate_diagnostics::Report;
 use serde::{Deserialize, Serialize};
 
 /// How many files a package may have.
-pub const FILES: usize = 1_000;
+pub const MAX_FILES: usize = 1_000;
 
 /// How many bytes one file may have.
-pub const BYTES: u64 = 16 << 20;
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// How many bytes all files of a package may have together.
-pub const TOTAL: u64 = 64 << 20;
+pub const MAX_PACKAGE_BYTES: u64 = 64 << 20;
 
 /// The longest slug, in bytes.
 pub const SLUG: usize = 80;
@@ -56,7 +56,7 @@ impl Strategy {
         [Strategy::Overwrite, Strategy::Preserve, Strategy::MergeJsonDeep, Strategy::Append];
 
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Strategy::Overwrite => "overwrite",
             Strategy::Preserve => "preserve",
@@ -66,22 +66,22 @@ impl Strategy {
     }
 
     /// The strategy of a word.
-    pub fn of(word: &str) -> Option<Strategy> {
-        Strategy::ALL.into_iter().find(|one| one.word() == word)
+    pub fn parse(word: &str) -> Option<Strategy> {
+        Strategy::ALL.into_iter().find(|one| one.as_str() == word)
     }
 }
 
 /// A place beneath the target: names joined with `/`. None of them is empty, `.` or `..`, and the first is not
 /// `.quorate`, whatever its case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Dest(Box<str>);
+pub struct Destination(Box<str>);
 
-impl Dest {
+impl Destination {
     /// Reads a destination; `./a//b` is `a/b`.
     ///
     /// # Errors
     /// When it leads out, names no file, or lies where the host keeps its own. The text says which.
-    pub fn parse(text: &str) -> Result<Dest, String> {
+    pub fn parse(text: &str) -> Result<Destination, String> {
         let drive = text.len() > 1 && text.as_bytes()[0].is_ascii_alphabetic() && text.as_bytes()[1] == b':';
         if text.starts_with('/') || text.contains('\\') || drive {
             return Err(format!("`{text}` is no path beneath the target; write it relative and with `/`"));
@@ -99,13 +99,13 @@ impl Dest {
                 Err(format!("`{text}` lies in .quorate, which is the program's own"))
             }
             Some(_) if text.ends_with('/') => Err(format!("`{text}` names a folder, not a file")),
-            Some(_) => Ok(Dest(parts.join("/").into())),
+            Some(_) => Ok(Destination(parts.join("/").into())),
         }
     }
 
     /// Whether it lies in a folder of Git's own: what is put there, hooks first of all, runs without anybody's doing. Some
     /// file systems take other names for `.git`, too.
-    pub fn is_gits(&self) -> bool {
+    pub fn is_in_git_dir(&self) -> bool {
         let ignored = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
         self.0.split('/').any(|name| {
             let name: String = name.chars().filter(ignored).collect();
@@ -120,7 +120,7 @@ impl Dest {
     }
 
     /// Why two destinations cannot both be written, if they cannot. Some file systems take `A` and `a` for one name.
-    pub fn clash(&self, other: &Dest) -> Option<&'static str> {
+    pub fn conflict(&self, other: &Destination) -> Option<&'static str> {
         let (a, b) = (self.0.to_lowercase(), other.0.to_lowercase());
         let below = |a: &str, b: &str| b.strip_prefix(a).is_some_and(|rest| rest.starts_with('/'));
         match () {
@@ -132,7 +132,7 @@ impl Dest {
     }
 }
 
-impl fmt::Display for Dest {
+impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -148,13 +148,13 @@ pub fn is_slug(text: &str) -> bool {
 
 /// A file of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct PackageFile {
     /// Where it goes.
-    pub dest: Dest,
+    pub dest: Destination,
     /// How it goes together with what is there.
     pub strategy: Strategy,
     /// Whether it can be run.
-    pub mode: Mode,
+    pub mode: FileMode,
     /// What is in it.
     pub bytes: Arc<[u8]>,
     /// Where it comes from, as a user would name it.
@@ -164,7 +164,7 @@ pub struct Piece {
 /// Whether a file can be run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum FileMode {
     /// It is data.
     Plain,
     /// Whoever may read it may run it.
@@ -178,14 +178,14 @@ pub struct Package {
     pub slug: String,
     /// Its version.
     pub version: String,
-    pieces: Vec<Piece>,
+    files: Vec<PackageFile>,
     /// Warnings about it, with the texts that they quote.
     pub report: Report,
 }
 
 /// Why there is no such package.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
+pub enum PackageError {
     /// The slug cannot be one.
     #[error(
         "a slug is names joined with `/`, none of them empty, `.` or `..`, without backslashes and control characters; \
@@ -194,17 +194,17 @@ pub enum Unfit {
     Slug,
     /// Two files want one place.
     #[error("{second} {why} as {first}")]
-    Clash {
+    Conflict {
         /// One.
-        first: Dest,
+        first: Destination,
         /// The other.
-        second: Dest,
+        second: Destination,
         /// Why they cannot both be.
         why: &'static str,
     },
     /// A file lies in Git's own folder.
     #[error("{0} lies in .git, which is Git's own: what is put there runs by itself")]
-    Gits(Dest),
+    InGitDir(Destination),
     /// It is larger than a package may be.
     #[error("{0}")]
     TooLarge(String),
@@ -218,39 +218,39 @@ impl Package {
     pub fn new(
         slug: impl Into<String>,
         version: impl Into<String>,
-        pieces: Vec<Piece>,
-    ) -> Result<Package, Unfit> {
+        pieces: Vec<PackageFile>,
+    ) -> Result<Package, PackageError> {
         let (slug, version) = (slug.into(), version.into());
         if !is_slug(&slug) {
-            return Err(Unfit::Slug);
+            return Err(PackageError::Slug);
         }
-        if pieces.len() > FILES {
-            return Err(Unfit::TooLarge(format!("it has {} files, and {FILES} are the most", pieces.len())));
+        if pieces.len() > MAX_FILES {
+            return Err(PackageError::TooLarge(format!("it has {} files, and {MAX_FILES} are the most", pieces.len())));
         }
-        if let Some(large) = pieces.iter().find(|piece| piece.bytes.len() as u64 > BYTES) {
-            let text = format!("{} is larger than {} MiB", large.source, BYTES >> 20);
-            return Err(Unfit::TooLarge(text));
+        if let Some(large) = pieces.iter().find(|piece| piece.bytes.len() as u64 > MAX_FILE_BYTES) {
+            let text = format!("{} is larger than {} MiB", large.source, MAX_FILE_BYTES >> 20);
+            return Err(PackageError::TooLarge(text));
         }
-        if pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() > TOTAL {
-            return Err(Unfit::TooLarge(format!("its files have more than {} MiB together", TOTAL >> 20)));
+        if pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() > MAX_PACKAGE_BYTES {
+            return Err(PackageError::TooLarge(format!("its files have more than {} MiB together", MAX_PACKAGE_BYTES >> 20)));
         }
-        if let Some(piece) = pieces.iter().find(|piece| piece.dest.is_gits()) {
-            return Err(Unfit::Gits(piece.dest.clone()));
+        if let Some(piece) = pieces.iter().find(|piece| piece.dest.is_in_git_dir()) {
+            return Err(PackageError::InGitDir(piece.dest.clone()));
         }
         for (at, second) in pieces.iter().enumerate() {
             for first in &pieces[..at] {
-                if let Some(why) = second.dest.clash(&first.dest) {
+                if let Some(why) = second.dest.conflict(&first.dest) {
                     let (first, second) = (first.dest.clone(), second.dest.clone());
-                    return Err(Unfit::Clash { first, second, why });
+                    return Err(PackageError::Conflict { first, second, why });
                 }
             }
         }
-        Ok(Package { slug, version, pieces, report: Report::new() })
+        Ok(Package { slug, version, files: pieces, report: Report::new() })
     }
 
     /// Its files, in its order.
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    pub fn files(&self) -> &[PackageFile] {
+        &self.files
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
         for (text, read) in
             [("a/b", "a/b"), ("./a//b", "a/b"), (".claude/x", ".claude/x"), ("a/.quorate", "a/.quorate")]
         {
-            assert_eq!(Dest::parse(text).expect(text).as_str(), read);
+            assert_eq!(Destination::parse(text).expect(text).as_str(), read);
         }
         let out = [
             "",
@@ -322,13 +322,13 @@ mod tests {
             "a\nb",
         ];
         for text in out {
-            assert!(Dest::parse(text).is_err(), "{text}");
+            assert!(Destination::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn nothing_is_installed_into_gits_own_folder() {
-        let gits = |text: &str| Dest::parse(text).expect(text).is_gits();
+        let gits = |text: &str| Destination::parse(text).expect(text).is_in_git_dir();
         for text in [
             ".git/hooks/post-checkout",
             ".GIT/config",
@@ -347,22 +347,22 @@ mod tests {
 
     #[test]
     fn two_files_for_one_place_are_no_package() {
-        let piece = |dest: &str| Piece {
-            dest: Dest::parse(dest).expect("a destination"),
+        let piece = |dest: &str| PackageFile {
+            dest: Destination::parse(dest).expect("a destination"),
             strategy: Strategy::Overwrite,
-            mode: Mode::Plain,
+            mode: FileMode::Plain,
             bytes: Arc::from(&b"x"[..]),
             source: dest.to_owned(),
         };
         for (a, b) in [("a", "./a"), ("a", "A"), ("a", "a/b"), ("a/b/c", "A/b")] {
             assert!(
-                matches!(Package::new("s", "1", vec![piece(a), piece(b)]), Err(Unfit::Clash { .. })),
+                matches!(Package::new("s", "1", vec![piece(a), piece(b)]), Err(PackageError::Conflict { .. })),
                 "{a} {b}"
             );
         }
         assert!(Package::new("s", "1", vec![piece("a"), piece("ab")]).is_ok());
         for slug in ["", "../../../evil", "a/../b", "/a", "a/", "a//b", ".", "a\\b", "a\nb"] {
-            assert_eq!(Package::new(slug, "1", Vec::new()).err(), Some(Unfit::Slug), "{slug}");
+            assert_eq!(Package::new(slug, "1", Vec::new()).err(), Some(PackageError::Slug), "{slug}");
         }
         for slug in ["a", "runtime-profile/standard", "a..b", ".a", "Größe/1.0"] {
             assert!(Package::new(slug, "1", Vec::new()).is_ok(), "{slug}");

@@ -107,7 +107,7 @@ pub trait Substrate: Send + Sync {
 
     /// What a person should know of the conversation as it stands: text that is nobody's turn, a turn that was cut off.
     /// Shown as warnings, by `check` too. It connects to nobody, and it does not cost the whole conversation.
-    fn cautions(&self) -> Vec<String> {
+    fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 

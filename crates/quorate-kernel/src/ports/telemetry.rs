@@ -17,13 +17,13 @@ pub struct Event {
     pub at: String,
     /// What happened.
     #[serde(flatten)]
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// What happened. Durations are in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind")]
-pub enum What {
+pub enum EventKind {
     /// A cycle begins, for one trigger.
     #[serde(rename = "cycle.started")]
     CycleStarted {

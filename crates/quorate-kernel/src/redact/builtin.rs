@@ -11,50 +11,50 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
 
 use super::shape::Shape;
-use super::{assigned, commands, likely, place, services, vendors};
+use super::{assignment, commands, plausibility, context, services, vendors};
 
 /// What changes when other texts would be taken for secrets. It stands in the fingerprint of a run.
 pub const VERSION: u32 = 2;
 
 /// The shortest text in which there can be a secret of any kind.
-const SHORTEST: usize = 10;
+const MIN_TEXT_BYTES: usize = 10;
 
 /// A kind of secrets.
 pub(super) struct Kind {
     pub(super) name: &'static str,
-    pub(super) told: Told,
+    pub(super) detector: Detector,
 }
 
 /// How a kind is told.
-pub(super) enum Told {
+pub(super) enum Detector {
     /// By its shape.
     Shape(Shape),
     /// By what stands around it: the texts that lead to it, in any case, and what finds it from there.
-    Place(&'static [&'static str], Find),
+    Place(&'static [&'static str], Detect),
 }
 
 /// Finds the secret that an anchor leads to. It reads a bounded number of bytes, or none that it has read for an anchor
 /// before, unless it finds one.
-pub(super) type Find = fn(&str, Range<usize>) -> Option<Range<usize>>;
+pub(super) type Detect = fn(&str, Range<usize>) -> Option<Range<usize>>;
 
 impl Kind {
     pub(super) fn anchors(&self) -> &[&'static str] {
-        match &self.told {
-            Told::Shape(shape) => std::slice::from_ref(&shape.anchor),
-            Told::Place(anchors, _) => anchors,
+        match &self.detector {
+            Detector::Shape(shape) => std::slice::from_ref(&shape.anchor),
+            Detector::Place(anchors, _) => anchors,
         }
     }
 
     fn find(&self, text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
-        match &self.told {
-            Told::Shape(shape) => shape.find(text, anchor),
-            Told::Place(_, find) => find(text, anchor),
+        match &self.detector {
+            Detector::Shape(shape) => shape.find(text, anchor),
+            Detector::Place(_, find) => find(text, anchor),
         }
     }
 }
 
 pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
-    place::KINDS.iter().chain(commands::KINDS).chain(vendors::KINDS).chain(services::KINDS)
+    context::KINDS.iter().chain(commands::KINDS).chain(vendors::KINDS).chain(services::KINDS)
 }
 
 /// The names of all kinds.
@@ -72,7 +72,7 @@ pub(super) fn anchors() -> impl Iterator<Item = &'static str> {
 pub(super) fn redact(text: &str) -> Option<(String, usize)> {
     // Compiled once in a process, and in one that has nothing to redact not at all.
     static COMPILED: OnceLock<Option<Compiled>> = OnceLock::new();
-    if text.len() < SHORTEST {
+    if text.len() < MIN_TEXT_BYTES {
         return None;
     }
     let spans = match COMPILED.get_or_init(|| Compiled::new().ok()) {
@@ -80,7 +80,7 @@ pub(super) fn redact(text: &str) -> Option<(String, usize)> {
         // A test sees to it that they compile. Were it otherwise, nothing of the text would be safe to show.
         None => std::iter::once(0..text.len()).collect(),
     };
-    (!spans.is_empty()).then(|| (super::without(text, &spans), spans.len()))
+    (!spans.is_empty()).then(|| (super::replace_spans(text, &spans), spans.len()))
 }
 
 /// All kinds, compiled.
@@ -119,12 +119,12 @@ impl Compiled {
                 spans.push(span);
             }
         }
-        apart(spans)
+        merge_spans(spans)
     }
 }
 
 /// Spans in order; those that touch become one.
-fn apart(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merge_spans(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
     spans.sort_unstable_by_key(|span| span.start);
     let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());
     for span in spans {
@@ -138,7 +138,7 @@ fn apart(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
 
 /// Whether a string is a secret for the key that it stands under, in a document.
 pub(super) fn is_value_of(key: &str, value: &str) -> bool {
-    let of_one = !value.contains(char::is_whitespace) || likely::phrase(value);
-    let named = likely::names_a_secret(key) && of_one;
-    named && assigned::is_value_of(key, value)
+    let of_one = !value.contains(char::is_whitespace) || plausibility::is_phrase(value);
+    let named = plausibility::names_a_secret(key) && of_one;
+    named && assignment::is_value_of(key, value)
 }

@@ -2,22 +2,22 @@
 
 use std::ops::Range;
 
-use super::builtin::{Kind, Told};
-use super::place::LONGEST;
-use super::{assigned, likely};
+use super::builtin::{Kind, Detector};
+use super::context::MAX_LOOKAHEAD_BYTES;
+use super::{assignment, plausibility};
 
 /// What leads to each, and what finds it.
 pub(super) const KINDS: &[Kind] = &[
-    place("password on a command line", &["-p", "-a"], option),
-    place("cookie on a command line", &["-b", "--cookie"], cookie_option),
-    place("cookies of a program", &["cookies"], cookies),
-    place("password of a statement", &["identified by"], statement),
-    place("password of a .pgpass", &[":5432:", ":5433:", ":6432:"], pgpass),
-    place("password of an Oracle URL", &["jdbc:oracle:"], oracle),
+    by_context("password on a command line", &["-p", "-a"], option),
+    by_context("cookie on a command line", &["-b", "--cookie"], cookie_option),
+    by_context("cookies of a program", &["cookies"], cookies),
+    by_context("password of a statement", &["identified by"], statement),
+    by_context("password of a .pgpass", &[":5432:", ":5433:", ":6432:"], pgpass),
+    by_context("password of an Oracle URL", &["jdbc:oracle:"], oracle),
 ];
 
-const fn place(name: &'static str, anchors: &'static [&'static str], find: super::builtin::Find) -> Kind {
-    Kind { name, told: Told::Place(anchors, find) }
+const fn by_context(name: &'static str, anchors: &'static [&'static str], find: super::builtin::Detect) -> Kind {
+    Kind { name, detector: Detector::Place(anchors, find) }
 }
 
 /// What stands before an option in its command, as far as it is looked at; `None` where none can begin.
@@ -26,14 +26,14 @@ fn command<'t>(text: &'t str, anchor: &Range<usize>) -> Option<&'t [u8]> {
     if !matches!(bytes.last(), Some(b' ' | b'\t')) {
         return None;
     }
-    let near = &bytes[bytes.len().saturating_sub(LONGEST / 2)..];
+    let near = &bytes[bytes.len().saturating_sub(MAX_LOOKAHEAD_BYTES / 2)..];
     let from =
         near.iter().rposition(|byte| matches!(byte, b'\n' | b';' | b'|' | b'&')).map_or(0, |at| at + 1);
     Some(&near[from..])
 }
 
 /// Whether a command has a word that begins so.
-fn has(command: &[u8], word: &str) -> bool {
+fn has_word(command: &[u8], word: &str) -> bool {
     let begins = |at: usize| at == 0 || !command[at - 1].is_ascii_alphanumeric();
     command.windows(word.len()).enumerate().any(|(at, one)| one == word.as_bytes() && begins(at))
 }
@@ -43,17 +43,17 @@ fn option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let command = command(text, &anchor)?;
     let gap = text[anchor.end..].bytes().take(4).take_while(|byte| *byte == b' ').count();
     let is_one = match (&text[anchor.clone()], gap) {
-        ("-p", 0) => ["mysql", "mariadb"].iter().any(|word| has(command, word)),
-        ("-p", _) => has(command, "sshpass") || has(command, "login") && !has(command, "mysql"),
-        ("-a", 1..) => has(command, "redis-cli"),
+        ("-p", 0) => ["mysql", "mariadb"].iter().any(|word| has_word(command, word)),
+        ("-p", _) => has_word(command, "sshpass") || has_word(command, "login") && !has_word(command, "mysql"),
+        ("-a", 1..) => has_word(command, "redis-cli"),
         _ => false,
     };
-    is_one.then(|| assigned::password_at(text, anchor.end + gap)).flatten()
+    is_one.then(|| assignment::password_at(text, anchor.end + gap)).flatten()
 }
 
 /// What `curl` sends as a cookie, where a value in it is random. A file of cookies is none.
 fn cookie_option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
-    if !has(command(text, &anchor)?, "curl") {
+    if !has_word(command(text, &anchor)?, "curl") {
         return None;
     }
     let rest = &text.as_bytes()[anchor.end..];
@@ -62,23 +62,23 @@ fn cookie_option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let of_it = |byte: &&u8| {
         !byte.is_ascii_control() && !matches!(byte, b'"' | b'\'' | b'\\') && (quoted || **byte != b' ')
     };
-    let length = rest[gap..].iter().take(LONGEST).take_while(of_it).count();
+    let length = rest[gap..].iter().take(MAX_LOOKAHEAD_BYTES).take_while(of_it).count();
     let at = anchor.end + gap;
-    let said = &text[at..likely::floor(text, at + length)];
+    let said = &text[at..plausibility::floor_char_boundary(text, at + length)];
     let mut values = said.split(';').filter_map(|one| one.split_once('='));
     let found =
-        values.any(|(_, value)| value.len() >= 16 && likely::secret(value) && !likely::example(value));
+        values.any(|(_, value)| value.len() >= 16 && plausibility::is_generated(value) && !plausibility::is_example(value));
     (gap > 0 && found).then(|| at..at + said.len())
 }
 
 /// The first random value of a table of cookies.
 fn cookies(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    let at = assigned::colon(text, anchor.end)?;
+    let at = assignment::value_after_colon(text, anchor.end)?;
     if bytes.get(at) != Some(&b'{') {
         return None;
     }
-    let inside = &bytes[at..bytes.len().min(at + LONGEST)];
+    let inside = &bytes[at..bytes.len().min(at + MAX_LOOKAHEAD_BYTES)];
     let inside = &inside[..inside.iter().position(|byte| *byte == b'}').unwrap_or(inside.len())];
     let mut from = 0;
     // Between marks, every string in turn.
@@ -86,7 +86,7 @@ fn cookies(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         let start = from + open + 1;
         let length = inside[start..].iter().position(|byte| *byte == inside[start - 1])?;
         let said = text.get(at + start..at + start + length)?;
-        if said.len() >= 16 && likely::secret(said) && !likely::example(said) {
+        if said.len() >= 16 && plausibility::is_generated(said) && !plausibility::is_example(said) {
             return Some(at + start..at + start + length);
         }
         from = start + length + 1;
@@ -96,14 +96,14 @@ fn cookies(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
 
 fn statement(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let gap = text[anchor.end..].bytes().take(16).take_while(u8::is_ascii_whitespace).count();
-    (gap > 0).then(|| assigned::password_at(text, anchor.end + gap)).flatten()
+    (gap > 0).then(|| assignment::password_at(text, anchor.end + gap)).flatten()
 }
 
 /// The last of the five fields of a line, `host:port:database:user:password`.
 fn pgpass(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let of_host = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'*');
-    let host = bytes[..anchor.start].iter().rev().take(LONGEST / 2).take_while(of_host).count();
+    let host = bytes[..anchor.start].iter().rev().take(MAX_LOOKAHEAD_BYTES / 2).take_while(of_host).count();
     let begins = !bytes[..anchor.start - host].last().is_some_and(u8::is_ascii_graphic);
     let mut at = anchor.end;
     for _ in ["database", "user"] {
@@ -114,13 +114,13 @@ fn pgpass(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         }
         at += length + 1;
     }
-    (host > 0 && begins).then(|| assigned::password_at(text, at)).flatten()
+    (host > 0 && begins).then(|| assignment::password_at(text, at)).flatten()
 }
 
 /// `jdbc:oracle:thin:user/password@…`
 fn oracle(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let rest = &text.as_bytes()[anchor.end..];
-    let rest = &rest[..rest.len().min(LONGEST)];
+    let rest = &rest[..rest.len().min(MAX_LOOKAHEAD_BYTES)];
     let driver = rest.iter().take(8).position(|byte| *byte == b':')? + 1;
     let of_it =
         |byte: &&u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b'@' | b'"' | b'\'' | b'<' | b'\\');
@@ -131,6 +131,6 @@ fn oracle(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     }
     let length = rest[start..].iter().take_while(of_it).count();
     let password = &text[anchor.end + start..anchor.end + start + length];
-    let is_one = length >= 3 && rest.get(start + length) == Some(&b'@') && !likely::placeholder(password);
+    let is_one = length >= 3 && rest.get(start + length) == Some(&b'@') && !plausibility::is_placeholder(password);
     is_one.then(|| anchor.end + start..anchor.end + start + length)
 }

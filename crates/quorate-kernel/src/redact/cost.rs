@@ -8,7 +8,7 @@ use super::*;
 const LENGTH: usize = 400_000;
 /// A text of this length takes milliseconds, and took minutes where a kind was looked for anew from each beginning. A
 /// busy machine is slow, too.
-const MOST: Duration = Duration::from_secs(20);
+const MAX_DURATION: Duration = Duration::from_secs(20);
 
 #[expect(clippy::disallowed_methods, reason = "it is about time")]
 fn takes(redactor: &Redactor, text: &str) -> Duration {
@@ -25,10 +25,10 @@ fn full_of(unit: &str) -> String {
 #[track_caller]
 fn is_cheap(units: impl Iterator<Item = String>) {
     let redactor =
-        Redactor::of(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern");
+        Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern");
     for unit in units {
         let took = takes(&redactor, &full_of(&unit));
-        assert!(took < MOST, "{unit:?} takes {took:?}");
+        assert!(took < MAX_DURATION, "{unit:?} takes {took:?}");
     }
 }
 
@@ -41,7 +41,7 @@ fn a_text_full_of_beginnings_is_cheap_for_every_kind() {
 
 #[test]
 fn a_text_full_of_assignments_is_cheap() {
-    let names = || assigned::ANCHORS.iter();
+    let names = || assignment::ANCHORS.iter();
     is_cheap(names().flat_map(|name| [format!("={name}"), format!("{name}: "), format!("a_{name}=\"")]));
     is_cheap(names().map(|name| format!("<{name}>a1B2c3D4")));
 }
@@ -98,13 +98,13 @@ fn a_mixture_of_beginnings_is_cheap() {
 
 #[test]
 fn a_document_full_of_secret_keys_is_cheap() {
-    let redactor = Redactor::of(&Secrets { patterns: vec!["sk-[0-9]+".into()], ..Secrets::default() })
+    let redactor = Redactor::from_secrets(&Secrets { patterns: vec!["sk-[0-9]+".into()], ..Secrets::default() })
         .expect("a pattern");
     let document: Map<String, Json> = (0..20_000).map(|at| (format!("sk-{at}"), json!(at))).collect();
     let started = tokio::time::Instant::now();
     let (clean, count) = redactor.redact_json(Json::Object(document));
     assert_eq!((clean.as_object().map(Map::len), count), (Some(20_000), 20_000));
-    assert!(started.elapsed() < MOST);
+    assert!(started.elapsed() < MAX_DURATION);
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn what_takes_long_leaves_the_thread_to_others() {
     // A pattern that reads to the end from everywhere.
     let redactor = Redactor::new(&["a*b|a".to_owned()]).expect("a pattern");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let text = "a".repeat(LARGE);
+    let text = "a".repeat(BLOCKING_BYTES);
     let heard = runtime.block_on(async {
-        let work = redactor.apart(text.len(), move |redactor| redactor.redact(&text).1);
+        let work = redactor.run_blocking_if_large(text.len(), move |redactor| redactor.redact(&text).1);
         tokio::select! {
             biased;
             count = work => Err(count),

@@ -3,45 +3,45 @@
 
 use std::ops::Range;
 
-use super::likely;
+use super::plausibility;
 
 /// A set of bytes.
-pub(super) type Set = fn(u8) -> bool;
+pub(super) type ByteSet = fn(u8) -> bool;
 
 /// The bytes of a token after or before its anchor.
 #[derive(Clone, Copy)]
-pub(super) enum Piece {
+pub(super) enum Segment {
     /// This text.
-    Is(&'static str),
+    Literal(&'static str),
     /// At least and at most so many bytes of a set, as many as there are.
-    Run(Set, usize, usize),
+    Run(ByteSet, usize, usize),
 }
 
 /// What stands after an anchor.
 #[derive(Clone, Copy)]
 pub(super) enum Body {
     /// So many bytes of a set.
-    One(Set, usize),
+    One(ByteSet, usize),
     /// One piece after the other.
-    Pieces(&'static [Piece]),
+    Pieces(&'static [Segment]),
 }
 
 /// What may follow a token.
 #[derive(Clone, Copy)]
-pub(super) enum End {
+pub(super) enum Boundary {
     /// Bytes of this set belong to the token.
-    GoesOn(Set),
+    ExtendsWith(ByteSet),
     /// With a byte of this set behind it, it is no token.
-    Exact(Set),
+    EndsBefore(ByteSet),
 }
 
 /// A token as its issuer writes it.
 pub(super) struct Shape {
     pub(super) anchor: &'static str,
     /// The bytes of the token before the anchor: their set, the least and the most.
-    pub(super) before: Option<(Set, usize, usize)>,
+    pub(super) before: Option<(ByteSet, usize, usize)>,
     pub(super) body: Body,
-    pub(super) end: End,
+    pub(super) end: Boundary,
 }
 
 impl Shape {
@@ -65,12 +65,12 @@ impl Shape {
         }
         let least = self.body.end(bytes, anchor.end)?;
         // Only a token is read to its end.
-        if !likely::random(&[&text[start..anchor.start], &text[anchor.end..least]]) {
+        if !plausibility::is_random(&[&text[start..anchor.start], &text[anchor.end..least]]) {
             return None;
         }
         let end = match self.end {
-            End::GoesOn(set) => least + run(&bytes[least..], set),
-            End::Exact(set) => (!bytes.get(least).is_some_and(|byte| set(*byte))).then_some(least)?,
+            Boundary::ExtendsWith(set) => least + run(&bytes[least..], set),
+            Boundary::EndsBefore(set) => (!bytes.get(least).is_some_and(|byte| set(*byte))).then_some(least)?,
         };
         Some(start..end)
     }
@@ -80,16 +80,16 @@ impl Body {
     /// Where the body ends that starts here.
     fn end(self, bytes: &[u8], start: usize) -> Option<usize> {
         match self {
-            Body::One(set, count) => piece(Piece::Run(set, count, count), bytes, start),
+            Body::One(set, count) => piece(Segment::Run(set, count, count), bytes, start),
             Body::Pieces(all) => all.iter().try_fold(start, |at, one| piece(*one, bytes, at)),
         }
     }
 }
 
-fn piece(piece: Piece, bytes: &[u8], at: usize) -> Option<usize> {
+fn piece(piece: Segment, bytes: &[u8], at: usize) -> Option<usize> {
     match piece {
-        Piece::Is(text) => bytes[at..].starts_with(text.as_bytes()).then(|| at + text.len()),
-        Piece::Run(set, least, most) => {
+        Segment::Literal(text) => bytes[at..].starts_with(text.as_bytes()).then(|| at + text.len()),
+        Segment::Run(set, least, most) => {
             let length = bytes[at..].iter().take(most).take_while(|byte| set(**byte)).count();
             (length >= least).then(|| at + length)
         }
@@ -108,7 +108,7 @@ fn begins(text: &str, at: usize) -> bool {
 }
 
 /// How many of the first bytes are of a set.
-pub(super) fn run(bytes: &[u8], of: Set) -> usize {
+pub(super) fn run(bytes: &[u8], of: ByteSet) -> usize {
     bytes.iter().take_while(|byte| of(**byte)).count()
 }
 

@@ -26,7 +26,7 @@ fn every_match_is_replaced_and_counted() {
 }
 
 fn builtin() -> Redactor {
-    Redactor::of(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern")
+    Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern")
 }
 
 /// Characters that no word has, as many as asked for.
@@ -166,7 +166,7 @@ fn a_value_is_found_in_every_form() {
     let value = "corr\"ect/horse 7 & ünder+stäple".to_owned();
     let block = format!("first line, which is long enough\n{}\nshort", noise(40));
     let secrets = Secrets { values: vec![value.clone(), block, "short".into()], ..Secrets::default() };
-    let redactor = Redactor::of(&secrets).expect("values");
+    let redactor = Redactor::from_secrets(&secrets).expect("values");
     let mut forms = vec![
         value.clone(),
         json!(value).to_string(),
@@ -194,15 +194,15 @@ fn a_variable_that_holds_a_secret_is_told_from_others() {
         ("aws_secret_access_key", "wJalrXUtnFEMI/K7MDENG"),
         ("VAULT_CREDENTIALS", "ada:hunter2Xy9"),
     ] {
-        assert!(names_a_secret(name) && worth(value, true), "{name}");
+        assert!(names_a_secret(name) && is_worth_redacting(value, true), "{name}");
     }
     for value in ["/etc/ssh/id_ed25519", "production", "12345678", "short1", "password", "true or false"] {
-        assert!(!worth(value, true), "{value}");
+        assert!(!is_worth_redacting(value, true), "{value}");
     }
     assert!(
-        !worth("https://x.example/v1", false)
-            && worth("q7Rz2Xk9Vb4Tn6", false)
-            && !worth("keep-everything", false)
+        !is_worth_redacting("https://x.example/v1", false)
+            && is_worth_redacting("q7Rz2Xk9Vb4Tn6", false)
+            && !is_worth_redacting("keep-everything", false)
     );
     assert!(!names_a_secret("PATH") && !names_a_secret("HOME") && !names_a_secret("PWDS"));
 }

@@ -9,11 +9,11 @@ use regex::{Regex, RegexBuilder};
 use serde_json::json;
 
 /// The shortest text that is looked for.
-const SHORTEST: usize = 8;
+const MIN_VALUE_BYTES: usize = 8;
 /// The shortest line of a value of several lines that is looked for by itself.
-const LINE: usize = 24;
+const MIN_LINE_BYTES: usize = 24;
 /// The largest compiled expression, in bytes.
-const LARGEST: usize = 64 << 20;
+const MAX_REGEX_BYTES: usize = 64 << 20;
 
 /// An expression that finds the values in any of their forms, the longest first; `None` where there is nothing to find.
 ///
@@ -22,10 +22,10 @@ const LARGEST: usize = 64 << 20;
 pub(super) fn compile(values: &[String]) -> Result<Option<Regex>, regex::Error> {
     let forms: BTreeSet<String> = values
         .iter()
-        .filter(|value| value.len() >= SHORTEST)
+        .filter(|value| value.len() >= MIN_VALUE_BYTES)
         .flat_map(|value| {
             let lines =
-                value.lines().map(str::trim).filter(|line| line.len() >= LINE && value.len() > line.len());
+                value.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE_BYTES && value.len() > line.len());
             let lines: Vec<String> = lines.map(str::to_owned).collect();
             [forms(value), lines].concat()
         })
@@ -36,7 +36,7 @@ pub(super) fn compile(values: &[String]) -> Result<Option<Regex>, regex::Error> 
     let mut forms: Vec<String> = forms.into_iter().collect();
     forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
     let forms: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
-    RegexBuilder::new(&forms.join("|")).size_limit(LARGEST).build().map(Some)
+    RegexBuilder::new(&forms.join("|")).size_limit(MAX_REGEX_BYTES).build().map(Some)
 }
 
 /// A value as it stands, in JSON, in a URL, and in base64.
@@ -46,9 +46,9 @@ fn forms(value: &str) -> Vec<String> {
     let mut forms = vec![value.to_owned(), json[1..json.len() - 1].to_owned(), percent];
     for alphabet in [&alphabet::STANDARD, &alphabet::URL_SAFE] {
         let engine = GeneralPurpose::new(alphabet, NO_PAD);
-        forms.extend((0..3).map(|offset| amid(&engine, value, offset)));
+        forms.extend((0..3).map(|offset| base64_core(&engine, value, offset)));
     }
-    forms.retain(|form| form.len() >= SHORTEST);
+    forms.retain(|form| form.len() >= MIN_VALUE_BYTES);
     forms
 }
 
@@ -60,7 +60,7 @@ fn percent(byte: u8) -> String {
 }
 
 /// The part of the base64 of a longer text that depends on nothing but the value, which stands at an offset in it.
-fn amid(engine: &GeneralPurpose, value: &str, offset: usize) -> String {
+fn base64_core(engine: &GeneralPurpose, value: &str, offset: usize) -> String {
     let mut bytes = vec![0; offset];
     bytes.extend_from_slice(value.as_bytes());
     let text = engine.encode(&bytes);

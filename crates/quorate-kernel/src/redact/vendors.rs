@@ -1,48 +1,48 @@
 //! Tokens of clouds, of code hosting, builds and packages, and of models, by the shape that the issuer documents.
 
-use super::builtin::{Kind, Told};
-use super::shape::Piece::{Is, Run};
+use super::builtin::{Kind, Detector};
+use super::shape::Segment::{Literal, Run};
 use super::shape::{
-    Body, End, Piece, Set, Shape, alphanumeric, base64, capital, dashed, dotted, hex, small, tilde, word,
+    Body, Boundary, Segment, ByteSet, Shape, alphanumeric, base64, capital, dashed, dotted, hex, small, tilde, word,
 };
 
 /// A token that begins with its anchor: at least so many bytes of a set, and what follows of it.
-pub(super) const fn token(name: &'static str, anchor: &'static str, set: Set, least: usize) -> Kind {
-    let (body, end) = (Body::One(set, least), End::GoesOn(set));
-    Kind { name, told: Told::Shape(Shape { anchor, before: None, body, end }) }
+pub(super) const fn token(name: &'static str, anchor: &'static str, set: ByteSet, least: usize) -> Kind {
+    let (body, end) = (Body::One(set, least), Boundary::ExtendsWith(set));
+    Kind { name, detector: Detector::Shape(Shape { anchor, before: None, body, end }) }
 }
 
 /// A token that begins with its anchor and has exactly so many bytes of a set.
-pub(super) const fn exact(name: &'static str, anchor: &'static str, set: Set, length: usize) -> Kind {
-    let (body, end) = (Body::One(set, length), End::Exact(alphanumeric));
-    Kind { name, told: Told::Shape(Shape { anchor, before: None, body, end }) }
+pub(super) const fn exact(name: &'static str, anchor: &'static str, set: ByteSet, length: usize) -> Kind {
+    let (body, end) = (Body::One(set, length), Boundary::EndsBefore(alphanumeric));
+    Kind { name, detector: Detector::Shape(Shape { anchor, before: None, body, end }) }
 }
 
 /// A token of several pieces.
 pub(super) const fn pieces(
     name: &'static str,
     anchor: &'static str,
-    pieces: &'static [Piece],
-    end: End,
+    pieces: &'static [Segment],
+    end: Boundary,
 ) -> Kind {
-    Kind { name, told: Told::Shape(Shape { anchor, before: None, body: Body::Pieces(pieces), end }) }
+    Kind { name, detector: Detector::Shape(Shape { anchor, before: None, body: Body::Pieces(pieces), end }) }
 }
 
 /// A token with its anchor amid it: at least and at most so many bytes of a set stand before.
 pub(super) const fn amid(
     name: &'static str,
-    (set, least, most): (Set, usize, usize),
+    (set, least, most): (ByteSet, usize, usize),
     anchor: &'static str,
-    pieces: &'static [Piece],
-    end: End,
+    pieces: &'static [Segment],
+    end: Boundary,
 ) -> Kind {
     let body = Body::Pieces(pieces);
-    Kind { name, told: Told::Shape(Shape { anchor, before: Some((set, least, most)), body, end }) }
+    Kind { name, detector: Detector::Shape(Shape { anchor, before: Some((set, least, most)), body, end }) }
 }
 
 /// A token of PASETO: its footer may follow it.
 const fn paseto(name: &'static str, anchor: &'static str) -> Kind {
-    pieces(name, anchor, &[Run(dashed, 60, 60)], End::GoesOn(dotted))
+    pieces(name, anchor, &[Run(dashed, 60, 60)], Boundary::ExtendsWith(dotted))
 }
 
 /// What each looks like.
@@ -67,25 +67,25 @@ pub(super) const KINDS: &[Kind] = &[
     pieces(
         "Amazon MWS token",
         "amzn.mws.",
-        &[Run(hex, 8, 8), Is("-"), Run(dashed, 27, 27)],
-        End::Exact(word),
+        &[Run(hex, 8, 8), Literal("-"), Run(dashed, 27, 27)],
+        Boundary::EndsBefore(word),
     ),
-    amid("Azure AD secret", (tilde, 4, 4), "Q~", &[Run(tilde, 31, 34)], End::Exact(alphanumeric)),
+    amid("Azure AD secret", (tilde, 4, 4), "Q~", &[Run(tilde, 31, 34)], Boundary::EndsBefore(alphanumeric)),
     amid(
         "Azure DevOps token",
         (alphanumeric, 76, 76),
         "AZDO",
         &[Run(alphanumeric, 4, 4)],
-        End::Exact(alphanumeric),
+        Boundary::EndsBefore(alphanumeric),
     ),
     amid(
         "Azure AI key",
         (alphanumeric, 52, 52),
         "JQQJ99",
         &[Run(alphanumeric, 26, 26)],
-        End::Exact(alphanumeric),
+        Boundary::EndsBefore(alphanumeric),
     ),
-    pieces("Google API key", "AIza", &[Run(dashed, 35, 35)], End::Exact(dashed)),
+    pieces("Google API key", "AIza", &[Run(dashed, 35, 35)], Boundary::EndsBefore(dashed)),
     token("Google OAuth token", "ya29.", dotted, 20),
     token("Google OAuth secret", "GOCSPX-", dashed, 28),
     token("Google refresh token", "1//0", dashed, 40),
@@ -97,8 +97,8 @@ pub(super) const KINDS: &[Kind] = &[
     pieces(
         "Cloudflare origin key",
         "v1.0-",
-        &[Run(hex, 24, 24), Is("-"), Run(hex, 100, 146)],
-        End::GoesOn(hex),
+        &[Run(hex, 24, 24), Literal("-"), Run(hex, 100, 146)],
+        Boundary::ExtendsWith(hex),
     ),
     token("Cloudflare user token", "cfut_", word, 40),
     token("Cloudflare account token", "cfat_", word, 40),
@@ -115,21 +115,21 @@ pub(super) const KINDS: &[Kind] = &[
     token("Tailscale key", "tskey-", dashed, 20),
     token("OpenShift token", "sha256~", dashed, 43),
     token("Pulumi token", "pul-", hex, 40),
-    amid("Terraform token", (alphanumeric, 14, 14), ".atlasv1.", &[Run(base64, 60, 70)], End::GoesOn(base64)),
+    amid("Terraform token", (alphanumeric, 14, 14), ".atlasv1.", &[Run(base64, 60, 70)], Boundary::ExtendsWith(base64)),
     token("Vault service token", "hvs.", dotted, 24),
     token("Vault batch token", "hvb.", dotted, 24),
     token("Vault recovery token", "hvr.", dotted, 24),
     pieces(
         "Doppler token",
         "dp.",
-        &[Run(small, 2, 5), Is("."), Run(dotted, 40, 80)],
-        End::GoesOn(alphanumeric),
+        &[Run(small, 2, 5), Literal("."), Run(dotted, 40, 80)],
+        Boundary::ExtendsWith(alphanumeric),
     ),
     pieces(
         "1Password secret key",
         "A3-",
-        &[Run(capital, 6, 6), Is("-"), Run(capital_dashed, 27, 29)],
-        End::Exact(dashed),
+        &[Run(capital, 6, 6), Literal("-"), Run(capital_dashed, 27, 29)],
+        Boundary::EndsBefore(dashed),
     ),
     token("1Password service token", "ops_eyJ", base64, 100),
     // Code, builds and packages
@@ -176,8 +176,8 @@ pub(super) const KINDS: &[Kind] = &[
     pieces(
         "Harness token",
         "pat.",
-        &[Run(dashed, 22, 22), Is("."), Run(alphanumeric, 24, 24), Is("."), Run(alphanumeric, 20, 20)],
-        End::Exact(alphanumeric),
+        &[Run(dashed, 22, 22), Literal("."), Run(alphanumeric, 24, 24), Literal("."), Run(alphanumeric, 20, 20)],
+        Boundary::EndsBefore(alphanumeric),
     ),
     token("Infracost key", "ico-", alphanumeric, 32),
     // Models
@@ -185,7 +185,7 @@ pub(super) const KINDS: &[Kind] = &[
     token("OpenAI project key", "sk-proj-", dashed, 20),
     token("OpenAI service key", "sk-svcacct-", dashed, 20),
     token("OpenAI admin key", "sk-admin-", dashed, 20),
-    pieces("OpenAI key", "sk-", &[Run(alphanumeric, 32, 32)], End::GoesOn(dashed)),
+    pieces("OpenAI key", "sk-", &[Run(alphanumeric, 32, 32)], Boundary::ExtendsWith(dashed)),
     token("OpenRouter key", "sk-or-v1-", dashed, 48),
     token("Langfuse key", "sk-lf-", dashed, 32),
     token("Hugging Face token", "hf_", alphanumeric, 30),
@@ -205,8 +205,8 @@ pub(super) const KINDS: &[Kind] = &[
     pieces(
         "LangSmith key",
         "lsv2_",
-        &[Run(small, 2, 2), Is("_"), Run(hex, 32, 32), Is("_"), Run(hex, 10, 10)],
-        End::GoesOn(alphanumeric),
+        &[Run(small, 2, 2), Literal("_"), Run(hex, 32, 32), Literal("_"), Run(hex, 10, 10)],
+        Boundary::ExtendsWith(alphanumeric),
     ),
 ];
 

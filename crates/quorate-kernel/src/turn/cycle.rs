@@ -8,14 +8,14 @@ use quorate_protocol::{Name, Part, PartKind};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::dispatch::{Cost, Selected};
-use super::{Answering, Cycled, Error, Open, PAGE, Runner, Scene, Settled, Spoken, Underway};
+use super::dispatch::{DecisionCost, Selection};
+use super::{PartialAnswer, CycleResult, Error, PendingCommit, READ_PAGE_TURNS, Runner, TurnContext, SettledTurn, SpeakerResult, ActiveCycle};
 use crate::clock::rfc3339;
 use crate::consultation::{millis, object};
-use crate::conversation::{NewTurn, Stamp, Turn, key};
+use crate::conversation::{NewTurn, Stamp, Turn, turn_key};
 use crate::ports::ledger::{self, Entry, Kind};
 use crate::ports::substrate::Keeps;
-use crate::ports::telemetry::What;
+use crate::ports::telemetry::EventKind;
 use crate::redact::Redactor;
 
 impl Runner {
@@ -23,102 +23,102 @@ impl Runner {
     ///
     /// # Errors
     /// When substrate or ledger fail. What was said and could not be appended is kept, and appended by the next call.
-    pub async fn cycle(&mut self) -> Result<Cycled, Error> {
+    pub async fn cycle(&mut self) -> Result<CycleResult, Error> {
         let started = Instant::now();
         // The last one may have been dropped on its way, or the ledger failed.
-        self.break_off();
-        if let Some(finished) = self.finish().await? {
+        self.abort_cycle();
+        if let Some(finished) = self.commit().await? {
             return Ok(finished);
         }
         // What is read belongs to the cycle that it begins; without anything new there is none.
         self.cycles += 1;
-        self.read(started).await?;
+        self.read_new_turns(started).await?;
         let Some(trigger) = self.pending.front().cloned() else {
             self.cycles -= 1;
-            return Ok(Cycled::Nothing);
+            return Ok(CycleResult::NoNewTurn);
         };
-        self.emit(What::CycleStarted { trigger: trigger.id.clone(), by: trigger.participant.clone() });
-        let in_a_row = if self.is_agents(&trigger) { self.in_a_row + 1 } else { 0 };
+        self.emit(EventKind::CycleStarted { trigger: trigger.id.clone(), by: trigger.participant.clone() });
+        let in_a_row = if self.is_agent_turn(&trigger) { self.agent_turns_in_a_row + 1 } else { 0 };
         let most = self.swarm.policy.max_agent_turns;
         if in_a_row >= most {
-            self.emit(What::GuardHit { trigger: trigger.id.clone(), turns: in_a_row });
+            self.emit(EventKind::GuardHit { trigger: trigger.id.clone(), turns: in_a_row });
             let turns = if in_a_row == 1 { "1 turn" } else { &format!("{in_a_row} turns") };
             let why = format!(
                 "{turns} of participants without a person's between, and `maxAgentTurns` is {most}; what a person says \
                  next is answered"
             );
-            return self.nobody(trigger, Some(why), Cost::Nothing, started).await;
+            return self.settle_unanswered(trigger, Some(why), DecisionCost::Nothing, started).await;
         }
         let window = self.window(&trigger);
         let selected = match self.select(&window, &trigger).await? {
-            Selected::Named(selected, cost) if selected.is_empty() => {
+            Selection::Named(selected, cost) if selected.is_empty() => {
                 let cycle = self.cycles;
                 if self.swarm.flags.on_idle {
                     self.hooks.idle(cycle);
                 }
-                let misses = self.swarm.dispatcher.misses(&trigger.content, &self.roster);
+                let misses = self.swarm.dispatcher.near_misses(&trigger.content, &self.roster);
                 let why = (!misses.is_empty()).then(|| misses.join(" "));
-                return self.nobody(trigger, why, cost, started).await;
+                return self.settle_unanswered(trigger, why, cost, started).await;
             }
-            Selected::Named(selected, _) => selected,
-            Selected::Undecided(why, cost) => {
+            Selection::Named(selected, _) => selected,
+            Selection::Undecided(why, cost) => {
                 let id = trigger.id.clone();
-                self.nobody(trigger, Some(why.clone()), cost, started).await?;
-                return Ok(Cycled::Undecided { trigger: id, why });
+                self.settle_unanswered(trigger, Some(why.clone()), cost, started).await?;
+                return Ok(CycleResult::Undecided { trigger: id, why });
             }
-            Selected::Spent => return Ok(Cycled::Spent { trigger: trigger.id }),
+            Selection::BudgetExhausted => return Ok(CycleResult::BudgetExhausted { trigger: trigger.id }),
         };
-        let answered = self.answered(&trigger);
+        let answered = self.already_answered(&trigger);
         let asked: Vec<Name> = selected.iter().filter(|id| !answered.contains(*id)).cloned().collect();
         if asked.is_empty() {
             // All of them have answered, before this process or in another one.
-            return self.nobody(trigger, None, Cost::Nothing, started).await;
+            return self.settle_unanswered(trigger, None, DecisionCost::Nothing, started).await;
         }
-        if !self.table.calls.has(asked.len()) {
-            return Ok(Cycled::Spent { trigger: trigger.id });
+        if !self.call_context.calls.has_left(asked.len()) {
+            return Ok(CycleResult::BudgetExhausted { trigger: trigger.id });
         }
-        let window = self.clean(window).await;
-        let scene = self.scene(window);
+        let window = self.redact_turns(window).await;
+        let scene = self.turn_context(window);
         if self.swarm.flags.on_mention {
             asked.iter().for_each(|id| self.hooks.mention(self.cycles, id, &trigger));
         }
         let spoken = Mutex::default();
-        self.underway = Some(Underway { trigger, selected, asked: asked.clone(), started, spoken });
-        let heard = join_all(asked.iter().map(|id| self.hear(&scene, id))).await;
+        self.active_cycle = Some(ActiveCycle { trigger, selected, asked: asked.clone(), started, results: spoken });
+        let heard = join_all(asked.iter().map(|id| self.ask_speaker(&scene, id))).await;
         heard.into_iter().collect::<Result<(), _>>()?;
-        self.conclude().await
+        self.finish_cycle().await
     }
 
     /// Asks somebody, and keeps what comes of it.
-    async fn hear(&self, scene: &Scene, id: &Name) -> Result<(), ledger::Error> {
+    async fn ask_speaker(&self, scene: &TurnContext, id: &Name) -> Result<(), ledger::Error> {
         let spoken = self.speak(scene, id).await?;
         let participant = id.clone();
         self.emit(match &spoken.result {
             Ok(said) => {
-                What::ParticipantFinished { participant, ms: millis(spoken.took), bytes: said.content.len() }
+                EventKind::ParticipantFinished { participant, ms: millis(spoken.took), bytes: said.content.len() }
             }
-            Err((status, error)) => What::ParticipantFailed { participant, status, error: error.clone() },
+            Err((status, error)) => EventKind::ParticipantFailed { participant, status, error: error.clone() },
         });
-        if let Some(underway) = &self.underway {
-            underway.spoken.lock().unwrap_or_else(PoisonError::into_inner).push(spoken);
+        if let Some(underway) = &self.active_cycle {
+            underway.results.lock().unwrap_or_else(PoisonError::into_inner).push(spoken);
         }
         Ok(())
     }
 
     /// Reads new turns, where none are pending.
-    async fn read(&mut self, started: Instant) -> Result<(), Error> {
+    async fn read_new_turns(&mut self, started: Instant) -> Result<(), Error> {
         // The next page is read when the last turn of this one is up, so that answers to it are known.
         if self.pending.len() > 1 {
             return Ok(());
         }
-        let page = self.swarm.substrate.read(self.read_to.as_ref(), PAGE).await?;
+        let page = self.swarm.substrate.read(self.last_read.as_ref(), READ_PAGE_TURNS).await?;
         if !page.known {
             // Somebody has cut, restored or replaced the conversation under us.
-            return self.take_up_again().await;
+            return self.resync().await;
         }
         if let Some(last) = page.turns.last() {
-            self.read_to = Some(last.id.clone());
-            self.emit(What::SubstrateRead {
+            self.last_read = Some(last.id.clone());
+            self.emit(EventKind::SubstrateRead {
                 substrate: self.about.kind,
                 turns: page.turns.len(),
                 ms: millis(started.elapsed()),
@@ -129,28 +129,28 @@ impl Runner {
     }
 
     /// Who has answered a trigger already: before this process, or in another one.
-    fn answered(&self, trigger: &Turn) -> BTreeSet<Name> {
+    fn already_answered(&self, trigger: &Turn) -> BTreeSet<Name> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         let mut answered = before.map(|one| one.answered.clone()).unwrap_or_default();
         let stamps = self.pending.iter().filter_map(|turn| Some((turn.stamp.as_ref()?, &turn.participant)));
-        let answers = stamps.filter(|(stamp, by)| stamp.key == key(&trigger.id, by));
+        let answers = stamps.filter(|(stamp, by)| stamp.key == turn_key(&trigger.id, by));
         answered.extend(answers.map(|(_, by)| by.clone()));
         answered
     }
 
     /// The window up to the trigger.
     pub(super) fn window(&self, trigger: &Turn) -> Vec<Turn> {
-        self.before().map(|one| &one.turn).chain([trigger]).cloned().collect()
+        self.settled_window().map(|one| &one.turn).chain([trigger]).cloned().collect()
     }
 
     /// What stands before the trigger in the window.
-    fn before(&self) -> impl Iterator<Item = &Settled> {
+    fn settled_window(&self) -> impl Iterator<Item = &SettledTurn> {
         let before = self.swarm.policy.window.saturating_sub(1);
-        self.behind.iter().skip(self.behind.len().saturating_sub(before))
+        self.settled.iter().skip(self.settled.len().saturating_sub(before))
     }
 
     /// Turns without secrets.
-    async fn clean(&self, mut window: Vec<Turn>) -> Vec<Turn> {
+    async fn redact_turns(&self, mut window: Vec<Turn>) -> Vec<Turn> {
         let bytes = window.iter().map(|turn| turn.content.len()).sum();
         let work = move |redactor: &Redactor| {
             for turn in window.iter_mut().filter(|_| !redactor.is_empty()) {
@@ -160,56 +160,56 @@ impl Runner {
             }
             window
         };
-        self.swarm.redactor.apart(bytes, work).await
+        self.swarm.redactor.run_blocking_if_large(bytes, work).await
     }
 
-    fn scene(&self, window: Vec<Turn>) -> Scene {
-        let mut lines: Vec<&str> = self.before().map(|one| &*one.line).collect();
-        let trigger = window.last().map(|trigger| self.shown(trigger)).unwrap_or_default();
+    fn turn_context(&self, window: Vec<Turn>) -> TurnContext {
+        let mut lines: Vec<&str> = self.settled_window().map(|one| &*one.line).collect();
+        let trigger = window.last().map(|trigger| self.prompt_line(trigger)).unwrap_or_default();
         lines.push(&trigger);
         // A line for each: easier to read than one, and cheaper than many.
         let turns = Part::new(PartKind::Turns, "", format!("[\n{}\n]", lines.join(",\n")));
         let conversation = self.about.conversation.clone();
-        Scene { window, turns, conversation }
+        TurnContext { window, turns, conversation }
     }
 
     /// Settles the trigger that everybody was heard about, and appends what was said.
-    async fn conclude(&mut self) -> Result<Cycled, Error> {
-        let Some(trigger) = self.collect(true) else { return Ok(Cycled::Nothing) };
+    async fn finish_cycle(&mut self) -> Result<CycleResult, Error> {
+        let Some(trigger) = self.collect_responses(true) else { return Ok(CycleResult::NoNewTurn) };
         // From here on everything is made good from what is in hand: the trigger is behind us.
         self.resumed = None;
         self.pending.pop_front();
         let id = trigger.id.clone();
         self.settle(trigger);
-        let none = Cycled::Asked { trigger: id, appended: Vec::new(), failed: Vec::new() };
-        Ok(self.finish().await?.unwrap_or(none))
+        let none = CycleResult::Asked { trigger: id, appended: Vec::new(), failed: Vec::new() };
+        Ok(self.commit().await?.unwrap_or(none))
     }
 
     /// Where a cycle did not come to its end: keeps what was said by then. The trigger, and whom nobody has heard.
-    pub(super) fn break_off(&mut self) -> Option<(Name, Vec<Name>)> {
-        let Underway { trigger, selected, asked, spoken, .. } = self.underway.as_ref()?;
+    pub(super) fn abort_cycle(&mut self) -> Option<(Name, Vec<Name>)> {
+        let ActiveCycle { trigger, selected, asked, results: spoken, .. } = self.active_cycle.as_ref()?;
         let (trigger, selected, mut unheard) = (trigger.id.clone(), selected.clone(), asked.clone());
-        let answered = |one: &Spoken| one.result.is_ok().then(|| one.participant.clone());
+        let answered = |one: &SpeakerResult| one.result.is_ok().then(|| one.participant.clone());
         let heard =
             spoken.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(answered).collect();
         let heard: BTreeSet<Name> = heard;
         // Where turns are all that is kept, whoever takes this up could not tell that some have answered already.
         if heard.is_empty() || self.swarm.substrate.about().keeps == Keeps::Turns {
-            self.underway = None;
+            self.active_cycle = None;
             return Some((trigger, unheard));
         }
-        self.collect(false);
+        self.collect_responses(false);
         unheard.retain(|id| !heard.contains(id));
         let before = self.resumed.take().filter(|one| one.trigger == trigger).map(|one| one.answered);
         let answered = before.into_iter().flatten().chain(heard).collect();
         self.resumed =
-            Some(Answering { last: trigger.clone(), trigger: trigger.clone(), selected, answered });
+            Some(PartialAnswer { last: trigger.clone(), trigger: trigger.clone(), selected, answered });
         Some((trigger, unheard))
     }
 
     /// Has what was said about the trigger appended, in the order of selection.
-    fn collect(&mut self, whole: bool) -> Option<Turn> {
-        let Underway { trigger, selected, asked, started, spoken } = self.underway.take()?;
+    fn collect_responses(&mut self, whole: bool) -> Option<Turn> {
+        let ActiveCycle { trigger, selected, asked, started, results: spoken } = self.active_cycle.take()?;
         let mut spoken = spoken.into_inner().unwrap_or_else(PoisonError::into_inner);
         spoken.sort_by_key(|one| asked.iter().position(|id| *id == one.participant));
         let (mut failed, mut entries) = (Vec::new(), Vec::new());
@@ -224,11 +224,11 @@ impl Runner {
             };
             if said.posted.is_some() {
                 // It stands in the conversation already, and is read from there.
-                self.unwritten.extend(said.state.map(|state| (one.participant, state)));
+                self.unsaved_states.extend(said.state.map(|state| (one.participant, state)));
                 continue;
             }
             let stamp = Stamp {
-                key: key(&trigger.id, &one.participant),
+                key: turn_key(&trigger.id, &one.participant),
                 runtime: self.swarm.runtime.clone(),
                 trigger: trigger.id.clone(),
                 selected: if selected.len() > 1 { selected.clone() } else { Vec::new() },
@@ -241,12 +241,12 @@ impl Runner {
                 timestamp: rfc3339(self.swarm.clock.now_ms()),
                 meta: said.meta,
             };
-            self.unposted.push_back((turn, false));
+            self.unappended.push_back((turn, false));
         }
         let appended = Vec::new();
-        self.open = Some(Open {
+        self.pending_commit = Some(PendingCommit {
             trigger: trigger.clone(),
-            whole,
+            is_complete: whole,
             selected,
             failed,
             entries,
@@ -259,40 +259,40 @@ impl Runner {
 
     /// Nobody answers the trigger. That is recorded now and then where to dispatch it again after a crash costs nothing,
     /// and is durable before the next trigger where it does.
-    async fn nobody(
+    async fn settle_unanswered(
         &mut self,
         trigger: Turn,
         why: Option<String>,
-        cost: Cost,
+        cost: DecisionCost,
         started: Instant,
-    ) -> Result<Cycled, Error> {
+    ) -> Result<CycleResult, Error> {
         // Waiting comes first: whoever is interrupted by then has settled nothing.
         let slot = match cost {
-            Cost::Calls if self.is_remembered() => Some(self.records.place().await?),
+            DecisionCost::Calls if self.needs_no_state_recovery() => Some(self.records.reserve().await?),
             _ => None,
         };
         self.resumed = None;
         self.pending.pop_front();
         let id = trigger.id.clone();
         self.settle(trigger);
-        self.passed_over += 1;
+        self.unrecorded_idle_turns += 1;
         let due =
-            why.is_some() || self.passed_over >= PAGE || self.swarm.substrate.about().keeps == Keeps::Turns;
-        if (due || cost == Cost::Calls) && self.is_remembered() {
-            let entry = self.passed(&id, why.as_deref());
+            why.is_some() || self.unrecorded_idle_turns >= READ_PAGE_TURNS || self.swarm.substrate.about().keeps == Keeps::Turns;
+        if (due || cost == DecisionCost::Calls) && self.needs_no_state_recovery() {
+            let entry = self.unanswered_entry(&id, why.as_deref());
             match slot {
                 None => self.record(vec![entry]).await?,
                 Some(slot) => self.records.put_durably(slot, vec![entry]).await?,
             }
         }
-        self.emit(What::CycleIdle { trigger: id.clone() });
-        self.emit(What::CycleFinished { appended: 0, failed: 0, ms: millis(started.elapsed()) });
-        Ok(Cycled::Idle { trigger: id, why })
+        self.emit(EventKind::CycleIdle { trigger: id.clone() });
+        self.emit(EventKind::CycleFinished { appended: 0, failed: 0, ms: millis(started.elapsed()) });
+        Ok(CycleResult::Idle { trigger: id, why })
     }
 
     /// The record of turns that nobody answers, up to this one.
-    pub(super) fn passed(&mut self, id: &Name, why: Option<&str>) -> Entry {
-        self.passed_over = 0;
+    pub(super) fn unanswered_entry(&mut self, id: &Name, why: Option<&str>) -> Entry {
+        self.unrecorded_idle_turns = 0;
         let data = object(json!({"trigger": &**id, "selected": [], "why": why, "cursor": &**id}));
         Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data }
     }

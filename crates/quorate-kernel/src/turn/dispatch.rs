@@ -8,28 +8,28 @@ use quorate_protocol::{AbsenceReason, ConsultationResult, Json, Name};
 use tokio::time::Instant;
 
 use super::Runner;
-use crate::alone;
-use crate::call::{Recorder, Table};
+use crate::single_call;
+use crate::call::{Recorder, CallContext};
 use crate::consultation::millis;
 use crate::conversation::Turn;
 use crate::ports::dispatcher::{Ask, Input, Question, Unanswered};
 use crate::ports::ledger;
-use crate::ports::telemetry::What;
-use crate::seat::Seat;
+use crate::ports::telemetry::EventKind;
+use crate::member_config::MemberConfig;
 
 /// What the dispatcher came to.
-pub(super) enum Selected {
+pub(super) enum Selection {
     /// These are to speak, in order.
-    Named(Vec<Name>, Cost),
+    Named(Vec<Name>, DecisionCost),
     /// It could not say who, and why.
-    Undecided(String, Cost),
+    Undecided(String, DecisionCost),
     /// It has somebody asked, and no call is left.
-    Spent,
+    BudgetExhausted,
 }
 
 /// What a decision has cost: whether it may be made again after a crash, or has to be durable before the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cost {
+pub(super) enum DecisionCost {
     /// Nobody was asked.
     Nothing,
     /// Somebody was, a model for example.
@@ -41,14 +41,14 @@ impl Runner {
     ///
     /// # Errors
     /// When the ledger fails while the dispatcher asks somebody.
-    pub(super) async fn select(&self, window: &[Turn], trigger: &Turn) -> Result<Selected, ledger::Error> {
+    pub(super) async fn select(&self, window: &[Turn], trigger: &Turn) -> Result<Selection, ledger::Error> {
         let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
         if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
-            return Ok(Selected::Named(before.selected.clone(), Cost::Nothing));
+            return Ok(Selection::Named(before.selected.clone(), DecisionCost::Nothing));
         }
         let started = Instant::now();
-        let asking = Asking {
-            table: self.table.clone(),
+        let asking = DispatcherAsk {
+            table: self.call_context.clone(),
             recorder: self.records.recorder(),
             id: format!("dispatch/{}", trigger.id).into(),
             failed: Mutex::default(),
@@ -62,9 +62,9 @@ impl Runner {
         if let Some(error) = asking.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
             return Err(error);
         }
-        let cost = if asking.asked.into_inner() { Cost::Calls } else { Cost::Nothing };
+        let cost = if asking.asked.into_inner() { DecisionCost::Calls } else { DecisionCost::Nothing };
         Ok(match named {
-            Err(_) if asking.spent.into_inner() => Selected::Spent,
+            Err(_) if asking.spent.into_inner() => Selection::BudgetExhausted,
             Ok(named) => {
                 let mut selected: Vec<Name> = Vec::new();
                 for id in named {
@@ -75,21 +75,21 @@ impl Runner {
                     }
                 }
                 let ms = millis(started.elapsed());
-                self.emit(What::DispatchDecided { dispatcher, selected: selected.clone(), ms });
-                Selected::Named(selected, cost)
+                self.emit(EventKind::DispatchDecided { dispatcher, selected: selected.clone(), ms });
+                Selection::Named(selected, cost)
             }
             Err(error) => {
                 let error = self.swarm.redactor.redact(&error.to_string()).0;
-                self.emit(What::DispatchFailed { dispatcher, error: error.clone() });
-                Selected::Undecided(error, cost)
+                self.emit(EventKind::DispatchFailed { dispatcher, error: error.clone() });
+                Selection::Undecided(error, cost)
             }
         })
     }
 }
 
 /// Asks for a dispatcher, as members are asked.
-struct Asking {
-    table: Arc<Table>,
+struct DispatcherAsk {
+    table: Arc<CallContext>,
     recorder: Arc<Recorder>,
     id: Name,
     /// What the ledger failed with.
@@ -101,20 +101,20 @@ struct Asking {
 }
 
 #[async_trait]
-impl Ask for Asking {
-    async fn ask(&self, seat: &Seat, question: Question) -> Result<Json, Unanswered> {
-        let (mut invoke, seat) = alone::posed(&self.id, &"dispatcher".into(), "dispatch", question, seat);
-        invoke.parts = alone::cleaned(&self.table.redactor, std::mem::take(&mut invoke.parts)).await.0;
-        match alone::put(&self.table, &self.recorder, invoke, seat).await {
+impl Ask for DispatcherAsk {
+    async fn ask(&self, seat: &MemberConfig, question: Question) -> Result<Json, Unanswered> {
+        let (mut invoke, seat) = single_call::prepare(&self.id, &"dispatcher".into(), "dispatch", question, seat);
+        invoke.parts = single_call::redact_parts(&self.table.redactor, std::mem::take(&mut invoke.parts)).await.0;
+        match single_call::run_call(&self.table, &self.recorder, invoke, seat).await {
             Ok(asked) => {
-                self.asked.fetch_or(asked.ended.spent.calls > 0, Ordering::Relaxed);
-                match asked.ended.result {
+                self.asked.fetch_or(asked.consultation.spent.calls > 0, Ordering::Relaxed);
+                match asked.consultation.result {
                     ConsultationResult::Answered(answer) => Ok(answer),
                     ConsultationResult::Absent(absent) => {
                         // Whoever had a first call has been asked, and what it lacks is an answer.
-                        let spent = absent == AbsenceReason::RunOverBudget && asked.ended.spent.calls == 0;
+                        let spent = absent == AbsenceReason::RunOverBudget && asked.consultation.spent.calls == 0;
                         self.spent.fetch_or(spent, Ordering::Relaxed);
-                        Err(Unanswered { absent, why: asked.ended.message })
+                        Err(Unanswered { absent, why: asked.consultation.message })
                     }
                 }
             }

@@ -13,13 +13,13 @@ use tokio::task::JoinSet;
 
 use crate::clock::{Clock, rfc3339};
 use crate::conversation::Turn;
-use crate::ports::lifecycle::{DEADLINE, Failed, Lifecycle};
-use crate::ports::telemetry::{Event, Telemetry, What};
+use crate::ports::lifecycle::{DEADLINE, HookError, Lifecycle};
+use crate::ports::telemetry::{Event, Telemetry, EventKind};
 
 /// How many hooks run at once. A command takes a process and some ten descriptors, and members need theirs.
-const MOST: usize = 8;
+const MAX_RUNNING: usize = 8;
 /// How many hooks wait for their turn.
-const WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 /// The hooks of a swarm, and those that are under way.
 pub(super) struct Hooks {
@@ -27,8 +27,8 @@ pub(super) struct Hooks {
     telemetry: Arc<dyn Telemetry>,
     clock: Arc<dyn Clock>,
     /// Its permits are given in the order in which they were asked for.
-    room: Arc<Semaphore>,
-    under_way: JoinSet<()>,
+    permits: Arc<Semaphore>,
+    running: JoinSet<()>,
 }
 
 impl Hooks {
@@ -41,8 +41,8 @@ impl Hooks {
             lifecycles,
             telemetry,
             clock,
-            room: Arc::new(Semaphore::new(MOST)),
-            under_way: JoinSet::new(),
+            permits: Arc::new(Semaphore::new(MAX_RUNNING)),
+            running: JoinSet::new(),
         }
     }
 
@@ -69,9 +69,9 @@ impl Hooks {
 
     /// Waits for those under way; each that has not ended by then is dropped and says so.
     pub(super) async fn settle(&mut self, limit: Duration) {
-        let all = async { while self.under_way.join_next().await.is_some() {} };
+        let all = async { while self.running.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(limit, all).await;
-        self.under_way.shutdown().await;
+        self.running.shutdown().await;
     }
 
     fn start(
@@ -79,23 +79,23 @@ impl Hooks {
         cycle: u64,
         hook: &'static str,
         kind: &'static str,
-        runs: impl Future<Output = Result<(), Failed>> + Send + 'static,
+        runs: impl Future<Output = Result<(), HookError>> + Send + 'static,
     ) {
-        while self.under_way.try_join_next().is_some() {}
+        while self.running.try_join_next().is_some() {}
         let (telemetry, clock) = (self.telemetry.clone(), self.clock.clone());
-        let mut ending = Ending { telemetry, clock, cycle, hook, failed: None };
-        if self.under_way.len() >= MOST + WAITING {
+        let mut ending = FailureReporter { telemetry, clock, cycle, hook, failed: None };
+        if self.running.len() >= MAX_RUNNING + MAX_WAITING {
             ending.failed = Some(format!(
-                "the `{kind}` lifecycle was not called: {MOST} hooks run and {WAITING} wait already"
+                "the `{kind}` lifecycle was not called: {MAX_RUNNING} hooks run and {MAX_WAITING} wait already"
             ));
             return;
         }
         ending.failed = Some(format!("the `{kind}` lifecycle had not ended when the run did"));
-        let room = self.room.clone();
-        self.under_way.spawn(async move {
-            let Ok(_permit) = room.acquire().await else { return };
+        let permits = self.permits.clone();
+        self.running.spawn(async move {
+            let Ok(_permit) = permits.acquire().await else { return };
             let ended = tokio::time::timeout(DEADLINE, AssertUnwindSafe(runs).catch_unwind()).await;
-            ending.with(match ended {
+            ending.report(match ended {
                 Ok(Ok(Ok(()))) => None,
                 Ok(Ok(Err(error))) => Some(error),
                 Ok(Err(_)) => Some(format!("the `{kind}` lifecycle panicked")),
@@ -106,25 +106,25 @@ impl Hooks {
 }
 
 /// Tells of a hook that failed, also where its task is dropped.
-struct Ending {
+struct FailureReporter {
     telemetry: Arc<dyn Telemetry>,
     clock: Arc<dyn Clock>,
     cycle: u64,
     hook: &'static str,
-    failed: Option<Failed>,
+    failed: Option<HookError>,
 }
 
-impl Ending {
-    fn with(mut self, failed: Option<Failed>) {
+impl FailureReporter {
+    fn report(mut self, failed: Option<HookError>) {
         self.failed = failed;
     }
 }
 
-impl Drop for Ending {
+impl Drop for FailureReporter {
     fn drop(&mut self) {
         if let Some(error) = self.failed.take() {
-            let what = What::HookFailed { hook: self.hook, error };
-            self.telemetry.emit(&Event { cycle: self.cycle, at: rfc3339(self.clock.now_ms()), what });
+            let what = EventKind::HookFailed { hook: self.hook, error };
+            self.telemetry.emit(&Event { cycle: self.cycle, at: rfc3339(self.clock.now_ms()), kind: what });
         }
     }
 }
@@ -153,7 +153,7 @@ mod tests {
             "slow"
         }
 
-        async fn on_idle(&self) -> Result<(), Failed> {
+        async fn on_idle(&self) -> Result<(), HookError> {
             self.called.fetch_add(1, Ordering::SeqCst);
             let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(running, Ordering::SeqCst);
@@ -171,7 +171,7 @@ mod tests {
 
     impl Telemetry for Told {
         fn emit(&self, event: &Event) {
-            let What::HookFailed { error, .. } = &event.what else { return };
+            let EventKind::HookFailed { error, .. } = &event.kind else { return };
             self.0.lock().unwrap().push(error.clone());
         }
     }
@@ -199,13 +199,13 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let dropped = told.0.lock().unwrap().clone();
-        assert_eq!(dropped.len(), 1_000 - MOST - WAITING);
+        assert_eq!(dropped.len(), 1_000 - MAX_RUNNING - MAX_WAITING);
         assert!(
             dropped.iter().all(|why| why.contains("`slow` lifecycle was not called: 8 hooks run")),
             "{dropped:?}"
         );
         hooks.settle(Duration::from_millis(10)).await;
-        assert_eq!(slow.most.load(Ordering::SeqCst), MOST);
+        assert_eq!(slow.most.load(Ordering::SeqCst), MAX_RUNNING);
         let told = told.0.lock().unwrap();
         assert_eq!(told.len(), 1_000, "each says so");
         assert!(

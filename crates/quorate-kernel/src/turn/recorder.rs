@@ -12,25 +12,25 @@ use crate::call::Recorder;
 use crate::ports::ledger::{Durability, Entry, Error, Ledger};
 
 /// How many cycles the ledger may be behind; then the conversation waits for it.
-const BEHIND: usize = 1_024;
+const MAX_QUEUED: usize = 1_024;
 
 /// Records that wait, and who is told when they are durable; `None` where they need only survive the process.
-type Waiting = (Vec<Entry>, Option<oneshot::Sender<()>>);
+type QueuedRecords = (Vec<Entry>, Option<oneshot::Sender<()>>);
 
 /// Writes records behind the conversation.
-pub(super) struct Records {
+pub(super) struct RecordQueue {
     recorder: Arc<Recorder>,
-    queue: mpsc::Sender<Waiting>,
+    queue: mpsc::Sender<QueuedRecords>,
     /// Told when what was last put durably is so.
     not_durable: Option<oneshot::Receiver<()>>,
     /// Gone once its error was told.
     writer: Option<JoinHandle<Result<(), Error>>>,
 }
 
-impl Records {
+impl RecordQueue {
     pub(super) fn start(ledger: Arc<dyn Ledger>, stream: Name, next: u64) -> Self {
         let recorder = Arc::new(Recorder::new(ledger, stream, next));
-        let (queue, mut queued) = mpsc::channel::<Waiting>(BEHIND);
+        let (queue, mut queued) = mpsc::channel::<QueuedRecords>(MAX_QUEUED);
         let writes = recorder.clone();
         let writer = tokio::spawn(async move {
             while let Some((mut entries, told)) = queued.recv().await {
@@ -48,7 +48,7 @@ impl Records {
             }
             Ok(())
         });
-        Records { recorder, queue, not_durable: None, writer: Some(writer) }
+        RecordQueue { recorder, queue, not_durable: None, writer: Some(writer) }
     }
 
     /// For invocations, which record their attempts themselves.
@@ -60,10 +60,10 @@ impl Records {
     ///
     /// # Errors
     /// When the ledger has failed: whoever goes on would do so unrecorded.
-    pub(super) async fn place(&mut self) -> Result<Slot, Error> {
+    pub(super) async fn reserve(&mut self) -> Result<Slot, Error> {
         match self.queue.clone().reserve_owned().await {
             Ok(permit) => Ok(Slot(permit)),
-            Err(_) => Err(self.failed().await),
+            Err(_) => Err(self.take_error().await),
         }
     }
 
@@ -72,7 +72,7 @@ impl Records {
     /// # Errors
     /// As [`Records::place`].
     pub(super) async fn put(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
-        self.place().await?.put(entries);
+        self.reserve().await?.put(entries);
         Ok(())
     }
 
@@ -84,28 +84,28 @@ impl Records {
         let (told, durable) = oneshot::channel();
         slot.0.send((entries, Some(told)));
         self.not_durable = Some(durable);
-        self.durable().await
+        self.wait_durable().await
     }
 
     /// Returns when the records that were last put durably are so: their caller may have been interrupted.
     ///
     /// # Errors
     /// When the ledger has failed.
-    pub(super) async fn durable(&mut self) -> Result<(), Error> {
+    pub(super) async fn wait_durable(&mut self) -> Result<(), Error> {
         let Some(durable) = &mut self.not_durable else { return Ok(()) };
         let told = durable.await;
         self.not_durable = None;
         match told {
             Ok(()) => Ok(()),
-            Err(_) => Err(self.failed().await),
+            Err(_) => Err(self.take_error().await),
         }
     }
 
     /// Why nothing is written any more.
-    async fn failed(&mut self) -> Error {
+    async fn take_error(&mut self) -> Error {
         match self.writer.take() {
-            Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())).err().unwrap_or_else(gone),
-            None => gone(),
+            Some(writer) => writer.await.unwrap_or_else(|_| Err(writer_stopped())).err().unwrap_or_else(writer_stopped),
+            None => writer_stopped(),
         }
     }
 
@@ -113,14 +113,14 @@ impl Records {
     pub(super) async fn close(self) -> Result<(), Error> {
         drop(self.queue);
         match self.writer {
-            Some(writer) => writer.await.unwrap_or_else(|_| Err(gone())),
-            None => Err(gone()),
+            Some(writer) => writer.await.unwrap_or_else(|_| Err(writer_stopped())),
+            None => Err(writer_stopped()),
         }
     }
 }
 
 /// A place in the queue.
-pub(super) struct Slot(mpsc::OwnedPermit<Waiting>);
+pub(super) struct Slot(mpsc::OwnedPermit<QueuedRecords>);
 
 impl Slot {
     /// Puts records there.
@@ -129,6 +129,6 @@ impl Slot {
     }
 }
 
-fn gone() -> Error {
+fn writer_stopped() -> Error {
     Error::Unavailable { what: "the task that writes the ledger is gone".into(), source: None }
 }

@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
-use super::{Answering, Begin, Error, PAGE, Runner, ours};
+use super::{PartialAnswer, Begin, Error, READ_PAGE_TURNS, Runner, own_stamp};
 use crate::consultation::object;
 use crate::conversation::Turn;
 use crate::ports::ledger::{self, Entry, Kind, Ledger, Record};
 use crate::ports::substrate::Keeps;
-use crate::ports::telemetry::What;
+use crate::ports::telemetry::EventKind;
 
 /// What the ledger says last.
-pub(super) struct Last {
+pub(super) struct LedgerPosition {
     /// The last turn that is settled.
     pub(super) cursor: Option<Name>,
     /// The number of the stream's next record.
@@ -24,7 +24,7 @@ pub(super) struct Last {
 }
 
 /// The last word of a stream.
-pub(super) async fn last(ledger: &dyn Ledger, stream: &Name) -> Result<Last, ledger::Error> {
+pub(super) async fn read_position(ledger: &dyn Ledger, stream: &Name) -> Result<LedgerPosition, ledger::Error> {
     let mut count = 32;
     loop {
         let tail = ledger.tail(stream, count).await?;
@@ -34,7 +34,7 @@ pub(super) async fn last(ledger: &dyn Ledger, stream: &Name) -> Result<Last, led
         if settled.is_some() || tail.len() < count as usize {
             let behind = &tail[settled.as_ref().map_or(0, |(at, _)| at + 1)..];
             let recorded = behind.iter().flat_map(appended).collect();
-            return Ok(Last { cursor: settled.map(|(_, cursor)| cursor), next, recorded });
+            return Ok(LedgerPosition { cursor: settled.map(|(_, cursor)| cursor), next, recorded });
         }
         count = count.saturating_mul(8);
     }
@@ -54,9 +54,9 @@ fn appended(record: &Record) -> impl Iterator<Item = Name> {
 
 /// What the turns since the cursor say.
 #[derive(Default)]
-struct Found {
+struct ConversationScan {
     /// The last trigger that was answered.
-    answering: Option<Answering>,
+    answering: Option<PartialAnswer>,
     /// Our turns that the ledger does not know.
     unrecorded: Vec<(Name, Entry)>,
     /// The last state of each participant.
@@ -72,16 +72,16 @@ impl Runner {
     /// Finds where to go on. `recorded` are the turns since the cursor that the ledger knows.
     pub(super) async fn recover(&mut self, begin: Begin, recorded: &BTreeSet<Name>) -> Result<(), Error> {
         let known = self.cursor.clone();
-        let (mut found, was_there) = self.look_through(known.as_ref()).await?;
+        let (mut found, was_there) = self.scan(known.as_ref()).await?;
         if known.is_some() && !was_there {
-            self.lost(&found).await?;
+            self.recover_lost_cursor(&found).await?;
         }
-        self.unwritten.extend(found.states);
-        self.remember().await;
+        self.unsaved_states.extend(found.states);
+        self.save_states().await;
         found.unrecorded.retain(|(turn, _)| !recorded.contains(turn));
         let unrecorded = found.unrecorded.len();
         if unrecorded > 0 {
-            self.emit(What::LedgerDiffers {
+            self.emit(EventKind::LedgerDiffers {
                 what: match unrecorded {
                     1 => "1 turn of this conversation was not in the ledger".to_owned(),
                     _ => format!("{unrecorded} turns of this conversation were not in the ledger"),
@@ -91,12 +91,12 @@ impl Runner {
         }
         match (found.answering, &self.cursor) {
             // Everything before the trigger is settled; whoever was to answer it may still have to.
-            (Some(answering), _) => self.begin_with(answering).await?,
-            (None, Some(cursor)) => self.begin_after(&cursor.clone()).await?,
+            (Some(answering), _) => self.resume_trigger(answering).await?,
+            (None, Some(cursor)) => self.start_after(&cursor.clone()).await?,
             (None, None) if begin == Begin::Now => {
                 if let Some(newest) = &found.newest {
-                    self.begin_after(newest).await?;
-                    let entry = self.passed(newest, Some("it was there before this runtime began"));
+                    self.start_after(newest).await?;
+                    let entry = self.unanswered_entry(newest, Some("it was there before this runtime began"));
                     self.records.put(vec![entry]).await?;
                 }
             }
@@ -106,23 +106,23 @@ impl Runner {
     }
 
     /// The last turn that was read is gone: where to go on follows from the conversation as it is now.
-    pub(super) async fn take_up_again(&mut self) -> Result<(), Error> {
+    pub(super) async fn resync(&mut self) -> Result<(), Error> {
         self.pending.clear();
-        self.behind.clear();
-        self.in_a_row = 0;
+        self.settled.clear();
+        self.agent_turns_in_a_row = 0;
         self.resumed = None;
-        self.cursor = self.cursor.take().or(self.read_to.take());
-        self.read_to = None;
+        self.cursor = self.cursor.take().or(self.last_read.take());
+        self.last_read = None;
         self.recover(Begin::First, &BTreeSet::new()).await
     }
 
     /// Reads everything since the cursor, a page at a time, and keeps of it what counts.
-    async fn look_through(&self, since: Option<&Name>) -> Result<(Found, bool), Error> {
-        let mut found = Found::default();
+    async fn scan(&self, since: Option<&Name>) -> Result<(ConversationScan, bool), Error> {
+        let mut found = ConversationScan::default();
         let mut at = since.cloned();
         let mut was_there = true;
         loop {
-            let page = self.swarm.substrate.read(at.as_ref(), PAGE).await?;
+            let page = self.swarm.substrate.read(at.as_ref(), READ_PAGE_TURNS).await?;
             if found.count == 0 {
                 was_there = page.known;
             }
@@ -131,16 +131,16 @@ impl Runner {
             at = Some(last.id.clone());
             found.newest = at.clone();
             found.count += page.turns.len();
-            page.turns.iter().for_each(|turn| self.look_at(turn, since, &mut found));
+            page.turns.iter().for_each(|turn| self.scan_turn(turn, since, &mut found));
         }
         Ok((found, was_there))
     }
 
-    fn look_at(&self, turn: &Turn, since: Option<&Name>, found: &mut Found) {
+    fn scan_turn(&self, turn: &Turn, since: Option<&Name>, found: &mut ConversationScan) {
         if since.is_some() {
             found.since.insert(turn.id.clone());
         }
-        let Some(stamp) = ours(&self.swarm.runtime, turn) else { return };
+        let Some(stamp) = own_stamp(&self.swarm.runtime, turn) else { return };
         if let Some(state) = &stamp.state {
             found.states.insert(turn.participant.clone(), state.clone());
         }
@@ -154,7 +154,7 @@ impl Runner {
             }
             answering => {
                 let alone = stamp.selected.is_empty();
-                *answering = Some(Answering {
+                *answering = Some(PartialAnswer {
                     trigger: stamp.trigger.clone(),
                     selected: if alone { vec![turn.participant.clone()] } else { stamp.selected.clone() },
                     answered: [turn.participant.clone()].into(),
@@ -172,55 +172,55 @@ impl Runner {
     }
 
     /// The settled turn is gone: the conversation was cut, restored or replaced.
-    async fn lost(&mut self, found: &Found) -> Result<(), Error> {
+    async fn recover_lost_cursor(&mut self, found: &ConversationScan) -> Result<(), Error> {
         let cursor = self.cursor.take().unwrap_or_default();
         if self.swarm.substrate.about().keeps == Keeps::Turns && found.count > 0 {
             self.cursor = Some(cursor.clone());
-            return Err(Error::Lost(format!(
+            return Err(Error::PositionUnknown(format!(
                 "turn {cursor}, the last one that was settled, is not in the conversation any more, and this \
                  substrate cannot tell which turns were answered"
             )));
         }
         let what =
             format!("turn {cursor}, the last one that was settled, is not in the conversation any more");
-        self.emit(What::LedgerDiffers { what: what.clone() });
+        self.emit(EventKind::LedgerDiffers { what: what.clone() });
         let data = object(json!({"differs": what}));
         let entry = Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data };
         Ok(self.records.put(vec![entry]).await?)
     }
 
     /// The turns that end with a settled one are behind us.
-    async fn begin_after(&mut self, settled: &Name) -> Result<(), Error> {
-        let reach = self.reach();
+    async fn start_after(&mut self, settled: &Name) -> Result<(), Error> {
+        let reach = self.lookback();
         for turn in self.swarm.substrate.window(settled, reach).await? {
             self.settle(turn);
         }
         self.cursor = Some(settled.clone());
-        self.read_to = Some(settled.clone());
+        self.last_read = Some(settled.clone());
         Ok(())
     }
 
     /// The trigger is taken up once more, for whoever has not answered it.
-    async fn begin_with(&mut self, answering: Answering) -> Result<(), Error> {
-        let reach = self.reach() + 1;
+    async fn resume_trigger(&mut self, answering: PartialAnswer) -> Result<(), Error> {
+        let reach = self.lookback() + 1;
         let mut window = self.swarm.substrate.window(&answering.trigger, reach).await?;
         let Some(trigger) = window.pop() else {
             // Somebody took it out of the conversation. What answered it is still there.
             let what = format!("turn {}, which was answered, is not in the conversation", answering.trigger);
-            self.emit(What::LedgerDiffers { what });
-            return self.begin_after(&answering.last).await;
+            self.emit(EventKind::LedgerDiffers { what });
+            return self.start_after(&answering.last).await;
         };
         for turn in window {
             self.settle(turn);
         }
-        self.read_to = Some(trigger.id.clone());
+        self.last_read = Some(trigger.id.clone());
         self.pending.push_back(trigger);
         self.resumed = Some(answering);
         Ok(())
     }
 
     /// How far back a start has to look: for the window, and for turns of participants in a row.
-    fn reach(&self) -> usize {
+    fn lookback(&self) -> usize {
         self.swarm.policy.window.max(self.swarm.policy.max_agent_turns)
     }
 }

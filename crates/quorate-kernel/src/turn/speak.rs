@@ -8,22 +8,22 @@ use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Pa
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::{Prompt, Runner, Said, Scene, Speaker, Spoken};
+use super::{Prompt, Runner, Response, TurnContext, Speaker, SpeakerResult};
 use crate::call;
-use crate::consultation::{Ended, object};
-use crate::conversation::{LONGEST_TURN, Speaking, key};
+use crate::consultation::{Consultation, object};
+use crate::conversation::{MAX_TURN_BYTES, ConversationContext, turn_key};
 use crate::ports::ledger;
-use crate::ports::telemetry::What;
+use crate::ports::telemetry::EventKind;
 
 impl Runner {
     /// Asks one participant.
     ///
     /// # Errors
     /// When the ledger fails: that is nothing that the participant has to answer for.
-    pub(super) async fn speak(&self, scene: &Scene, id: &Name) -> Result<Spoken, ledger::Error> {
+    pub(super) async fn speak(&self, scene: &TurnContext, id: &Name) -> Result<SpeakerResult, ledger::Error> {
         let started = Instant::now();
         let failed = |why: String| {
-            Ok(Spoken {
+            Ok(SpeakerResult {
                 participant: id.clone(),
                 result: Err(("failed", self.swarm.redactor.redact(&why).0)),
                 entries: Vec::new(),
@@ -33,11 +33,11 @@ impl Runner {
         let Some(speaker) = self.swarm.speakers.iter().find(|one| one.participant.id == *id) else {
             return failed("it is not on the roster".to_owned());
         };
-        self.emit(What::ParticipantStarted {
+        self.emit(EventKind::ParticipantStarted {
             participant: id.clone(),
-            executor: speaker.seat.executor_name.to_string(),
+            executor: speaker.member.executor_name.to_string(),
         });
-        let state = match self.unwritten.get(id) {
+        let state = match self.unsaved_states.get(id) {
             Some(state) => state.clone(),
             None => match self.swarm.state.read(id).await {
                 Ok(state) => state,
@@ -51,34 +51,34 @@ impl Runner {
         };
         let (state, in_state) = self.swarm.redactor.redact_json(Json::Object(state));
         let state = object(state);
-        if !self.table.calls.reserve() {
+        if !self.call_context.calls.reserve() {
             return failed("the calls of this run are spent".to_owned());
         }
         let invoke = invoke(speaker, scene, &state, &prompt);
-        let mut seat = speaker.seat.clone();
+        let mut seat = speaker.member.clone();
         seat.role = prompt.text;
-        seat.speaking = Some(Arc::new(Speaking {
+        seat.conversation = Some(Arc::new(ConversationContext {
             participant: speaker.participant.clone(),
             recent: scene.window.clone(),
             state,
-            conversation: scene.conversation.clone(),
+            external_id: scene.conversation.clone(),
         }));
         let asked =
-            call::call(self.table.clone(), self.records.recorder(), invoke.clone(), seat, Arc::default());
+            call::call(self.call_context.clone(), self.records.recorder(), invoke.clone(), seat, Arc::default());
         let mut asked = match asked.await? {
-            call::Ended::Call(_, asked) => asked,
-            call::Ended::Errand(..) => return failed("it was not asked".to_owned()),
+            call::CallEnd::Call(_, asked) => asked,
+            call::CallEnd::HostCall(..) => return failed("it was not asked".to_owned()),
         };
-        asked.ended.redactions += in_state;
+        asked.consultation.redactions += in_state;
         let at_ms = self.swarm.clock.now_ms();
         let mut entries: Vec<_> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
-        let (name, about) = (&speaker.seat.executor_name, speaker.seat.executor.about());
-        entries.push(asked.ended.entry(&invoke, name, &about, None, at_ms));
-        Ok(Spoken { participant: id.clone(), result: said(asked.ended), entries, took: started.elapsed() })
+        let (name, about) = (&speaker.member.executor_name, speaker.member.executor.about());
+        entries.push(asked.consultation.entry(&invoke, name, &about, None, at_ms));
+        Ok(SpeakerResult { participant: id.clone(), result: read_response(asked.consultation), entries, took: started.elapsed() })
     }
 }
 
-fn invoke(speaker: &Speaker, scene: &Scene, state: &Map<String, Json>, prompt: &Prompt) -> Invoke {
+fn invoke(speaker: &Speaker, scene: &TurnContext, state: &Map<String, Json>, prompt: &Prompt) -> Invoke {
     let participant = &speaker.participant;
     let trigger = scene.window.last();
     let trigger_id = trigger.map(|turn| &*turn.id).unwrap_or_default();
@@ -101,37 +101,37 @@ fn invoke(speaker: &Speaker, scene: &Scene, state: &Map<String, Json>, prompt: &
         let servers = participant.tools.servers.join(", ");
         task.push_str(&format!(" The MCP servers whose tools you may use: {servers}."));
     }
-    let mut marks = object(json!({"trigger": trigger_id, "woven": prompt.woven}));
-    marks.extend(prompt.marks.clone());
+    let mut marks = object(json!({"trigger": trigger_id, "woven": prompt.woven_sha256}));
+    marks.extend(prompt.extra_fields.clone());
     Invoke {
-        id: key(trigger_id, &participant.id),
+        id: turn_key(trigger_id, &participant.id),
         member: participant.id.clone(),
         step: "turn".into(),
         parts,
-        schema: speaker.seat.executor.turns(),
+        schema: speaker.member.executor.turn_schema(),
         task: task.into(),
         extra_fields: marks,
     }
 }
 
-fn said(ended: Ended) -> Result<Said, (&'static str, String)> {
+fn read_response(ended: Consultation) -> Result<Response, (&'static str, String)> {
     let status = ended.status();
     match ended.result {
         ConsultationResult::Answered(answer) => match Answer::read(&answer) {
-            Some(turn) if turn.content.len() <= LONGEST_TURN => {
-                Ok(Said { content: turn.content, meta: turn.meta, state: turn.state, posted: ended.posted })
+            Some(turn) if turn.content.len() <= MAX_TURN_BYTES => {
+                Ok(Response { content: turn.content, meta: turn.meta, state: turn.state, posted: ended.posted })
             }
             Some(turn) => Err((
                 "failed",
-                format!("it said {} bytes; a turn has at most {LONGEST_TURN}", turn.content.len()),
+                format!("it said {} bytes; a turn has at most {MAX_TURN_BYTES}", turn.content.len()),
             )),
             None => Err(("failed", "it said nothing".to_owned())),
         },
-        ConsultationResult::Absent(why) => Err((status, ended.message.unwrap_or_else(|| absent(why).to_owned()))),
+        ConsultationResult::Absent(why) => Err((status, ended.message.unwrap_or_else(|| status_of(why).to_owned()))),
     }
 }
 
-fn absent(why: AbsenceReason) -> &'static str {
+fn status_of(why: AbsenceReason) -> &'static str {
     match why {
         AbsenceReason::TimedOut => "it did not answer in time",
         AbsenceReason::RunOverBudget | AbsenceReason::OverBudget => "the calls of this run are spent",

@@ -7,7 +7,7 @@ const POSITIVES: &str = include_str!("redaction/positives.txt");
 const NEGATIVES: &str = include_str!("redaction/negatives.txt");
 
 fn redactor() -> Redactor {
-    Redactor::of(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern")
+    Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern")
 }
 
 /// The lines of a corpus, with their numbers.

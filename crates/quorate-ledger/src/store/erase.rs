@@ -68,7 +68,7 @@ impl Store {
             let what = format!("nothing can be erased from the ledger {}: {why}", self.address());
             return Err(Error::Unavailable { what, source: None });
         }
-        let key = key.ok_or_else(|| Error::Unsigned { run: STREAM.into() })?;
+        let key = key.ok_or_else(|| Error::NoSigningKey { run: STREAM.into() })?;
         // What an earlier time has left to be done may be more than is done now.
         let is_all = rewrite == Rewrite::Anew || !self.is_unwiped();
         self.begin_wiping()?;

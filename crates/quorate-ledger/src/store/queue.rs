@@ -205,7 +205,7 @@ async fn each(
     let mut ahead = BTreeMap::new();
     for (at, append) in appends.into_iter().enumerate() {
         let fits = match rules.fence.shuts_out(&append.run) {
-            true => Err(Error::Moved { run: append.run }),
+            true => Err(Error::Conflict { run: append.run }),
             false => chain(engine, tails, &mut ahead, append, rules).await?,
         };
         told.push(fits.map(|links| {
@@ -219,7 +219,7 @@ async fn each(
             Ok(links) => follow(engine, links).await?,
             Err(run) => {
                 ahead.remove(&run);
-                told[at] = Err(Error::Moved { run });
+                told[at] = Err(Error::Conflict { run });
             }
         }
     }
@@ -263,15 +263,15 @@ async fn chain(
         Some(ahead) => ahead.tail.clone(),
         None => match tail(engine, tails, &run, from, key.as_deref(), rules).await? {
             Ok(tail) => tail,
-            Err(what) => return Ok(Err(Error::Unsignable { run, what })),
+            Err(what) => return Ok(Err(Error::InvalidRecord { run, what })),
         },
     };
     if before.next != from {
-        return Ok(Err(Error::Moved { run }));
+        return Ok(Err(Error::Conflict { run }));
     }
     let key = key.filter(|_| before.signed.is_some());
     if key.is_none() && (before.signed.is_some() || says.values().any(Says::asks_for_signatures)) {
-        return Ok(Err(Error::Unsigned { run }));
+        return Ok(Err(Error::NoSigningKey { run }));
     }
     let (mut standing, sealed_ms) = match &key {
         Some(_) => (before.signed.clone(), standing::sealed_ms(engine).await?),
@@ -279,7 +279,7 @@ async fn chain(
     };
     let outside = match rules.outside(key.as_deref()) {
         Ok(outside) => outside,
-        Err(what) => return Ok(Err(Error::Unsignable { run, what })),
+        Err(what) => return Ok(Err(Error::InvalidRecord { run, what })),
     };
     let own = rules.own.filter(|_| *run == *STREAM);
     let mut leaf_before = before.leaf;
@@ -290,7 +290,7 @@ async fn chain(
         if let (Some(key), Some(standing)) = (&key, &mut standing) {
             let held = standing.take(says.get(&at), &key.public(), entry.at_ms(), sealed_ms, &outside);
             if let Err(what) = held {
-                return Ok(Err(Error::Unsignable { run, what }));
+                return Ok(Err(Error::InvalidRecord { run, what }));
             }
         }
         match entry.seal(&run, n, leaf_before.as_deref(), &mut times) {

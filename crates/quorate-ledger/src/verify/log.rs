@@ -305,7 +305,7 @@ fn wanted(run: &Name, records: &[Record]) -> Result<Vec<Wanted>, ()> {
                 (one.before, one.log, one.pending) = (Some(record.n), log.clone(), false);
             }
         } else if record.is(Word::Override) {
-            let history = History::of(run, records[..at].to_vec()).ok();
+            let history = History::from_records(run, records[..at].to_vec()).ok();
             let line =
                 history.zip(data).map(|(history, data)| view::override_line(&history, record.at_ms, data));
             wanted.push(Wanted {
@@ -331,7 +331,7 @@ fn review(run: &Name, records: &[Record], (n, verdict): (u64, String), reopened:
         (true, _) => Event::Resumed,
         (false, _) => Event::Verdict,
     };
-    let history = History::of(run, records.to_vec()).ok();
+    let history = History::from_records(run, records.to_vec()).ok();
     let hash = history.and_then(|history| view::review(&history, event)).as_ref().and_then(hash);
     Some(Wanted { event, verdict, hash, after: n, before: None, pending: true, log: None })
 }

@@ -26,7 +26,7 @@ async fn together(store: &Arc<Store>, appends: Vec<Append>) -> Vec<Option<u64>> 
     let told = futures::future::join_all(all).await.into_iter();
     told.map(|told| match told {
         Ok(next) => Some(next),
-        Err(Error::Moved { .. }) => None,
+        Err(Error::Conflict { .. }) => None,
         Err(error) => panic!("{error}"),
     })
     .collect()

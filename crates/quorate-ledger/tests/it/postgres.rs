@@ -58,7 +58,7 @@ async fn records_come_back_as_they_were_appended() {
     // Compare and append: nobody appends where they think the run ends and it does not.
     for from in [0, 7, 1500, 1502] {
         let refused = append(&store, "r1", from, 1, Durability::Written).await.unwrap_err();
-        assert!(matches!(refused, Error::Moved { .. }), "{refused}");
+        assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
     }
     let records = store.records(&"r1".into()).await.unwrap();
     assert_eq!(records.len(), 1501);
@@ -83,7 +83,7 @@ async fn a_refused_append_refuses_nothing_else_of_its_transaction() {
     for (at, told) in told.into_iter().enumerate() {
         match at % 2 {
             0 => assert_eq!(told.unwrap(), 1),
-            _ => assert!(matches!(told.unwrap_err(), Error::Moved { .. })),
+            _ => assert!(matches!(told.unwrap_err(), Error::Conflict { .. })),
         }
     }
     assert_eq!(store.stats(0).await.unwrap().records, 11);
@@ -134,7 +134,7 @@ async fn checkpoints_are_over_all_records_of_all_machines_in_their_order() {
     append(&one, "s1", 0, 3, Durability::Synced).await.unwrap();
     assert!(two.is_signed(&"s1".into()).await.unwrap());
     let refused = append(&two, "s1", 3, 1, Durability::Synced).await.unwrap_err();
-    assert!(matches!(refused, Error::Unsigned { .. }), "{refused}");
+    assert!(matches!(refused, Error::NoSigningKey { .. }), "{refused}");
     let mut next = 0;
     for count in [1, 254, 3, 300, 1024] {
         let store = if count % 2 == 0 { &one } else { &two };
@@ -208,7 +208,7 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
     assert!(two.driven_elsewhere().await.unwrap().contains(&run));
     assert!(one.driven_elsewhere().await.unwrap().is_empty());
     let refused = append(&two, "r1", 1, 1, Durability::Synced).await.unwrap_err();
-    assert!(matches!(refused, Error::Moved { .. }), "{refused}");
+    assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
     // What no run is, anybody appends to.
     append(&two, "overlays/x", 0, 1, Durability::Synced).await.unwrap();
 
@@ -218,12 +218,12 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
     append(&two, "r1", 1, 1, Durability::Synced).await.unwrap();
     // It was not dead after all: it writes nothing more, though it knows how the run ends.
     let fenced = append(&one, "r1", 2, 1, Durability::Synced).await.unwrap_err();
-    assert!(matches!(fenced, Error::Moved { .. }), "{fenced}");
+    assert!(matches!(fenced, Error::Conflict { .. }), "{fenced}");
     drop(taken_over);
     two.close().await;
     // Nor does it when the second has let go.
     let fenced = append(&one, "r1", 2, 1, Durability::Synced).await.unwrap_err();
-    assert!(matches!(fenced, Error::Moved { .. }), "{fenced}");
+    assert!(matches!(fenced, Error::Conflict { .. }), "{fenced}");
     drop(held);
     one.close().await;
     assert_eq!(database.count("lease").await, 0, "whoever ends lets go");

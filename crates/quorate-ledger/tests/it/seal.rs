@@ -122,7 +122,7 @@ async fn a_run_that_begins_signed_stays_signed() {
 
     let store = open(&path).await;
     let refused = store.append(Append::one(&run, 3, entry(3), Durability::Synced)).await.unwrap_err();
-    assert!(matches!(refused, Error::Unsigned { .. }), "{refused}");
+    assert!(matches!(refused, Error::NoSigningKey { .. }), "{refused}");
     store.sign_run(&run, Arc::new(SecretKey::generate()));
     append(&store, "r1", 3, 1).await;
     store.close().await;

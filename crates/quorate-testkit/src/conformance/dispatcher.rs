@@ -5,9 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capabilities, Capability, Participant, Turn};
 use quorate_kernel::ports::dispatcher::{Ask, Dispatcher, Error, Input, Question, Unanswered};
-use quorate_kernel::ports::executor::{Refused, Servers};
-use quorate_kernel::registry::{Build, Builder, Seats};
-use quorate_kernel::seat::Seat;
+use quorate_kernel::ports::executor::{ConfigError, Servers};
+use quorate_kernel::registry::{BuildContext, Builder, ExecutorResolver};
+use quorate_kernel::member_config::MemberConfig;
 use quorate_protocol::{AbsenceReason, Json, Name};
 use serde_json::Map;
 
@@ -21,17 +21,17 @@ pub struct Answers(pub Result<Json, AbsenceReason>);
 
 #[async_trait]
 impl Ask for Answers {
-    async fn ask(&self, _: &Seat, _: Question) -> Result<Json, Unanswered> {
+    async fn ask(&self, _: &MemberConfig, _: Question) -> Result<Json, Unanswered> {
         self.0.clone().map_err(Unanswered::from)
     }
 }
 
 /// Gives the same seat under every name, or none.
-pub struct OneSeat(pub Option<Seat>);
+pub struct OneSeat(pub Option<MemberConfig>);
 
-impl Seats for OneSeat {
-    fn seat(&self, name: Option<&str>, _: Map<String, Json>) -> Result<Seat, Refused> {
-        let none = || Refused::key("executor", format!("there is no executor {name:?}"));
+impl ExecutorResolver for OneSeat {
+    fn resolve(&self, name: Option<&str>, _: Map<String, Json>) -> Result<MemberConfig, ConfigError> {
+        let none = || ConfigError::for_key("executor", format!("there is no executor {name:?}"));
         self.0.clone().ok_or_else(none)
     }
 }
@@ -44,15 +44,15 @@ pub fn built(
     builder: &Builder<dyn Dispatcher>,
     block: &Json,
     roster: &[Participant],
-    seat: Option<Seat>,
-) -> Result<std::sync::Arc<dyn Dispatcher>, Refused> {
-    builder(&Build {
+    seat: Option<MemberConfig>,
+) -> Result<std::sync::Arc<dyn Dispatcher>, ConfigError> {
+    builder(&BuildContext {
         block: &block.as_object().cloned().unwrap_or_default(),
         dir: std::path::Path::new("/"),
         runtime: "conformance",
         participants: roster,
         servers: &Servers::default(),
-        seats: &OneSeat(seat),
+        executors: &OneSeat(seat),
     })
 }
 

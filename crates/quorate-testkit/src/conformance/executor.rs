@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::conversation::Speaking;
+use quorate_kernel::conversation::ConversationContext;
 use quorate_kernel::ports::executor::{Executor, Failure, Invocation};
 use quorate_kernel::probe::{self, question};
 use quorate_kernel::prompt::Layout;
@@ -53,12 +53,12 @@ pub async fn says_that_it_failed(executor: &dyn Executor) {
 
 /// A turn that `reviewer` is to take, after a person has spoken, in the form that the executor gives its turns in.
 pub fn turn(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocation {
-    let form = executor.turns();
+    let form = executor.turn_schema();
     let spoken = super::dispatcher::turn(1, "ann", said);
     let shown = json!([{"id": spoken.id, "participant": spoken.participant, "at": spoken.timestamp,
                         "content": spoken.content}]);
     let invoke = Invoke {
-        id: conversation::key(&spoken.id, "reviewer"),
+        id: conversation::turn_key(&spoken.id, "reviewer"),
         member: "reviewer".into(),
         step: "turn".into(),
         parts: vec![Part::new(PartKind::Turns, "", shown.to_string())],
@@ -74,13 +74,13 @@ pub fn turn(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocatio
         step: invoke.step,
         parts: invoke.parts.into(),
         role: "# Reviewer".into(),
-        form,
-        schema: Arc::new(form.json_schema()),
-        speaking: Some(Arc::new(Speaking {
+        answer_schema: form,
+        json_schema: Arc::new(form.json_schema()),
+        conversation: Some(Arc::new(ConversationContext {
             participant: super::dispatcher::participant("reviewer", "Reviewer", &[]),
             recent: vec![spoken],
             state: Map::new(),
-            conversation: None,
+            external_id: None,
         })),
         ..question(timeout)
     }
@@ -91,7 +91,7 @@ pub fn turn(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocatio
 /// # Panics
 /// When it does not.
 pub async fn takes_turns(executor: &dyn Executor, said: &str) -> Turn {
-    let form = executor.turns();
+    let form = executor.turn_schema();
     assert!(matches!(form, Schema::PlainText | Schema::Turn), "its turns have the form of turns");
     let mut last = Turn::default();
     for _ in 0..2 {

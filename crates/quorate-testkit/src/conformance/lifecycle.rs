@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_kernel::ports::lifecycle::{DEADLINE, Failed, Lifecycle};
+use quorate_kernel::ports::lifecycle::{DEADLINE, HookError, Lifecycle};
 
 use super::dispatcher::turn;
 
@@ -13,7 +13,7 @@ const GRACE: Duration = Duration::from_secs(4);
 ///
 /// # Panics
 /// When one does not.
-pub async fn call_all(lifecycle: &dyn Lifecycle) -> [Result<(), Failed>; 3] {
+pub async fn call_all(lifecycle: &dyn Lifecycle) -> [Result<(), HookError>; 3] {
     let turn = turn(1, "someone", "said\nin \"two\" lines");
     let limit = DEADLINE + GRACE;
     let late = "a hook ends by its deadline";

@@ -1,6 +1,6 @@
 //! What every provisioning adapter must do (see the port's text).
 
-use quorate_kernel::ports::provisioning::{BYTES, FILES, Failure, Package, Piece, Provisioning, TOTAL};
+use quorate_kernel::ports::provisioning::{MAX_FILE_BYTES, MAX_FILES, Failure, Package, PackageFile, Provisioning, MAX_PACKAGE_BYTES};
 
 /// An adapter gives its package: the same each time, within the limits, and with nothing against it.
 ///
@@ -12,19 +12,19 @@ pub async fn gives_its_package(provisioning: &dyn Provisioning) -> Package {
     let package = provisioning.package().await.expect("a package");
     let again = provisioning.package().await.expect("a package, again");
     assert_eq!(
-        (&package.slug, &package.version, package.pieces()),
-        (&again.slug, &again.version, again.pieces()),
+        (&package.slug, &package.version, package.files()),
+        (&again.slug, &again.version, again.files()),
         "what has not changed is given as it was"
     );
     assert!(!package.report.has_refusals(), "a package that is refused is a failure");
-    let pieces = package.pieces();
-    assert!(pieces.len() <= FILES, "it keeps to the number of files");
-    assert!(pieces.iter().all(|piece| piece.bytes.len() as u64 <= BYTES), "it keeps to the size of a file");
-    assert!(pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() <= TOTAL, "and of all");
+    let pieces = package.files();
+    assert!(pieces.len() <= MAX_FILES, "it keeps to the number of files");
+    assert!(pieces.iter().all(|piece| piece.bytes.len() as u64 <= MAX_FILE_BYTES), "it keeps to the size of a file");
+    assert!(pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() <= MAX_PACKAGE_BYTES, "and of all");
     assert!(pieces.iter().all(|piece| !piece.source.is_empty()), "each file says where it is from");
     for (at, piece) in pieces.iter().enumerate() {
         assert!(
-            pieces[..at].iter().all(|other| other.dest.clash(&piece.dest).is_none()),
+            pieces[..at].iter().all(|other| other.dest.conflict(&piece.dest).is_none()),
             "{} has a place of its own",
             piece.dest
         );
@@ -36,9 +36,9 @@ pub async fn gives_its_package(provisioning: &dyn Provisioning) -> Package {
 ///
 /// # Panics
 /// When it gives another.
-pub async fn gives_what_is_there_now(provisioning: &dyn Provisioning, version: &str, pieces: &[Piece]) {
+pub async fn gives_what_is_there_now(provisioning: &dyn Provisioning, version: &str, pieces: &[PackageFile]) {
     let package = gives_its_package(provisioning).await;
-    assert_eq!((package.version.as_str(), package.pieces()), (version, pieces));
+    assert_eq!((package.version.as_str(), package.files()), (version, pieces));
 }
 
 /// An adapter with nothing behind it says so.

@@ -9,7 +9,7 @@ mod writers;
 
 use std::sync::Arc;
 
-use quorate_kernel::conversation::{Capability, NewTurn, Stamp, Turn, key};
+use quorate_kernel::conversation::{Capability, NewTurn, Stamp, Turn, turn_key};
 use quorate_kernel::ports::substrate::{Error, Keeps, Substrate};
 use quorate_protocol::{Json, Name, nesting};
 use serde_json::json;
@@ -89,7 +89,7 @@ pub fn answer(by: &str, content: &str, trigger: &Name) -> NewTurn {
             json!({"a --> b": "<!-- quorate: {} -->\n=== TURN", "n": [1.5, null, true, {"é": "\u{2028}"}]}),
         ),
         stamp: Some(Stamp {
-            key: key(trigger, by),
+            key: turn_key(trigger, by),
             runtime: "conformance".into(),
             trigger: trigger.clone(),
             selected: vec!["a".into(), by.into()],

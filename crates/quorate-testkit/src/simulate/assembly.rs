@@ -95,7 +95,7 @@ async fn history(world: &World, ledger: &Mortal) -> Result<Option<History>, Viol
     if records.is_empty() {
         return Ok(None);
     }
-    History::of(&world.run, records).map(Some).map_err(|error| violated(error.to_string()))
+    History::from_records(&world.run, records).map(Some).map_err(|error| violated(error.to_string()))
 }
 
 /// When the processes die.

@@ -20,7 +20,7 @@ use quorate_kernel::clock::{Clock as _, rfc3339};
 use quorate_kernel::conversation::NewTurn;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::substrate::Keeps;
-use quorate_kernel::turn::{Begin, Cycled, Runner};
+use quorate_kernel::turn::{Begin, CycleResult, Runner};
 use serde_json::Map;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -188,7 +188,7 @@ async fn catch_up(
         let mut runner = opened(world, *manifest, ledger, &life).await?;
         loop {
             let length = world.talk.len();
-            if runner.cycle().await.map_err(|error| error.to_string())? == Cycled::Nothing {
+            if runner.cycle().await.map_err(|error| error.to_string())? == CycleResult::NoNewTurn {
                 rested.store(length, Ordering::Relaxed);
                 break;
             }
@@ -222,8 +222,8 @@ async fn says_nothing_new(
         let mut runner = opened(world, manifest, ledger, &life).await?;
         let cycled = runner.cycle().await.map_err(|error| error.to_string())?;
         // Where a state could not be stored at the end, that a turn was passed over is not recorded, and it is again.
-        let may_pass_over = world.setup.fails > 0 && matches!(cycled, Cycled::Idle { .. });
-        if world.setup.manifests[manifest].is_alone() && cycled != Cycled::Nothing && !may_pass_over {
+        let may_pass_over = world.setup.fails > 0 && matches!(cycled, CycleResult::Idle { .. });
+        if world.setup.manifests[manifest].is_alone() && cycled != CycleResult::NoNewTurn && !may_pass_over {
             return Err(format!("all was said and settled, and a new process finds something: {cycled:?}"));
         }
         if world.talk.len() != length || asked != self::asked(&world.log) {

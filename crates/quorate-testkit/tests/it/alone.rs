@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorate_kernel::alone::{Alone, Answered, Failed};
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::single_call::{SingleCall, Answer, Error};
+use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::ports::executor::Invocation;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger, Record};
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_ledger::Memory;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, Name, Part, PartKind};
@@ -20,14 +20,14 @@ use serde_json::{Map, json};
 const FINE: &str = r#"{"verdict": "keeps", "traits": [], "reason": "It says nothing of warmth."}"#;
 const STREAM: &str = "reflections/alice";
 
-fn alone(ledger: &Arc<Memory>) -> Alone {
-    Alone {
+fn alone(ledger: &Arc<Memory>) -> SingleCall {
+    SingleCall {
         stream: STREAM.into(),
         ledger: ledger.clone(),
         clock: Arc::new(Ticking::default()),
         redactor: Redactor::new(&["sk-[a-z0-9]+".into()]).expect("a pattern"),
-        calls: None,
-        observer: Arc::new(Nobody),
+        max_calls: None,
+        observer: Arc::new(NoopObserver),
     }
 }
 
@@ -39,15 +39,15 @@ fn question() -> Question {
             Part::new(PartKind::Fragment, "", "Be brief. The key is sk-abc1."),
             Part::new(PartKind::Traits, "", r#"[{"id": "warmth", "description": "not sk-abc2\""}]"#),
         ],
-        form: Schema::Judgement,
+        answer_schema: Schema::Judgement,
     }
 }
 
-fn seat(script: impl Fn(&Invocation) -> Act + Send + Sync + 'static) -> Seat {
+fn seat(script: impl Fn(&Invocation) -> Act + Send + Sync + 'static) -> MemberConfig {
     Arc::new(Scripted::new(script)).seat()
 }
 
-async fn ask(alone: &Alone, seat: &Seat) -> Result<Answered, Failed> {
+async fn ask(alone: &SingleCall, seat: &MemberConfig) -> Result<Answer, Error> {
     alone.ask(&"judge/alice".into(), &"judge".into(), seat, question()).await
 }
 
@@ -68,10 +68,10 @@ fn pairs(all: &[(&str, &str)]) -> Vec<(String, String)> {
     all.iter().map(|(kind, status)| ((*kind).to_owned(), (*status).to_owned())).collect()
 }
 
-fn absent(failed: Result<Answered, Failed>) -> (AbsenceReason, Option<String>, u32) {
+fn absent(failed: Result<Answer, Error>) -> (AbsenceReason, Option<String>, u32) {
     match failed.expect_err("no answer") {
-        Failed::Unanswered { absent, message, asked } => (absent, message, asked.spent.calls),
-        Failed::Ledger(error) => panic!("{error}"),
+        Error::Unanswered { absent, message, call_info: asked } => (absent, message, asked.spent.calls),
+        Error::Ledger(error) => panic!("{error}"),
     }
 }
 
@@ -86,8 +86,8 @@ async fn an_answer_is_given_and_recorded() {
     });
     let answered = ask(&alone(&ledger), &seat).await.expect("an answer");
     assert_eq!(answered.answer["verdict"], "keeps");
-    assert_eq!((&*answered.source.executor, answered.source.kind), ("scripted", "scripted"));
-    assert_eq!(answered.source.spent.calls, 1);
+    assert_eq!((&*answered.call_info.executor, answered.call_info.kind), ("scripted", "scripted"));
+    assert_eq!(answered.call_info.spent.calls, 1);
 
     let records = records(&ledger).await;
     assert_eq!(told(&ledger).await, pairs(&[("attempt", "said"), ("consultation", "answered")]));
@@ -97,7 +97,7 @@ async fn an_answer_is_given_and_recorded() {
         (&json!("judge/alice"), &json!("judge"), &json!("judge"))
     );
     assert_eq!(last["answer"], answered.answer);
-    assert_eq!(last["prompt_sha256"].as_str(), answered.source.prompt_sha256.as_deref());
+    assert_eq!(last["prompt_sha256"].as_str(), answered.call_info.prompt_sha256.as_deref());
     assert_eq!((&last["redactions"], ledger.syncs()), (&json!(2), 1));
 
     // What is shown has no secrets, stands between markers, and JSON stays JSON.
@@ -123,7 +123,7 @@ async fn garbage_is_asked_about_once() {
         _ => Act::Say(FINE.into(), 1),
     });
     let answered = ask(&alone(&ledger), &once).await.expect("an answer");
-    assert_eq!(answered.source.spent.calls, 2);
+    assert_eq!(answered.call_info.spent.calls, 2);
     let wanted = [("attempt", "said"), ("attempt", "said"), ("consultation", "answered")];
     assert_eq!(told(&ledger).await, pairs(&wanted));
     let records = records(&ledger).await;
@@ -148,7 +148,7 @@ async fn whoever_hangs_times_out_and_whoever_fails_is_tried_again() {
     assert_eq!(told(&ledger).await, pairs(&[("attempt", "timed_out"), ("consultation", "timed_out")]));
 
     let ledger = Arc::new(Memory::new());
-    let failing = Seat { timeout: Duration::from_secs(60), ..seat(|_| Act::Fail(1)) };
+    let failing = MemberConfig { timeout: Duration::from_secs(60), ..seat(|_| Act::Fail(1)) };
     let (why, message, calls) = absent(ask(&alone(&ledger), &failing).await);
     assert_eq!((why, message.as_deref(), calls), (AbsenceReason::Failed, Some("scripted to fail"), 2));
     let wanted = [("attempt", "failed"), ("attempt", "failed"), ("consultation", "failed")];
@@ -162,12 +162,12 @@ async fn without_a_call_left_nobody_is_asked() {
     let asked: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
     let member = Scripted::new(|_| Act::Say("no".into(), 1)).remembering(asked.clone());
     let seat = Arc::new(member).seat();
-    let none = Alone { calls: Some(0), ..alone(&ledger) };
+    let none = SingleCall { max_calls: Some(0), ..alone(&ledger) };
     assert_eq!(absent(ask(&none, &seat).await), (AbsenceReason::RunOverBudget, None, 0));
     assert_eq!(told(&ledger).await, pairs(&[("consultation", "over_budget")]));
     assert!(asked.lock().expect("not poisoned").is_empty());
 
-    let one = Alone { calls: Some(1), ..alone(&ledger) };
+    let one = SingleCall { max_calls: Some(1), ..alone(&ledger) };
     let (why, _, calls) = absent(ask(&one, &seat).await);
     assert_eq!((why, calls), (AbsenceReason::RunOverBudget, 1));
     assert_eq!(asked.lock().expect("not poisoned").len(), 1);

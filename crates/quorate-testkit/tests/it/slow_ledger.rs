@@ -9,16 +9,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::conversation::{Capabilities, NewTurn, Participant, Tools, Turn};
-use quorate_kernel::driver::{self, Convening, Opening};
-use quorate_kernel::hosted::Hosted;
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::driver::{self, RunConfig, Opening};
+use quorate_kernel::extensions::Extensions;
+use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
 use quorate_kernel::ports::ledger::{Append, Durability, Error, Kind, Ledger, Record};
 use quorate_kernel::ports::state::{self, State};
 use quorate_kernel::ports::substrate::{self, About, Appended, Keeps, Page, Substrate};
 use quorate_kernel::ports::telemetry::{Event, Telemetry};
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::turn::{Begin, Flags, Policy, Prompt, Runner, Speaker, Swarm};
+use quorate_kernel::turn::{Begin, HookFlags, Policy, Prompt, Runner, Speaker, Swarm};
 use quorate_ledger::Memory;
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, CrossRead, FailFast, Rounds, Setup};
 use quorate_protocol::{Json, Name, Part, PartKind, policy};
@@ -155,9 +155,9 @@ fn swarm(talk: &Arc<Talk>, ledger: &Arc<Slow>) -> Arc<Swarm> {
         dispatcher: Arc::new(Ada),
         state: Arc::new(Ada),
         lifecycles: Vec::new(),
-        flags: Flags::default(),
+        flags: HookFlags::default(),
         telemetry: Arc::new(Ada),
-        speakers: vec![Speaker { participant, seat, prompts: Arc::new(Prompt::default()) }],
+        speakers: vec![Speaker { participant, member, prompts: Arc::new(Prompt::default()) }],
         policy: Policy::default(),
         max_calls: None,
         redactor: Redactor::default(),
@@ -192,13 +192,13 @@ async fn what_is_interrupted_while_it_is_recorded_is_recorded_once() {
         // The next start finds it answered.
         ledger.is_slow.store(false, Ordering::SeqCst);
         let mut next = Runner::open(swarm(&talk, &ledger), Begin::First).await.expect("it opens");
-        while next.cycle().await.expect("it goes on") != quorate_kernel::turn::Cycled::Nothing {}
+        while next.cycle().await.expect("it goes on") != quorate_kernel::turn::CycleResult::NoNewTurn {}
         next.close(Duration::from_secs(2)).await.expect("it closes");
         assert_eq!(talk.0.lock().expect("not poisoned").len(), 2, "nobody is asked again");
     }
 }
 
-fn council(ledger: &Arc<Slow>, wall: Option<Duration>) -> Convening {
+fn council(ledger: &Arc<Slow>, wall: Option<Duration>) -> RunConfig {
     let setup = Setup {
         deliberators: ["a", "b", "c"].map(Name::from).to_vec(),
         rounds: Rounds::One,
@@ -216,17 +216,17 @@ fn council(ledger: &Arc<Slow>, wall: Option<Duration>) -> Convening {
     }));
     let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
     let seats: BTreeMap<_, _> = members.map(|member| (member, executor.clone().seat())).collect();
-    Convening {
+    RunConfig {
         run: "rslow".into(),
         seed: [7; 32],
         protocol: Box::new(Council::new(setup)),
-        seats,
+        members: seats,
         caps: Caps { calls: None, wall },
         redactor: Redactor::default(),
-        hosted: Hosted::default(),
+        extensions: Extensions::default(),
         ledger: ledger.clone(),
         clock: Arc::new(Ticking::default()),
-        observer: Arc::new(Nobody),
+        observer: Arc::new(NoopObserver),
     }
 }
 

@@ -11,7 +11,7 @@ mod sweep;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quorate_kernel::observe::Observer;
+use quorate_kernel::observer::Observer;
 
 use crate::service::sweep::{SweepObserver, SweptFile};
 pub(super) use screen::Glyphs;
@@ -72,7 +72,7 @@ impl Observer for Progress {
         }
     }
 
-    fn asked_again(&self, id: &str, why: &str) {
+    fn retried(&self, id: &str, why: &str) {
         match &self.shown {
             Shown::Nothing => {}
             Shown::Lines(lines) => lines.asked_again(id, why),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::turn::{Begin, Cycled};
+use quorate_kernel::turn::{Begin, CycleResult};
 
 use super::arguments::{AnswerArguments, PlaceArguments, Tabular};
 use super::exit::{Exit, stopped};
@@ -147,7 +147,7 @@ async fn drive_it(
         or_interrupted(drive(&mut runner, arguments.until(), ready.runtime.wall, |step| match step {
             Step::Cycled(cycled) => {
                 watching.clear();
-                if let (true, Cycled::Asked { appended, .. }) = (human, &cycled) {
+                if let (true, CycleResult::Asked { appended, .. }) = (human, &cycled) {
                     for turn in appended {
                         terminal.data(&conversation::turn(turn, terminal.stdout));
                     }

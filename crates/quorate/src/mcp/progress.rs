@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use quorate_kernel::observe::Observer;
-use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
+use quorate_kernel::observer::Observer;
+use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -64,7 +64,7 @@ impl Observer for Reporter {
         });
     }
 
-    fn asked_again(&self, id: &str, why: &str) {
+    fn retried(&self, id: &str, why: &str) {
         self.note(|progress| progress.last = Some(format!("{id} is asked again: {why}")));
     }
 
@@ -98,12 +98,12 @@ impl SweepObserver for Reporter {
 
 impl Telemetry for Reporter {
     fn emit(&self, event: &Event) {
-        match &event.what {
-            What::ParticipantStarted { participant, .. } => self.asked("", participant, "turn"),
-            What::ParticipantFinished { participant, .. } => {
+        match &event.kind {
+            EventKind::ParticipantStarted { participant, .. } => self.asked("", participant, "turn"),
+            EventKind::ParticipantFinished { participant, .. } => {
                 Observer::ended(self, participant, "answered", Duration::ZERO);
             }
-            What::ParticipantFailed { participant, status, .. } => {
+            EventKind::ParticipantFailed { participant, status, .. } => {
                 Observer::ended(self, participant, status, Duration::ZERO);
             }
             _ => {}

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
-use quorate_kernel::observe::Observer;
+use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::Error;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{HostOptions, Setup};
@@ -172,7 +172,7 @@ pub async fn resume(
             .help(format!("`quorate show {run}` shows it"));
         return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }
-    history.whole()?;
+    history.ensure_not_erased()?;
     let called = reload_input(desk, &history, host)?;
     let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
     let options = Options {
@@ -191,7 +191,7 @@ pub async fn resume(
     let resolved = &called.resolution.resolved;
     signer::ensure_no_approvals(resolved)?;
     if !desk.resume_signing(&mut history, KeySource::Resolved(resolved.policies.effective_keys())).await? {
-        return Err(Error::Moved { run: run.clone() }.into());
+        return Err(Error::Conflict { run: run.clone() }.into());
     }
     let inputs = desk.load_inputs(&history).await?;
     let seed = resume::seed(&history)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_kernel::clock::{Clock, System};
-use quorate_kernel::redact::{names_a_secret, worth};
+use quorate_kernel::redact::{names_a_secret, is_worth_redacting};
 
 use super::redaction::CurrentRedactor;
 use super::trust::Trust;
@@ -94,7 +94,7 @@ pub fn secrets(passed: &BTreeSet<String>) -> Vec<String> {
         variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let holds = |(name, value): (String, String)| {
         let named = names_a_secret(&name);
-        ((named || passed.contains(&name)) && worth(&value, named)).then_some(value)
+        ((named || passed.contains(&name)) && is_worth_redacting(&value, named)).then_some(value)
     };
     texts.filter_map(holds).collect()
 }

@@ -93,7 +93,7 @@ impl ServiceError {
 impl From<ledger::Error> for ServiceError {
     fn from(error: ledger::Error) -> Self {
         match error {
-            ledger::Error::Moved { run } => ServiceError::configuration(
+            ledger::Error::Conflict { run } => ServiceError::configuration(
                 codes::RUN_MOVED,
                 Body::new(format!("run {run} was moved on by another process"))
                     .help(format!("see what it came to with `quorate show {run}`")),
@@ -101,7 +101,7 @@ impl From<ledger::Error> for ServiceError {
             ledger::Error::Corrupt { .. } => {
                 ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))
             }
-            ledger::Error::Unsigned { .. } => ServiceError::configuration(
+            ledger::Error::NoSigningKey { .. } => ServiceError::configuration(
                 codes::SIGNING_KEY_MISSING,
                 Body::new(error.to_string()).help(
                     "make the key available that signs this run; `quorate keys list` says what is there",
@@ -117,7 +117,7 @@ impl From<ledger::Error> for ServiceError {
                 };
                 ServiceError::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
             }
-            ledger::Error::Unsignable { .. } => {
+            ledger::Error::InvalidRecord { .. } => {
                 let help = "`quorate keys list` says which keys may sign; nothing was written, so go on with one that may";
                 ServiceError::configuration(
                     codes::SIGNING_KEY_MISSING,
@@ -156,10 +156,10 @@ impl From<driver::Error> for ServiceError {
     fn from(error: driver::Error) -> Self {
         match error {
             driver::Error::Ledger(error) => error.into(),
-            driver::Error::Diverged { .. } => {
+            driver::Error::ReplayMismatch { .. } => {
                 ServiceError::configuration(codes::REPLAY_DIFFERS, Body::new(error.to_string()))
             }
-            driver::Error::Stalled(_) | driver::Error::NoSeat { .. } => {
+            driver::Error::Stalled(_) | driver::Error::NoExecutor { .. } => {
                 ServiceError::new(ExitClass::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
             }
         }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use quorate_adapters::{default_registry, process};
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
-use quorate_kernel::ports::executor::{About, Act, Executor, Refused, Servers, Settings};
-use quorate_kernel::registry::{Constructor, Registry};
-use quorate_kernel::seat::Seat;
+use quorate_kernel::ports::executor::{About, SideEffect, Executor, ConfigError, Servers, Settings};
+use quorate_kernel::registry::{ExecutorBuilder, Registry};
+use quorate_kernel::member_config::MemberConfig;
 use quorate_manifest::council::Council;
 use quorate_manifest::config::{Configuration, ExecutorTable};
 use quorate_protocol::Json;
@@ -89,18 +89,18 @@ impl SelectedExecutor {
     }
 
     /// A seat for it, without a role.
-    pub fn into_member_config(self, admitted: Permit) -> Seat {
+    pub fn into_member_config(self, admitted: Permit) -> MemberConfig {
         self.member_config(admitted)
     }
 
     /// A seat for a runtime, with what it needs: `Ready::swarm` has it admitted before anybody is asked.
-    pub(super) fn into_unadmitted_config(self) -> (Seat, Vec<TrustRequest>) {
+    pub(super) fn into_unadmitted_config(self) -> (MemberConfig, Vec<TrustRequest>) {
         let needs = self.needs();
         (self.member_config(Permit::DEFERRED), needs)
     }
 
-    fn member_config(self, admitted: Permit) -> Seat {
-        Seat {
+    fn member_config(self, admitted: Permit) -> MemberConfig {
+        MemberConfig {
             executor: self.executor(admitted),
             executor_name: self.name,
             timeout: self.timeout,
@@ -109,8 +109,8 @@ impl SelectedExecutor {
             persona: None,
             context: Vec::new(),
             weight: None,
-            marks: Map::new(),
-            speaking: None,
+            extra_fields: Map::new(),
+            conversation: None,
         }
     }
 }
@@ -134,12 +134,12 @@ pub fn servers(host: &Configuration) -> Servers {
 }
 
 /// What connecting to servers means.
-pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<Act> {
+pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<SideEffect> {
     servers.iter().map(|(id, table)| process::act_of_server(id, table, dir)).collect()
 }
 
 /// What the executors of a `quorate.toml` would do: its tables, and what it chooses by name.
-pub fn acts_of_tables(host: &Configuration) -> Vec<Act> {
+pub fn acts_of_tables(host: &Configuration) -> Vec<SideEffect> {
     let registry = registry();
     let file = host.path();
     let tables = host.executors.keys().map(|name| (name, None));
@@ -227,7 +227,7 @@ pub fn with_model(
 /// # Errors
 /// [`codes::COMMAND_MISSING`].
 pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError> {
-    executor.installed().map_err(|refused| {
+    executor.check_installed().map_err(|refused| {
         let body = Body::new(format!("executor `{name}`: {}", refused.message));
         ServiceError::configuration(codes::COMMAND_MISSING, with_help(body, refused.help))
     })
@@ -253,7 +253,7 @@ pub fn fallback_with(
     by_name_with(
         registry,
         host,
-        registry.fallback_kind().unwrap_or_default(),
+        registry.default_kind().unwrap_or_default(),
         None,
         SelectedBy::Person,
         extra,
@@ -386,7 +386,7 @@ fn by_runtime(
     let Some((kind, place)) = &table.kind else {
         return Err(refuse(codes::COUNCIL_INVALID, table.block.body(None, "`runtime` has no `type`"), table));
     };
-    let Some(new) = registry.runtime(kind) else {
+    let Some(new) = registry.runtime_type_builder(kind) else {
         let known = registry.runtime_types().collect::<Vec<_>>().join(", ");
         let body = Body::new(format!("there is no runtime type `{kind}`")).at(place.clone());
         return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), table));
@@ -397,7 +397,7 @@ fn by_runtime(
 }
 
 fn build(
-    (new, kind): (Constructor, String),
+    (new, kind): (ExecutorBuilder, String),
     name: &str,
     table: &ExecutorTable,
     (dir, servers): (&Path, Servers),
@@ -436,8 +436,8 @@ impl Origin<'_> {
     pub fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<TrustRequest> {
         let own = self.file.map(|file| {
             let name = &settings.name;
-            let named = |act: Act| Act { what: format!("{} (executor `{name}`)", act.what), ..act };
-            TrustRequest { file: file.to_owned(), acts: executor.acts().into_iter().map(named).collect() }
+            let named = |act: SideEffect| SideEffect { what: format!("{} (executor `{name}`)", act.what), ..act };
+            TrustRequest { file: file.to_owned(), acts: executor.side_effects().into_iter().map(named).collect() }
         });
         let servers = acts_of_servers(&settings.dir, &settings.servers.used());
         own.into_iter().chain([TrustRequest { file: self.servers.to_owned(), acts: servers }]).collect()
@@ -445,14 +445,14 @@ impl Origin<'_> {
 }
 
 struct Build<'a> {
-    new: Constructor,
+    new: ExecutorBuilder,
     kind: String,
     settings: Settings,
     origin: Origin<'a>,
 }
 
 impl Build<'_> {
-    fn finish(self, refused: impl FnOnce(Refused) -> Report) -> Result<SelectedExecutor, ServiceError> {
+    fn finish(self, refused: impl FnOnce(ConfigError) -> Report) -> Result<SelectedExecutor, ServiceError> {
         let executor = (self.new)(&self.settings)
             .map_err(|error| ServiceError::from_report(ExitClass::Configuration, refused(error)))?;
         // Deadline, retries and the number of processes are left out: a resume with more time asks the same executor.
@@ -486,6 +486,6 @@ pub(super) fn with_help(body: Body, help: Option<String>) -> Body {
 fn known_executors(registry: &Registry, host: &Configuration) -> String {
     let mut names: Vec<String> = host.executors.keys().cloned().collect();
     names.extend(registry.presets().map(str::to_owned));
-    names.extend(registry.fallback_kind().map(str::to_owned));
+    names.extend(registry.default_kind().map(str::to_owned));
     format!("the executors are {}; others are tables `[executors.<name>]` of quorate.toml", names.join(", "))
 }

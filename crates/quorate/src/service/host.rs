@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use quorate_kernel::hosted::Hosted;
+use quorate_kernel::extensions::Extensions;
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::embedder::Embedder;
-use quorate_kernel::ports::executor::{Executor, Refused, Settings};
+use quorate_kernel::ports::executor::{Executor, ConfigError, Settings};
 use quorate_kernel::ports::gather::Gather;
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_kernel::ports::rule::Rule;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
-use quorate_kernel::registry::{Build, Duplicate, Registry};
+use quorate_kernel::registry::{BuildContext, Duplicate, Registry};
 use quorate_ledger::signing::{BadKey, PublicKey};
 use quorate_manifest::capabilities::{PublicKeyError, RuleKind};
 use quorate_protocol::gather;
@@ -31,7 +31,7 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 pub struct Host {
     rules: Rules,
     gathers: BTreeSet<String>,
-    hosted: Hosted,
+    hosted: Extensions,
     registry: Registry,
     lifecycles: Lifecycles,
 }
@@ -64,7 +64,7 @@ impl Host {
         Host {
             rules: Rules::built_in(),
             gathers,
-            hosted: Hosted::default(),
+            hosted: Extensions::default(),
             registry: executor::registry(),
             lifecycles: Lifecycles::default(),
         }
@@ -109,7 +109,7 @@ impl Host {
     pub fn with_executor(
         mut self,
         kind: &str,
-        new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
     ) -> Result<Self, Duplicate> {
         self.registry.executor(kind, new)?;
         Ok(self)
@@ -122,7 +122,7 @@ impl Host {
     pub fn with_substrate(
         mut self,
         kind: &str,
-        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Substrate>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
     ) -> Result<Self, Duplicate> {
         self.registry.substrate(kind, new)?;
         Ok(self)
@@ -135,7 +135,7 @@ impl Host {
     pub fn with_dispatcher(
         mut self,
         kind: &str,
-        new: impl Fn(&Build<'_>) -> Result<Arc<dyn Dispatcher>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
     ) -> Result<Self, Duplicate> {
         self.registry.dispatcher(kind, new)?;
         Ok(self)
@@ -148,7 +148,7 @@ impl Host {
     pub fn with_state(
         mut self,
         kind: &str,
-        new: impl Fn(&Build<'_>) -> Result<Arc<dyn State>, Refused> + Send + Sync + 'static,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
     ) -> Result<Self, Duplicate> {
         self.registry.state(kind, new)?;
         Ok(self)
@@ -172,7 +172,7 @@ impl Host {
     }
 
     /// What only the host can do for a run.
-    pub fn extensions(&self) -> Hosted {
+    pub fn extensions(&self) -> Extensions {
         self.hosted.clone()
     }
 }

@@ -16,7 +16,7 @@ use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
 use quorate_kernel::ports::state::{self, State};
 use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
 use quorate_kernel::ports::telemetry::Telemetry;
-use quorate_kernel::turn::{Begin, Cycled, Flags, Policy, Runner, Swarm};
+use quorate_kernel::turn::{Begin, CycleResult, HookFlags, Policy, Runner, Swarm};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
@@ -87,7 +87,7 @@ pub async fn operate(
         ReplyMode::Post(_) => state,
         ReplyMode::ReturnOnly => Arc::new(ReadOnlyState(state)),
     };
-    let none = Flags { on_turn_end: false, on_mention: false, on_idle: false };
+    let none = HookFlags { on_turn_end: false, on_mention: false, on_idle: false };
     let policy = Policy { reentry: true, max_agent_turns: usize::MAX, ..swarm.policy };
     let swarm = Swarm {
         substrate: excerpt.clone(),
@@ -107,10 +107,10 @@ pub async fn operate(
     let mut asked = async || -> Result<_, ServiceError> {
         loop {
             match runner.cycle().await? {
-                Cycled::Asked { failed, .. } => break Ok(failed),
-                Cycled::Idle { .. } | Cycled::Undecided { .. } => {}
-                Cycled::Spent { .. } => break Err(not("the calls of this run are spent")),
-                Cycled::Nothing => break Ok(Vec::new()),
+                CycleResult::Asked { failed, .. } => break Ok(failed),
+                CycleResult::Idle { .. } | CycleResult::Undecided { .. } => {}
+                CycleResult::BudgetExhausted { .. } => break Err(not("the calls of this run are spent")),
+                CycleResult::NoNewTurn => break Ok(Vec::new()),
             }
         }
     };

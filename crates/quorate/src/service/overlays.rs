@@ -111,7 +111,7 @@ pub async fn add_from_run(desk: &LedgerSession, history: &History) -> Result<(),
 
 /// The setup of an assembly's run; `None` for other runs.
 pub fn setup(history: &History) -> Option<Setup> {
-    serde_json::from_value(canonical::normal(history.opened.get("setup")?.clone())).ok()
+    serde_json::from_value(canonical::normalize(history.opened.get("setup")?.clone())).ok()
 }
 
 fn overlay(
@@ -179,7 +179,7 @@ async fn append_with_retry(
         };
         match desk.store.append(append).await {
             Ok(_) => return Ok(evicted),
-            Err(Error::Moved { .. }) if tries < MAX_ATTEMPTS => tries += 1,
+            Err(Error::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
             Err(error) => return Err(error.into()),
         }
     }

@@ -55,7 +55,7 @@ pub async fn override_run(
             }
         }
     }
-    Err(Error::Moved { run: run.clone() }.into())
+    Err(Error::Conflict { run: run.clone() }.into())
 }
 
 /// Why a decision was not recorded.
@@ -103,7 +103,7 @@ async fn try_record(
     }));
     let entry = Entry { kind: Kind::Override, at_ms: desk.environment.clock.now_ms(), data };
     match desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
-        Err(Error::Moved { .. }) => Err(RecordError::Conflict),
+        Err(Error::Conflict { .. }) => Err(RecordError::Conflict),
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),
     }

@@ -113,7 +113,7 @@ impl FileReport {
         };
         FileReport {
             dest: change.dest.clone(),
-            strategy: change.strategy.word(),
+            strategy: change.strategy.as_str(),
             action: change.action,
             notes: change.notes.clone(),
             diff,

@@ -36,7 +36,7 @@ impl Redaction {
             "patterns": patterns, "builtin": builtin.then_some(VERSION), "environment": environment,
         });
         let secrets = Secrets { builtin: *builtin, patterns, values };
-        let redactor = Redactor::of(&secrets).map_err(|error| {
+        let redactor = Redactor::from_secrets(&secrets).map_err(|error| {
             ServiceError::configuration(codes::PATTERN_INVALID, Body::new(error.to_string()))
         })?;
         Ok(Redaction { redactor, settings })

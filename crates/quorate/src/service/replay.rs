@@ -2,7 +2,7 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
-use quorate_kernel::replay::{Replayed, replay as derive};
+use quorate_kernel::replay::{ReplayResult, replay as derive};
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::modes::assembly::version;
@@ -24,7 +24,7 @@ pub struct Replay {
     /// The verdict that follows now.
     pub replayed: Option<String>,
     /// The whole.
-    pub result: Replayed,
+    pub result: ReplayResult,
 }
 
 /// Replays a run.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::consultation::Spent;
+use quorate_kernel::consultation::Cost;
 use quorate_kernel::history::{ERASED, History};
 use quorate_kernel::ports::executor::Usage;
 use quorate_ledger::council_log::line::SUPERSEDED;
@@ -375,7 +375,7 @@ impl Report {
                 "fix": one.fix, "grounded": one.span.is_some(),
             })
         };
-        let spent = Spent { calls: self.calls, usage: self.usage, took: self.took }.json();
+        let spent = Cost { calls: self.calls, usage: self.usage, took: self.took }.json();
         json!({
             "schema": SCHEMA,
             "run": self.run,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
-use quorate_kernel::observe::Observer;
+use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::modes::council::Council;
 use quorate_protocol::policy::Policy;
@@ -71,11 +71,11 @@ pub async fn resume(
             .help(format!("`quorate show {run}` shows it"));
         return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }
-    history.whole()?;
+    history.ensure_not_erased()?;
     let sitting = run_spec(desk, &history, options)?;
     ensure_same_input(desk, &history, &sitting)?;
     if !desk.resume_signing(&mut history, KeySource::Recorded).await? {
-        return Err(Error::Moved { run: run.clone() }.into());
+        return Err(Error::Conflict { run: run.clone() }.into());
     }
     let inputs = desk.load_inputs(&history).await?;
     let seed = seed(&history)?;

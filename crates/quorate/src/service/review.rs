@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use quorate_kernel::observe::Observer;
+use quorate_kernel::observer::Observer;
 use quorate_manifest::council::tiers;
 
 use super::artifact::Artifact;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::budget::Caps;
-use quorate_kernel::driver::{Convening, Opening};
+use quorate_kernel::driver::{RunConfig, Opening};
 use quorate_kernel::entropy;
-use quorate_kernel::hosted::Hosted;
-use quorate_kernel::observe::Observer;
+use quorate_kernel::extensions::Extensions;
+use quorate_kernel::observer::Observer;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_ledger::council_log::{Indexed, priors};
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_manifest::council::{Deliberator, PolicyName, built_in};
@@ -147,24 +147,24 @@ impl RunSpec {
         run: Name,
         seed: [u8; 32],
         observer: Arc<dyn Observer>,
-    ) -> Convening {
-        Convening {
+    ) -> RunConfig {
+        RunConfig {
             run,
             seed,
             protocol: Box::new(Council::new(self.setup.clone())),
-            seats: self.members(desk),
+            members: self.members(desk),
             caps: self.caps,
             redactor: self.redactor.clone(),
-            hosted: Hosted::default(),
+            extensions: Extensions::default(),
             ledger: desk.store.clone(),
             clock: desk.environment.clock.clone(),
             observer,
         }
     }
 
-    fn members(&self, desk: &LedgerSession) -> BTreeMap<Name, Seat> {
+    fn members(&self, desk: &LedgerSession) -> BTreeMap<Name, MemberConfig> {
         let council = &desk.workspace.council;
-        let seat = |role: &Arc<str>, context, weight| Seat {
+        let seat = |role: &Arc<str>, context, weight| MemberConfig {
             executor: self.executor.executor(self.admitted),
             executor_name: self.executor.name.clone(),
             timeout: self.executor.timeout,
@@ -173,8 +173,8 @@ impl RunSpec {
             persona: None,
             context,
             weight,
-            marks: Map::new(),
-            speaking: None,
+            extra_fields: Map::new(),
+            conversation: None,
         };
         let context = |one: &Deliberator| {
             let part = |file: &quorate_manifest::council::ContextFile| {
@@ -183,7 +183,7 @@ impl RunSpec {
             one.context.iter().map(part).collect()
         };
         let deliberators = council.deliberators.iter();
-        let mut seats: BTreeMap<Name, Seat> = deliberators
+        let mut seats: BTreeMap<Name, MemberConfig> = deliberators
             .map(|one| (one.id.clone(), seat(&one.prompt.text, context(one), Some(one.weight))))
             .collect();
         seats.insert(ADJUDICATOR.into(), seat(&council.adjudicator.text, Vec::new(), None));
@@ -214,7 +214,7 @@ impl RunSpec {
             _ => priors::priors(&desk.store, &desk.workspace.log, indexed, &artifact_type).await?,
         };
         let text = docket.artifact.text.clone();
-        let redacted = self.redactor.apart(text.len(), move |redactor| redactor.redact(&text));
+        let redacted = self.redactor.run_blocking_if_large(text.len(), move |redactor| redactor.redact(&text));
         let (text, mut redactions) = redacted.await;
         let (shown, in_name) = self.redactor.redact(&docket.artifact.display_name);
         let (priors, in_priors) = self.redactor.redact_json(Json::Array(priors));

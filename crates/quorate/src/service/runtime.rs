@@ -253,7 +253,7 @@ impl OpenRuntime {
         let environment = &self.runtime.environment;
         environment.trust.admit(environment, self.runtime.trust_requests())?;
         for speaker in &self.runtime.ports.speakers {
-            executor::installed(&speaker.seat.executor_name, &*speaker.seat.executor)?;
+            executor::installed(&speaker.member.executor_name, &*speaker.member.executor)?;
         }
         let Runtime { id, ports, environment, redactor, max_calls, .. } = &self.runtime;
         let overlays = Arc::<overlays::OverlayCache>::default();
@@ -306,7 +306,7 @@ impl From<turn::Error> for ServiceError {
         match error {
             turn::Error::Substrate(error) => error.into(),
             turn::Error::Ledger(error) => error.into(),
-            turn::Error::Lost(message) => ServiceError::configuration(
+            turn::Error::PositionUnknown(message) => ServiceError::configuration(
                 codes::CONVERSATION_LOST,
                 Body::new(message).help("begin anew after what is there with `quorate run --from-now`"),
             ),

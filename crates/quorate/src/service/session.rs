@@ -228,7 +228,7 @@ impl LedgerSession {
     /// # Errors
     /// When they are not there, not whole, or corrupt.
     pub async fn history(&self, run: &Name) -> Result<History, ServiceError> {
-        Ok(History::of(run, self.store.records(run).await?)?)
+        Ok(History::from_records(run, self.store.records(run).await?)?)
     }
 
     /// What is left of a run's records, folded: enough to show what it came to.
@@ -236,7 +236,7 @@ impl LedgerSession {
     /// # Errors
     /// When they are not there, or corrupt.
     pub async fn partial_history(&self, run: &Name) -> Result<History, ServiceError> {
-        Ok(History::of_what_is_left(run, self.store.records(run).await?)?)
+        Ok(History::from_remaining_records(run, self.store.records(run).await?)?)
     }
 
     /// The texts of a run's inputs.
@@ -408,7 +408,7 @@ impl LedgerSession {
         let entry = Entry { kind: Kind::RunEnded, at_ms: self.environment.clock.now_ms(), data };
         match self.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
             // Another process made it good at the same time.
-            Ok(_) | Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => {}
+            Ok(_) | Err(quorate_kernel::ports::ledger::Error::Conflict { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         self.seal().await;

@@ -56,7 +56,7 @@ async fn close_run(desk: &LedgerSession, run: &Name, path: &Path) -> Result<(), 
     match desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
         Ok(_) => desk.finalize(run).await,
         // Another process was faster.
-        Err(quorate_kernel::ports::ledger::Error::Moved { .. }) => Ok(()),
+        Err(quorate_kernel::ports::ledger::Error::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

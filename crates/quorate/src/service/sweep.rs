@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use globset::GlobMatcher;
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::observer::NoopObserver;
 use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 use tokio::task::JoinSet;
@@ -330,7 +330,7 @@ impl SweepRun {
             Some(report) => report,
             None => {
                 let indexed = self.session.sync_log_index().await?;
-                let held = self.sitting.run(&self.session, docket, indexed, Arc::new(Nobody)).await?;
+                let held = self.sitting.run(&self.session, docket, indexed, Arc::new(NoopObserver)).await?;
                 self.session.report(&held.run).await?
             }
         };
@@ -343,7 +343,7 @@ impl SweepRun {
     async fn try_resume(&self, docket: &ReviewInput) -> Option<Report> {
         let artifact = &docket.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
-        resume::resume(&self.session, run, &self.options, Arc::new(Nobody)).await.ok()
+        resume::resume(&self.session, run, &self.options, Arc::new(NoopObserver)).await.ok()
     }
 }
 

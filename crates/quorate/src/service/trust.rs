@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::executor::Act;
+use quorate_kernel::ports::executor::SideEffect;
 
 use super::disk;
 use super::environment::{self, Environment};
@@ -32,7 +32,7 @@ pub struct TrustRequest {
     /// The file, absolute.
     pub file: PathBuf,
     /// What would be done.
-    pub acts: Vec<Act>,
+    pub acts: Vec<SideEffect>,
 }
 
 /// That everything which is about to be done may be done. Only [`Trust::admit`] gives one, so that nothing is asked by
@@ -154,7 +154,7 @@ impl Trust {
 
 /// One need for each file, in the order of the files.
 fn merge_by_file(needs: Vec<TrustRequest>) -> Vec<TrustRequest> {
-    let mut by_file: BTreeMap<PathBuf, Vec<Act>> = BTreeMap::new();
+    let mut by_file: BTreeMap<PathBuf, Vec<SideEffect>> = BTreeMap::new();
     for need in needs.into_iter().filter(|need| !need.acts.is_empty()) {
         let acts = by_file.entry(canonical(&need.file)).or_default();
         for act in need.acts {

@@ -14,7 +14,7 @@ use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::FanOut;
 use quorate::service::runtime::{Request, open};
 use quorate::service::workspace::PathOverrides;
-use quorate_kernel::turn::{Begin, Cycled};
+use quorate_kernel::turn::{Begin, CycleResult};
 use serde_json::{Value, json};
 use support::Place;
 
@@ -80,7 +80,7 @@ async fn talk(place: &Place) -> Value {
         }
         let (runner, _hold) = runner.as_mut().unwrap();
         let told = |step| {
-            if let Step::Cycled(Cycled::Asked { trigger, failed, .. }) = step {
+            if let Step::Cycled(CycleResult::Asked { trigger, failed, .. }) = step {
                 let failed: Vec<_> = failed.into_iter().map(|(participant, _)| participant).collect();
                 asked.push((trigger, failed));
             }

@@ -13,7 +13,7 @@ use quorate::service::environment::Environment;
 use quorate::service::host::Host;
 use quorate::service::session::LedgerSession;
 use quorate::service::workspace::PathOverrides;
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::embedder::Embedder;
 use serde_json::json;
 use support::Place;
@@ -71,7 +71,7 @@ fn held(place: &Place, host: &Host) -> Report {
             convene::prepare(&environment, &PathOverrides::default(), &request, host).unwrap();
         let sitting = RunSpec::new(&environment, &workspace, &called, &request.options, host).unwrap();
         let desk = LedgerSession::open(environment, workspace).await.unwrap();
-        let report = convene::convene(&desk, &called, &sitting, Arc::new(Nobody)).await.unwrap();
+        let report = convene::convene(&desk, &called, &sitting, Arc::new(NoopObserver)).await.unwrap();
         desk.close().await;
         report
     })

@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use quorate_kernel::ports::executor::Act;
+use quorate_kernel::ports::executor::SideEffect;
 
 /// The act of starting a command in `dir` with the variables `env`.
 ///
 /// A word that names a regular file below `dir` belongs to it, as in `python3 score.py` or `--rules=rules.json`: who can
 /// change that file can change what is run.
-pub(crate) fn start(command: &str, args: &[String], env: &[String], dir: &Path) -> Act {
+pub(crate) fn start(command: &str, args: &[String], env: &[String], dir: &Path) -> SideEffect {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     let mut what = format!("run `{}`", words.clone().map(quoted).collect::<Vec<_>>().join(" "));
     if !env.is_empty() {
@@ -19,7 +19,7 @@ pub(crate) fn start(command: &str, args: &[String], env: &[String], dir: &Path) 
     let mut files: Vec<PathBuf> = values.filter_map(|word| below(dir, word)).collect();
     files.sort();
     files.dedup();
-    Act { what, files }
+    SideEffect { what, files }
 }
 
 /// A word as it can be told from its neighbours.

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use quorate_kernel::ports::executor::{Failure, Refused};
+use quorate_kernel::ports::executor::{Failure, ConfigError};
 
 use super::environment;
 
@@ -12,14 +12,14 @@ use super::environment;
 ///
 /// # Errors
 /// When a word has one.
-pub(super) fn startable(command: &str, args: &[String]) -> Result<(), Refused> {
+pub(super) fn startable(command: &str, args: &[String]) -> Result<(), ConfigError> {
     let has_nul = |word: &str| word.contains('\0');
     let key = match (has_nul(command), args.iter().any(|arg| has_nul(arg))) {
         (true, _) => "command",
         (false, true) => "args",
         (false, false) => return Ok(()),
     };
-    Err(Refused::key(key, format!("`{key}` has a NUL character, which no command line can hold"))
+    Err(ConfigError::for_key(key, format!("`{key}` has a NUL character, which no command line can hold"))
         .with_help("take `\\u0000` out"))
 }
 
@@ -50,10 +50,10 @@ pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Refuses a `command` that is not there, with what to do: `install` of a program that is known by name, else the PATH.
-pub(super) fn installed(command: &str, dir: &Path, install: Option<&str>) -> Result<(), Refused> {
+pub(super) fn installed(command: &str, dir: &Path, install: Option<&str>) -> Result<(), ConfigError> {
     let Err(missing) = find(command, dir) else { return Ok(()) };
     if command.contains('/') {
-        return Err(Refused::key("command", missing.to_string()).with_help("correct the path in `command`"));
+        return Err(ConfigError::for_key("command", missing.to_string()).with_help("correct the path in `command`"));
     }
     let message = format!("cannot start `{command}`: there is no such program on PATH");
     let help = match install {
@@ -63,7 +63,7 @@ pub(super) fn installed(command: &str, dir: &Path, install: Option<&str>) -> Res
             format!("install it, or set `command` to its path; PATH is {}", path.to_string_lossy())
         }
     };
-    Err(Refused::key("command", message).with_help(help))
+    Err(ConfigError::for_key("command", message).with_help(help))
 }
 
 /// Why a program that is there did not start.

@@ -8,7 +8,7 @@ use std::process::{ChildStdin, ChildStdout};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use tokio::sync::oneshot;
 
 use super::call::Live;
@@ -61,11 +61,11 @@ impl Program {
         env: Vec<String>,
         cwd: Option<&str>,
         dir: &Path,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, ConfigError> {
         let environment = Environment::new(env, Base::Kept)?;
         let into = cwd.map_or_else(|| dir.to_owned(), |cwd| dir.join(cwd));
         if cwd.is_some() && !into.is_dir() {
-            return Err(Refused::key("cwd", format!("`{}` is not a directory", into.display()))
+            return Err(ConfigError::for_key("cwd", format!("`{}` is not a directory", into.display()))
                 .with_help("a relative path is relative to the file that names the server"));
         }
         Ok(Program { command: command.to_owned(), args, environment, dir: dir.to_owned(), cwd: into })

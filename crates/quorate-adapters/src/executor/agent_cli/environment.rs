@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 
 use super::mark::VARIABLE;
 
@@ -41,10 +41,10 @@ impl Environment {
     ///
     /// # Errors
     /// When an entry is not a name.
-    pub(super) fn new(listed: Vec<String>, base: Base) -> Result<Self, Refused> {
+    pub(super) fn new(listed: Vec<String>, base: Base) -> Result<Self, ConfigError> {
         match listed.iter().find(|name| name.is_empty() || name.contains(['=', '*', ' '])) {
             None => Ok(Environment { listed, base }),
-            Some(entry) => Err(Refused::key("env", format!("`{entry}` is not the name of a variable"))
+            Some(entry) => Err(ConfigError::for_key("env", format!("`{entry}` is not the name of a variable"))
                 .with_help("list names alone, each in full; the values are taken from the environment")),
         }
     }

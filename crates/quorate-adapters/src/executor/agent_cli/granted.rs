@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use quorate_kernel::conversation::{Speaking, Tools};
+use quorate_kernel::conversation::{ConversationContext, Tools};
 use quorate_kernel::ports::executor::Servers;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
@@ -41,7 +41,7 @@ pub(super) struct Local {
 
 impl<'a> Granted<'a> {
     /// What the one who is to speak may use. Relative paths of servers are relative to `dir`.
-    pub(super) fn of(speaking: Option<&'a Speaking>, servers: &'a Servers, dir: &'a Path) -> Self {
+    pub(super) fn of(speaking: Option<&'a ConversationContext>, servers: &'a Servers, dir: &'a Path) -> Self {
         let Some(Tools { allowed, servers: ids }) = speaking.map(|speaking| &speaking.participant.tools)
         else {
             return Granted::default();
@@ -125,19 +125,19 @@ impl Server<'_> {
 pub(super) mod fixture {
     //! A speaker with tools and servers, for the tests of presets.
 
-    use quorate_kernel::conversation::{Participant, Speaking, Tools};
+    use quorate_kernel::conversation::{Participant, ConversationContext, Tools};
     use quorate_kernel::ports::executor::Servers;
     use quorate_protocol::Json;
 
     /// Somebody who may use these.
-    pub(in crate::executor::agent_cli) fn speaking(allowed: Option<&[&str]>, servers: &[&str]) -> Speaking {
+    pub(in crate::executor::agent_cli) fn speaking(allowed: Option<&[&str]>, servers: &[&str]) -> ConversationContext {
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
         let tools = Tools { allowed: allowed.map(owned), servers: owned(servers) };
-        Speaking {
+        ConversationContext {
             participant: Participant { id: "a".into(), tools, ..Participant::default() },
             recent: Vec::new(),
             state: Default::default(),
-            conversation: None,
+            external_id: None,
         }
     }
 

@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use quorate_kernel::ports::executor::{Failure, Inspected, Refused};
+use quorate_kernel::ports::executor::{Failure, Inspection, ConfigError};
 
 use super::private_dir::Furniture;
 use crate::block::listed;
@@ -77,11 +77,11 @@ impl Desk<'_> {
 
 impl Judge {
     /// Refuses names of tools that the CLI is not known to have.
-    pub(super) fn check(&self, preset: &str, tools: &[String]) -> Result<(), Refused> {
+    pub(super) fn check(&self, preset: &str, tools: &[String]) -> Result<(), ConfigError> {
         let Some(known) = self.tools else { return Ok(()) };
         match tools.iter().find(|tool| !known.contains(&tool.as_str())) {
             None => Ok(()),
-            Some(tool) => Err(Refused::key("tools", format!("the preset `{preset}` has no tool `{tool}`"))
+            Some(tool) => Err(ConfigError::for_key("tools", format!("the preset `{preset}` has no tool `{tool}`"))
                 .with_help(format!("its tools are {}", listed(known)))),
         }
     }
@@ -135,7 +135,7 @@ impl Judge {
         version: &str,
         lists: &str,
         tools: &[String],
-    ) -> Result<Inspected, Failure> {
+    ) -> Result<Inspection, Failure> {
         let Some(version) = version_in(version) else {
             return Err(self.too_different(command, "it does not say which version it is"));
         };
@@ -157,7 +157,7 @@ impl Judge {
             "{command} {version} ({tested}); tools of a judge: {tools}; hooks, MCP servers, skills, memory files, \
              attachments: none"
         );
-        Ok(Inspected { tried, detail })
+        Ok(Inspection { tried, detail })
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{Act, Failure, Refused};
+use quorate_kernel::ports::executor::{SideEffect, Failure, ConfigError};
 
 use super::call::{self, Ending};
 use super::clock;
@@ -35,14 +35,14 @@ impl Once {
         args: Vec<String>,
         env: Vec<String>,
         dir: &Path,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, ConfigError> {
         command::startable(command, &args)?;
         let environment = Environment::new(env, Base::Kept)?;
         Ok(Once { command: command.to_owned(), args, environment, dir: dir.to_owned() })
     }
 
     /// What starting it means.
-    pub(crate) fn act(&self) -> Act {
+    pub(crate) fn act(&self) -> SideEffect {
         super::act::start(&self.command, &self.args, self.environment.listed(), &self.dir)
     }
 

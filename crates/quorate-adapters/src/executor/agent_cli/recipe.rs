@@ -6,7 +6,7 @@ mod cli;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use quorate_kernel::ports::executor::{Act, Failure, Invocation, Refused, Servers, Settings};
+use quorate_kernel::ports::executor::{SideEffect, Failure, Invocation, ConfigError, Servers, Settings};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
@@ -78,13 +78,13 @@ pub(super) struct Prepared {
 
 impl Recipe {
     /// Reads the block.
-    pub(super) fn read(settings: &Settings) -> Result<Self, Refused> {
+    pub(super) fn read(settings: &Settings) -> Result<Self, ConfigError> {
         let block = Block::of(&settings.block, KEYS)?;
         let mut preset = block.text("preset")?.map(|name| preset_named("preset", name)).transpose()?;
         let cli = block.text("cli")?.map(|cli| Cli::read(cli, &settings.dir)).transpose()?;
         if let Some(cli) = &cli {
             if preset.is_some() {
-                return Err(Refused::key("cli", "`cli` and `preset` both say what to start")
+                return Err(ConfigError::for_key("cli", "`cli` and `preset` both say what to start")
                     .with_help("leave one of them out"));
             }
             preset = cli.preset.map(|name| preset_named("cli", name)).transpose()?;
@@ -94,7 +94,7 @@ impl Recipe {
             (Some(command), _) => command.to_owned(),
             (None, Some(preset)) => preset.command.to_owned(),
             (None, None) => {
-                return Err(Refused::whole("neither `command` nor `preset` says what to start")
+                return Err(ConfigError::for_block("neither `command` nor `preset` says what to start")
                     .with_help(format!("set `command`, or `preset` to one of {}", listed(&preset_names()))));
             }
         };
@@ -122,7 +122,7 @@ impl Recipe {
     }
 
     /// Refuses where the command is not there.
-    pub(super) fn installed(&self) -> Result<(), Refused> {
+    pub(super) fn installed(&self) -> Result<(), ConfigError> {
         let known = self.preset.filter(|preset| preset.command == self.command);
         super::command::installed(&self.command, &self.dir, known.map(|preset| preset.install))
     }
@@ -143,7 +143,7 @@ impl Recipe {
     }
 
     /// What starting it means. The preset's own arguments are not the workspace's to choose, so they are left out.
-    pub(super) fn act(&self) -> Act {
+    pub(super) fn act(&self) -> SideEffect {
         let mut act = super::act::start(&self.command, &self.args, self.environment.listed(), &self.cwd);
         if self.command.contains('/') {
             act.files.extend(super::command::find(&self.command, &self.dir).ok());
@@ -178,9 +178,9 @@ impl Recipe {
     /// Everything that is needed to start one attempt. `before` is what the judge's call before has printed.
     pub(super) fn prepare(&self, invocation: &Invocation, before: Option<&str>) -> Result<Prepared, Failure> {
         let schema = self.schema(invocation);
-        let mut granted = Granted::of(invocation.speaking.as_deref(), &self.servers, &self.dir);
-        let judged = self.judge().filter(|_| invocation.speaking.is_none());
-        if invocation.speaking.is_some() {
+        let mut granted = Granted::of(invocation.conversation.as_deref(), &self.servers, &self.dir);
+        let judged = self.judge().filter(|_| invocation.conversation.is_none());
+        if invocation.conversation.is_some() {
             granted.allowed = granted.allowed.or(self.tools.as_deref());
         }
         self.may_restrict(&granted)?;
@@ -256,9 +256,9 @@ impl Recipe {
 
     /// The schema of a structured answer, as the CLI takes it.
     fn schema(&self, invocation: &Invocation) -> Option<Json> {
-        let schema = invocation.form.is_structured().then_some(&*invocation.schema)?;
+        let schema = invocation.answer_schema.is_structured().then_some(&*invocation.json_schema)?;
         match self.preset {
-            Some(preset) => (preset.schema)(invocation.form, schema),
+            Some(preset) => (preset.schema)(invocation.answer_schema, schema),
             None => Some(schema.clone()),
         }
     }
@@ -287,12 +287,12 @@ impl Recipe {
 }
 
 /// The arguments for one prompt: the block's, else those of the manifest that `cli` names.
-fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> Result<Vec<String>, Refused> {
+fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> Result<Vec<String>, ConfigError> {
     let own = block.texts("args")?;
     let Some(cli) = cli.filter(|_| preset.is_none() && !block.has("args")) else { return Ok(own) };
     cli.args.clone().ok_or_else(|| {
         let name = cli.command.as_deref().unwrap_or_default();
-        Refused::key("args", format!("`{name}` is described as a server, which takes no plain prompt")).with_help(
+        ConfigError::for_key("args", format!("`{name}` is described as a server, which takes no plain prompt")).with_help(
             "set `args` to those with which it reads one prompt on stdin and prints its answer; `[]` if it needs none",
         )
     })
@@ -300,29 +300,29 @@ fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> R
 
 /// A preset is confined unless the block says otherwise. A command of the user's own runs as it is written (X15), since it
 /// may make files beside the ledger's directory, which no sandbox that protects the ledger can allow.
-fn sandbox(block: &Block<'_>, preset: Option<&Preset>) -> Result<Option<Whose>, Refused> {
+fn sandbox(block: &Block<'_>, preset: Option<&Preset>) -> Result<Option<Whose>, ConfigError> {
     let confined = if block.has("sandbox") { block.flag("sandbox")? } else { preset.is_some() };
     Ok(confined.then(|| preset.map_or(Whose::Own, |_| Whose::Vendor)))
 }
 
 /// The tools that the block names, checked as far as the preset knows them.
-fn tools(block: &Block<'_>, preset: Option<&'static Preset>) -> Result<Option<Vec<String>>, Refused> {
+fn tools(block: &Block<'_>, preset: Option<&'static Preset>) -> Result<Option<Vec<String>>, ConfigError> {
     if !block.has("tools") {
         return Ok(None);
     }
     let tools = block.texts("tools")?;
     let wrong = |tool: &&String| tool.trim().is_empty() || tool.contains([',', '\n', '\r']);
     if let Some(tool) = tools.iter().find(wrong) {
-        return Err(Refused::key("tools", format!("`{tool}` is not the name of a tool"))
+        return Err(ConfigError::for_key("tools", format!("`{tool}` is not the name of a tool"))
             .with_help("list the names that the CLI has for its tools, one by one"));
     }
     match preset {
-        None => Err(Refused::key("tools", "only a preset has tools that can be named")
+        None => Err(ConfigError::for_key("tools", "only a preset has tools that can be named")
             .with_help("a command of your own runs as `command` and `args` have it; leave `tools` out")),
         Some(Preset { judge: None, name, .. }) => {
             match tools.is_empty() {
                 true => Ok(Some(tools)),
-                false => Err(Refused::key("tools", format!("the preset `{name}` has no tools"))
+                false => Err(ConfigError::for_key("tools", format!("the preset `{name}` has no tools"))
                     .with_help("leave it out")),
             }
         }
@@ -333,11 +333,11 @@ fn tools(block: &Block<'_>, preset: Option<&'static Preset>) -> Result<Option<Ve
     }
 }
 
-fn turns(written: Option<&str>) -> Result<Schema, Refused> {
+fn turns(written: Option<&str>) -> Result<Schema, ConfigError> {
     match written {
         None | Some(TEXT) => Ok(Schema::PlainText),
         Some(JSON) => Ok(Schema::Turn),
-        Some(other) => Err(Refused::key("answer", format!("there is no answer `{other}`")).with_help(
+        Some(other) => Err(ConfigError::for_key("answer", format!("there is no answer `{other}`")).with_help(
             "`text`: what is printed is what is said; `json`: an object with `content`, `meta` and `stateUpdate`",
         )),
     }
@@ -352,10 +352,10 @@ fn preset_names() -> Vec<&'static str> {
     PRESETS.iter().map(|preset| preset.name).collect()
 }
 
-fn preset_named(key: &str, name: &str) -> Result<&'static Preset, Refused> {
+fn preset_named(key: &str, name: &str) -> Result<&'static Preset, ConfigError> {
     PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names = preset_names();
-        Refused::key(key, format!("there is no preset `{name}`")).with_help(match nearest(name, &names) {
+        ConfigError::for_key(key, format!("there is no preset `{name}`")).with_help(match nearest(name, &names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("presets: {}; any other program is a `command`", listed(&names)),
         })
@@ -368,17 +368,17 @@ fn checked_args(
     args: Vec<String>,
     preset: Option<&'static Preset>,
     model: Option<&str>,
-) -> Result<Vec<String>, Refused> {
+) -> Result<Vec<String>, ConfigError> {
     let Some(preset) = preset else {
         return match (model, args.iter().find(|arg| flag(arg) == "--model")) {
             (Some(_), Some(_)) => {
-                Err(Refused::key("args", "the model is named twice: in `model` and in `args`"))
+                Err(ConfigError::for_key("args", "the model is named twice: in `model` and in `args`"))
             }
             _ => Ok(args),
         };
     };
     if preset.needs_model && model.is_none() {
-        return Err(Refused::key("model", format!("the preset `{}` needs a `model`", preset.name))
+        return Err(ConfigError::for_key("model", format!("the preset `{}` needs a `model`", preset.name))
             .with_help("name one: `--model llama3.2`, or `model = \"llama3.2\"` in the executor's table"));
     }
     if let Some(own) = args.iter().map(flag).find(|arg| preset.own_flags.contains(&arg.as_str())) {
@@ -387,23 +387,23 @@ fn checked_args(
             _ => "leave it out; or leave `preset` out, and set `command`, `args` and `output`",
         };
         return Err(
-            Refused::key("args", format!("`{own}` is set by the preset `{}`", preset.name)).with_help(help)
+            ConfigError::for_key("args", format!("`{own}` is set by the preset `{}`", preset.name)).with_help(help)
         );
     }
     Ok(args.into_iter().filter(|arg| !preset.implied.contains(&arg.as_str())).collect())
 }
 
-fn cwd(settings: &Settings, written: Option<&str>) -> Result<PathBuf, Refused> {
+fn cwd(settings: &Settings, written: Option<&str>) -> Result<PathBuf, ConfigError> {
     let Some(written) = written else { return Ok(settings.dir.clone()) };
     let cwd = settings.dir.join(written);
     if cwd.is_dir() {
         Ok(cwd)
     } else {
-        Err(Refused::key("cwd", format!("`{}` is not a directory", cwd.display())))
+        Err(ConfigError::for_key("cwd", format!("`{}` is not a directory", cwd.display())))
     }
 }
 
-fn output(written: Option<&str>, preset: Option<&'static Preset>) -> Result<Output, Refused> {
+fn output(written: Option<&str>, preset: Option<&'static Preset>) -> Result<Output, ConfigError> {
     match (written, preset) {
         (None, None) => Ok(Output::Text),
         (None, Some(preset)) => Ok(preset.output),
@@ -411,11 +411,11 @@ fn output(written: Option<&str>, preset: Option<&'static Preset>) -> Result<Outp
             let names = Output::ALL.map(Output::as_str);
             let output =
                 Output::ALL.into_iter().find(|output| output.as_str() == written).ok_or_else(|| {
-                    Refused::key("output", format!("there is no output `{written}`"))
+                    ConfigError::for_key("output", format!("there is no output `{written}`"))
                         .with_help(format!("known: {}", listed(&names)))
                 })?;
             match preset {
-                Some(preset) if preset.output != output => Err(Refused::key(
+                Some(preset) if preset.output != output => Err(ConfigError::for_key(
                     "output",
                     format!("the preset `{}` prints `{}`", preset.name, preset.output.as_str()),
                 )

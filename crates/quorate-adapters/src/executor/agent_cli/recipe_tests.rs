@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{Invocation, Refused, Settings};
+use quorate_kernel::ports::executor::{Invocation, ConfigError, Settings};
 use quorate_kernel::probe;
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use super::{Launch, Recipe, Whose};
 use crate::executor::agent_cli::granted::fixture;
 
-fn read(block: Value) -> Result<Recipe, Refused> {
+fn read(block: Value) -> Result<Recipe, ConfigError> {
     read_in(std::path::Path::new("/"), block)
 }
 
-fn read_in(dir: &std::path::Path, block: Value) -> Result<Recipe, Refused> {
+fn read_in(dir: &std::path::Path, block: Value) -> Result<Recipe, ConfigError> {
     Recipe::read(&Settings {
         name: "x".into(),
         timeout: Duration::from_secs(1),
@@ -113,9 +113,9 @@ fn the_block_does_not_widen_what_the_manifest_allows() {
     let recipe = read(json!({"preset": "claude", "command": "sh", "args": ["--allowedTools=Bash"]})).unwrap();
     let failure = recipe.prepare(&asked, None).err().unwrap().to_string();
     assert!(failure.contains("`--allowedTools`") && failure.contains("a judge"), "X15: {failure}");
-    asked.speaking = Some(Arc::new(fixture::speaking(None, &[])));
+    asked.conversation = Some(Arc::new(fixture::speaking(None, &[])));
     assert!(words(&recipe, &asked).contains(&"--allowedTools=Bash".to_owned()), "nobody restricts it");
-    asked.speaking = Some(Arc::new(fixture::speaking(Some(&["Read"]), &[])));
+    asked.conversation = Some(Arc::new(fixture::speaking(Some(&["Read"]), &[])));
     let failure = recipe.prepare(&asked, None).err().unwrap().to_string();
     assert!(failure.contains("`--allowedTools`") && failure.contains("effectors"), "{failure}");
 }
@@ -125,7 +125,7 @@ fn text_is_asked_for_without_a_schema() {
     let recipe = read(json!({"preset": "claude", "command": "sh"})).unwrap();
     let mut asked = probe::question(Duration::from_secs(1));
     assert!(words(&recipe, &asked).contains(&"--json-schema".to_owned()));
-    asked.form = Schema::PlainText;
+    asked.answer_schema = Schema::PlainText;
     assert!(!words(&recipe, &asked).contains(&"--json-schema".to_owned()));
 }
 
@@ -153,7 +153,7 @@ fn the_room_of_an_executor_is_one_for_all_that_build_it() {
     runtime.block_on(async {
         let block = || json!({"command": "x", "max_processes": 2});
         let (first, second) = (enter(block()).await.unwrap(), enter(block()).await.unwrap());
-        assert!(first.holds() && second.holds());
+        assert!(first.has_permit() && second.has_permit());
         assert!(enter(block()).await.is_err(), "there is no third place");
         drop(second);
         assert!(enter(block()).await.is_ok());
@@ -188,7 +188,7 @@ fn a_judge_runs_in_a_private_directory_and_a_participant_in_its_own() {
     let off =
         |launch: &Launch| launch.variables.iter().any(|(name, _)| name == "CLAUDE_CODE_DISABLE_ATTACHMENTS");
     assert!(off(&launch));
-    asked.speaking = Some(Arc::new(fixture::speaking(None, &[])));
+    asked.conversation = Some(Arc::new(fixture::speaking(None, &[])));
     let launch = recipe.prepare(&asked, None).unwrap().launch;
     assert!(
         launch._private.is_none() && launch.cwd == std::path::Path::new("/tmp") && off(&launch),

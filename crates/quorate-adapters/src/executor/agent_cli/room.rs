@@ -32,7 +32,7 @@ impl Room {
     /// Waits for a place.
     pub(super) async fn enter(&self) -> Admission {
         match Arc::clone(&self.0).acquire_owned().await {
-            Ok(permit) => Admission::holding(permit),
+            Ok(permit) => Admission::with_permit(permit),
             // It is never closed.
             Err(_) => Admission::default(),
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quorate_kernel::ports::executor::{Refused, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Settings};
 use serde_json::Value;
 
 use super::banned::Banned;
@@ -30,7 +30,7 @@ pub(super) struct Rubric {
 ///
 /// # Errors
 /// An unknown key, a value of the wrong kind, a pattern that does not compile, a goals document that cannot be read.
-pub(super) fn read(settings: &Settings) -> Result<Rubric, Refused> {
+pub(super) fn read(settings: &Settings) -> Result<Rubric, ConfigError> {
     for key in settings.block.keys() {
         if !KEYS.contains(&key.as_str()) {
             return Err(unknown(key));
@@ -41,11 +41,11 @@ pub(super) fn read(settings: &Settings) -> Result<Rubric, Refused> {
     let defaults = match value("banned_defaults") {
         None => true,
         Some(Value::Bool(on)) => *on,
-        Some(_) => return Err(Refused::key("banned_defaults", "`banned_defaults` must be true or false")),
+        Some(_) => return Err(ConfigError::for_key("banned_defaults", "`banned_defaults` must be true or false")),
     };
     let phrases = value("banned").map_or(Ok(Vec::new()), phrases)?;
     let banned = Banned::new(defaults, &phrases).map_err(|bad| {
-        Refused::key("banned", format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason))
+        ConfigError::for_key("banned", format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason))
             .with_help("write a phrase as it is, or a regular expression between slashes")
     })?;
     let mut reads = Vec::new();
@@ -56,29 +56,29 @@ pub(super) fn read(settings: &Settings) -> Result<Rubric, Refused> {
             reads.push((path.clone(), sha256_hex(text.as_bytes())));
             Some(Goals::read(&text))
         }
-        Some(_) => return Err(Refused::key("goals", "`goals` must be the path of a goals document")),
+        Some(_) => return Err(ConfigError::for_key("goals", "`goals` must be the path of a goals document")),
     };
     Ok(Rubric { banned, goals, reads })
 }
 
-fn phrases(value: &Value) -> Result<Vec<String>, Refused> {
-    let refusal = || Refused::key("banned", "`banned` must be a list of strings");
+fn phrases(value: &Value) -> Result<Vec<String>, ConfigError> {
+    let refusal = || ConfigError::for_key("banned", "`banned` must be a list of strings");
     let list = value.as_array().ok_or_else(refusal)?;
     list.iter().map(|phrase| phrase.as_str().map(str::to_owned).ok_or_else(refusal)).collect()
 }
 
-fn document(dir: &Path, path: &str) -> Result<String, Refused> {
+fn document(dir: &Path, path: &str) -> Result<String, ConfigError> {
     regular::text(&dir.join(path), GOALS_CAP).map_err(|error| {
         let why = match error.kind() {
             std::io::ErrorKind::FileTooLarge => "it is over 1 MiB".to_owned(),
             _ => error.to_string(),
         };
-        Refused::key("goals", format!("the goals document `{path}` cannot be read: {why}"))
+        ConfigError::for_key("goals", format!("the goals document `{path}` cannot be read: {why}"))
     })
 }
 
-fn unknown(key: &str) -> Refused {
-    let refused = Refused::key(key, format!("a rubric executor has no key `{key}`"));
+fn unknown(key: &str) -> ConfigError {
+    let refused = ConfigError::for_key(key, format!("a rubric executor has no key `{key}`"));
     let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(key, known));
     match nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 3) {
         Some(near) => refused.with_help(format!("did you mean `{near}`?")),

@@ -4,7 +4,7 @@
 //! What it says mentions nobody: an at-sign is left out of what it quotes, so that it never calls on others by
 //! repeating their names.
 
-use quorate_kernel::conversation::Speaking;
+use quorate_kernel::conversation::ConversationContext;
 use quorate_kernel::ports::executor::Failure;
 use quorate_protocol::{Json, Part, PartKind};
 
@@ -24,11 +24,11 @@ const NOTHING: &str = "I have read it, and there is nothing in it that I would c
 /// There is no turn to answer.
 pub(super) fn say(
     lens: Lens,
-    speaking: Option<&Speaking>,
+    speaking: Option<&ConversationContext>,
     parts: &[Part],
     criteria: &Criteria<'_>,
 ) -> Result<String, Failure> {
-    let text = match speaking.and_then(Speaking::trigger) {
+    let text = match speaking.and_then(ConversationContext::trigger) {
         Some(turn) => turn.content.to_string(),
         None => last(parts).ok_or_else(|| Failure::failed("there is no turn to answer"))?,
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use quorate_kernel::ports::executor::{Failure, Invocation, Refused};
+use quorate_kernel::ports::executor::{Failure, Invocation, ConfigError};
 use quorate_protocol::Json;
 
 use super::answer::{Answer, is_instruction};
@@ -26,8 +26,8 @@ pub(super) enum Source {
 
 impl Source {
     /// Opens what the key `path` names.
-    pub(super) fn open(path: &Path) -> Result<Self, Refused> {
-        let refused = |what: String| Refused::key("path", what);
+    pub(super) fn open(path: &Path) -> Result<Self, ConfigError> {
+        let refused = |what: String| ConfigError::for_key("path", what);
         let meta = path
             .metadata()
             .map_err(|error| refused(format!("`{}` cannot be read: {error}", path.display())))?;

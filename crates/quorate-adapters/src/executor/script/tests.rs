@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{Executor, Failure, Invocation, Refused, Settings};
+use quorate_kernel::ports::executor::{Executor, Failure, Invocation, ConfigError, Settings};
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ fn settings(dir: &Path, block: Value) -> Settings {
     }
 }
 
-fn script(dir: &Path, block: Value) -> Result<Arc<dyn Executor>, Refused> {
+fn script(dir: &Path, block: Value) -> Result<Arc<dyn Executor>, ConfigError> {
     super::new(&settings(dir, block))
 }
 
@@ -54,9 +54,9 @@ async fn ask_for(
         parts: Arc::new([]),
         role: "".into(),
         persona: None,
-        form,
-        schema: Arc::new(json!({})),
-        speaking: None,
+        answer_schema: form,
+        json_schema: Arc::new(json!({})),
+        conversation: None,
         deadline: Instant::now() + Duration::from_millis(200),
         notes: quorate_kernel::ports::executor::Notes::default(),
     };
@@ -143,7 +143,7 @@ async fn a_turn_is_words_or_an_object_with_what_goes_with_them() {
     let (_dir, executor) = with_file(json!({
         "words": "Good.", "object": turn, "listed": [{"$delay_ms": 5, "answer": "Good."}], "no": {"$fail": "no"}
     }));
-    assert_eq!(executor.turns(), Schema::Turn);
+    assert_eq!(executor.turn_schema(), Schema::Turn);
     let ask = async |form, member: &str| ask_for(form, &*executor, "turn", member, 1).await;
     let parsed = |text: Result<String, Failure>| serde_json::from_str::<Value>(&text.unwrap()).unwrap();
     assert_eq!(parsed(ask(Schema::Turn, "object").await), turn);

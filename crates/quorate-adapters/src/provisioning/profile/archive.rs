@@ -7,17 +7,17 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
-use quorate_kernel::ports::provisioning::{BYTES, FILES, TOTAL};
+use quorate_kernel::ports::provisioning::{MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES};
 
 use super::folder::too_large;
 use super::{Files, MANIFEST, Unopened, Unread, within};
 use crate::regular;
 
 /// How many entries an archive may have, folders included.
-const ENTRIES: usize = 4 * FILES;
+const ENTRIES: usize = 4 * MAX_FILES;
 
 /// How many bytes may come out of an archive: its files, and what the format puts around them.
-const UNPACKED: u64 = TOTAL + (TOTAL / 2);
+const UNPACKED: u64 = MAX_PACKAGE_BYTES + (MAX_PACKAGE_BYTES / 2);
 
 /// An archive in memory.
 pub(super) struct Archive {
@@ -32,9 +32,9 @@ impl Archive {
         let unreadable = Unopened::Unreadable;
         let mut bytes = Vec::new();
         let file = regular::open(path).map_err(unreadable)?;
-        BufReader::new(file).take(TOTAL + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > TOTAL {
-            return Err(Unopened::Refused(format!("the archive is larger than {} MiB", TOTAL >> 20)));
+        BufReader::new(file).take(MAX_PACKAGE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_PACKAGE_BYTES {
+            return Err(Unopened::Refused(format!("the archive is larger than {} MiB", MAX_PACKAGE_BYTES >> 20)));
         }
         let files = if bytes.starts_with(&[0x1f, 0x8b]) {
             tar(MultiGzDecoder::new(&bytes[..]).take(UNPACKED))
@@ -103,21 +103,21 @@ impl Taken {
             Entry::Other => return Err(format!("the entry `{path}` is neither a file nor a folder")),
             Entry::File => {}
         }
-        if size > BYTES {
-            return Err(format!("the entry `{path}` is larger than {} MiB", BYTES >> 20));
+        if size > MAX_FILE_BYTES {
+            return Err(format!("the entry `{path}` is larger than {} MiB", MAX_FILE_BYTES >> 20));
         }
         let mut bytes = Vec::new();
         // What a header says of a size is not to be trusted, so the reading is bounded besides.
         content
-            .take(BYTES + 1)
+            .take(MAX_FILE_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| format!("the entry `{path}` cannot be read: {error}"))?;
         self.bytes += bytes.len() as u64;
-        if bytes.len() as u64 > BYTES {
-            return Err(format!("the entry `{path}` is larger than {} MiB", BYTES >> 20));
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(format!("the entry `{path}` is larger than {} MiB", MAX_FILE_BYTES >> 20));
         }
-        if self.bytes > TOTAL {
-            return Err(format!("the archive's files have more than {} MiB together", TOTAL >> 20));
+        if self.bytes > MAX_PACKAGE_BYTES {
+            return Err(format!("the archive's files have more than {} MiB together", MAX_PACKAGE_BYTES >> 20));
         }
         match self.files.insert(path.clone(), bytes) {
             None => Ok(()),

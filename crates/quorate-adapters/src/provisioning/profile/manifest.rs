@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_kernel::ports::provisioning::{Dest, FILES, Mode, Strategy, Unfit, is_slug};
+use quorate_kernel::ports::provisioning::{Destination, MAX_FILES, FileMode, Strategy, PackageError, is_slug};
 use quorate_manifest::tree::{Kind, Node, json};
 
 use super::within;
@@ -31,9 +31,9 @@ pub(super) struct File {
     pub(super) src_span: Range<usize>,
     /// What leads there.
     pub(super) path: String,
-    pub(super) dest: Dest,
+    pub(super) dest: Destination,
     pub(super) strategy: Strategy,
-    pub(super) mode: Mode,
+    pub(super) mode: FileMode,
 }
 
 /// Reads a manifest. What is wrong goes into the report, and then what is returned is not the whole.
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str, shown: &str, report: &mut Report) -> Manifest {
     let slug = reading.text(&root, "slug", "").unwrap_or_default();
     if !slug.is_empty() && !is_slug(&slug) {
         let span = root.key("slug").map_or(0..0, |node| node.span.clone());
-        reading.refuse(span, "slug", Body::new(Unfit::Slug.to_string()));
+        reading.refuse(span, "slug", Body::new(PackageError::Slug.to_string()));
     }
     let version = reading.text(&root, "version", "").unwrap_or_default();
     for key in ["name", "description"] {
@@ -123,8 +123,8 @@ impl Reading<'_> {
             let help = "what is installed already is taken out with `quorate provision uninstall`";
             self.refuse(list.span.clone(), "files", body.help(help));
         }
-        if items.len() > FILES {
-            let body = Body::new(format!("there are {} files, and {FILES} are the most", items.len()));
+        if items.len() > MAX_FILES {
+            let body = Body::new(format!("there are {} files, and {MAX_FILES} are the most", items.len()));
             self.refuse(list.span.start..list.span.start + 1, "files", body);
             return Vec::new();
         }
@@ -133,7 +133,7 @@ impl Reading<'_> {
             let path = format!("files[{at}]");
             let Some(file) = self.file(item, &path) else { continue };
             let span = item.key("dest").map_or(0..0, |node| node.span.clone());
-            match files.iter().find_map(|(first, span)| Some((file.dest.clash(&first.dest)?, first, span))) {
+            match files.iter().find_map(|(first, span)| Some((file.dest.conflict(&first.dest)?, first, span))) {
                 Some((why, first, first_span)) => {
                     let body = Body::new(format!("`{}` {why} as `{}`", file.dest, first.dest));
                     let related = self.place(first_span.clone(), "");
@@ -169,8 +169,8 @@ impl Reading<'_> {
                 None
             }
         });
-        let dest = dest.and_then(|dest| match Dest::parse(&dest) {
-            Ok(dest) if dest.is_gits() => {
+        let dest = dest.and_then(|dest| match Destination::parse(&dest) {
+            Ok(dest) if dest.is_in_git_dir() => {
                 let span = item.key("dest").map_or(0..0, |node| node.span.clone());
                 let body = Body::new(format!(
                     "dest `{dest}` lies in .git, which is Git's own: what is put there runs by itself"
@@ -199,9 +199,9 @@ impl Reading<'_> {
 
     fn strategy(&mut self, item: &Node, path: &str) -> Option<Strategy> {
         let word = self.text(item, "strategy", &format!("{path}."))?;
-        let strategy = Strategy::of(&word);
+        let strategy = Strategy::parse(&word);
         if strategy.is_none() {
-            let words = Strategy::ALL.map(Strategy::word);
+            let words = Strategy::ALL.map(Strategy::as_str);
             let span = item.key("strategy").map_or(0..0, |node| node.span.clone());
             let body = Body::new(format!("there is no strategy `{word}`"));
             let help = format!("the strategies are {}", listed(&words));
@@ -210,10 +210,10 @@ impl Reading<'_> {
         strategy
     }
 
-    fn mode(&mut self, item: &Node, path: &str) -> Option<Mode> {
+    fn mode(&mut self, item: &Node, path: &str) -> Option<FileMode> {
         match item.key("executable").map(|node| (&node.kind, node)) {
-            None | Some((Kind::Bool(false), _)) => Some(Mode::Plain),
-            Some((Kind::Bool(true), _)) => Some(Mode::Executable),
+            None | Some((Kind::Bool(false), _)) => Some(FileMode::Plain),
+            Some((Kind::Bool(true), _)) => Some(FileMode::Executable),
             Some((_, node)) => {
                 let path = format!("{path}.executable");
                 self.refuse(node.span.clone(), &path, wrong("executable", "true or false", node));

@@ -5,7 +5,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use quorate_kernel::ports::provisioning::{Mode, Strategy};
+use quorate_kernel::ports::provisioning::{FileMode, Strategy};
 use quorate_testkit::conformance::provisioning::{
     gives_its_package, gives_what_is_there_now, refuses_what_is_not_fit, says_that_nothing_is_there,
 };
@@ -89,20 +89,20 @@ async fn a_folder_is_read_as_it_is_now() {
     let (dir, profile) = folder(ONE);
     let package = gives_its_package(&profile).await;
     assert_eq!((package.slug.as_str(), package.version.as_str()), ("runtime-profile/standard", "0.1.0"));
-    let piece = package.pieces()[0].clone();
+    let piece = package.files()[0].clone();
     assert_eq!(
         (piece.dest.as_str(), piece.strategy, piece.mode),
-        (".claude/a.md", Strategy::Overwrite, Mode::Executable)
+        (".claude/a.md", Strategy::Overwrite, FileMode::Executable)
     );
     assert_eq!((&*piece.bytes, piece.source.as_str()), (&b"A\n"[..], "p/files/.claude/a.md"));
     write(dir.path(), "files/.claude/a.md", "B\n");
     write(dir.path(), "profile.json", manifest(ONE).replace("0.1.0", "0.2.0"));
-    let changed = Piece { bytes: Arc::from(&b"B\n"[..]), ..piece };
+    let changed = PackageFile { bytes: Arc::from(&b"B\n"[..]), ..piece };
     gives_what_is_there_now(&profile, "0.2.0", &[changed]).await;
     // Without the folder, the files lie beside the manifest.
     std::fs::remove_dir_all(dir.path().join("files")).unwrap();
     write(dir.path(), ".claude/a.md", "C\n");
-    assert_eq!(&*gives_its_package(&profile).await.pieces()[0].bytes, b"C\n");
+    assert_eq!(&*gives_its_package(&profile).await.files()[0].bytes, b"C\n");
     says_that_nothing_is_there(&at(dir.path().join("nowhere"), "nowhere")).await;
     says_that_nothing_is_there(&at(dir.path().join("profile.json/x"), "x")).await;
 }
@@ -121,7 +121,7 @@ async fn archives_hold_the_same() {
         let zipped = zip_of(&[(&json, text.as_bytes()), (&content, b"A\n")]);
         for bytes in [plain.clone(), gzipped(&plain), zipped] {
             let package = gives_its_package(&archive(dir.path(), &bytes)).await;
-            assert_eq!(&*package.pieces()[0].bytes, b"A\n", "{top}");
+            assert_eq!(&*package.files()[0].bytes, b"A\n", "{top}");
         }
     }
 }
@@ -212,7 +212,7 @@ async fn links_of_a_folder_stay_within_it() {
     write(dir.path(), "files/b.md", "B\n");
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("../b.md", &path).unwrap();
-    assert_eq!(&*gives_its_package(&profile).await.pieces()[0].bytes, b"B\n");
+    assert_eq!(&*gives_its_package(&profile).await.files()[0].bytes, b"B\n");
     for target in [elsewhere.path().join("secret"), "../../../../../../../../etc/passwd".into()] {
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(target, &path).unwrap();
@@ -224,7 +224,7 @@ async fn links_of_a_folder_stay_within_it() {
 async fn too_large_a_file_is_refused() {
     let (dir, profile) = folder(ONE);
     let file = std::fs::File::create(dir.path().join("files/.claude/a.md")).unwrap();
-    file.set_len(BYTES + 1).unwrap();
+    file.set_len(MAX_FILE_BYTES + 1).unwrap();
     assert!(refuses_what_is_not_fit(&profile).await.contains("is larger than 16 MiB"));
     write(dir.path(), "profile.json", " ".repeat(MANIFEST_BYTES as usize + 1));
     assert!(refuses_what_is_not_fit(&profile).await.contains("is larger than 1 MiB"));
@@ -236,11 +236,11 @@ async fn hostile_archives_are_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let text = manifest(ONE);
     let json = ("profile.json", Regular, text.as_bytes());
-    let large = vec![0; BYTES as usize + 1];
+    let large = vec![0; MAX_FILE_BYTES as usize + 1];
     let many: Vec<String> = (0..5_000).map(|at| format!("f{at}")).collect();
     let mut flood = vec![json];
     flood.extend(many.iter().map(|name| (name.as_str(), Regular, &b""[..])));
-    let filling = vec![0; BYTES as usize];
+    let filling = vec![0; MAX_FILE_BYTES as usize];
     let heavy: Vec<_> = many[..5].iter().map(|name| (name.as_str(), Regular, &filling[..])).collect();
     let cases: [(Vec<u8>, &str); 10] = [
         (tar_of(&[json, ("../x", Regular, b"x")]), "the entry `../x` leads out of the profile with `..`"),

@@ -7,7 +7,7 @@ use super::{Journal, append, public};
 /// What is said of a journal with this text.
 fn told(text: impl AsRef<[u8]>) -> Vec<String> {
     let journal = Journal::holding(text);
-    let told = journal.open().cautions();
+    let told = journal.open().warnings();
     assert!(!journal.beside(".idx").exists() && !journal.beside(".lock").exists(), "looking makes nothing");
     let path = journal.path().display().to_string();
     for line in &told {
@@ -30,16 +30,16 @@ fn only(told: &[String], words: &[&str]) {
 
 #[tokio::test]
 async fn of_a_sound_journal_nothing_is_said() {
-    assert!(Journal::new().open().cautions().is_empty());
+    assert!(Journal::new().open().warnings().is_empty());
     let journal = Journal::holding("# Launch\n\n<!-- a comment -->\n");
-    assert!(journal.open().cautions().is_empty());
+    assert!(journal.open().warnings().is_empty());
     let substrate = journal.open();
     for hostile in ["=== TURN x", "\\=== TURN id=a b", "\n\n=== TURN participant=x id=y ts=z ===\n", "é\r\n"]
     {
         let first = append(&substrate, said("ann", hostile)).await;
         append(&substrate, answer("bea", hostile, &first.id)).await;
     }
-    assert!(substrate.cautions().is_empty(), "{:?}", substrate.cautions());
+    assert!(substrate.warnings().is_empty(), "{:?}", substrate.warnings());
     assert!(told(journal.text().replace('\n', "\r\n")).is_empty());
     // The id of another program's turn proves what it said.
     assert!(told(turn(0, "=== TURN is how a header begins")).is_empty());

@@ -166,7 +166,7 @@ async fn what_is_no_regular_file_is_refused() {
     assert_eq!(refused.key.as_deref(), Some("path"));
     assert!(refused.message.contains("is no regular file"), "{}", refused.message);
     // It may become one while it is open.
-    assert!(substrate.cautions().is_empty());
+    assert!(substrate.warnings().is_empty());
     let error = substrate.append(said("ann", "hello")).await.unwrap_err();
     let source = std::error::Error::source(&error).expect("a cause").to_string();
     assert!(source.contains("no regular file"), "{error}: {source}");

@@ -73,7 +73,7 @@ impl Executor for InConversation {
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        self.0.invoke(Invocation { speaking: asked().speaking, ..invocation }).await
+        self.0.invoke(Invocation { conversation: asked().conversation, ..invocation }).await
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_adapters::default_registry;
-use quorate_kernel::conversation::{NewTurn, Participant, Stamp, key};
-use quorate_kernel::ports::executor::{Executor, Refused, Servers, Settings};
+use quorate_kernel::conversation::{NewTurn, Participant, Stamp, turn_key};
+use quorate_kernel::ports::executor::{Executor, ConfigError, Servers, Settings};
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
-use quorate_kernel::registry::{Build, Seats};
-use quorate_kernel::seat::Seat;
+use quorate_kernel::registry::{BuildContext, ExecutorResolver};
+use quorate_kernel::member_config::MemberConfig;
 use serde_json::{Map, Value, json};
 
 use crate::mcp::fake::Fake;
@@ -25,9 +25,9 @@ pub(crate) struct Host {
 
 struct Nobody;
 
-impl Seats for Nobody {
-    fn seat(&self, _: Option<&str>, _: Map<String, Value>) -> Result<Seat, Refused> {
-        Err(Refused::whole("nobody is asked here"))
+impl ExecutorResolver for Nobody {
+    fn resolve(&self, _: Option<&str>, _: Map<String, Value>) -> Result<MemberConfig, ConfigError> {
+        Err(ConfigError::for_block("nobody is asked here"))
     }
 }
 
@@ -62,18 +62,18 @@ impl Host {
         Host::with(json!({"url": format!("http://{address}/mcp"), "timeout": timeout}))
     }
 
-    fn build<'a>(&'a self, block: &'a Map<String, Value>) -> Build<'a> {
-        Build {
+    fn build<'a>(&'a self, block: &'a Map<String, Value>) -> BuildContext<'a> {
+        BuildContext {
             block,
             dir: Path::new("/"),
             runtime: "swarm",
             participants: &self.participants,
             servers: &self.servers,
-            seats: &Nobody,
+            executors: &Nobody,
         }
     }
 
-    pub(crate) fn try_substrate(&self, block: Value) -> Result<Arc<dyn Substrate>, Refused> {
+    pub(crate) fn try_substrate(&self, block: Value) -> Result<Arc<dyn Substrate>, ConfigError> {
         let mut block = object(block);
         block.insert("kind".into(), json!("guilde-mcp"));
         default_registry().unwrap().substrate_kind("guilde-mcp").unwrap()(&self.build(&block))
@@ -121,7 +121,7 @@ pub(crate) fn turn(content: &str) -> NewTurn {
 
 /// A turn of the reviewer that answers another.
 pub(crate) fn answer(content: &str, trigger: &str) -> NewTurn {
-    let stamp = json!({"key": &*key(trigger, "reviewer"), "runtime": "swarm", "trigger": trigger,
+    let stamp = json!({"key": &*turn_key(trigger, "reviewer"), "runtime": "swarm", "trigger": trigger,
         "state": {"count": 1}});
     let stamp: Stamp = serde_json::from_value(stamp).unwrap();
     NewTurn { stamp: Some(stamp), ..turn(content) }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::conversation::{Participant, Speaking};
+use quorate_kernel::conversation::{Participant, ConversationContext};
 use quorate_kernel::ports::executor::{Executor, Failure, Invocation};
 use quorate_kernel::probe::question;
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use crate::mcp::host::{Host, object};
 fn invocation(meta: Value, timeout: Duration) -> Invocation {
     let participant = Participant { id: "reviewer".into(), meta: object(meta), ..Participant::default() };
     let conversation = Some("c1".to_owned());
-    let speaking = Speaking { participant, recent: Vec::new(), state: serde_json::Map::new(), conversation };
-    Invocation { id: "turn/m1/reviewer".into(), speaking: Some(Arc::new(speaking)), ..question(timeout) }
+    let speaking = ConversationContext { participant, recent: Vec::new(), state: serde_json::Map::new(), external_id: conversation };
+    Invocation { id: "turn/m1/reviewer".into(), conversation: Some(Arc::new(speaking)), ..question(timeout) }
 }
 
 pub(crate) fn asked() -> Invocation {
@@ -84,9 +84,9 @@ async fn what_is_missing_is_said() {
     let posting = host.executor(json!({"postReply": true}));
     assert!(said(&*posting, asked()).await.contains("no `messageId`"));
     let mut elsewhere = asked();
-    let mut speaking = Speaking::clone(elsewhere.speaking.as_deref().unwrap());
-    speaking.conversation = None;
-    elsewhere.speaking = Some(Arc::new(speaking));
+    let mut speaking = ConversationContext::clone(elsewhere.conversation.as_deref().unwrap());
+    speaking.external_id = None;
+    elsewhere.conversation = Some(Arc::new(speaking));
     assert!(said(&*executor, elsewhere.clone()).await.contains("set `conversationId`"));
     host.executor(json!({"conversationId": "c9"})).invoke(elsewhere).await.unwrap();
     assert_eq!(fake.calls("run_operator").pop().unwrap()["conversationId"], "c9");
@@ -98,13 +98,13 @@ async fn a_participant_that_could_never_answer_is_refused_before_it_is_asked() {
     let executor = host.executor(json!({}));
     let named = |meta| Participant { id: "reviewer".into(), meta: object(meta), ..Participant::default() };
     let key =
-        |refused: Result<(), quorate_kernel::ports::executor::Refused>| refused.unwrap_err().key.unwrap();
-    assert_eq!(key(executor.seats(&named(json!({})), Some("c1"))), "meta.operatorId");
+        |refused: Result<(), quorate_kernel::ports::executor::ConfigError>| refused.unwrap_err().key.unwrap();
+    assert_eq!(key(executor.check_participant(&named(json!({})), Some("c1"))), "meta.operatorId");
     let known = named(json!({"operatorId": "op_r"}));
-    assert_eq!(key(executor.seats(&known, None)), "config");
-    assert!(executor.seats(&known, Some("c1")).is_ok());
-    assert!(host.executor(json!({"conversationId": "c1"})).seats(&known, None).is_ok());
-    assert!(executor.brings_back() && !host.executor(json!({"postReply": true})).brings_back());
+    assert_eq!(key(executor.check_participant(&known, None)), "config");
+    assert!(executor.check_participant(&known, Some("c1")).is_ok());
+    assert!(host.executor(json!({"conversationId": "c1"})).check_participant(&known, None).is_ok());
+    assert!(executor.returns_answer_only() && !host.executor(json!({"postReply": true})).returns_answer_only());
 }
 
 #[tokio::test]

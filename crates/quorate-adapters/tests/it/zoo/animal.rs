@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use quorate_adapters::executor::agent_cli;
 
-use quorate_kernel::ports::executor::{Executor, Failure, Inspected, Invocation, Reply, Settings};
+use quorate_kernel::ports::executor::{Executor, Failure, Inspection, Invocation, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ impl Animal {
     }
 
     /// Holds the installed program against what a judge needs.
-    pub(crate) fn inspect(&self) -> Result<Inspected, Failure> {
+    pub(crate) fn inspect(&self) -> Result<Inspection, Failure> {
         let deadline = tokio::time::Instant::now() + TIMEOUT;
         runtime().block_on(self.executor.inspect(deadline)).expect("a preset is inspected")
     }
@@ -86,9 +86,9 @@ impl Animal {
             parts: Arc::new([]),
             role: "".into(),
             persona: None,
-            form: Schema::FirstAnswer,
-            schema: Arc::new(json!({"type": "object"})),
-            speaking: None,
+            answer_schema: Schema::FirstAnswer,
+            json_schema: Arc::new(json!({"type": "object"})),
+            conversation: None,
             deadline: tokio::time::Instant::now() + timeout,
             notes: quorate_kernel::ports::executor::Notes::default(),
         };

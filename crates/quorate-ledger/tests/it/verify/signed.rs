@@ -54,11 +54,11 @@ async fn a_key_that_the_old_one_vouches_for_goes_on() {
     store.sign_run(&C.into(), key(NEW));
     // Without a voucher nothing is written: verifying would never hold again.
     let refused = append(&store, 6, overrides()).await.unwrap_err();
-    assert!(matches!(refused, Error::Unsignable { .. }), "{refused}");
+    assert!(matches!(refused, Error::InvalidRecord { .. }), "{refused}");
     for forged in [voucher(9, NEW), voucher(NEW, NEW), Voucher { by: voucher(OLD, 9).by, ..voucher(9, NEW) }]
     {
         let refused = append(&store, 6, keyring(&[forged])).await.unwrap_err();
-        assert!(matches!(refused, Error::Unsignable { .. }), "{refused}");
+        assert!(matches!(refused, Error::InvalidRecord { .. }), "{refused}");
     }
     assert_eq!(store.records(&C.into()).await.unwrap().len(), 6);
     append(&store, 6, keyring(&[voucher(OLD, NEW)])).await.unwrap();
@@ -184,7 +184,7 @@ async fn what_a_key_may_no_longer_sign_is_not_written() {
     for change in changes {
         store.judge_by(may(change));
         let refused = append(&store, 6, overrides()).await.unwrap_err();
-        assert!(matches!(refused, Error::Unsignable { .. }), "{refused}");
+        assert!(matches!(refused, Error::InvalidRecord { .. }), "{refused}");
     }
     store.judge_by(|| Err("the keyring cannot be read".to_owned()));
     assert!(append(&store, 6, overrides()).await.unwrap_err().to_string().contains("cannot be read"));
@@ -214,7 +214,7 @@ async fn a_run_that_says_that_it_is_signed_is_signed() {
         }
         let opened = entry(Word::RunOpened, json!({"audit": audit}));
         let refused = store.append(Append::one(&run, 0, opened, Durability::Synced)).await.unwrap_err();
-        assert!(matches!(refused, Error::Unsigned { .. } | Error::Unsignable { .. }), "{refused}");
+        assert!(matches!(refused, Error::NoSigningKey { .. } | Error::InvalidRecord { .. }), "{refused}");
     }
     store.close().await;
     assert_eq!(world.verify(world.options()).await.divergences, []);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quorate_kernel::conversation::LONGEST_TURN;
+use quorate_kernel::conversation::MAX_TURN_BYTES;
 use quorate_kernel::ports::substrate::Error;
 use quorate_protocol::Name;
 
@@ -58,7 +58,7 @@ pub async fn keeps_what_is_said(open: &Open) {
     let nothing = substrate.read(None, 10).await.expect("an empty conversation can be read");
     assert!(nothing.turns.is_empty() && nothing.known);
     let (mut given, mut kept) = (Vec::new(), Vec::new());
-    let long = "0123456789abcde\n".repeat(LONGEST_TURN / 16);
+    let long = "0123456789abcde\n".repeat(MAX_TURN_BYTES / 16);
     for (at, content) in CONTENTS.into_iter().chain([&*long]).enumerate() {
         let mut turn = match kept.last() {
             Some(trigger) if at % 2 == 1 => answer(["bea", "José", "a/b:c"][at % 3], content, trigger),
@@ -93,7 +93,7 @@ pub async fn keeps_what_is_said(open: &Open) {
 /// When it is taken.
 pub async fn refuses_what_is_too_long(open: &Open) {
     let substrate = open();
-    let refused = substrate.append(said("ann", &"x".repeat(LONGEST_TURN + 1))).await;
+    let refused = substrate.append(said("ann", &"x".repeat(MAX_TURN_BYTES + 1))).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
     assert!(everything(&*open(), 100).await.is_empty());
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate_kernel::hosted::Hosted;
+use quorate_kernel::extensions::Extensions;
 use quorate_kernel::ports::embedder::Embedder;
 use quorate_kernel::ports::gather::{Gather, Request};
 use quorate_kernel::ports::rule::Rule;
@@ -23,11 +23,11 @@ pub(super) const GATHER: &str = "custom:found";
 pub(super) const NEAR: &str = "chilly";
 
 /// The host of a seed.
-pub(super) fn hosted(seed: u64, embeds: bool) -> Hosted {
+pub(super) fn hosted(seed: u64, embeds: bool) -> Extensions {
     let rule: Arc<dyn Rule> = Arc::new(Own(seed));
     let gather: Arc<dyn Gather> = Arc::new(Found(seed));
     let embedder: Arc<dyn Embedder> = Arc::new(Meaning(seed));
-    Hosted {
+    Extensions {
         rules: BTreeMap::from([(RULE.to_owned(), rule)]),
         gathers: BTreeMap::from([(GATHER.to_owned(), gather)]),
         embedder: embeds.then_some(embedder),

@@ -28,13 +28,13 @@ pub(super) fn act(seed: u64, infection: Option<&Infection>, invocation: &Invocat
     let delay = chance.below(400);
     match chance.below(100) {
         0..=79 => {
-            let answer = answer(chance, invocation.form);
+            let answer = answer(chance, invocation.answer_schema);
             Act::Say(dressed(chance, &answer), delay)
         }
         80..=82 => Act::Say("I would rather talk about something else.".to_owned(), delay),
         // Two answers that differ are none.
         83..=85 => {
-            let (one, other) = (answer(chance, invocation.form), answer(chance, invocation.form));
+            let (one, other) = (answer(chance, invocation.answer_schema), answer(chance, invocation.answer_schema));
             Act::Say(format!("{one}\nor rather\n{other}"), delay)
         }
         86..=87 => Act::Say(r#"{"severity": "9", "vote": true, "message": 1}"#.to_owned(), delay),

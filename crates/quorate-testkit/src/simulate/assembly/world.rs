@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorate_kernel::budget::Caps;
-use quorate_kernel::driver::{Convening, Error, Opening};
+use quorate_kernel::driver::{RunConfig, Error, Opening};
 use quorate_kernel::history::History;
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode};
 use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, SENTINEL, Setup, subject_kind};
@@ -116,17 +116,17 @@ impl World {
         asked: &Arc<Mutex<Vec<(String, u32)>>>,
         life: usize,
     ) -> Result<(), Error> {
-        let convening = Convening {
+        let convening = RunConfig {
             run: self.run.clone(),
             seed: [7; 32],
             protocol: Box::new(Assembly::new(self.setup.clone()).expect("the traits are plain texts")),
-            seats: self.seats(asked),
+            members: self.seats(asked),
             caps: Caps { calls: self.cap, wall: self.wall },
             redactor: Redactor::default(),
-            hosted: host::hosted(self.seed, self.setup.embeds),
+            extensions: host::hosted(self.seed, self.setup.embeds),
             ledger: ledger.clone(),
             clock: Arc::new(Leaping::new(self.seed ^ (life as u64) << 32)),
-            observer: Arc::new(Nobody),
+            observer: Arc::new(NoopObserver),
         };
         match history {
             None => {
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, Seat> {
+    fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let (seed, infection) = (self.seed, self.infection.clone());
         let act = move |invocation: &_| script::act(seed, infection.as_ref(), invocation);
         let executor = Arc::new(Scripted::new(act).remembering(asked.clone()));

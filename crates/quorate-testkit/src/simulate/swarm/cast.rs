@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use quorate_kernel::conversation::{Participant, Turn};
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::turn::{Prompt, Speaker};
 use quorate_protocol::{Json, Name, answers};
 use serde_json::{Map, json};
@@ -122,7 +122,7 @@ impl Dispatcher for Names {
 /// A participant.
 pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id: &Name) -> Speaker {
     let player = Player { me: id.clone(), life, setup: setup.clone(), log: log.clone() };
-    let seat = Seat {
+    let seat = MemberConfig {
         executor: Arc::new(player),
         executor_name: "simulated".into(),
         timeout: TIMEOUT,
@@ -131,12 +131,12 @@ pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id
         persona: None,
         context: Vec::new(),
         weight: None,
-        marks: Map::new(),
-        speaking: None,
+        extra_fields: Map::new(),
+        conversation: None,
     };
     let participant = Participant { id: id.clone(), display_name: id.to_string(), ..Participant::default() };
     let prompts = Arc::new(Prompt { text: "You take part.".into(), ..Prompt::default() });
-    Speaker { participant, seat, prompts }
+    Speaker { participant, member: seat, prompts }
 }
 
 struct Player {
@@ -177,12 +177,12 @@ impl Executor for Player {
         About { kind: "simulated", asks_a_model: false, model: None }
     }
 
-    fn turns(&self) -> answers::Schema {
+    fn turn_schema(&self) -> answers::Schema {
         answers::Schema::Turn
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let speaking = invocation.speaking.clone();
+        let speaking = invocation.conversation.clone();
         let told = speaking.as_ref().and_then(|one| Some((one.trigger()?, &one.state)));
         let Some((trigger, state)) = told else { return Err(Failure::failed("nothing to answer")) };
         let at = place(&trigger.id).unwrap_or(usize::MAX);

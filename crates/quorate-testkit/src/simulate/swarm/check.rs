@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use quorate_kernel::conversation::key;
+use quorate_kernel::conversation::turn_key;
 use quorate_kernel::ports::ledger::{Kind, Record};
 use quorate_kernel::ports::substrate::Keeps;
 use quorate_protocol::{Json, Name};
@@ -203,7 +203,7 @@ fn answers_say_what_they_answer(ended: &Ended<'_>) -> Result<(), String> {
         one.stamp.as_ref().is_some_and(|stamp| {
             let count = stamp.state.as_ref().and_then(|state| state.get("n")?.as_u64());
             *stamp.trigger == *trigger
-                && stamp.key == key(&trigger, &one.by)
+                && stamp.key == turn_key(&trigger, &one.by)
                 && stamp.runtime == ended.setup.manifests[one.manifest].id
                 && count == one.count
         })

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Turn;
-use quorate_kernel::ports::lifecycle::{Failed, Lifecycle};
-use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
+use quorate_kernel::ports::lifecycle::{HookError, Lifecycle};
+use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
 use quorate_protocol::Name;
 
 use super::stores::FORGETFUL;
@@ -73,12 +73,12 @@ impl Telemetry for Witness {
     fn emit(&self, event: &Event) {
         let mut trigger = self.trigger.lock().unwrap_or_else(PoisonError::into_inner);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        match &event.what {
-            What::CycleStarted { trigger: id, .. } => {
+        match &event.kind {
+            EventKind::CycleStarted { trigger: id, .. } => {
                 *trigger = place(id).unwrap_or(usize::MAX);
                 log.taken.push(Taken { life: self.life, trigger: *trigger });
             }
-            What::ParticipantFailed { participant, error, .. } if error.contains(FORGETFUL) => {
+            EventKind::ParticipantFailed { participant, error, .. } if error.contains(FORGETFUL) => {
                 log.forgotten.insert((*trigger, participant.clone()));
             }
             _ => {}
@@ -99,7 +99,7 @@ impl Lifecycle for Unreliable {
         "simulated"
     }
 
-    async fn on_turn_end(&self, turn: &Turn) -> Result<(), Failed> {
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
         let at = place(&turn.id).unwrap_or(usize::MAX);
         self.log.lock().unwrap_or_else(PoisonError::into_inner).ended.push((self.life, at));
         match Chance::of(self.seed, &turn.id).below(8) {

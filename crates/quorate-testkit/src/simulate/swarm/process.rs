@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorate_kernel::ports::substrate;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::turn::{Begin, Cycled, Error, Flags, Runner, Swarm};
+use quorate_kernel::turn::{Begin, CycleResult, Error, HookFlags, Runner, Swarm};
 use tokio::sync::watch;
 
 use super::cast::{Names, speaker};
@@ -95,7 +95,7 @@ impl World {
             }),
             state: Arc::new(Memories { states: self.states[manifest].clone(), life: life.clone() }),
             lifecycles: vec![Arc::new(Unreliable { life: number, log: log.clone(), seed: setup.seed })],
-            flags: Flags::default(),
+            flags: HookFlags::default(),
             telemetry: Arc::new(Witness { life: number, log: log.clone(), trigger: Mutex::new(usize::MAX) }),
             speakers: of.roster.iter().map(|id| speaker(setup, log, number, id)).collect(),
             policy: of.policy,
@@ -203,7 +203,7 @@ impl Process {
         loop {
             let (over, length) = (*self.world.over.borrow(), self.world.talk.len());
             let cycled = match runner.cycle().await {
-                Ok(Cycled::Nothing) => {
+                Ok(CycleResult::NoNewTurn) => {
                     self.rested.store(length, Ordering::Relaxed);
                     if over {
                         return Lived::Over;

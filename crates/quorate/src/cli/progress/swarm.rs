@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
+use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
 
 use crate::cli::render::paint::line;
 use crate::cli::workflow::talk;
@@ -53,12 +53,12 @@ impl Watching {
         does(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn progress(&self, event: &What) {
+    fn progress(&self, event: &EventKind) {
         self.with(|state| {
             match event {
-                What::ParticipantStarted { participant, .. } => state.speaking.push(participant.to_string()),
-                What::ParticipantFinished { participant, .. }
-                | What::ParticipantFailed { participant, .. } => {
+                EventKind::ParticipantStarted { participant, .. } => state.speaking.push(participant.to_string()),
+                EventKind::ParticipantFinished { participant, .. }
+                | EventKind::ParticipantFailed { participant, .. } => {
                     state.speaking.retain(|one| **one != **participant);
                 }
                 _ => return,
@@ -92,65 +92,65 @@ impl Telemetry for Watching {
     fn emit(&self, event: &Event) {
         if self.verbose {
             let mut out = std::io::stderr().lock();
-            let text = format!("{} #{} {}", event.at, event.cycle, told(&event.what));
+            let text = format!("{} #{} {}", event.at, event.cycle, told(&event.kind));
             let _ = writeln!(out, "{}", talk(&text));
             return;
         }
         // What a person should know whether or not it was asked for.
-        if matters(&event.what) || self.endless && is_unanswered(&event.what) {
+        if matters(&event.kind) || self.endless && is_unanswered(&event.kind) {
             self.clear();
             let mut out = std::io::stderr().lock();
-            let _ = writeln!(out, "{}", talk(&told(&event.what)));
+            let _ = writeln!(out, "{}", talk(&told(&event.kind)));
         }
         if self.watched {
-            self.progress(&event.what);
+            self.progress(&event.kind);
         }
     }
 }
 
-fn matters(what: &What) -> bool {
-    matches!(what, What::HookFailed { .. } | What::StateFailed { .. } | What::LedgerDiffers { .. })
+fn matters(what: &EventKind) -> bool {
+    matches!(what, EventKind::HookFailed { .. } | EventKind::StateFailed { .. } | EventKind::LedgerDiffers { .. })
 }
 
 /// What the end of a run says, with the turn.
-fn is_unanswered(what: &What) -> bool {
-    matches!(what, What::GuardHit { .. } | What::DispatchFailed { .. } | What::ParticipantFailed { .. })
+fn is_unanswered(what: &EventKind) -> bool {
+    matches!(what, EventKind::GuardHit { .. } | EventKind::DispatchFailed { .. } | EventKind::ParticipantFailed { .. })
 }
 
 /// An event in a line.
-fn told(what: &What) -> String {
+fn told(what: &EventKind) -> String {
     match what {
-        What::CycleStarted { trigger, by } => format!("cycle: {trigger} by {}", line(by)),
-        What::SubstrateRead { substrate, turns, ms } => format!("{substrate}: {turns} new turns ({ms} ms)"),
-        What::DispatchDecided { dispatcher, selected, ms } => {
+        EventKind::CycleStarted { trigger, by } => format!("cycle: {trigger} by {}", line(by)),
+        EventKind::SubstrateRead { substrate, turns, ms } => format!("{substrate}: {turns} new turns ({ms} ms)"),
+        EventKind::DispatchDecided { dispatcher, selected, ms } => {
             let selected: Vec<&str> = selected.iter().map(|one| &**one).collect();
             let whom = if selected.is_empty() { "nobody".to_owned() } else { selected.join(", ") };
             format!("{dispatcher}: {whom} ({ms} ms)")
         }
-        What::DispatchFailed { dispatcher, error } => {
+        EventKind::DispatchFailed { dispatcher, error } => {
             format!("{dispatcher} could not decide: {}", line(error))
         }
-        What::ParticipantStarted { participant, executor } => format!("{participant}: asked ({executor})"),
-        What::ParticipantFinished { participant, ms, bytes } => {
+        EventKind::ParticipantStarted { participant, executor } => format!("{participant}: asked ({executor})"),
+        EventKind::ParticipantFinished { participant, ms, bytes } => {
             format!("{participant}: said {bytes} bytes in {ms} ms")
         }
-        What::ParticipantFailed { participant, status, error } => {
+        EventKind::ParticipantFailed { participant, status, error } => {
             format!("{participant}: {status}: {}", line(error))
         }
-        What::SubstrateAppended { turn, participant } => format!("{participant}: appended {turn}"),
-        What::StateWritten { participant } => format!("{participant}: state written"),
-        What::StateFailed { participant, error } => {
+        EventKind::SubstrateAppended { turn, participant } => format!("{participant}: appended {turn}"),
+        EventKind::StateWritten { participant } => format!("{participant}: state written"),
+        EventKind::StateFailed { participant, error } => {
             format!("{participant}: its state was not written: {}", line(error))
         }
-        What::HookFailed { hook, error } => format!("the hook {hook} failed: {}", line(error)),
-        What::GuardHit { trigger, turns } => {
+        EventKind::HookFailed { hook, error } => format!("the hook {hook} failed: {}", line(error)),
+        EventKind::GuardHit { trigger, turns } => {
             format!("{turns} turns of participants in a row without a person's: nobody answers {trigger}")
         }
-        What::CycleIdle { trigger } => format!("idle: nobody answers {trigger}"),
-        What::CycleFinished { appended, failed, ms } => {
+        EventKind::CycleIdle { trigger } => format!("idle: nobody answers {trigger}"),
+        EventKind::CycleFinished { appended, failed, ms } => {
             format!("cycle over: {appended} appended, {failed} failed ({ms} ms)")
         }
-        What::EventsDropped { count } => format!("{count} events were dropped"),
-        What::LedgerDiffers { what } => format!("the ledger was made good: {}", line(what)),
+        EventKind::EventsDropped { count } => format!("{count} events were dropped"),
+        EventKind::LedgerDiffers { what } => format!("the ledger was made good: {}", line(what)),
     }
 }

@@ -7,7 +7,7 @@ use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::ports::ledger::{Kind, Record};
-use quorate_kernel::turn::{Cycled, Left};
+use quorate_kernel::turn::{CycleResult, UnfinishedCycle};
 use serde_json::{Map, Value, json};
 
 use super::layout::indented;
@@ -114,29 +114,29 @@ impl Went {
     }
 
     /// Takes a cycle.
-    pub fn take(&mut self, cycled: Cycled) {
+    pub fn take(&mut self, cycled: CycleResult) {
         match cycled {
-            Cycled::Asked { trigger, appended, failed } => {
+            CycleResult::Asked { trigger, appended, failed } => {
                 self.asked += 1;
                 self.appended.extend(appended);
                 let failed = failed.into_iter().map(|(who, why)| (trigger.to_string(), who.to_string(), why));
                 self.failed.extend(failed);
             }
-            Cycled::Idle { trigger, why } => {
+            CycleResult::Idle { trigger, why } => {
                 self.idle += 1;
                 self.passed.extend(why.map(|why| (trigger.to_string(), why)));
             }
-            Cycled::Undecided { trigger, why } => self.undecided.extend([(trigger.to_string(), why)]),
-            Cycled::Spent { trigger } => self.spent = Some(trigger.to_string()),
-            Cycled::Nothing => {}
+            CycleResult::Undecided { trigger, why } => self.undecided.extend([(trigger.to_string(), why)]),
+            CycleResult::BudgetExhausted { trigger } => self.spent = Some(trigger.to_string()),
+            CycleResult::NoNewTurn => {}
         }
     }
 
     /// Takes what an interrupted cycle has left.
-    pub fn interrupted(&mut self, left: Left) {
+    pub fn interrupted(&mut self, left: UnfinishedCycle) {
         self.asked += 1;
         self.appended.extend(left.appended);
-        let unheard: Vec<String> = left.unheard.iter().map(ToString::to_string).collect();
+        let unheard: Vec<String> = left.unanswered.iter().map(ToString::to_string).collect();
         self.unheard = Some((left.trigger.to_string(), unheard)).filter(|(_, unheard)| !unheard.is_empty());
     }
 
@@ -332,9 +332,9 @@ mod tests {
             let mut all = Went::new(keeps);
             for at in 0..1_000 {
                 let failed = vec![("bo".into(), "no".to_owned())];
-                all.take(Cycled::Asked { trigger: "t".into(), appended: vec![turn(at)], failed });
-                all.take(Cycled::Idle { trigger: "t".into(), why: Some("guard".to_owned()) });
-                all.take(Cycled::Undecided { trigger: "t".into(), why: "router".to_owned() });
+                all.take(CycleResult::Asked { trigger: "t".into(), appended: vec![turn(at)], failed });
+                all.take(CycleResult::Idle { trigger: "t".into(), why: Some("guard".to_owned()) });
+                all.take(CycleResult::Undecided { trigger: "t".into(), why: "router".to_owned() });
             }
             let lengths = [all.failed.all.len(), all.passed.all.len(), all.undecided.all.len()];
             assert_eq!((all.appended.all.len(), lengths), (kept, [kept; 3]));

@@ -79,13 +79,13 @@ fn value(value: Option<&Json>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use quorate_kernel::replay::Replayed;
+    use quorate_kernel::replay::ReplayResult;
 
     use super::*;
 
     fn replayed(differences: Vec<Difference>) -> Replay {
         let word = Some("REVISE".to_owned());
-        let result = Replayed { facts: Vec::new(), finished: true, differences };
+        let result = ReplayResult { facts: Vec::new(), finished: true, differences };
         Replay { run: "r7k2m9q4xa1bc".into(), recorded: word.clone(), replayed: word, result }
     }
 

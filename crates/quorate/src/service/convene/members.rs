@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::registry::Registry;
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::config::Configuration;
@@ -54,8 +54,8 @@ pub struct PreparedMember {
 
 impl PreparedMember {
     /// The seat at the kernel's table.
-    pub fn member_config(&self, admitted: Permit) -> Seat {
-        Seat {
+    pub fn member_config(&self, admitted: Permit) -> MemberConfig {
+        MemberConfig {
             executor: self.executor.executor(admitted),
             executor_name: self.executor.name.clone(),
             timeout: self.timeout,
@@ -64,8 +64,8 @@ impl PreparedMember {
             persona: Some(self.persona.clone()),
             context: Vec::new(),
             weight: None,
-            marks: self.marks(),
-            speaking: None,
+            extra_fields: self.marks(),
+            conversation: None,
         }
     }
 }

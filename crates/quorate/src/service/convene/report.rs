@@ -6,7 +6,7 @@ mod parts;
 
 use std::time::Duration;
 
-use quorate_kernel::consultation::Spent;
+use quorate_kernel::consultation::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::replay::replay as derive;
@@ -252,7 +252,7 @@ impl Report {
 
     /// The object that `--format json` prints (INTERFACES).
     pub fn json(&self) -> Json {
-        let spent = Spent { calls: self.calls, usage: self.usage, took: self.took }.json();
+        let spent = Cost { calls: self.calls, usage: self.usage, took: self.took }.json();
         let mut json = json!({
             "schema": SCHEMA,
             "run": self.run,

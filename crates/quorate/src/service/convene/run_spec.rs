@@ -8,10 +8,10 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::canonical;
 use quorate_kernel::consultation::object;
-use quorate_kernel::driver::{Convening, Opening};
+use quorate_kernel::driver::{RunConfig, Opening};
 use quorate_kernel::entropy;
-use quorate_kernel::hosted::Hosted;
-use quorate_kernel::observe::Observer;
+use quorate_kernel::extensions::Extensions;
+use quorate_kernel::observer::Observer;
 use quorate_kernel::redact::Redactor;
 use quorate_manifest::Capabilities as _;
 use quorate_manifest::workspace::Scope;
@@ -49,7 +49,7 @@ pub struct RunSpec {
     pub report: Report,
     manifest: Json,
     caps: Caps,
-    extensions: Hosted,
+    extensions: Extensions,
     executor: Option<String>,
     model: Option<String>,
     producer: Option<Producer>,
@@ -152,17 +152,17 @@ impl RunSpec {
         seed: [u8; 32],
         admitted: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<Convening, ServiceError> {
+    ) -> Result<RunConfig, ServiceError> {
         let seat = |one: &PreparedMember| (one.id.clone(), one.member_config(admitted));
         let seats: BTreeMap<Name, _> = self.members.iter().map(seat).collect();
-        Ok(Convening {
+        Ok(RunConfig {
             run,
             seed,
             protocol: Box::new(self.protocol()?),
-            seats,
+            members: seats,
             caps: self.caps,
             redactor: self.redaction.redactor.clone(),
-            hosted: self.extensions.clone(),
+            extensions: self.extensions.clone(),
             ledger: desk.store.clone(),
             clock: desk.environment.clock.clone(),
             observer,
@@ -212,7 +212,7 @@ impl RunSpec {
             true => redactor.redact_lines(&subject_text),
             false => redactor.redact(&subject_text),
         };
-        let (text, in_text) = self.redaction.redactor.apart(called.subject.text.len(), work).await;
+        let (text, in_text) = self.redaction.redactor.run_blocking_if_large(called.subject.text.len(), work).await;
         let (shown, in_name) = self.redaction.redactor.redact(&called.subject.display_name);
         (Part::new(subject_kind(self.setup.mode), &*shown, text), in_text + in_name)
     }
@@ -299,7 +299,7 @@ fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), 
             body.help("take it out of the manifest"),
         )
     };
-    Ok((serde_json::from_value(canonical::normal(clean)).map_err(unreadable)?, found))
+    Ok((serde_json::from_value(canonical::normalize(clean)).map_err(unreadable)?, found))
 }
 
 /// The protocol of a setup.

@@ -341,7 +341,7 @@ async fn append(
         let next = records.last().map_or(0, |last| last.n + 1);
         match store.append(change.append(stream, next, bodies.clone())).await {
             Ok(_) => return Ok(()),
-            Err(ledger::Error::Moved { .. }) if tries < MAX_ATTEMPTS => tries += 1,
+            Err(ledger::Error::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
             Err(error) => return Err(error.into()),
         }
     }
@@ -375,7 +375,7 @@ pub async fn record_events(
     for tries in 0.. {
         match store.append(change.append(&stream, next, bodies.clone())).await {
             Ok(_) => break,
-            Err(ledger::Error::Moved { .. }) if tries < MAX_ATTEMPTS => {
+            Err(ledger::Error::Conflict { .. }) if tries < MAX_ATTEMPTS => {
                 next = store.tail(&stream, 1).await?.last().map_or(0, |last| last.n + 1);
             }
             Err(error) => return Err(error.into()),

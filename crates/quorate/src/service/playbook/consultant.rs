@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use quorate_diagnostics::Place;
-use quorate_kernel::alone::{Alone, Answered, Failed};
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::single_call::{SingleCall, Answer, Error};
+use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::Question;
-use quorate_kernel::seat::Seat;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_protocol::{Json, Name};
 
 use super::change::LibraryWriter;
@@ -19,8 +19,8 @@ const STREAM: &str = "playbooks/asked";
 
 /// Somebody who can be asked.
 pub struct Consultant {
-    alone: Alone,
-    seat: Seat,
+    alone: SingleCall,
+    seat: MemberConfig,
 }
 
 impl Consultant {
@@ -45,13 +45,13 @@ impl Consultant {
         let admitted = environment.trust.admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
         let seat = chosen.into_member_config(admitted);
-        let alone = Alone {
+        let alone = SingleCall {
             stream: STREAM.into(),
             ledger: keeping.session.store.clone(),
             clock: keeping.session.environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
-            calls: workspace.host.budget.calls,
-            observer: Arc::new(Nobody),
+            max_calls: workspace.host.budget.calls,
+            observer: Arc::new(NoopObserver),
         };
         Ok(Consultant { alone, seat })
     }
@@ -68,8 +68,8 @@ impl Consultant {
     pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, ServiceError> {
         let (step, member) = id.split_once('/').unwrap_or((id, id));
         match self.alone.ask(&Name::from(id), &Name::from(member), &self.seat, question).await {
-            Ok(Answered { answer, .. }) => Ok(Ok(answer)),
-            Err(Failed::Ledger(error)) => Err(error.into()),
+            Ok(Answer { answer, .. }) => Ok(Ok(answer)),
+            Err(Error::Ledger(error)) => Err(error.into()),
             Err(unanswered) => Ok(Err(format!("`{}` has no answer to {step}: {unanswered}", self.name()))),
         }
     }

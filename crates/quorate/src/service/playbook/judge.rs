@@ -59,7 +59,7 @@ impl Judge {
                     Part::new(PartKind::Traits, "", traits),
                     Part::new(PartKind::Fragment, "", text),
                 ],
-                form: Schema::Judgement,
+                answer_schema: Schema::Judgement,
             };
             let answered = self.consultant.ask(&format!("judge/{}", known.slug), question).await?;
             let why = match answered.as_ref().map(Judgement::read) {

@@ -73,7 +73,7 @@ pub async fn reflect(
         role: ROLE.to_owned(),
         task: TASK.to_owned(),
         parts: prompt_parts(keeping, known, &runs).await?,
-        form: Schema::Deltas,
+        answer_schema: Schema::Deltas,
     };
     let answer = asking.ask(&format!("reflect/{slug}"), question).await?.map_err(|why| {
         let body = Body::new(why).help("`quorate doctor` says whether the executor can be called");
@@ -175,7 +175,7 @@ async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Resul
         if records.iter().any(|one| one.is(Kind::Violation)) && !named {
             continue;
         }
-        let Ok(history) = History::of_what_is_left(&run.run, records) else { continue };
+        let Ok(history) = History::from_remaining_records(&run.run, records) else { continue };
         let made_by = history.opened.get("producer").and_then(|one| one.get("operator")?.as_str());
         if !named && made_by.is_some_and(|made_by| made_by != operator) {
             continue;

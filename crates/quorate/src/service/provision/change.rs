@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, RefusalCode, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::provisioning::{Mode, Piece, Strategy};
+use quorate_kernel::ports::provisioning::{FileMode, PackageFile, Strategy};
 use quorate_manifest::tree::Problem;
 
 use super::files::{Access, FileContent, FileError};
@@ -145,7 +145,7 @@ pub struct DesiredFile {
 
 impl DesiredFile {
     /// A content that a piece gives, over a base.
-    pub fn of(piece: &Piece, bytes: Arc<[u8]>, base: Option<&FileContent>) -> DesiredFile {
+    pub fn of(piece: &PackageFile, bytes: Arc<[u8]>, base: Option<&FileContent>) -> DesiredFile {
         let held = base.map(|base| StoredContent { sha256: sha256_hex(&base.bytes), mode: base.mode });
         let mut contents = vec![
             (ContentKind::Installed, Arc::clone(&piece.bytes)),
@@ -164,7 +164,7 @@ impl DesiredFile {
     }
 
     /// What was installed stays as it is.
-    pub fn unchanged(piece: &Piece, fact: &InstallRecord) -> DesiredFile {
+    pub fn unchanged(piece: &PackageFile, fact: &InstallRecord) -> DesiredFile {
         DesiredFile {
             fact: Some(InstallRecord { mode: piece.mode, ..fact.clone() }),
             ..DesiredFile::default()
@@ -172,9 +172,9 @@ impl DesiredFile {
     }
 
     /// Held against what is there.
-    pub fn into_change(self, piece: &Piece, found: Option<FileContent>, base_mode: Option<u32>) -> Change {
+    pub fn into_change(self, piece: &PackageFile, found: Option<FileContent>, base_mode: Option<u32>) -> Change {
         let dest = piece.dest.as_str();
-        let run = piece.mode == Mode::Executable && self.fact.is_some();
+        let run = piece.mode == FileMode::Executable && self.fact.is_some();
         let with_run = |mode: u32| if run { mode | ((mode & 0o444) >> 2) } else { mode };
         let unchanged = match (&self.bytes, &found) {
             (None, _) => true,

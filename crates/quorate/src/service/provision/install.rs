@@ -2,7 +2,7 @@
 //! done, nothing is.
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::ports::provisioning::{Package, Piece, Strategy};
+use quorate_kernel::ports::provisioning::{Package, PackageFile, Strategy};
 
 use super::change::{Action, Change};
 use super::files::TargetFiles;
@@ -32,7 +32,7 @@ pub fn install(
     how: Options,
 ) -> Result<Outcome, ServiceError> {
     if how.run == WriteMode::Apply {
-        apply::remove_leftovers(files, package.pieces().iter().map(|piece| piece.dest.as_str()))?;
+        apply::remove_leftovers(files, package.files().iter().map(|piece| piece.dest.as_str()))?;
     }
     let store = Store::new(files, &package.slug);
     let others = setup::load_all(files)?;
@@ -45,7 +45,7 @@ pub fn install(
     let mut report = Report::new();
     report.absorb(package.report.clone());
     let mut changes = Vec::new();
-    for piece in package.pieces() {
+    for piece in package.files() {
         if let Some(body) = claimed_by_other(&others, package, piece) {
             report.refuse(codes::PROFILE_TARGET, body);
             continue;
@@ -89,7 +89,7 @@ pub fn install(
 }
 
 /// Why another profile's file cannot be installed over, if it is one. Files that are merged or appended to can be shared.
-fn claimed_by_other(others: &[Setup], package: &Package, piece: &Piece) -> Option<Body> {
+fn claimed_by_other(others: &[Setup], package: &Package, piece: &PackageFile) -> Option<Body> {
     let whole = |strategy| strategy == Strategy::Overwrite;
     others.iter().filter(|other| other.slug != package.slug).find_map(|other| {
         let entry = other.files.get(piece.dest.as_str())?;
@@ -123,7 +123,7 @@ impl ObsoleteFiles<'_, '_> {
     ) -> Result<Vec<Change>, ServiceError> {
         let mut changes = Vec::new();
         for (dest, entry) in &self.setup.files {
-            let brought = package.pieces().iter().any(|piece| piece.dest.as_str() == dest);
+            let brought = package.files().iter().any(|piece| piece.dest.as_str() == dest);
             let Some(fact) = entry.installed.as_ref().filter(|_| !brought) else { continue };
             let taken = read_file(self.files, dest).map_err(Into::into);
             let take = |found| self.others.plan_removal(self.store, &self.setup.at, dest, fact, found, force);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::provisioning::{Piece, Strategy};
+use quorate_kernel::ports::provisioning::{PackageFile, Strategy};
 
 use super::change::{Action, Change, ChangeError, DesiredFile};
 use super::drift::{Drift, appended_text, stored_text};
@@ -17,7 +17,7 @@ use super::{Force, append, uninstall_plan};
 pub fn install_file(
     files: &dyn TargetFiles,
     store: &Store<'_>,
-    piece: &Piece,
+    piece: &PackageFile,
     fact: Option<&InstallRecord>,
     force: Force,
 ) -> Result<Change, ChangeError> {
@@ -69,7 +69,7 @@ pub fn install_file(
 }
 
 /// A file that was installed and is gone is made again of what would be there without the profile.
-fn put_back(store: &Store<'_>, piece: &Piece, fact: &InstallRecord) -> Result<Change, ChangeError> {
+fn put_back(store: &Store<'_>, piece: &PackageFile, fact: &InstallRecord) -> Result<Change, ChangeError> {
     let base = base_content(store, fact)?;
     let mut next = first_install(piece, base.as_ref())?;
     if next.bytes.is_none() {
@@ -87,7 +87,7 @@ fn base_content(store: &Store<'_>, fact: &InstallRecord) -> Result<Option<FileCo
 }
 
 /// A file over something that the profile has no part in.
-fn first_install(piece: &Piece, found: Option<&FileContent>) -> Result<DesiredFile, ChangeError> {
+fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<DesiredFile, ChangeError> {
     let dest = piece.dest.as_str();
     match (piece.strategy, found) {
         (Strategy::Preserve, Some(_)) => Ok(DesiredFile {
@@ -126,7 +126,7 @@ fn first_install(piece: &Piece, found: Option<&FileContent>) -> Result<DesiredFi
 /// A file that is there and was installed by the same strategy; where it was edited, it may be replaced.
 fn reinstall(
     store: &Store<'_>,
-    piece: &Piece,
+    piece: &PackageFile,
     fact: &InstallRecord,
     found: &FileContent,
     standing: Drift,
@@ -162,13 +162,13 @@ fn reinstall(
 }
 
 /// [`fresh`], over a text that is not the one on the disk.
-fn first_install_over(piece: &Piece, base: Option<FileContent>) -> Result<DesiredFile, ChangeError> {
+fn first_install_over(piece: &PackageFile, base: Option<FileContent>) -> Result<DesiredFile, ChangeError> {
     first_install(piece, base.as_ref())
 }
 
 fn append_again(
     store: &Store<'_>,
-    piece: &Piece,
+    piece: &PackageFile,
     fact: &InstallRecord,
     found: &FileContent,
 ) -> Result<DesiredFile, ChangeError> {
@@ -202,13 +202,13 @@ fn with_note(mut next: DesiredFile, note: &str) -> DesiredFile {
     next
 }
 
-fn merge_json(dest: &str, text: &str, piece: &Piece) -> Result<String, ChangeError> {
+fn merge_json(dest: &str, text: &str, piece: &PackageFile) -> Result<String, ChangeError> {
     let profile = piece_text(piece)?;
     merge::merge(text, &profile).map_err(|bad| invalid_json(dest, text, piece, bad))
 }
 
 /// One of two texts is not JSON.
-fn invalid_json(dest: &str, text: &str, piece: &Piece, bad: InvalidJson) -> ChangeError {
+fn invalid_json(dest: &str, text: &str, piece: &PackageFile, bad: InvalidJson) -> ChangeError {
     match bad {
         InvalidJson::Target(problem) => ChangeError::invalid_json(codes::PROFILE_TARGET, dest, text, problem),
         InvalidJson::Profile(problem) => {
@@ -219,9 +219,9 @@ fn invalid_json(dest: &str, text: &str, piece: &Piece, bad: InvalidJson) -> Chan
 }
 
 /// The text of a piece.
-fn piece_text(piece: &Piece) -> Result<String, ChangeError> {
+fn piece_text(piece: &PackageFile) -> Result<String, ChangeError> {
     String::from_utf8(piece.bytes.to_vec()).map_err(|_| {
-        let strategy = piece.strategy.word();
+        let strategy = piece.strategy.as_str();
         ChangeError::profile(Body::new(format!("{} is not UTF-8, which {strategy} needs", piece.source)))
     })
 }

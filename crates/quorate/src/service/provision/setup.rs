@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::provisioning::{BYTES, Dest, Mode, Strategy};
+use quorate_kernel::ports::provisioning::{MAX_FILE_BYTES, Destination, FileMode, Strategy};
 use serde::{Deserialize, Serialize};
 
 use super::files::{Access, FileContent, FileError, TargetFiles};
@@ -78,7 +78,7 @@ pub struct InstallRecord {
     /// How it goes together with what was there.
     pub strategy: Strategy,
     /// Whether it can be run.
-    pub mode: Mode,
+    pub mode: FileMode,
     /// The profile's own content, by hash.
     pub source: String,
     /// What would be there without the profile; nothing where no file would be.
@@ -215,7 +215,7 @@ impl Setup {
 /// # Errors
 /// When there is something that cannot be read as a file.
 pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, Error> {
-    files.read(path, BYTES).map_err(|trouble| Error::Target { path: path.to_owned(), trouble })
+    files.read(path, MAX_FILE_BYTES).map_err(|trouble| Error::Target { path: path.to_owned(), trouble })
 }
 
 /// Whether a content was there before, or was put there.
@@ -283,7 +283,7 @@ impl<'f> Store<'f> {
             return Err(corrupt(format!("is of another profile, `{}`", setup.slug)));
         }
         if let Some(bad) =
-            setup.files.keys().find(|dest| Dest::parse(dest).map_or(true, |read| read.as_str() != **dest))
+            setup.files.keys().find(|dest| Destination::parse(dest).map_or(true, |read| read.as_str() != **dest))
         {
             return Err(corrupt(format!("names `{bad}`, which no profile can install")));
         }
@@ -326,7 +326,7 @@ impl<'f> Store<'f> {
     /// When it cannot be written.
     pub fn store_content(&self, part: ContentKind, bytes: &[u8]) -> Result<(), FileError> {
         let path = format!("{}/{}", self.contents_dir(part), sha256_hex(bytes));
-        match self.files.read(&path, BYTES)? {
+        match self.files.read(&path, MAX_FILE_BYTES)? {
             Some(found) if found.bytes == bytes => Ok(()),
             _ => self.files.replace(&path, bytes, Access::Private),
         }

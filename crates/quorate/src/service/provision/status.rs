@@ -149,5 +149,5 @@ fn file_status(
         }
         _ => String::new(),
     };
-    Ok(FileStatus { dest: dest.to_owned(), strategy: fact.strategy.word(), stands, shared, note, diff })
+    Ok(FileStatus { dest: dest.to_owned(), strategy: fact.strategy.as_str(), stands, shared, note, diff })
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use quorate_kernel::ports::provisioning::{Dest, Mode, Package, Piece, Strategy};
+use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, PackageFile, Strategy};
 use tempfile::TempDir;
 
 use super::files::{Access, FileContent, FileError, TargetDir, TargetFiles};
@@ -115,13 +115,13 @@ fn theirs(root: &Path) -> Tree {
     tree(root).into_iter().filter(|(path, _)| path != ".quorate" && !path.starts_with(".quorate/")).collect()
 }
 
-fn piece(dest: &str, strategy: Strategy, bytes: &str) -> Piece {
-    let mode = if dest.ends_with(".sh") { Mode::Executable } else { Mode::Plain };
+fn piece(dest: &str, strategy: Strategy, bytes: &str) -> PackageFile {
+    let mode = if dest.ends_with(".sh") { FileMode::Executable } else { FileMode::Plain };
     let bytes = bytes.as_bytes().into();
-    Piece { dest: Dest::parse(dest).unwrap(), strategy, mode, bytes, source: format!("p/{dest}") }
+    PackageFile { dest: Destination::parse(dest).unwrap(), strategy, mode, bytes, source: format!("p/{dest}") }
 }
 
-fn package(version: &str, pieces: Vec<Piece>) -> Package {
+fn package(version: &str, pieces: Vec<PackageFile>) -> Package {
     Package::new("runtime-profile/standard", version, pieces).unwrap()
 }
 

@@ -13,14 +13,14 @@ use quorate_adapters::lifecycle;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::conversation::Participant;
 use quorate_kernel::ports::dispatcher::Dispatcher;
-use quorate_kernel::ports::executor::{Refused, Servers, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Servers, Settings};
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
-use quorate_kernel::registry::{Build, Builder, Registry, Seats};
-use quorate_kernel::seat::Seat;
-use quorate_kernel::turn::{Flags, Policy, Prompt, Speaker};
+use quorate_kernel::registry::{BuildContext, Builder, Registry, ExecutorResolver};
+use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::turn::{HookFlags, Policy, Prompt, Speaker};
 use quorate_manifest::config::Configuration;
 use quorate_manifest::document::Document;
 use quorate_protocol::{Json, Name};
@@ -41,7 +41,7 @@ pub(super) struct Ports {
     pub(super) dispatcher: Arc<dyn Dispatcher>,
     pub(super) state: Arc<dyn State>,
     pub(super) lifecycles: Vec<Arc<dyn Lifecycle>>,
-    pub(super) flags: Flags,
+    pub(super) flags: HookFlags,
     pub(super) policy: Policy,
     pub(super) speakers: Vec<Speaker>,
     pub(super) provisioning: Option<Arc<dyn Provisioning>>,
@@ -136,7 +136,7 @@ impl PortBuilder<'_> {
         let dispatcher = self.port("dispatcher", new, &known, block(&runtime.dispatcher), &participants);
         let state = match &runtime.state {
             Some(state) => block(state),
-            None => Map::from_iter([("kind".to_owned(), json!(self.registry.state_fallback_kind()))]),
+            None => Map::from_iter([("kind".to_owned(), json!(self.registry.default_state_kind()))]),
         };
         let known = kinds(&mut self.registry.state_kinds());
         let kind = state.get("kind").and_then(Json::as_str).unwrap_or_default().to_owned();
@@ -150,13 +150,13 @@ impl PortBuilder<'_> {
         let policy = self.policy(&runtime.dispatcher.settings);
         let mut lifecycles = host.lifecycles().to_vec();
         let hooks = self.hooks();
-        let acts = hooks.iter().flat_map(|hooks| hooks.acts()).collect();
+        let acts = hooks.iter().flat_map(|hooks| hooks.side_effects()).collect();
         self.needs.borrow_mut().push(TrustRequest { file: self.written.path.clone(), acts });
         lifecycles.extend(hooks);
         let flag = |of: fn(&quorate_manifest::runtime::lifecycle::Lifecycle) -> Option<bool>| {
             runtime.lifecycle.as_ref().and_then(of).unwrap_or(true)
         };
-        let flags = Flags {
+        let flags = HookFlags {
             on_turn_end: flag(|one| one.on_turn_end),
             on_mention: flag(|one| one.on_mention),
             on_idle: flag(|one| one.on_idle),
@@ -218,18 +218,18 @@ impl PortBuilder<'_> {
             manifest: &self.written.path,
             needs: &self.needs,
         };
-        let built = new(&Build {
+        let built = new(&BuildContext {
             block: &block,
             dir: &self.written.dir,
             runtime: &self.written.runtime.id,
             participants,
             servers: &self.servers,
-            seats: &seats,
+            executors: &seats,
         });
         built.map_err(|refused| self.refuse_adapter(port, refused)).ok()
     }
 
-    fn refuse_adapter(&mut self, path: &str, refused: Refused) {
+    fn refuse_adapter(&mut self, path: &str, refused: ConfigError) {
         let place = self.place_of(path, refused.key.as_deref().unwrap_or_default());
         let body = with_help(Body::new(refused.message).at(place), refused.help);
         self.refuse(codes::ADAPTER_INVALID, body);
@@ -261,9 +261,9 @@ impl PortBuilder<'_> {
         let (seat, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
         let timeout = self.request.timeout.unwrap_or(seat.timeout);
-        let seat = Seat { timeout, role: participant.role.clone(), ..seat };
+        let seat = MemberConfig { timeout, role: participant.role.clone(), ..seat };
         let prompt = Prompt { text: participant.role.clone(), ..Prompt::default() };
-        Some(Speaker { participant: participant.clone(), seat, prompts: Arc::new(prompt) })
+        Some(Speaker { participant: participant.clone(), member: seat, prompts: Arc::new(prompt) })
     }
 
     fn executor(
@@ -323,9 +323,9 @@ impl PortBuilder<'_> {
         at: usize,
         kind: &str,
         mut config: Map<String, Json>,
-        new: &quorate_kernel::registry::Constructor,
+        new: &quorate_kernel::registry::ExecutorBuilder,
     ) -> Result<SelectedExecutor, ServiceError> {
-        let refused = |refused: Refused| {
+        let refused = |refused: ConfigError| {
             let key = refused.key.map_or_else(|| "config".to_owned(), |key| format!("config.{key}"));
             let body = with_help(
                 Body::new(refused.message).at(participant_place(self.layer, at, &key)),
@@ -337,7 +337,7 @@ impl PortBuilder<'_> {
             None => Ok(None),
             Some(value) => value.as_u64().filter(|n| *n >= least).map(Some).ok_or_else(|| {
                 let message = format!("`{key}` must be a whole number of at least {least}");
-                refused(Refused::key(key, message))
+                refused(ConfigError::for_key(key, message))
             }),
         };
         let timeout = whole("timeout_ms", config.remove("timeout_ms"), 1)?;
@@ -348,7 +348,7 @@ impl PortBuilder<'_> {
             retries: retries.map_or(0, |retries| u32::try_from(retries).unwrap_or(u32::MAX)),
             dir: self.written.dir.clone(),
             block: config,
-            servers: self.servers.unused(),
+            servers: self.servers.with_own_usage(),
         };
         let executor = new(&settings).map_err(refused)?;
         let recorded = json!({"kind": kind, "block": settings.block, "executor": executor.fingerprint()});
@@ -360,7 +360,7 @@ impl PortBuilder<'_> {
     fn hooks(&mut self) -> Option<Arc<dyn Lifecycle>> {
         let hooks = self.written.runtime.others.get("hooks")?;
         let Some(hooks) = hooks.as_object() else {
-            self.refuse_adapter("hooks", Refused::whole("`hooks` must be a table"));
+            self.refuse_adapter("hooks", ConfigError::for_block("`hooks` must be a table"));
             return None;
         };
         match lifecycle::command::new(hooks, &self.written.dir, &self.written.runtime.id) {
@@ -379,7 +379,7 @@ impl PortBuilder<'_> {
         match present("reentry").map(Json::as_bool) {
             Some(Some(reentry)) => policy.reentry = reentry,
             Some(None) => {
-                self.refuse_adapter("dispatcher", Refused::key("reentry", "`reentry` must be true or false"))
+                self.refuse_adapter("dispatcher", ConfigError::for_key("reentry", "`reentry` must be true or false"))
             }
             None => {}
         }
@@ -390,7 +390,7 @@ impl PortBuilder<'_> {
                 Some(found) => *number = found as usize,
                 None => {
                     let message = format!("`{key}` must be a whole number from 1 to 10000");
-                    self.refuse_adapter("dispatcher", Refused::key(key, message));
+                    self.refuse_adapter("dispatcher", ConfigError::for_key(key, message));
                 }
             }
         }
@@ -409,13 +409,13 @@ struct MemberFactory<'a> {
     needs: &'a RefCell<Vec<TrustRequest>>,
 }
 
-impl Seats for MemberFactory<'_> {
-    fn seat(&self, name: Option<&str>, block: Map<String, Json>) -> Result<Seat, Refused> {
+impl ExecutorResolver for MemberFactory<'_> {
+    fn resolve(&self, name: Option<&str>, block: Map<String, Json>) -> Result<MemberConfig, ConfigError> {
         let (registry, host) = (self.registry, self.configuration);
         let default = host.default_executor.as_ref().map(|(name, _)| name.as_str());
         // Whoever names a model wants one asked, also where nobody has said how.
         let bare = || registry.command_kind().and_then(|kind| registry.bare_preset(kind));
-        let fallback = if block.contains_key(MODEL) { bare() } else { registry.fallback_kind() };
+        let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind() };
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
         let by = SelectedBy::File(self.manifest);
@@ -425,7 +425,7 @@ impl Seats for MemberFactory<'_> {
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
             chosen = executor::by_name_with(registry, host, name, None, by, without);
         }
-        let chosen = chosen.map_err(|stop| Refused::key("executor", stop.first_message()))?;
+        let chosen = chosen.map_err(|stop| ConfigError::for_key("executor", stop.first_message()))?;
         let (seat, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
         Ok(seat)

@@ -27,7 +27,7 @@ impl Runtime {
         let work = move |redactor: &Redactor| {
             (redactor.redact(&text).0, object(redactor.redact_json(Json::Object(meta)).0))
         };
-        self.redactor.apart(bytes, work).await
+        self.redactor.run_blocking_if_large(bytes, work).await
     }
 }
 
@@ -58,7 +58,7 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Servic
 impl Runtime {
     /// Who was probably meant where a text mentions nobody.
     pub fn probable_addressees(&self, text: &str) -> Vec<String> {
-        self.ports.dispatcher.misses(text, &self.participants)
+        self.ports.dispatcher.near_misses(text, &self.participants)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use quorate_kernel::turn::{Cycled, Runner};
+use quorate_kernel::turn::{CycleResult, Runner};
 
 use crate::service::error::ServiceError;
 
@@ -26,7 +26,7 @@ pub enum Until {
 #[derive(Debug)]
 pub enum Step {
     /// A cycle is over.
-    Cycled(Cycled),
+    Cycled(CycleResult),
     /// Nothing is pending; the loop waits.
     Waiting,
     /// The time that it had is over. Who was being asked is asked again by the next run.
@@ -64,12 +64,12 @@ async fn run_loop(
     let mut pause = INITIAL_BACKOFF;
     loop {
         let cycled = match runner.cycle().await {
-            Ok(Cycled::Nothing) if until == Until::Watch => {
+            Ok(CycleResult::NoNewTurn) if until == Until::Watch => {
                 told(Step::Waiting);
                 runner.changed().await.map(|()| None)
             }
-            Ok(Cycled::Nothing) => return Ok(()),
-            Ok(spent @ Cycled::Spent { .. }) => {
+            Ok(CycleResult::NoNewTurn) => return Ok(()),
+            Ok(spent @ CycleResult::BudgetExhausted { .. }) => {
                 told(Step::Cycled(spent));
                 return Ok(());
             }
@@ -79,7 +79,7 @@ async fn run_loop(
         match cycled {
             Ok(None) => pause = INITIAL_BACKOFF,
             Ok(Some(cycled)) => {
-                let asked = matches!(cycled, Cycled::Asked { .. });
+                let asked = matches!(cycled, CycleResult::Asked { .. });
                 told(Step::Cycled(cycled));
                 if asked && until == Until::Once {
                     return Ok(());

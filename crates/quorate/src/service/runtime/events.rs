@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quorate_kernel::ports::telemetry::{Event, Telemetry, What};
+use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::aside;
 
@@ -34,11 +34,11 @@ pub struct RedactingSink {
 impl Telemetry for RedactingSink {
     fn emit(&self, event: &Event) {
         let mut event = event.clone();
-        if let What::DispatchFailed { error: text, .. }
-        | What::ParticipantFailed { error: text, .. }
-        | What::StateFailed { error: text, .. }
-        | What::HookFailed { error: text, .. }
-        | What::LedgerDiffers { what: text } = &mut event.what
+        if let EventKind::DispatchFailed { error: text, .. }
+        | EventKind::ParticipantFailed { error: text, .. }
+        | EventKind::StateFailed { error: text, .. }
+        | EventKind::HookFailed { error: text, .. }
+        | EventKind::LedgerDiffers { what: text } = &mut event.kind
         {
             *text = self.redactor.redact(text).0;
         }
@@ -173,8 +173,8 @@ impl Telemetry for EventFile {
             return;
         }
         if state.dropped > 0 {
-            let what = What::EventsDropped { count: std::mem::take(&mut state.dropped) };
-            state.waiting.extend(line(&Event { what, ..event.clone() }));
+            let what = EventKind::EventsDropped { count: std::mem::take(&mut state.dropped) };
+            state.waiting.extend(line(&Event { kind: what, ..event.clone() }));
         }
         state.waiting.extend(line(event));
         self.shared.changed.notify_all();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use quorate_adapters::{state, substrate};
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::ports::executor::Act;
+use quorate_kernel::ports::executor::SideEffect;
 use quorate_manifest::document::Document;
 use quorate_manifest::runtime::Runtime;
 use quorate_manifest::workspace::WorkspacePath;
@@ -28,7 +28,7 @@ pub(super) fn warn_external_writes(
     dir: &Path,
     report: &mut Report,
     cautions: &mut Report,
-) -> Vec<Act> {
+) -> Vec<SideEffect> {
     let own_state = state::fs::DEFAULT_DIR;
     let substrate = ("substrate", Some(&runtime.substrate), SUBSTRATES, "the conversation", None);
     let state = ("state", runtime.state.as_ref(), STATES, "what participants remember", Some(own_state));
@@ -61,7 +61,7 @@ pub(super) fn warn_external_writes(
             .at(at)
             .help("keep it in the workspace, which begins where the outermost quorate.toml lies");
         cautions.warn(codes::OUTSIDE_WORKSPACE, body);
-        acts.push(Act::new(format!("keep {what} at {}", there.display())));
+        acts.push(SideEffect::new(format!("keep {what} at {}", there.display())));
     }
     acts
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_kernel::ports::executor::Act;
+use quorate_kernel::ports::executor::SideEffect;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::frontmatter;
 use quorate_manifest::document::Document;
@@ -43,7 +43,7 @@ pub(super) struct LoadedRuntime {
     /// What each participant is told, in order.
     pub(super) told: Vec<ParticipantPrompt>,
     /// What it keeps outside of its workspace.
-    pub(super) elsewhere: Vec<Act>,
+    pub(super) elsewhere: Vec<SideEffect>,
     /// Warnings of the manifest as it was loaded.
     pub(super) report: Report,
     /// Warnings that loading alone does not give.

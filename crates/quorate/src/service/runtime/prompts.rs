@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::clock::Clock;
-use quorate_kernel::turn::{Prompt, Prompts};
+use quorate_kernel::turn::{Prompt, PromptSource};
 use quorate_ledger::Store;
 use serde_json::Map;
 
@@ -39,7 +39,7 @@ impl ComposedPrompts {
 }
 
 #[async_trait]
-impl Prompts for ComposedPrompts {
+impl PromptSource for ComposedPrompts {
     async fn prompt(&self) -> Result<Prompt, String> {
         let holding = self.overlays.holding(&self.store, None).await.map_err(|stop| stop.first_message())?;
         let (advice, now_ms) = (self.sources.overlays_for_operators(holding), self.clock.now_ms());
@@ -54,6 +54,6 @@ impl Prompts for ComposedPrompts {
             *self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(composed.woven.prompt.clone());
         }
-        Ok(Prompt { text: composed.woven.prompt.into(), woven: hashes, marks })
+        Ok(Prompt { text: composed.woven.prompt.into(), woven_sha256: hashes, extra_fields })
     }
 }

@@ -52,7 +52,7 @@ impl LedgerSession {
             let append = Append::one(&history.run, history.next, entry, Durability::Written);
             match self.store.append(append).await {
                 Ok(next) => history.next = next,
-                Err(Error::Moved { .. }) => return Ok(false),
+                Err(Error::Conflict { .. }) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::ports::executor::Act;
+use quorate_kernel::ports::executor::SideEffect;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::council::Council;
 use quorate_manifest::config::{Configuration, KeySource};
@@ -14,7 +14,7 @@ use super::super::error::ServiceError;
 use super::absolute;
 
 /// What a `quorate.toml` has kept outside of its directory.
-pub fn of_configuration(host: &Configuration) -> Vec<Act> {
+pub fn of_configuration(host: &Configuration) -> Vec<SideEffect> {
     let key = host.keys.signing.as_ref().and_then(|(source, _)| match source {
         KeySource::File(path) => of_key(&host.dir, &absolute(&host.dir, path.as_ref())),
         KeySource::Env(_) | KeySource::Command(_) => None,
@@ -23,49 +23,49 @@ pub fn of_configuration(host: &Configuration) -> Vec<Act> {
 }
 
 /// The ledger that a `quorate.toml` names, where it lies elsewhere.
-pub(super) fn of_ledger(host: &Configuration) -> Option<Act> {
+pub(super) fn of_ledger(host: &Configuration) -> Option<SideEffect> {
     let written = host.ledger.path.as_deref()?;
     if Address::is_postgres(written) {
         let address = Address::Postgres { url: written.to_owned(), dir: host.dir.clone() };
-        return Some(Act::new(format!("keep the ledger in {address}")));
+        return Some(SideEffect::new(format!("keep the ledger in {address}")));
     }
     let path = absolute(&host.dir, written.as_ref());
-    (!is_inside(&host.dir, &path)).then(|| Act::new(format!("keep the ledger at {}", path.display())))
+    (!is_inside(&host.dir, &path)).then(|| SideEffect::new(format!("keep the ledger at {}", path.display())))
 }
 
 /// The witness that a `quorate.toml` names, where it lies elsewhere.
-pub(super) fn of_witness(host: &Configuration) -> Option<Act> {
+pub(super) fn of_witness(host: &Configuration) -> Option<SideEffect> {
     let (written, _) = host.ledger.witness.as_ref()?;
     if written.contains("://") {
-        return Some(Act::new(format!("send checkpoints to {written}")));
+        return Some(SideEffect::new(format!("send checkpoints to {written}")));
     }
     let path = absolute(&host.dir, written.as_ref());
-    (!is_inside(&host.dir, &path)).then(|| Act::new(format!("append checkpoints to {}", path.display())))
+    (!is_inside(&host.dir, &path)).then(|| SideEffect::new(format!("append checkpoints to {}", path.display())))
 }
 
 /// The key that a `quorate.toml` of a root names, where it lies elsewhere.
-pub fn of_key(root: &Path, path: &Path) -> Option<Act> {
-    (!is_inside(root, path)).then(|| Act::new(format!("sign with the key {}", path.display())))
+pub fn of_key(root: &Path, path: &Path) -> Option<SideEffect> {
+    (!is_inside(root, path)).then(|| SideEffect::new(format!("sign with the key {}", path.display())))
 }
 
 /// What a council reads and writes outside of a root and of its own directory: prompts and documents that members are
 /// shown, and its log.
-pub fn of_council(council: &Council, root: &Path) -> Vec<Act> {
+pub fn of_council(council: &Council, root: &Path) -> Vec<SideEffect> {
     let outside = |path: &Path| {
         let path = absolute(&council.dir, path);
         (!is_inside(root, &path) && !is_inside(&council.dir, &path)).then(|| path.display().to_string())
     };
     let read = council.files.iter().filter_map(|(written, _)| outside(written.as_ref()));
-    let read = read.map(|path| Act::new(format!("show members the file {path}")));
+    let read = read.map(|path| SideEffect::new(format!("show members the file {path}")));
     let log = council.logging.log_path.as_ref().and_then(|path| outside(path));
-    read.chain(log.map(|path| Act::new(format!("append verdicts to {path}")))).collect()
+    read.chain(log.map(|path| SideEffect::new(format!("append verdicts to {path}")))).collect()
 }
 
 /// The watched folders of a council outside of a root and of its own directory, which a sweep shows members.
-pub fn of_watch(council: &Council, root: &Path) -> Vec<Act> {
+pub fn of_watch(council: &Council, root: &Path) -> Vec<SideEffect> {
     let folders = council.watch.paths.iter().map(|written| absolute(&council.dir, written.as_ref()));
     let outside = folders.filter(|path| !is_inside(root, path) && !is_inside(&council.dir, path));
-    outside.map(|path| Act::new(format!("show members what lies below {}", path.display()))).collect()
+    outside.map(|path| SideEffect::new(format!("show members what lies below {}", path.display()))).collect()
 }
 
 /// Refuses a place that is below a root by its name, and elsewhere by its links.

@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quorate_kernel::ports::executor::Refused;
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_manifest::{frontmatter, tree};
 use quorate_protocol::Json;
 use serde_json::json;
@@ -45,7 +45,7 @@ pub(super) struct Cli {
 
 impl Cli {
     /// Reads what the key says; a path is relative to `dir`.
-    pub(super) fn read(written: &str, dir: &Path) -> Result<Self, Refused> {
+    pub(super) fn read(written: &str, dir: &Path) -> Result<Self, ConfigError> {
         let is_path = written.contains('/') || Path::new(written).extension().is_some();
         if !is_path {
             let preset = preset_named(KEY, written)?.name;
@@ -60,7 +60,7 @@ impl Cli {
         }
         let path = dir.join(written);
         let refused = |what: String| {
-            Refused::key(KEY, format!("`{}` {what}", path.display())).with_help(format!(
+            ConfigError::for_key(KEY, format!("`{}` {what}", path.display())).with_help(format!(
                 "name the AIP-45 manifest of a CLI by its path, or one of {}",
                 listed(&preset_names())
             ))
@@ -142,7 +142,7 @@ fn texts(key: &str, value: Option<&Json>) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
-    fn read(frontmatter: &str) -> Result<Cli, Refused> {
+    fn read(frontmatter: &str) -> Result<Cli, ConfigError> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("AGENT-CLI.md"), format!("---\n{frontmatter}\n---\nText\n")).unwrap();
         Cli::read("AGENT-CLI.md", dir.path())

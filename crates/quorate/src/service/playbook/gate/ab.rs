@@ -63,7 +63,7 @@ pub async fn evaluate(
     let (mut outcomes, mut last, mut once) = (Vec::new(), None, SeenTexts::default());
     for run in keeping.session.store.decided_since(since).await? {
         let records = keeping.session.store.records(&run).await?;
-        let Ok(history) = History::of_what_is_left(&run, records) else { continue };
+        let Ok(history) = History::from_remaining_records(&run, records) else { continue };
         let Some(outcome) = countable_outcome(&history, slug, &operators) else { continue };
         let sketch = history.opened.get("producer").and_then(|one| one.get("sketch"));
         let sketch = sketch.and_then(|one| serde_json::from_value(one.clone()).ok());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::observe::Nobody;
+use quorate_kernel::observer::NoopObserver;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 
 use super::super::change::LibraryWriter;
@@ -50,7 +50,7 @@ pub async fn attempt(
     };
     let (called, workspace) = convene::prepare_with(environment, keeping.places(), &request, host, proposal)?;
     let sitting = RunSpec::new(environment, &workspace, &called, &request.options, host)?;
-    let report = convene::convene(desk, &called, &sitting, Arc::new(Nobody)).await?;
+    let report = convene::convene(desk, &called, &sitting, Arc::new(NoopObserver)).await?;
     let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);
     let exact =
         report.decision.as_ref().map_or(String::new(), |one| format!(", {} of {}", one.exact.0, one.exact.1));

@@ -25,7 +25,7 @@ impl PortBuilder<'_> {
             (one.participant_id.clone(), Tools { allowed: Some(one.tools.clone()), servers })
         });
         let effectors = effectors::manifest::new(bindings.collect(), &self.servers);
-        for (participant, server) in effectors.unknown() {
+        for (participant, server) in effectors.unknown_servers() {
             let body = Body::new(format!(
                 "`{participant}` may use the MCP server `{server}`, which nobody has configured"
             ));
@@ -54,8 +54,8 @@ impl PortBuilder<'_> {
     pub(super) fn check_executors(&mut self, substrate: &dyn Substrate, speakers: &[Option<Speaker>]) {
         let conversation = substrate.about().conversation;
         for (at, speaker) in speakers.iter().enumerate() {
-            let Some(Speaker { participant, seat, .. }) = speaker else { continue };
-            if let Err(refused) = seat.executor.seats(participant, conversation.as_deref()) {
+            let Some(Speaker { participant, member: seat, .. }) = speaker else { continue };
+            if let Err(refused) = seat.executor.check_participant(participant, conversation.as_deref()) {
                 let at = participant_place(self.layer, at, refused.key.as_deref().unwrap_or("executor"));
                 let body = with_help(Body::new(refused.message).at(at), refused.help);
                 self.refuse(codes::EXECUTOR_INVALID, body);
@@ -71,12 +71,12 @@ impl PortBuilder<'_> {
         participants: &[Participant],
         speakers: &[Option<Speaker>],
     ) {
-        for caution in dispatcher.cautions(participants) {
+        for caution in dispatcher.warnings(participants) {
             self.cautions
                 .warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.place_of("dispatcher", "")));
         }
         // Of interest to whoever reads the conversation, too.
-        for caution in substrate.cautions() {
+        for caution in substrate.warnings() {
             self.report
                 .warn(codes::CONVERSATION_DOUBTFUL, Body::new(caution).at(self.place_of("substrate", "")));
         }
@@ -92,9 +92,9 @@ impl PortBuilder<'_> {
     }
 
     /// Servers that an executor does not pass on.
-    fn warn_unpassed_servers(&mut self, Speaker { participant, seat, .. }: &Speaker) {
+    fn warn_unpassed_servers(&mut self, Speaker { participant, member: seat, .. }: &Speaker) {
         let Some(server) = participant.tools.servers.first() else { return };
-        if seat.executor.passes_servers() {
+        if seat.executor.forwards_mcp_servers() {
             return;
         }
         let body = Body::new(format!(
@@ -108,9 +108,9 @@ impl PortBuilder<'_> {
     }
 
     /// Somebody for whom the other side may answer as well.
-    fn warn_double_answers(&mut self, at: usize, Speaker { participant, seat, .. }: &Speaker) {
+    fn warn_double_answers(&mut self, at: usize, Speaker { participant, member: seat, .. }: &Speaker) {
         // It answers there because it is asked from here, and what it says is posted once.
-        if seat.executor.brings_back() {
+        if seat.executor.returns_answer_only() {
             return;
         }
         let Some(operator) = participant.meta_text(OPERATOR_ID_KEY) else { return };

@@ -2,41 +2,41 @@
 //! hashes do not; what nobody would type or remember does.
 
 /// The fewest bits that a character of a secret has on average, over the characters that it uses.
-const BITS: f64 = 2.5;
+const MIN_BITS_PER_CHAR: f64 = 2.5;
 /// From this length on letters alone can be a secret.
-const LONG: usize = 16;
+const MIN_LETTERS_ONLY_LEN: usize = 16;
 
 /// Whether a value is likely to be made by a program: letters and digits mixed, without being made of words.
-pub(super) fn secret(value: &str) -> bool {
+pub(super) fn is_generated(value: &str) -> bool {
     let telling = value.bytes().filter(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()).count();
-    let least = if value.len() < LONG { 1 } else { 3 };
-    mixed(value)
+    let least = if value.len() < MIN_LETTERS_ONLY_LEN { 1 } else { 3 };
+    is_mixed(value)
         && telling >= least
-        && !placeholder(value)
-        && !path(value)
+        && !is_placeholder(value)
+        && !is_path(value)
         && !value.contains("://")
-        && !words(value)
+        && !is_words(value)
 }
 
 /// Whether letters and digits are mixed, and varied enough.
-pub(super) fn mixed(value: &str) -> bool {
+pub(super) fn is_mixed(value: &str) -> bool {
     value.bytes().any(|byte| byte.is_ascii_alphabetic())
         && value.bytes().any(|byte| byte.is_ascii_digit())
-        && bits(value) >= BITS
+        && bits_per_char(value) >= MIN_BITS_PER_CHAR
 }
 
 /// Whether what stands beside the anchor of a token is random: not one word in small letters, not an example of one.
-pub(super) fn random(parts: &[&str]) -> bool {
+pub(super) fn is_random(parts: &[&str]) -> bool {
     let all = || parts.iter().flat_map(|part| part.bytes());
     let mut used = [false; 256];
     all().for_each(|byte| used[usize::from(byte)] = true);
     all().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
         && used.iter().filter(|one| **one).count() >= 5
-        && !parts.iter().any(|part| example(part))
+        && !parts.iter().any(|part| is_example(part))
 }
 
 /// Whether a value is that of an example.
-pub(super) fn example(value: &str) -> bool {
+pub(super) fn is_example(value: &str) -> bool {
     let low = value.to_ascii_lowercase();
     let parts = [
         "example",
@@ -55,7 +55,7 @@ pub(super) fn example(value: &str) -> bool {
 }
 
 /// Whether a value could be a password: letters with digits, or with signs among them.
-pub(super) fn password(value: &str) -> bool {
+pub(super) fn could_be_password(value: &str) -> bool {
     const METHODS: [&str; 14] = [
         "argon2",
         "argon2i",
@@ -73,27 +73,27 @@ pub(super) fn password(value: &str) -> bool {
         "hmac-sha256",
     ];
     let telling = value.bytes().filter(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()).count();
-    let least = if value.len() < LONG { 1 } else { 3 };
+    let least = if value.len() < MIN_LETTERS_ONLY_LEN { 1 } else { 3 };
     let sign = |byte: u8| {
         matches!(byte, b'!' | b'@' | b'#' | b'$' | b'%' | b'^' | b'&' | b'*' | b'?' | b'~' | b'+' | b'=')
     };
     let upper = value.bytes().any(|byte| byte.is_ascii_uppercase());
     let lower = value.bytes().any(|byte| byte.is_ascii_lowercase());
-    let signed = value.len() >= 8 && upper && lower && value.bytes().skip(1).any(sign) && bits(value) >= BITS;
-    let chosen = mixed(value) && telling >= least || signed;
-    chosen && !METHODS.contains(&&*value.to_ascii_lowercase()) && !path(value) && !value.contains("://")
+    let signed = value.len() >= 8 && upper && lower && value.bytes().skip(1).any(sign) && bits_per_char(value) >= MIN_BITS_PER_CHAR;
+    let chosen = is_mixed(value) && telling >= least || signed;
+    chosen && !METHODS.contains(&&*value.to_ascii_lowercase()) && !is_path(value) && !value.contains("://")
 }
 
 /// Whether a value is a phrase of three words or more, joined by dashes: too long for a name that a program has.
-pub(super) fn passphrase(value: &str) -> bool {
+pub(super) fn is_passphrase(value: &str) -> bool {
     let words = || value.split('-');
-    value.len() >= LONG
+    value.len() >= MIN_LETTERS_ONLY_LEN
         && words().count() >= 3
         && words().all(|word| word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
 /// Whether a value is a phrase of three words or more, as people choose them, and no message: nothing of grammar in it.
-pub(super) fn phrase(value: &str) -> bool {
+pub(super) fn is_phrase(value: &str) -> bool {
     const OF_MESSAGES: [&str; 44] = [
         "the",
         "and",
@@ -141,7 +141,7 @@ pub(super) fn phrase(value: &str) -> bool {
         "too",
     ];
     let words = || value.split(' ');
-    value.len() >= LONG
+    value.len() >= MIN_LETTERS_ONLY_LEN
         && (3..=8).contains(&words().count())
         && words()
             .all(|word| (3..=12).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase()))
@@ -149,12 +149,12 @@ pub(super) fn phrase(value: &str) -> bool {
 }
 
 /// Whether a value is one word that is no name of a variable. An environment has nothing but values.
-pub(super) fn plain(value: &str) -> bool {
-    value.len() >= 8 && value.bytes().all(|byte| byte.is_ascii_alphabetic()) && bits(value) >= BITS
+pub(super) fn is_single_word(value: &str) -> bool {
+    value.len() >= 8 && value.bytes().all(|byte| byte.is_ascii_alphabetic()) && bits_per_char(value) >= MIN_BITS_PER_CHAR
 }
 
 /// Whether a value names where a secret is kept: `my-db-password-2024`, `config.token2`.
-pub(super) fn reference(value: &str) -> bool {
+pub(super) fn is_reference(value: &str) -> bool {
     const NAMES: [&str; 22] = [
         "password",
         "passwd",
@@ -180,11 +180,11 @@ pub(super) fn reference(value: &str) -> bool {
         "process",
     ];
     value.starts_with("arn:")
-        || words(value) && parts(value).any(|part| NAMES.contains(&&*part.to_ascii_lowercase()))
+        || is_words(value) && parts(value).any(|part| NAMES.contains(&&*part.to_ascii_lowercase()))
 }
 
 /// Whether a value is made of words, numbers as people write them, and what parts them.
-pub(super) fn words(value: &str) -> bool {
+pub(super) fn is_words(value: &str) -> bool {
     let (mut count, mut letters) = (0, 0);
     for part in parts(value) {
         if !is_word(part) {
@@ -226,7 +226,7 @@ fn is_word(part: &str) -> bool {
 }
 
 /// The largest place up to `most` at which a text may be cut.
-pub(super) fn floor(text: &str, most: usize) -> usize {
+pub(super) fn floor_char_boundary(text: &str, most: usize) -> usize {
     let mut at = text.len().min(most);
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -235,7 +235,7 @@ pub(super) fn floor(text: &str, most: usize) -> usize {
 }
 
 /// Whether a value stands for one that is not there.
-pub(super) fn placeholder(value: &str) -> bool {
+pub(super) fn is_placeholder(value: &str) -> bool {
     const WORDS: [&str; 24] = [
         "password",
         "passwd",
@@ -272,7 +272,7 @@ pub(super) fn placeholder(value: &str) -> bool {
 }
 
 /// Whether a part of a name may stand behind the word that promises a secret.
-pub(super) fn is_of_name(part: &str) -> bool {
+pub(super) fn may_follow_secret_word(part: &str) -> bool {
     const NOT: [&str; 61] = [
         "ref",
         "refs",
@@ -340,7 +340,7 @@ pub(super) fn is_of_name(part: &str) -> bool {
 }
 
 /// Whether a part of a name, before the word that would promise a secret, says that it is none.
-pub(super) fn is_no_secrets(part: &str) -> bool {
+pub(super) fn denies_secret(part: &str) -> bool {
     const NOT: [&str; 26] = [
         "public",
         "max",
@@ -383,21 +383,21 @@ pub fn names_a_secret(name: &str) -> bool {
 
 /// Whether the value of a variable is worth looking for wherever it comes out: long enough, and neither a path nor a word
 /// that texts have for other reasons. `named` says whether the variable's name promises a secret.
-pub fn worth(value: &str, named: bool) -> bool {
+pub fn is_worth_redacting(value: &str, named: bool) -> bool {
     let letters = value.bytes().all(|byte| byte.is_ascii_alphabetic());
     let digits = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b':'));
-    let plain = letters && value.len() < LONG || digits && value.len() < 12;
+    let plain = letters && value.len() < MIN_LETTERS_ONLY_LEN || digits && value.len() < 12;
     let spaced = value.contains(' ') && value.split(' ').all(|word| word.len() < 8);
     value.len() >= 8
         && !plain
         && !spaced
-        && !path(value)
-        && !placeholder(value)
-        && (named || mixed(value) && !value.contains("://"))
+        && !is_path(value)
+        && !is_placeholder(value)
+        && (named || is_mixed(value) && !value.contains("://"))
 }
 
 /// Whether a value is a path.
-fn path(value: &str) -> bool {
+fn is_path(value: &str) -> bool {
     let rooted = value.starts_with('/')
         || value.starts_with("~/")
         || value.starts_with("./")
@@ -410,7 +410,7 @@ fn path(value: &str) -> bool {
 }
 
 /// Bits of each character, by how often each is used (Shannon).
-fn bits(value: &str) -> f64 {
+fn bits_per_char(value: &str) -> f64 {
     let mut counts = [0_u32; 256];
     value.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
     let all = f64::from(u32::try_from(value.len()).unwrap_or(u32::MAX));

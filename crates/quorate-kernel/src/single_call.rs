@@ -7,23 +7,23 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 
-use crate::budget::Calls;
-use crate::call::{self, Asked, Recorder, Table};
+use crate::budget::CallBudget;
+use crate::call::{self, FinishedCall, Recorder, CallContext};
 use crate::clock::Clock;
-use crate::consultation::{Ended, Spent};
+use crate::consultation::{Consultation, Cost};
 use crate::entropy;
-use crate::observe::Observer;
+use crate::observer::Observer;
 use crate::ports::dispatcher::Question;
 use crate::ports::ledger::{self, Append, Durability, Ledger, Record};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
-use crate::seat::Seat;
+use crate::member_config::MemberConfig;
 
 /// How often a record is put behind what others have appended meanwhile.
-const MOVED: u32 = 32;
+const MAX_APPEND_RETRIES: u32 = 32;
 
 /// Somebody who asks single questions.
-pub struct Alone {
+pub struct SingleCall {
     /// Where attempts and consultations are recorded.
     pub stream: Name,
     /// Where the stream is.
@@ -33,23 +33,23 @@ pub struct Alone {
     /// What must not be shown or recorded.
     pub redactor: Redactor,
     /// The calls that one question may cost, re-prompts and retries included; `None` is no cap.
-    pub calls: Option<u32>,
+    pub max_calls: Option<u32>,
     /// Who watches.
     pub observer: Arc<dyn Observer>,
 }
 
 /// A question that has its answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
+pub struct Answer {
     /// The answer, which has the form that was asked for.
     pub answer: Json,
     /// Where it is from.
-    pub source: Source,
+    pub call_info: CallInfo,
 }
 
 /// Who was asked, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Source {
+pub struct CallInfo {
     /// The name that the executor goes by.
     pub executor: Arc<str>,
     /// Its kind.
@@ -61,12 +61,12 @@ pub struct Source {
     /// SHA-256 of the first prompt; `None` where nobody was asked.
     pub prompt_sha256: Option<String>,
     /// What it cost.
-    pub spent: Spent,
+    pub spent: Cost,
 }
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
+pub enum Error {
     /// Nobody gave one. It is recorded as a consultation without output.
     #[error("{}", .message.as_deref().unwrap_or_else(|| .absent.status()))]
     Unanswered {
@@ -75,14 +75,14 @@ pub enum Failed {
         /// Why, where more is known.
         message: Option<String>,
         /// Who was asked.
-        asked: Box<Source>,
+        call_info: Box<CallInfo>,
     },
     /// The ledger refused or failed. An answer may have been paid for and is not recorded.
     #[error(transparent)]
     Ledger(#[from] ledger::Error),
 }
 
-impl Alone {
+impl SingleCall {
     /// Asks a seat, and returns when what came of it is recorded and safe. `id` names the invocation, and what stands
     /// before its slash the step, for example `reflect/alice`. The seat is told to be what the question says. Parts are
     /// redacted before they are shown.
@@ -93,39 +93,39 @@ impl Alone {
         &self,
         id: &Name,
         member: &Name,
-        seat: &Seat,
+        seat: &MemberConfig,
         question: Question,
-    ) -> Result<Answered, Failed> {
+    ) -> Result<Answer, Error> {
         let tail = self.ledger.tail(&self.stream, 1).await?;
         let next = tail.last().map_or(0, |last| last.n + 1);
-        let ledger: Arc<dyn Ledger> = Arc::new(Behind(self.ledger.clone()));
+        let ledger: Arc<dyn Ledger> = Arc::new(AppendAtTail(self.ledger.clone()));
         let recorder = Arc::new(Recorder::new(ledger, self.stream.clone(), next));
-        let table = Arc::new(Table {
+        let table = Arc::new(CallContext {
             run: self.stream.clone(),
             layout: Layout { nonce: entropy::nonce(&entropy::bytes()) },
-            calls: Calls::new(self.calls, 0),
+            calls: CallBudget::new(self.max_calls, 0),
             redactor: self.redactor.clone(),
             observer: self.observer.clone(),
             clock: self.clock.clone(),
         });
         let step = id.split_once('/').map_or(&**id, |(step, _)| step);
-        let (mut invoke, mut seat) = posed(id, member, step, question, seat);
-        let (parts, in_parts) = cleaned(&self.redactor, std::mem::take(&mut invoke.parts)).await;
-        let (context, in_context) = cleaned(&self.redactor, std::mem::take(&mut seat.context)).await;
+        let (mut invoke, mut seat) = prepare(id, member, step, question, seat);
+        let (parts, in_parts) = redact_parts(&self.redactor, std::mem::take(&mut invoke.parts)).await;
+        let (context, in_context) = redact_parts(&self.redactor, std::mem::take(&mut seat.context)).await;
         (invoke.parts, seat.context) = (parts, context);
         let taken_out = in_parts + in_context;
         let about = seat.executor.about();
         let (name, weight) = (seat.executor_name.clone(), seat.weight);
         self.observer.asked(id, member, step);
-        let mut asked = put(&table, &recorder, invoke.clone(), seat).await?;
-        asked.ended.redactions += taken_out;
-        self.observer.ended(id, asked.ended.status(), asked.ended.spent.took);
+        let mut finished = run_call(&table, &recorder, invoke.clone(), seat).await?;
+        finished.consultation.redactions += taken_out;
+        self.observer.ended(id, finished.consultation.status(), finished.consultation.spent.took);
         let at_ms = self.clock.now_ms();
-        let mut entries: Vec<_> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
-        entries.push(asked.ended.entry(&invoke, &name, &about, weight, at_ms));
+        let mut entries: Vec<_> = finished.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
+        entries.push(finished.consultation.entry(&invoke, &name, &about, weight, at_ms));
         recorder.append(entries, Vec::new(), Durability::Synced).await?;
-        let Ended { result, message, prompt_sha256, model, spent, .. } = asked.ended;
-        let source = Source {
+        let Consultation { result, message, prompt_sha256, model, spent, .. } = finished.consultation;
+        let call_info = CallInfo {
             executor: name,
             kind: about.kind,
             asks_a_model: about.asks_a_model,
@@ -134,27 +134,27 @@ impl Alone {
             spent,
         };
         match result {
-            ConsultationResult::Answered(answer) => Ok(Answered { answer, source }),
+            ConsultationResult::Answered(answer) => Ok(Answer { answer, call_info }),
             ConsultationResult::Absent(absent) => {
-                Err(Failed::Unanswered { absent, message, asked: Box::new(source) })
+                Err(Error::Unanswered { absent, message, call_info: Box::new(call_info) })
             }
         }
     }
 }
 
 /// Parts without secrets, and how many there were.
-pub(crate) async fn cleaned(redactor: &Redactor, mut parts: Vec<Part>) -> (Vec<Part>, usize) {
+pub(crate) async fn redact_parts(redactor: &Redactor, mut parts: Vec<Part>) -> (Vec<Part>, usize) {
     let bytes = parts.iter().map(|part| part.text.len()).sum();
     let work = move |redactor: &Redactor| {
-        let count = clean(redactor, &mut parts);
+        let count = redact_parts_now(redactor, &mut parts);
         (parts, count)
     };
-    redactor.apart(bytes, work).await
+    redactor.run_blocking_if_large(bytes, work).await
 }
 
 /// Takes the secrets out of parts, and says how many there were. A part that is JSON is redacted as it reads, so that it
 /// stays JSON.
-fn clean(redactor: &Redactor, parts: &mut [Part]) -> usize {
+fn redact_parts_now(redactor: &Redactor, parts: &mut [Part]) -> usize {
     let mut count = 0;
     for part in parts.iter_mut().filter(|_| !redactor.is_empty()) {
         let (text, in_text) = match serde_json::from_str(&part.text) {
@@ -172,17 +172,17 @@ fn clean(redactor: &Redactor, parts: &mut [Part]) -> usize {
 }
 
 /// A question as an invocation, and the seat as it is told to be for it.
-pub(crate) fn posed(id: &Name, member: &Name, step: &str, question: Question, seat: &Seat) -> (Invoke, Seat) {
+pub(crate) fn prepare(id: &Name, member: &Name, step: &str, question: Question, seat: &MemberConfig) -> (Invoke, MemberConfig) {
     let invoke = Invoke {
         id: id.clone(),
         member: member.clone(),
         step: step.into(),
         parts: question.parts,
-        schema: question.form,
+        schema: question.answer_schema,
         task: question.task.into(),
-        extra_fields: seat.marks.clone(),
+        extra_fields: seat.extra_fields.clone(),
     };
-    (invoke, Seat { role: question.role.into(), ..seat.clone() })
+    (invoke, MemberConfig { role: question.role.into(), ..seat.clone() })
 }
 
 /// Puts a question, if there is a call left for it. Attempts before the last are recorded; the last one and the
@@ -190,32 +190,32 @@ pub(crate) fn posed(id: &Name, member: &Name, step: &str, question: Question, se
 ///
 /// # Errors
 /// When the ledger fails.
-pub(crate) async fn put(
-    table: &Arc<Table>,
+pub(crate) async fn run_call(
+    table: &Arc<CallContext>,
     recorder: &Arc<Recorder>,
     invoke: Invoke,
-    seat: Seat,
-) -> Result<Asked, ledger::Error> {
-    let nobody = |why| Asked { attempt: None, ended: Ended::without_answer(why, Spent::default()) };
+    seat: MemberConfig,
+) -> Result<FinishedCall, ledger::Error> {
+    let nobody = |why| FinishedCall { attempt: None, consultation: Consultation::without_answer(why, Cost::default()) };
     if !table.calls.reserve() {
         return Ok(nobody(AbsenceReason::RunOverBudget));
     }
     Ok(match call::call(table.clone(), recorder.clone(), invoke, seat, Arc::default()).await? {
-        call::Ended::Call(_, asked) => *asked,
-        call::Ended::Errand(..) => nobody(AbsenceReason::Failed),
+        call::CallEnd::Call(_, asked) => *asked,
+        call::CallEnd::HostCall(..) => nobody(AbsenceReason::Failed),
     })
 }
 
 /// A ledger in which a record is put behind whatever others have appended: what is asked here follows from nothing else
 /// in the stream, and an answer that was paid for is not lost because somebody wrote in the meantime.
-struct Behind(Arc<dyn Ledger>);
+struct AppendAtTail(Arc<dyn Ledger>);
 
 #[async_trait]
-impl Ledger for Behind {
+impl Ledger for AppendAtTail {
     async fn append(&self, mut append: Append) -> Result<u64, ledger::Error> {
-        for _ in 0..MOVED {
+        for _ in 0..MAX_APPEND_RETRIES {
             match self.0.append(append.clone()).await {
-                Err(ledger::Error::Moved { run }) => {
+                Err(ledger::Error::Conflict { run }) => {
                     let tail = self.0.tail(&run, 1).await?;
                     append.from = tail.last().map_or(0, |last| last.n + 1);
                 }

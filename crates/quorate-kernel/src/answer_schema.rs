@@ -7,9 +7,9 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
 /// One form.
-pub(crate) struct Ready {
+pub(crate) struct CompiledSchema {
     /// What an answer is held to.
-    pub(crate) form: CompiledSchema,
+    pub(crate) validator: CompiledSchema,
     /// The JSON Schema that a member is shown, and that its CLI is given.
     pub(crate) schema: Arc<Json>,
     /// That JSON Schema as it stands in a prompt.
@@ -17,17 +17,17 @@ pub(crate) struct Ready {
 }
 
 /// A form, made ready.
-pub(crate) fn of(schema: Schema) -> &'static Ready {
-    static ALL: LazyLock<Vec<(Schema, Ready)>> =
-        LazyLock::new(|| Schema::ALL.map(|schema| (schema, ready(schema))).into());
+pub(crate) fn compiled(schema: Schema) -> &'static CompiledSchema {
+    static ALL: LazyLock<Vec<(Schema, CompiledSchema)>> =
+        LazyLock::new(|| Schema::ALL.map(|schema| (schema, compile(schema))).into());
     let found = ALL.iter().find(|(known, _)| *known == schema);
     &found.expect("every form is among all forms").1
 }
 
-fn ready(schema: Schema) -> Ready {
-    let shown = shown(schema).json_schema();
-    Ready {
-        form: CompiledSchema::parse(&schema.json_schema())
+fn compile(schema: Schema) -> CompiledSchema {
+    let shown = shown_schema(schema).json_schema();
+    CompiledSchema {
+        validator: CompiledSchema::parse(&schema.json_schema())
             .expect("the built-in answer schemas use no other keywords than are held"),
         text: serde_json::to_string_pretty(&shown).expect("a JSON value can be written"),
         schema: Arc::new(shown),
@@ -36,7 +36,7 @@ fn ready(schema: Schema) -> Ready {
 
 /// The form that a member is shown. Both rounds of a council show the second's, so that their prompts begin the same and
 /// the second round finds the first one's in the cache (X2); the first round accepts an answer without `irreducible`.
-fn shown(schema: Schema) -> Schema {
+fn shown_schema(schema: Schema) -> Schema {
     match schema {
         Schema::FirstAnswer => Schema::SecondAnswer,
         other => other,
@@ -51,7 +51,7 @@ mod tests {
 
     /// Whether a value fits, which a full validator has to say as well; and what fits can be read.
     fn fits(schema: Schema, value: &Json) -> bool {
-        let fits = of(schema).form.is_valid(value);
+        let fits = compiled(schema).validator.is_valid(value);
         let oracle = jsonschema::draft202012::new(&schema.json_schema()).expect("a JSON Schema");
         assert_eq!(fits, oracle.is_valid(value), "{schema:?}: {value}");
         assert!(!fits || schema.accepts(value), "{schema:?}: {value}");
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn both_rounds_of_a_council_show_one_form() {
         // X2
-        let [first, second] = [Schema::FirstAnswer, Schema::SecondAnswer].map(of);
+        let [first, second] = [Schema::FirstAnswer, Schema::SecondAnswer].map(compiled);
         assert_eq!((&first.text, &first.schema), (&second.text, &second.schema));
         assert!(fits(Schema::FirstAnswer, &json!({"would_block": false})));
         assert!(!fits(Schema::SecondAnswer, &json!({"would_block": false})));

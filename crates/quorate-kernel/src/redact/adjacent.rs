@@ -4,16 +4,16 @@
 use std::ops::Range;
 
 /// The most bytes that are looked at between a name and its value.
-const NEAR: usize = 256;
+const MAX_DISTANCE_BYTES: usize = 256;
 /// The most blanks between two words.
-const GAP: usize = 80;
+const MAX_BLANKS: usize = 80;
 
 fn blank(bytes: &[u8], most: usize) -> usize {
     bytes.iter().take(most).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
 fn space(bytes: &[u8]) -> usize {
-    bytes.iter().take(GAP).take_while(|byte| byte.is_ascii_whitespace()).count()
+    bytes.iter().take(MAX_BLANKS).take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
 fn starts(bytes: &[u8], word: &str) -> bool {
@@ -46,7 +46,7 @@ pub(super) fn word_before<'t>(text: &'t str, name: &Range<usize>, anchor: &Range
 
 /// Where the value begins in the pair beside a name: `{"name": "DB_PASSWORD", "value": "…"}`, or on the next line of YAML.
 /// `at` is behind the name and its quotation mark.
-pub(super) fn paired(text: &str, name: &Range<usize>, at: usize) -> Option<usize> {
+pub(super) fn value_of_pair(text: &str, name: &Range<usize>, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let said = before(text, name.start);
     let sign = said.strip_suffix(b":").or_else(|| said.strip_suffix(b"="))?;
@@ -70,13 +70,13 @@ pub(super) fn paired(text: &str, name: &Range<usize>, at: usize) -> Option<usize
 }
 
 /// Where the default of a variable of Terraform begins: `variable "db_password" { default = "…" }`.
-pub(super) fn variable(text: &str, name: &Range<usize>, at: usize) -> Option<usize> {
+pub(super) fn terraform_default(text: &str, name: &Range<usize>, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let at = at + blank(&bytes[at..], 16);
     if bytes.get(at) != Some(&b'{') || !ends(before(text, name.start), "variable") {
         return None;
     }
-    let inside = &bytes[at..bytes.len().min(at + NEAR)];
+    let inside = &bytes[at..bytes.len().min(at + MAX_DISTANCE_BYTES)];
     let inside = &inside[..inside.iter().position(|byte| *byte == b'}').unwrap_or(inside.len())];
     let word = inside.windows(8).position(|word| !word[0].is_ascii_graphic() && &word[1..] == b"default")?;
     let at = at + word + 8;
@@ -87,7 +87,7 @@ pub(super) fn variable(text: &str, name: &Range<usize>, at: usize) -> Option<usi
 
 /// Whether a name and its value are the operands of a command: `ENV NAME value`, `setx NAME value`, `aws configure set`.
 /// In SQL the value is quoted.
-pub(super) fn is_commanded(text: &str, name: &Range<usize>, quoted: bool) -> bool {
+pub(super) fn is_command_operand(text: &str, name: &Range<usize>, quoted: bool) -> bool {
     let bytes = text.as_bytes();
     let said = before(text, name.start);
     let word = &text[name.clone()];
@@ -103,7 +103,7 @@ pub(super) fn is_commanded(text: &str, name: &Range<usize>, quoted: bool) -> boo
 }
 
 /// The length of what YAML says about a value before it: `!!str `, `&anchor `.
-pub(super) fn tag(bytes: &[u8]) -> usize {
+pub(super) fn yaml_tag_len(bytes: &[u8]) -> usize {
     let length = match bytes {
         [b'!', b'!', ..] | [b'&', b'A'..=b'Z' | b'a'..=b'z', ..] => {
             let of_tag =
@@ -119,7 +119,7 @@ pub(super) fn tag(bytes: &[u8]) -> usize {
 }
 
 /// The length of the stars that Markdown has around a name, or behind its colon, where `parted` asks for a blank.
-pub(super) fn emphasis(bytes: &[u8], parted: bool) -> usize {
+pub(super) fn emphasis_len(bytes: &[u8], parted: bool) -> usize {
     let stars = bytes.iter().take(3).take_while(|byte| **byte == b'*').count();
     match parted && !matches!(bytes.get(stars), Some(b' ' | b'\t')) {
         true => 0,
@@ -128,14 +128,14 @@ pub(super) fn emphasis(bytes: &[u8], parted: bool) -> usize {
 }
 
 /// Where the first value begins on the line below: indented, or an item of a list. The mark that it is quoted in.
-pub(super) fn below(text: &str, at: usize) -> Option<(usize, Option<u8>)> {
+pub(super) fn value_below(text: &str, at: usize) -> Option<(usize, Option<u8>)> {
     let rest = text[at..].strip_prefix("\r\n").or_else(|| text[at..].strip_prefix('\n'))?;
     let bytes = rest.as_bytes();
-    let indentation = blank(bytes, GAP);
+    let indentation = blank(bytes, MAX_BLANKS);
     let item = if bytes[indentation..].starts_with(b"- ") { 2 } else { 0 };
     let mark = bytes.get(indentation + item).filter(|byte| matches!(byte, b'"' | b'\'')).copied();
     let start = text.len() - rest.len() + indentation + item + usize::from(mark.is_some());
-    let length = word(text, start, mark, NEAR);
+    let length = word(text, start, mark, MAX_DISTANCE_BYTES);
     let end = start + length + usize::from(mark.is_some());
     // With more on its line it is a key, or prose.
     let alone = matches!(text.as_bytes().get(end), None | Some(b'\n' | b'\r'));
@@ -148,12 +148,12 @@ fn word(text: &str, at: usize, mark: Option<u8>, most: usize) -> usize {
 }
 
 /// The first value below a name.
-pub(super) fn first(text: &str, at: usize, mark: Option<u8>) -> Range<usize> {
-    at..at + word(text, at, mark, NEAR)
+pub(super) fn first_value(text: &str, at: usize, mark: Option<u8>) -> Range<usize> {
+    at..at + word(text, at, mark, MAX_DISTANCE_BYTES)
 }
 
 /// All values below a name, from the first one to the last that begins as it does.
-pub(super) fn items(text: &str, at: usize, mark: Option<u8>) -> Range<usize> {
+pub(super) fn all_values(text: &str, at: usize, mark: Option<u8>) -> Range<usize> {
     let line = text[..at].rfind('\n').map_or(0, |at| at + 1);
     let begins = &text[line..at];
     let mut end = at + word(text, at, mark, usize::MAX);
@@ -174,7 +174,7 @@ pub(super) fn items(text: &str, at: usize, mark: Option<u8>) -> Range<usize> {
 }
 
 /// Where the first string of a list begins, and its mark.
-pub(super) fn listed(bytes: &[u8]) -> Option<(usize, u8)> {
+pub(super) fn first_in_list(bytes: &[u8]) -> Option<(usize, u8)> {
     let gap = space(bytes.strip_prefix(b"[")?);
     match bytes.get(1 + gap) {
         Some(mark @ (b'"' | b'\'')) => Some((2 + gap, *mark)),
@@ -206,8 +206,8 @@ pub(super) fn strings(text: &str, first: Range<usize>, mark: u8) -> Range<usize>
 }
 
 /// The length of a quoted phrase: small letters and blanks up to the mark.
-pub(super) fn phrase(bytes: &[u8], mark: u8) -> usize {
+pub(super) fn phrase_len(bytes: &[u8], mark: u8) -> usize {
     let length =
-        bytes.iter().take(NEAR).take_while(|byte| byte.is_ascii_lowercase() || **byte == b' ').count();
+        bytes.iter().take(MAX_DISTANCE_BYTES).take_while(|byte| byte.is_ascii_lowercase() || **byte == b' ').count();
     if bytes.get(length) == Some(&mark) { length } else { 0 }
 }

@@ -7,40 +7,40 @@ use serde_json::json;
 
 use super::cycle::names;
 use super::recorder::Slot;
-use super::{Cycled, Error, Open, Runner};
+use super::{CycleResult, Error, PendingCommit, Runner};
 use crate::consultation::{millis, object};
 use crate::conversation::Turn;
 use crate::ports::ledger::{Entry, Kind};
 use crate::ports::substrate::{self, Keeps};
-use crate::ports::telemetry::What;
+use crate::ports::telemetry::EventKind;
 
 /// How often an append is tried again, and the first pause before it, which doubles.
-const APPENDS: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(100);
+const MAX_APPEND_ATTEMPTS: u32 = 4;
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 impl Runner {
     /// Appends, remembers and records what was said about the last trigger, as far as that is still to be done.
-    pub(super) async fn finish(&mut self) -> Result<Option<Cycled>, Error> {
-        let posted = self.post().await;
-        self.remember().await;
+    pub(super) async fn commit(&mut self) -> Result<Option<CycleResult>, Error> {
+        let posted = self.append_responses().await;
+        self.save_states().await;
         posted?;
-        if self.open.is_some() {
-            self.record_open(self.is_remembered()).await?;
+        if self.pending_commit.is_some() {
+            self.record_pending(self.needs_no_state_recovery()).await?;
         }
-        let Some(Open { trigger, failed, appended, started, .. }) = self.open.take() else { return Ok(None) };
-        self.passed_over = usize::from(!self.is_remembered());
-        self.emit(What::CycleFinished {
+        let Some(PendingCommit { trigger, failed, appended, started, .. }) = self.pending_commit.take() else { return Ok(None) };
+        self.unrecorded_idle_turns = usize::from(!self.needs_no_state_recovery());
+        self.emit(EventKind::CycleFinished {
             appended: appended.len(),
             failed: failed.len(),
             ms: millis(started.elapsed()),
         });
-        Ok(Some(Cycled::Asked { trigger: trigger.id, appended, failed }))
+        Ok(Some(CycleResult::Asked { trigger: trigger.id, appended, failed }))
     }
 
     /// Records what came of the last trigger; that it is settled only where nothing of it is left to do.
-    pub(super) async fn record_open(&mut self, settled: bool) -> Result<(), Error> {
-        let Some(open) = self.open.as_ref().filter(|open| !open.recorded) else {
-            return Ok(self.records.durable().await?);
+    pub(super) async fn record_pending(&mut self, settled: bool) -> Result<(), Error> {
+        let Some(open) = self.pending_commit.as_ref().filter(|open| !open.recorded) else {
+            return Ok(self.records.wait_durable().await?);
         };
         let mut data = object(json!({
             "trigger": &*open.trigger.id,
@@ -53,20 +53,20 @@ impl Runner {
                 json!({"participant": &**id, "why": why})
             }).collect::<Vec<_>>(),
         }));
-        if settled && open.whole {
+        if settled && open.is_complete {
             data.insert("cursor".to_owned(), json!(&*open.trigger.id));
         }
         let mut entries = open.entries.clone();
         entries.push(Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data });
-        let slot = self.records.place().await?;
+        let slot = self.records.reserve().await?;
         // Taken note of before anything is waited for: interrupted from here on, it is not recorded once more.
-        self.open.iter_mut().for_each(|open| open.recorded = true);
+        self.pending_commit.iter_mut().for_each(|open| open.recorded = true);
         self.record_in(slot, entries).await
     }
 
     /// Records; before anything else where the conversation could not tell what was answered.
     pub(super) async fn record(&mut self, entries: Vec<Entry>) -> Result<(), Error> {
-        let slot = self.records.place().await?;
+        let slot = self.records.reserve().await?;
         self.record_in(slot, entries).await
     }
 
@@ -79,29 +79,29 @@ impl Runner {
     }
 
     /// Whether a restart need not make states good: either they are stored, or it could not.
-    pub(super) fn is_remembered(&self) -> bool {
-        self.unwritten.is_empty() || self.swarm.substrate.about().keeps == Keeps::Turns
+    pub(super) fn needs_no_state_recovery(&self) -> bool {
+        self.unsaved_states.is_empty() || self.swarm.substrate.about().keeps == Keeps::Turns
     }
 
     /// Stores the states that came with appended turns. What cannot be stored is tried again with the next cycle; until
     /// then it is what its participant remembers.
-    pub(super) async fn remember(&mut self) {
-        for participant in self.unwritten.keys().cloned().collect::<Vec<_>>() {
-            let Some(state) = self.unwritten.get(&participant) else { continue };
+    pub(super) async fn save_states(&mut self) {
+        for participant in self.unsaved_states.keys().cloned().collect::<Vec<_>>() {
+            let Some(state) = self.unsaved_states.get(&participant) else { continue };
             match self.swarm.state.write(&participant, state).await {
                 Ok(()) => {
-                    self.unwritten.remove(&participant);
-                    self.emit(What::StateWritten { participant });
+                    self.unsaved_states.remove(&participant);
+                    self.emit(EventKind::StateWritten { participant });
                 }
-                Err(error) => self.emit(What::StateFailed { participant, error: error.to_string() }),
+                Err(error) => self.emit(EventKind::StateFailed { participant, error: error.to_string() }),
             }
         }
     }
 
     /// Appends what was said, in order.
-    async fn post(&mut self) -> Result<(), Error> {
-        let (mut pause, mut left) = (PAUSE, APPENDS);
-        while let Some((turn, tried)) = self.unposted.front_mut() {
+    async fn append_responses(&mut self) -> Result<(), Error> {
+        let (mut pause, mut left) = (FIRST_RETRY_DELAY, MAX_APPEND_ATTEMPTS);
+        while let Some((turn, tried)) = self.unappended.front_mut() {
             // Also where this is interrupted: it may have been appended, and nobody has learnt that.
             let again = std::mem::replace(tried, true);
             let one = match self.swarm.substrate.append(turn.clone()).await {
@@ -114,30 +114,30 @@ impl Runner {
                     continue;
                 }
             };
-            let Some((turn, _)) = self.unposted.pop_front() else { return Ok(()) };
-            (pause, left) = (PAUSE, APPENDS);
+            let Some((turn, _)) = self.unappended.pop_front() else { return Ok(()) };
+            (pause, left) = (FIRST_RETRY_DELAY, MAX_APPEND_ATTEMPTS);
             let participant = turn.participant;
             match one {
                 Ok(one) if one.fresh || again && one.turn.content == turn.content => {
-                    self.unwritten.extend(
+                    self.unsaved_states.extend(
                         turn.stamp.and_then(|stamp| stamp.state).map(|state| (participant.clone(), state)),
                     );
-                    self.emit(What::SubstrateAppended { turn: one.turn.id.clone(), participant });
+                    self.emit(EventKind::SubstrateAppended { turn: one.turn.id.clone(), participant });
                     if self.swarm.flags.on_turn_end {
                         self.hooks.turn_end(self.cycles, &one.turn);
                     }
-                    self.open.iter_mut().for_each(|open| open.appended.push(one.turn.clone()));
+                    self.pending_commit.iter_mut().for_each(|open| open.appended.push(one.turn.clone()));
                 }
                 // Another process has answered it, and remembers that.
                 Ok(_) => {}
                 Err(error) => {
                     let error = self.swarm.redactor.redact(&error.to_string()).0;
-                    self.emit(What::ParticipantFailed {
+                    self.emit(EventKind::ParticipantFailed {
                         participant: participant.clone(),
                         status: "failed",
                         error: error.clone(),
                     });
-                    self.open
+                    self.pending_commit
                         .iter_mut()
                         .for_each(|open| open.failed.push((participant.clone(), error.clone())));
                 }

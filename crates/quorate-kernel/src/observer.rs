@@ -15,7 +15,7 @@ pub trait Observer: Send + Sync {
     }
 
     /// An attempt gave nothing and another follows.
-    fn asked_again(&self, id: &str, why: &str) {
+    fn retried(&self, id: &str, why: &str) {
         let _ = (id, why);
     }
 
@@ -27,6 +27,6 @@ pub trait Observer: Send + Sync {
 
 /// Watches nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoopObserver;
 
-impl Observer for Nobody {}
+impl Observer for NoopObserver {}

@@ -6,12 +6,12 @@ use std::time::Duration;
 use quorate_protocol::{Json, Part};
 use serde_json::Map;
 
-use crate::conversation::Speaking;
+use crate::conversation::ConversationContext;
 use crate::ports::executor::Executor;
 
 /// Somebody who can be asked, with everything that is the member's own.
 #[derive(Clone)]
-pub struct Seat {
+pub struct MemberConfig {
     /// Who answers.
     pub executor: Arc<dyn Executor>,
     /// The name that the executor goes by.
@@ -29,7 +29,7 @@ pub struct Seat {
     /// Recorded with its consultations.
     pub weight: Option<f64>,
     /// What is recorded with its consultations besides: what was woven into its role, say.
-    pub marks: Map<String, Json>,
+    pub extra_fields: Map<String, Json>,
     /// The conversation, where it is asked for a turn in one.
-    pub speaking: Option<Arc<Speaking>>,
+    pub conversation: Option<Arc<ConversationContext>>,
 }

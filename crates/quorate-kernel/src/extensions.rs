@@ -23,7 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What the host has registered.
 #[derive(Clone, Default)]
-pub struct Hosted {
+pub struct Extensions {
     /// Rules by kind.
     pub rules: BTreeMap<String, Arc<dyn Rule>>,
     /// Gather strategies by name.
@@ -32,7 +32,7 @@ pub struct Hosted {
     pub embedder: Option<Arc<dyn Embedder>>,
 }
 
-impl fmt::Debug for Hosted {
+impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hosted")
             .field("rules", &self.rules.keys().collect::<Vec<_>>())
@@ -44,25 +44,25 @@ impl fmt::Debug for Hosted {
 
 /// What a protocol wants of the host.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Errand {
+pub(crate) enum HostCall {
     Gather(Gather),
     Match(SemanticMatch),
     Apply(ApplyRule),
 }
 
 /// An errand that ended: its record, from which [`event`] reads what the protocol is fed with.
-pub(crate) struct Done {
+pub(crate) struct HostCallResult {
     pub(crate) kind: Kind,
     pub(crate) data: Map<String, Json>,
 }
 
-impl Errand {
+impl HostCall {
     /// The errand of a command, if it is one.
-    pub(crate) fn of(command: Command) -> Option<Errand> {
+    pub(crate) fn from_command(command: Command) -> Option<HostCall> {
         match command {
-            Command::Gather(gather) => Some(Errand::Gather(gather)),
-            Command::SemanticMatch(one) => Some(Errand::Match(one)),
-            Command::ApplyRule(apply) => Some(Errand::Apply(apply)),
+            Command::Gather(gather) => Some(HostCall::Gather(gather)),
+            Command::SemanticMatch(one) => Some(HostCall::Match(one)),
+            Command::ApplyRule(apply) => Some(HostCall::Apply(apply)),
             Command::Invoke(_) | Command::Cancel(_) | Command::Record(_) | Command::Finish => None,
         }
     }
@@ -70,25 +70,25 @@ impl Errand {
     /// What tells it from the others of its run.
     pub(crate) fn key(&self) -> Name {
         match self {
-            Errand::Gather(gather) => format!("gather {}", gather.id).into(),
-            Errand::Match(one) => format!("match {}", one.candidate).into(),
-            Errand::Apply(apply) => format!("apply {}", apply.ticket).into(),
+            HostCall::Gather(gather) => format!("gather {}", gather.id).into(),
+            HostCall::Match(one) => format!("match {}", one.candidate).into(),
+            HostCall::Apply(apply) => format!("apply {}", apply.ticket).into(),
         }
     }
 
     /// It was not done, for a reason.
-    pub(crate) fn failed(&self, why: &str) -> Done {
+    pub(crate) fn failed(&self, why: &str) -> HostCallResult {
         match self {
-            Errand::Gather(gather) => gathered(gather, Err(why.to_owned())),
-            Errand::Match(one) => matched(one, Err(why.to_owned()), ""),
-            Errand::Apply(apply) => ruled(apply, Err(why.to_owned())),
+            HostCall::Gather(gather) => gathered_record(gather, Err(why.to_owned())),
+            HostCall::Match(one) => match_record(one, Err(why.to_owned()), ""),
+            HostCall::Apply(apply) => rule_record(apply, Err(why.to_owned())),
         }
     }
 }
 
-impl Hosted {
+impl Extensions {
     /// Does an errand, within the deadline.
-    pub(crate) async fn run(self: Arc<Self>, run: Name, errand: Errand, redactor: Redactor) -> Done {
+    pub(crate) async fn run(self: Arc<Self>, run: Name, errand: HostCall, redactor: Redactor) -> HostCallResult {
         let doing = self.perform(run, &errand, &redactor);
         match tokio::time::timeout(DEADLINE, doing).await {
             Ok(done) => done,
@@ -96,9 +96,9 @@ impl Hosted {
         }
     }
 
-    async fn perform(&self, run: Name, errand: &Errand, redactor: &Redactor) -> Done {
+    async fn perform(&self, run: Name, errand: &HostCall, redactor: &Redactor) -> HostCallResult {
         match errand {
-            Errand::Gather(gather) => {
+            HostCall::Gather(gather) => {
                 let result = match self.gathers.get(&*gather.strategy) {
                     None => Err(format!("there is no strategy `{}` here", gather.strategy)),
                     Some(strategy) => {
@@ -112,33 +112,33 @@ impl Hosted {
                     }
                 };
                 let clean = |text: String| redactor.redact(&text).0;
-                gathered(gather, result.map(clean).map_err(clean))
+                gathered_record(gather, result.map(clean).map_err(clean))
             }
-            Errand::Match(one) => match &self.embedder {
-                None => matched(one, Err("there is no embedder here".to_owned()), ""),
-                Some(embedder) => matched(one, near(&**embedder, one).await, embedder.model()),
+            HostCall::Match(one) => match &self.embedder {
+                None => match_record(one, Err("there is no embedder here".to_owned()), ""),
+                Some(embedder) => match_record(one, semantic_hits(&**embedder, one).await, embedder.model()),
             },
-            Errand::Apply(apply) => {
+            HostCall::Apply(apply) => {
                 let result = match self.rules.get(&*apply.kind) {
                     None => Err(format!("there is no rule of kind `{}` here", apply.kind)),
-                    Some(rule) => rule.apply(apply.input.clone()).await.and_then(shallow),
+                    Some(rule) => rule.apply(apply.input.clone()).await.and_then(check_depth),
                 };
                 let clean = |text: String| redactor.redact(&text).0;
-                ruled(apply, result.map(|output| redactor.redact_json(output).0).map_err(clean))
+                rule_record(apply, result.map(|output| redactor.redact_json(output).0).map_err(clean))
             }
         }
     }
 }
 
 /// The output of a rule, where it can be recorded.
-fn shallow(output: Json) -> Result<Json, String> {
+fn check_depth(output: Json) -> Result<Json, String> {
     match nesting::is_deeper(&output, nesting::MAX_DEPTH) {
         true => Err(format!("its output nests deeper than {} levels", nesting::MAX_DEPTH)),
         false => Ok(output),
     }
 }
 
-fn gathered(gather: &Gather, result: Result<String, String>) -> Done {
+fn gathered_record(gather: &Gather, result: Result<String, String>) -> HostCallResult {
     let mut data = object(json!({
         "invocation": &*gather.id, "member": &*gather.member, "strategy": &*gather.strategy,
     }));
@@ -147,32 +147,32 @@ fn gathered(gather: &Gather, result: Result<String, String>) -> Done {
         Err(why) => ("error", why),
     };
     data.insert(key.to_owned(), json!(text));
-    Done { kind: Kind::Gathered, data }
+    HostCallResult { kind: Kind::Gathered, data }
 }
 
-fn matched(one: &SemanticMatch, result: Result<Vec<SemanticHit>, String>, model: &str) -> Done {
+fn match_record(one: &SemanticMatch, result: Result<Vec<SemanticHit>, String>, model: &str) -> HostCallResult {
     let mut data = object(json!({"candidate": &*one.candidate, "model": model}));
     let (key, value) = match &result {
         Ok(near) => ("near", json!(near)),
         Err(why) => ("error", json!(why)),
     };
     data.insert(key.to_owned(), value);
-    Done { kind: Kind::Match, data }
+    HostCallResult { kind: Kind::Match, data }
 }
 
-fn ruled(apply: &ApplyRule, result: Result<Json, String>) -> Done {
+fn rule_record(apply: &ApplyRule, result: Result<Json, String>) -> HostCallResult {
     let mut data = object(json!({"ticket": &*apply.ticket, "kind": &*apply.kind}));
     let (key, value) = match &result {
         Ok(output) => ("output", output.clone()),
         Err(why) => ("error", json!(why)),
     };
     data.insert(key.to_owned(), value);
-    Done { kind: Kind::Rule, data }
+    HostCallResult { kind: Kind::Rule, data }
 }
 
 /// The event that an errand's record stands for, the same before it is recorded and after; `None` where the record is of
 /// something else.
-pub(crate) fn event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
+pub(crate) fn to_event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
     let name = |key: &str| data.get(key).and_then(Json::as_str).map(Name::from);
     let error = || name("error").unwrap_or_default();
     if kind == Kind::Gathered.as_str() {
@@ -184,17 +184,17 @@ pub(crate) fn event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
         return Some(Event::Matched { candidate: name("candidate")?, result: near.ok_or_else(error) });
     }
     if kind == Kind::Rule.as_str() {
-        let result = data.get("output").cloned().map(canonical::normal).ok_or_else(error);
+        let result = data.get("output").cloned().map(canonical::normalize).ok_or_else(error);
         return Some(Event::RuleApplied { ticket: name("ticket")?, result });
     }
     None
 }
 
 /// Sentences that come near a trait in meaning.
-async fn near(embedder: &dyn Embedder, one: &SemanticMatch) -> Result<Vec<SemanticHit>, String> {
+async fn semantic_hits(embedder: &dyn Embedder, one: &SemanticMatch) -> Result<Vec<SemanticHit>, String> {
     let mut sentences: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (at, text) in one.texts.iter().enumerate() {
-        sentences.extend(spans(text).into_iter().map(|span| (at, span)));
+        sentences.extend(sentence_spans(text).into_iter().map(|span| (at, span)));
     }
     let mut texts: Vec<&str> = one.traits.iter().map(String::as_str).collect();
     texts.extend(sentences.iter().map(|(at, span)| &one.texts[*at][span.clone()]));
@@ -220,7 +220,7 @@ async fn near(embedder: &dyn Embedder, one: &SemanticMatch) -> Result<Vec<Semant
 }
 
 /// The sentences of a text, and the text as a whole where it has several.
-fn spans(text: &str) -> Vec<std::ops::Range<usize>> {
+fn sentence_spans(text: &str) -> Vec<std::ops::Range<usize>> {
     let mut spans = Vec::new();
     let mut start = 0;
     let ends = text.char_indices().filter(|(_, c)| matches!(c, '.' | '!' | '?' | '\n' | ';'));

@@ -7,33 +7,33 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use super::builtin::{Kind, Told};
+use super::builtin::{Kind, Detector};
 use super::shape::{base64, dashed, run, tilde, url};
-use super::{assigned, likely};
+use super::{assignment, plausibility};
 
 /// The most bytes that are looked at before something is a secret.
-pub(super) const LONGEST: usize = 512;
+pub(super) const MAX_LOOKAHEAD_BYTES: usize = 512;
 
 /// What leads to each, and what finds it.
 pub(super) const KINDS: &[Kind] = &[
-    place("private key (PEM, PGP, OpenSSH)", &["-----BEGIN "], private_key),
-    place("end of a private key", &["-----END "], end_of_key),
-    place("private key (PuTTY)", &["Private-Lines: "], putty),
-    place("JSON Web Token", &[".eyJ"], web_token),
-    place("Discord bot token", &["."], discord),
-    place("Authorization header", &["authorization"], header),
-    place("bearer token", &["bearer"], bearer),
-    place("credentials in a URL", &["://"], userinfo),
-    place("signed URL", &["sig=", "signature="], signature),
-    place("cookie", &["cookie:", "cookie\":", "cookie':"], cookie),
-    place("user and password on a command line", &["-u", "--user", "--proxy-user"], command_line),
-    place("login in base64", &["auth\"", "_auth", "_password"], login),
-    place("password of a .netrc", &["password"], netrc),
-    place("assignment of a secret", assigned::ANCHORS, assigned::find),
+    by_context("private key (PEM, PGP, OpenSSH)", &["-----BEGIN "], private_key),
+    by_context("end of a private key", &["-----END "], end_of_key),
+    by_context("private key (PuTTY)", &["Private-Lines: "], putty),
+    by_context("JSON Web Token", &[".eyJ"], web_token),
+    by_context("Discord bot token", &["."], discord),
+    by_context("Authorization header", &["authorization"], header),
+    by_context("bearer token", &["bearer"], bearer),
+    by_context("credentials in a URL", &["://"], userinfo),
+    by_context("signed URL", &["sig=", "signature="], signature),
+    by_context("cookie", &["cookie:", "cookie\":", "cookie':"], cookie),
+    by_context("user and password on a command line", &["-u", "--user", "--proxy-user"], command_line),
+    by_context("login in base64", &["auth\"", "_auth", "_password"], login),
+    by_context("password of a .netrc", &["password"], netrc),
+    by_context("assignment of a secret", assignment::ANCHORS, assignment::find),
 ];
 
-const fn place(name: &'static str, anchors: &'static [&'static str], find: super::builtin::Find) -> Kind {
-    Kind { name, told: Told::Place(anchors, find) }
+const fn by_context(name: &'static str, anchors: &'static [&'static str], find: super::builtin::Detect) -> Kind {
+    Kind { name, detector: Detector::Place(anchors, find) }
 }
 
 /// The length of a heading's name, `RSA PRIVATE KEY` or `PGP PRIVATE KEY BLOCK`, with the dashes behind it.
@@ -147,12 +147,12 @@ fn discord(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let last = anchor.end + 7;
     let tail = run(&bytes[last..], dashed);
     let is_bot = (24..=28).contains(&head) && matches!(bytes[start], b'M' | b'N' | b'O') && tail >= 27;
-    (is_bot && likely::random(&[&text[start..last + tail]])).then_some(start..last + tail)
+    (is_bot && plausibility::is_random(&[&text[start..last + tail]])).then_some(start..last + tail)
 }
 
 /// What an authorization header says behind its scheme.
 fn header(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
-    let mut at = assigned::colon(text, anchor.end)?;
+    let mut at = assignment::value_after_colon(text, anchor.end)?;
     for scheme in ["bearer", "basic", "token", "apikey", "api-key"] {
         let rest = &text[at..];
         if rest.get(..scheme.len()).is_some_and(|word| word.eq_ignore_ascii_case(scheme))
@@ -163,18 +163,18 @@ fn header(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         }
     }
     let span = value(text, at);
-    let said = &text[span.start..span.end.min(span.start + LONGEST)];
+    let said = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
     (said.len() >= 8 && (is_random(said) || is_login(said))).then_some(span)
 }
 
 fn bearer(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let span = value(text, anchor.end + space(&text[anchor.end..])?);
-    let said = &text[span.start..span.end.min(span.start + LONGEST)];
+    let said = &text[span.start..span.end.min(span.start + MAX_LOOKAHEAD_BYTES)];
     (said.len() >= 20 && is_random(said)).then_some(span)
 }
 
 fn is_random(said: &str) -> bool {
-    likely::mixed(said) && !likely::words(said) && !likely::example(said)
+    plausibility::is_mixed(said) && !plausibility::is_words(said) && !plausibility::is_example(said)
 }
 
 /// The length of a space as headers and URLs write it, up to four of them.
@@ -194,9 +194,9 @@ fn space(rest: &str) -> Option<usize> {
 fn value(text: &str, at: usize) -> Range<usize> {
     let rest = &text.as_bytes()[at..];
     let of_value = |byte| base64(byte) || tilde(byte);
-    let first = &rest[..rest.len().min(LONGEST)];
+    let first = &rest[..rest.len().min(MAX_LOOKAHEAD_BYTES)];
     let mut length = run(first, of_value);
-    if length == LONGEST && is_random(&text[at..at + length]) {
+    if length == MAX_LOOKAHEAD_BYTES && is_random(&text[at..at + length]) {
         length = run(rest, of_value);
     }
     at..at + length
@@ -208,20 +208,20 @@ fn userinfo(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let of_it = |byte: &u8| {
         byte.is_ascii_graphic() && !matches!(byte, b'/' | b'@' | b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\')
     };
-    let mut length = rest.bytes().take(LONGEST).take_while(of_it).count();
+    let mut length = rest.bytes().take(MAX_LOOKAHEAD_BYTES).take_while(of_it).count();
     if rest.as_bytes().get(length) != Some(&b'@') {
         return None;
     }
     // A password may have an `@` of its own: the last one before the path is before the host.
     let of_authority = |byte: &u8| of_it(byte) && !b"?#,;()[]&|".contains(byte) || *byte == b'@';
-    let authority = rest.bytes().take(LONGEST).skip(length).take_while(of_authority);
+    let authority = rest.bytes().take(MAX_LOOKAHEAD_BYTES).skip(length).take_while(of_authority);
     if rest[..length].contains(':') {
         length += authority.enumerate().filter(|(_, byte)| *byte == b'@').last().map_or(0, |(at, _)| at);
     }
     let said = &rest[..length];
     let (start, secret) = match said.split_once(':') {
-        Some((user, password)) => (user.len() + 1, password.len() >= 3 && !likely::placeholder(password)),
-        None => (0, length >= 20 && likely::secret(said)),
+        Some((user, password)) => (user.len() + 1, password.len() >= 3 && !plausibility::is_placeholder(password)),
+        None => (0, length >= 20 && plausibility::is_generated(said)),
     };
     secret.then_some(anchor.end + start..anchor.end + length)
 }
@@ -231,9 +231,9 @@ fn signature(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let name = text[..anchor.start].bytes().rev().take(16).take_while(|byte| dashed(*byte)).count();
     let before = text.as_bytes().get((anchor.start - name).checked_sub(1)?)?;
     let rest = &text.as_bytes()[anchor.end..];
-    let length = run(&rest[..rest.len().min(LONGEST)], |byte| url(byte) && byte != b'.');
+    let length = run(&rest[..rest.len().min(MAX_LOOKAHEAD_BYTES)], |byte| url(byte) && byte != b'.');
     let is_signature = matches!(before, b'?' | b'&' | b';') && length >= 40;
-    (is_signature && likely::random(&[&text[anchor.end..anchor.end + length]]))
+    (is_signature && plausibility::is_random(&[&text[anchor.end..anchor.end + length]]))
         .then(|| anchor.end..anchor.end + run(rest, url))
 }
 
@@ -242,7 +242,7 @@ fn cookie(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let rest = &text[anchor.end..];
     let start = run(&rest.as_bytes()[..rest.len().min(4)], |byte| matches!(byte, b' ' | b'"' | b'\''));
     let in_line = |byte: &u8| !byte.is_ascii_control() && !matches!(byte, b'"' | b'\'' | b'\\' | b'<');
-    let length = rest.bytes().skip(start).take(LONGEST).take_while(in_line).count();
+    let length = rest.bytes().skip(start).take(MAX_LOOKAHEAD_BYTES).take_while(in_line).count();
     let mut length = start + length;
     while !rest.is_char_boundary(length) {
         length -= 1;
@@ -250,7 +250,7 @@ fn cookie(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let told = rest[start..length].split(';').filter_map(|one| one.split_once('='));
     let mut told = told.map(|(_, value)| value.trim());
     let random = told.any(|value| {
-        value.len() >= 16 && (likely::secret(value) || value.contains('%') && likely::mixed(value))
+        value.len() >= 16 && (plausibility::is_generated(value) || value.contains('%') && plausibility::is_mixed(value))
     });
     let end = || start + rest.bytes().skip(start).take_while(in_line).count();
     random.then(|| anchor.end + start..anchor.end + end())
@@ -260,7 +260,7 @@ fn cookie(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
 fn command_line(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let told = ["curl", "wget", "http", "Invoke-"];
-    let mut from = anchor.start.saturating_sub(LONGEST);
+    let mut from = anchor.start.saturating_sub(MAX_LOOKAHEAD_BYTES);
     while !text.is_char_boundary(from) {
         from += 1;
     }
@@ -275,21 +275,21 @@ fn command_line(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let of_it = |byte: &u8| {
         !byte.is_ascii_whitespace() && !byte.is_ascii_control() && !matches!(byte, b'"' | b'\'' | b'\\')
     };
-    let mut length = bytes[at..].iter().take(LONGEST).take_while(|byte| of_it(byte)).count();
+    let mut length = bytes[at..].iter().take(MAX_LOOKAHEAD_BYTES).take_while(|byte| of_it(byte)).count();
     while !text.is_char_boundary(at + length) {
         length -= 1;
     }
     let (user, password) = text[at..at + length].split_once(':')?;
-    let is_one = !password.starts_with("//") && password.len() >= 3 && !likely::placeholder(password);
+    let is_one = !password.starts_with("//") && password.len() >= 3 && !plausibility::is_placeholder(password);
     is_one.then_some(at + user.len() + 1..at + length)
 }
 
 /// A user and a password in base64, as docker and npm keep them.
 fn login(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let quoted = anchor.end - usize::from(text[..anchor.end].ends_with('"'));
-    let at = assigned::colon(text, quoted)?;
+    let at = assignment::value_after_colon(text, quoted)?;
     let rest = &text.as_bytes()[at..];
-    let length = run(&rest[..rest.len().min(LONGEST)], base64);
+    let length = run(&rest[..rest.len().min(MAX_LOOKAHEAD_BYTES)], base64);
     let said = &text[at..at + length];
     let is_password = text[anchor].eq_ignore_ascii_case("_password");
     let secret = is_login(said) || is_password && length >= 8 && decoded(said).is_some();
@@ -298,7 +298,7 @@ fn login(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
 
 /// Whether it is base64 of a user, a colon and a password.
 fn is_login(said: &str) -> bool {
-    let login = decoded(said).filter(|_| said.len() <= LONGEST);
+    let login = decoded(said).filter(|_| said.len() <= MAX_LOOKAHEAD_BYTES);
     login.is_some_and(|login| {
         login.split_once(':').is_some_and(|(user, password)| !user.is_empty() && password.len() >= 3)
     })
@@ -315,7 +315,7 @@ fn decoded(said: &str) -> Option<String> {
 
 /// The password of a machine, in words that white space parts.
 fn netrc(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
-    let mut from = anchor.start.saturating_sub(LONGEST / 2);
+    let mut from = anchor.start.saturating_sub(MAX_LOOKAHEAD_BYTES / 2);
     while !text.is_char_boundary(from) {
         from += 1;
     }
@@ -332,7 +332,7 @@ fn netrc(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     if !of_machine || gap == 0 || !before.ends_with(|c: char| c.is_ascii_whitespace()) {
         return None;
     }
-    let length = rest[gap..].bytes().take(LONGEST).take_while(|byte| byte.is_ascii_graphic()).count();
+    let length = rest[gap..].bytes().take(MAX_LOOKAHEAD_BYTES).take_while(|byte| byte.is_ascii_graphic()).count();
     let password = &rest[gap..gap + length];
-    (length >= 3 && !likely::placeholder(password)).then_some(anchor.end + gap..anchor.end + gap + length)
+    (length >= 3 && !plausibility::is_placeholder(password)).then_some(anchor.end + gap..anchor.end + gap + length)
 }

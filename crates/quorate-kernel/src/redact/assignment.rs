@@ -3,18 +3,18 @@
 
 use std::ops::Range;
 
-use super::{beside, likely};
+use super::{adjacent, plausibility};
 
 /// What leads to a name: each of them is a part of one.
 pub(super) const ANCHORS: &[&str] =
     &["pass", "pwd", "secret", "token", "credential", "key", "_pat", "-pat", "mnemonic", "bindpw", "psk"];
 
 /// The longest part of a name that is looked at on each side of an anchor.
-const NAME: usize = 32;
+const MAX_NAME_PART_BYTES: usize = 32;
 /// How much of a value says whether it is a secret.
-const LONGEST: usize = 256;
+const MAX_VALUE_BYTES: usize = 256;
 /// What makes a key a secret one, where it stands right before the word.
-const KEYS: &[&str] = &[
+const KEY_PREFIXES: &[&str] = &[
     "api",
     "access",
     "private",
@@ -53,7 +53,7 @@ const KEYS: &[&str] = &[
 
 /// What a name promises.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Promise {
+enum SecretKind {
     /// What people choose, and choose short.
     Password,
     /// What a program makes.
@@ -62,7 +62,7 @@ enum Promise {
 
 /// How a value is joined to its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Joined {
+enum Separator {
     /// `NAME=value`, as shells and environments have it.
     Environment,
     /// By a sign.
@@ -82,25 +82,25 @@ enum Joined {
 /// The value that a name leads to, where it is likely to be a secret.
 pub(super) fn find(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let name = name(text, &anchor);
-    let (joined, at, quote) = join(text, &name)?;
-    let before = beside::word_before(text, &name, &anchor).unwrap_or(&text[name.start..anchor.start]);
-    let promise = promise(before, &text[anchor.clone()], &text[anchor.end..name.end])?;
+    let (joined, at, quote) = find_separator(text, &name)?;
+    let before = adjacent::word_before(text, &name, &anchor).unwrap_or(&text[name.start..anchor.start]);
+    let promise = promised_kind(before, &text[anchor.clone()], &text[anchor.end..name.end])?;
     let read = |most| match joined {
-        Joined::Block => block(text, at, most),
-        Joined::Below if most <= LONGEST => beside::first(text, at, quote),
-        Joined::Below => beside::items(text, at, quote),
+        Separator::Block => block(text, at, most),
+        Separator::Below if most <= MAX_VALUE_BYTES => adjacent::first_value(text, at, quote),
+        Separator::Below => adjacent::all_values(text, at, quote),
         _ => value(text, at..text.len().min(at.saturating_add(most)), joined, quote),
     };
     // Only a secret is read to its end.
-    if is_secret(promise, joined, &text[read(LONGEST)]) {
+    if is_secret(promise, joined, &text[read(MAX_VALUE_BYTES)]) {
         let all = read(usize::MAX);
-        return Some(match quote.filter(|_| joined == Joined::Listed) {
-            Some(mark) => beside::strings(text, all, mark),
+        return Some(match quote.filter(|_| joined == Separator::Listed) {
+            Some(mark) => adjacent::strings(text, all, mark),
             None => all,
         });
     }
-    let length = beside::phrase(&text.as_bytes()[at..], quote?);
-    let is_phrase = promise == Promise::Password && likely::phrase(&text[at..at + length]);
+    let length = adjacent::phrase_len(&text.as_bytes()[at..], quote?);
+    let is_phrase = promise == SecretKind::Password && plausibility::is_phrase(&text[at..at + length]);
     is_phrase.then_some(at..at + length)
 }
 
@@ -108,8 +108,8 @@ pub(super) fn find(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
 pub(super) fn password_at(text: &str, at: usize) -> Option<Range<usize>> {
     let (opening, quote) = quotation(&text.as_bytes()[at..]);
     let at = at + opening;
-    let read = |most: usize| value(text, at..text.len().min(at.saturating_add(most)), Joined::Sign, quote);
-    let is_one = is_secret(Promise::Password, Joined::Environment, &text[read(LONGEST)]);
+    let read = |most: usize| value(text, at..text.len().min(at.saturating_add(most)), Separator::Sign, quote);
+    let is_one = is_secret(SecretKind::Password, Separator::Environment, &text[read(MAX_VALUE_BYTES)]);
     is_one.then(|| read(usize::MAX))
 }
 
@@ -119,81 +119,81 @@ pub(super) fn is_value_of(key: &str, value: &str) -> bool {
     let lower = line[..key.len()].to_ascii_lowercase();
     let promised = ANCHORS.iter().find_map(|anchor| {
         let at = lower.rfind(anchor)?;
-        promise(&key[..at], &key[at..at + anchor.len()], &key[at + anchor.len()..])
+        promised_kind(&key[..at], &key[at..at + anchor.len()], &key[at + anchor.len()..])
     });
     match promised {
-        Some(promise) => is_secret(promise, Joined::Sign, value),
+        Some(promise) => is_secret(promise, Separator::Sign, value),
         None => super::builtin::redact(&line).is_some(),
     }
 }
 
-fn is_secret(promise: Promise, joined: Joined, value: &str) -> bool {
-    let value = &value[..likely::floor(value, LONGEST)];
+fn is_secret(promise: SecretKind, joined: Separator, value: &str) -> bool {
+    let value = &value[..plausibility::floor_char_boundary(value, MAX_VALUE_BYTES)];
     let looks_like_one = match (promise, joined) {
-        (Promise::Password, Joined::Environment) => {
-            likely::password(value) || likely::passphrase(value) || likely::plain(value)
+        (SecretKind::Password, Separator::Environment) => {
+            plausibility::could_be_password(value) || plausibility::is_passphrase(value) || plausibility::is_single_word(value)
         }
-        (Promise::Password, Joined::Loosely | Joined::Below) => {
-            value.len() >= 8 && likely::password(value) && !likely::words(value)
+        (SecretKind::Password, Separator::Loosely | Separator::Below) => {
+            value.len() >= 8 && plausibility::could_be_password(value) && !plausibility::is_words(value)
         }
-        (Promise::Password, _) => {
-            likely::password(value) || likely::passphrase(value) || likely::phrase(value)
+        (SecretKind::Password, _) => {
+            plausibility::could_be_password(value) || plausibility::is_passphrase(value) || plausibility::is_phrase(value)
         }
-        (Promise::Token, _) => value.len() >= 16 && likely::secret(value),
+        (SecretKind::Token, _) => value.len() >= 16 && plausibility::is_generated(value),
     };
     value.len() >= 6
         && looks_like_one
-        && !likely::placeholder(value)
-        && !likely::example(value)
-        && !likely::reference(value)
+        && !plausibility::is_placeholder(value)
+        && !plausibility::is_example(value)
+        && !plausibility::is_reference(value)
 }
 
-fn of_name(byte: u8) -> bool {
+fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
 /// The word around an anchor.
 fn name(text: &str, anchor: &Range<usize>) -> Range<usize> {
     let bytes = text.as_bytes();
-    let before = bytes[..anchor.start].iter().rev().take(NAME).take_while(|byte| of_name(**byte)).count();
-    let after = bytes[anchor.end..].iter().take(NAME).take_while(|byte| of_name(**byte)).count();
+    let before = bytes[..anchor.start].iter().rev().take(MAX_NAME_PART_BYTES).take_while(|byte| is_name_byte(**byte)).count();
+    let after = bytes[anchor.end..].iter().take(MAX_NAME_PART_BYTES).take_while(|byte| is_name_byte(**byte)).count();
     anchor.start - before..anchor.end + after
 }
 
 /// What a name promises, by the part of it that leads here and what stands before and after that.
-fn promise(before: &str, anchor: &str, after: &str) -> Option<Promise> {
+fn promised_kind(before: &str, anchor: &str, after: &str) -> Option<SecretKind> {
     let anchor = anchor.to_ascii_lowercase();
-    let ends = |rest: &str| rest.is_empty() || likely::parts(rest).all(likely::is_of_name);
+    let ends = |rest: &str| rest.is_empty() || plausibility::parts(rest).all(plausibility::may_follow_secret_word);
     let (promise, rest) = match &*anchor {
         "pass" => {
             let word = ["words", "word", "wd", "phrase", "code", ""]
                 .into_iter()
                 .find(|word| after.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word)))?;
-            (Promise::Password, &after[word.len()..])
+            (SecretKind::Password, &after[word.len()..])
         }
-        "pwd" => (Promise::Password, after),
+        "pwd" => (SecretKind::Password, after),
         // Directives of their own, and no ends of other words.
         "bindpw" | "psk" => {
-            (!before.ends_with(|c: char| c.is_ascii_alphanumeric())).then_some((Promise::Password, after))?
+            (!before.ends_with(|c: char| c.is_ascii_alphanumeric())).then_some((SecretKind::Password, after))?
         }
         "key" => {
             let low = before.to_ascii_lowercase();
             let low = low.trim_end_matches(['_', '-', '.']);
-            if !KEYS.iter().any(|one| low.ends_with(one)) && !is_environments(before, after) {
+            if !KEY_PREFIXES.iter().any(|one| low.ends_with(one)) && !is_environment_name(before, after) {
                 return None;
             }
-            (Promise::Token, after.strip_prefix(['s', 'S']).unwrap_or(after))
+            (SecretKind::Token, after.strip_prefix(['s', 'S']).unwrap_or(after))
         }
-        _ => (Promise::Token, after.strip_prefix('s').or_else(|| after.strip_prefix('S')).unwrap_or(after)),
+        _ => (SecretKind::Token, after.strip_prefix('s').or_else(|| after.strip_prefix('S')).unwrap_or(after)),
     };
     // What goes on in small letters is another word: a tokenizer, a passenger, a keyboard.
     let goes_on = rest.starts_with(|c: char| c.is_ascii_lowercase())
         && !rest.starts_with("value")
         && !rest.starts_with("key");
-    let is_named = !goes_on && ends(rest) && !likely::parts(before).any(likely::is_no_secrets);
+    let is_named = !goes_on && ends(rest) && !plausibility::parts(before).any(plausibility::denies_secret);
     // A short word needs an end before it, too: a compass, a bypass.
     let begins = anchor != "pass"
-        || promise == Promise::Password
+        || promise == SecretKind::Password
             && (rest.len() != after.len()
                 || before == "require"
                 || !before.ends_with(|c: char| c.is_ascii_lowercase()));
@@ -201,7 +201,7 @@ fn promise(before: &str, anchor: &str, after: &str) -> Option<Promise> {
 }
 
 /// Whether it is the name of a variable of the environment, `STRIPE_KEY`.
-fn is_environments(before: &str, after: &str) -> bool {
+fn is_environment_name(before: &str, after: &str) -> bool {
     after.is_empty()
         && before.len() > 1
         && before.ends_with('_')
@@ -222,56 +222,56 @@ fn blank(bytes: &[u8], most: usize) -> usize {
 }
 
 /// How a value is joined to the name before it, where it begins, and in what it is quoted.
-fn join(text: &str, name: &Range<usize>) -> Option<(Joined, usize, Option<u8>)> {
+fn find_separator(text: &str, name: &Range<usize>) -> Option<(Separator, usize, Option<u8>)> {
     let bytes = text.as_bytes();
     let (closing, mark) = quotation(&bytes[name.end..]);
     let mut at = name.end + closing;
     let before = text[..name.start].bytes().next_back();
-    if let Some(at) = tagged(text, name, at, mark) {
-        return Some((Joined::Tags, at, None));
+    if let Some(at) = element_text(text, name, at, mark) {
+        return Some((Separator::Tags, at, None));
     }
     if let Some(at) = attribute(text, at, mark) {
-        return Some((Joined::Sign, at, Some(b'"')));
+        return Some((Separator::Sign, at, Some(b'"')));
     }
-    if let Some(at) = beside::paired(text, name, at).or_else(|| beside::variable(text, name, at)) {
+    if let Some(at) = adjacent::value_of_pair(text, name, at).or_else(|| adjacent::terraform_default(text, name, at)) {
         let (opening, quote) = quotation(&bytes[at..]);
-        return Some((Joined::Sign, at + opening, quote));
+        return Some((Separator::Sign, at + opening, quote));
     }
     at += usize::from(mark.is_some() && bytes.get(at) == Some(&b']'));
-    at += beside::emphasis(&bytes[at..], false);
+    at += adjacent::emphasis_len(&bytes[at..], false);
     let gap = blank(&bytes[at..], 16);
     let rest = &bytes[at + gap..];
     let is_option = text[name.clone()].starts_with('-');
     let (joined, length) = match rest {
-        [b'=', b'>', ..] | [b':', b'=', ..] | [b'=', b'=', ..] => (Joined::Sign, 2),
-        [b'=', ..] if gap == 0 && mark.is_none() && !is_option => (Joined::Environment, 1),
-        [b'=' | b':', ..] => (Joined::Sign, 1),
-        [b'%', b'3', b'D' | b'd', ..] => (Joined::Sign, 3),
-        [b'|', ..] => (Joined::Loosely, 1),
-        [b',', ..] if mark.is_some() => (Joined::Loosely, 1),
-        [b'(', ..] if mark.is_none() && gap == 0 => (Joined::Loosely, 1),
-        [b'i', b's', b' ' | b':', ..] if gap > 0 => (Joined::Loosely, 3),
-        _ if gap > 0 && is_option => (Joined::Sign, 0),
-        _ if gap > 0 && is_directive(&text[name.clone()]) => (Joined::Sign, 0),
-        _ if gap > 0 && beside::is_commanded(text, name, rest.starts_with(b"'")) => (Joined::Sign, 0),
-        _ if bytes.get(at) == Some(&b'\t') => (Joined::Loosely, 0),
+        [b'=', b'>', ..] | [b':', b'=', ..] | [b'=', b'=', ..] => (Separator::Sign, 2),
+        [b'=', ..] if gap == 0 && mark.is_none() && !is_option => (Separator::Environment, 1),
+        [b'=' | b':', ..] => (Separator::Sign, 1),
+        [b'%', b'3', b'D' | b'd', ..] => (Separator::Sign, 3),
+        [b'|', ..] => (Separator::Loosely, 1),
+        [b',', ..] if mark.is_some() => (Separator::Loosely, 1),
+        [b'(', ..] if mark.is_none() && gap == 0 => (Separator::Loosely, 1),
+        [b'i', b's', b' ' | b':', ..] if gap > 0 => (Separator::Loosely, 3),
+        _ if gap > 0 && is_option => (Separator::Sign, 0),
+        _ if gap > 0 && is_directive(&text[name.clone()]) => (Separator::Sign, 0),
+        _ if gap > 0 && adjacent::is_command_operand(text, name, rest.starts_with(b"'")) => (Separator::Sign, 0),
+        _ if bytes.get(at) == Some(&b'\t') => (Separator::Loosely, 0),
         _ => return None,
     };
     at += gap + length;
-    let typed = typed(&bytes[at..]);
+    let typed = type_annotation_len(&bytes[at..]);
     at += typed + blank(&bytes[at + typed..], 16);
-    if let Some(at) = indented(text, at) {
-        return Some((Joined::Block, at, None));
+    if let Some(at) = first_block_line(text, at) {
+        return Some((Separator::Block, at, None));
     }
-    if let Some((at, mark)) = beside::below(text, at).filter(|_| rest.starts_with(b":")) {
-        return Some((Joined::Below, at, mark));
+    if let Some((at, mark)) = adjacent::value_below(text, at).filter(|_| rest.starts_with(b":")) {
+        return Some((Separator::Below, at, mark));
     }
     if length > 0 {
-        let stars = beside::emphasis(&bytes[at..], true);
-        at += stars + if stars > 0 { blank(&bytes[at + stars..], 16) } else { beside::tag(&bytes[at..]) };
+        let stars = adjacent::emphasis_len(&bytes[at..], true);
+        at += stars + if stars > 0 { blank(&bytes[at + stars..], 16) } else { adjacent::yaml_tag_len(&bytes[at..]) };
     }
-    if let Some((opening, mark)) = beside::listed(&bytes[at..]).filter(|_| joined != Joined::Loosely) {
-        return Some((Joined::Listed, at + opening, Some(mark)));
+    if let Some((opening, mark)) = adjacent::first_in_list(&bytes[at..]).filter(|_| joined != Separator::Loosely) {
+        return Some((Separator::Listed, at + opening, Some(mark)));
     }
     // `b"…"`, `@"…"`
     at += usize::from(matches!(bytes[at..], [b'a'..=b'z' | b'@', b'"' | b'\'', ..]));
@@ -283,7 +283,7 @@ fn join(text: &str, name: &Range<usize>) -> Option<(Joined, usize, Option<u8>)> 
     let spaced = bytes[at - 1].is_ascii_whitespace();
     let in_small = text[name.clone()].bytes().any(|byte| byte.is_ascii_lowercase());
     let joined = match joined {
-        Joined::Environment if in_small || spaced || matches!(before, Some(b'?' | b'&')) => Joined::Sign,
+        Separator::Environment if in_small || spaced || matches!(before, Some(b'?' | b'&')) => Separator::Sign,
         joined => joined,
     };
     // In a call and in a list only what is quoted is a value.
@@ -297,7 +297,7 @@ fn is_directive(name: &str) -> bool {
 }
 
 /// The length of a type between a colon and an equals sign, `: str =`.
-fn typed(bytes: &[u8]) -> usize {
+fn type_annotation_len(bytes: &[u8]) -> usize {
     let of_type = |byte: &u8| {
         byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'&' | b'\'' | b'<' | b'>' | b'_' | b':')
     };
@@ -309,7 +309,7 @@ fn typed(bytes: &[u8]) -> usize {
 }
 
 /// Where the text of an element begins: `<password>…`, `<entry key="password">…`, `<key>password</key><string>…`.
-fn tagged(text: &str, name: &Range<usize>, at: usize, mark: Option<u8>) -> Option<usize> {
+fn element_text(text: &str, name: &Range<usize>, at: usize, mark: Option<u8>) -> Option<usize> {
     let before = text[..name.start].bytes().next_back();
     let rest = &text[at..];
     let is_tag = matches!(before, Some(b'<' | b':')) || mark.is_some() && is_attribute(&text[..name.start]);
@@ -340,7 +340,7 @@ fn attribute(text: &str, at: usize, mark: Option<u8>) -> Option<usize> {
 }
 
 /// Where the first line of a block begins that `|` or `>` opens.
-fn indented(text: &str, at: usize) -> Option<usize> {
+fn first_block_line(text: &str, at: usize) -> Option<usize> {
     let rest = text[at..].strip_prefix(['|', '>'])?;
     let rest = rest.trim_start_matches(|c: char| matches!(c, '-' | '+' | ' ') || c.is_ascii_digit());
     let rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix('\n'))?;
@@ -375,16 +375,16 @@ fn block(text: &str, at: usize, most: usize) -> Range<usize> {
 fn value(
     text: &str,
     Range { start: at, end }: Range<usize>,
-    joined: Joined,
+    joined: Separator,
     quote: Option<u8>,
 ) -> Range<usize> {
-    let text = &text[..likely::floor(text, end)];
+    let text = &text[..plausibility::floor_char_boundary(text, end)];
     let bytes = text.as_bytes();
     let first = bytes.get(at).copied().unwrap_or_default();
     let of_value = |byte: u8| match (joined, quote) {
         _ if byte.is_ascii_whitespace() || byte.is_ascii_control() => false,
-        (Joined::Tags, _) => byte != b'<',
-        (Joined::Environment, None) if byte == b'&' => true,
+        (Separator::Tags, _) => byte != b'<',
+        (Separator::Environment, None) if byte == b'&' => true,
         (_, Some(mark)) => byte != mark && byte != b'\\',
         _ => !matches!(
             byte,
@@ -411,7 +411,7 @@ fn value(
     }
     let length = bytes[at..].iter().take_while(|byte| of_value(**byte)).count();
     let value = &text[at..at + length];
-    if joined == Joined::Tags {
+    if joined == Separator::Tags {
         return at..at + value.trim_end_matches("]]>").len();
     }
     if quote.is_some() {
@@ -425,7 +425,7 @@ fn value(
 }
 
 /// From where on a header or a key says its value: behind a quotation mark, a sign and another quotation mark.
-pub(super) fn colon(text: &str, at: usize) -> Option<usize> {
+pub(super) fn value_after_colon(text: &str, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let at = at + quotation(&bytes[at..]).0;
     let at = at + blank(&bytes[at..], 4);

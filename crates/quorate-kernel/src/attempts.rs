@@ -1,0 +1,157 @@
+//! One invocation, from prompt to consultation, without I/O (SEMANTICS X4): attempts, one re-prompt, retries of
+//! failures with backoff, one deadline. The caller makes the calls and keeps the time.
+
+use quorate_protocol::answers::Schema;
+use quorate_protocol::{AbsenceReason, Json};
+
+use crate::answer;
+
+/// The first pause before a retry; it doubles.
+const FIRST_BACKOFF_MS: u64 = 250;
+
+/// What the caller is to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NextStep {
+    /// Reserve a call and make it.
+    Call(CallReason),
+    /// Wait, then [`Ask::waited`].
+    Wait {
+        /// How long, in milliseconds.
+        ms: u64,
+    },
+    /// It is over.
+    Done(Result<Json, AbsenceReason>),
+}
+
+/// Why a call is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallReason {
+    /// It is the first.
+    First,
+    /// The call before failed.
+    Retry,
+    /// The answer before did not fit; these are the complaints to quote.
+    RePrompt(Vec<String>),
+}
+
+impl CallReason {
+    /// The word in the attempt's record.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            CallReason::First => "first",
+            CallReason::Retry => "retry",
+            CallReason::RePrompt(_) => "re-prompt",
+        }
+    }
+}
+
+/// How one attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AttemptResult {
+    /// Somebody said something.
+    Output(String),
+    /// The call failed.
+    Failed,
+    /// The deadline passed.
+    TimedOut,
+    /// There was no call left in the run's budget.
+    BudgetExhausted,
+}
+
+/// The state of one invocation.
+#[derive(Debug)]
+pub struct Attempts {
+    schema: Schema,
+    retries_left: u32,
+    may_re_prompt: bool,
+    why: CallReason,
+    backoff_ms: u64,
+}
+
+impl Attempts {
+    /// An invocation that may retry this many failures.
+    pub fn new(schema: Schema, retries: u32) -> Self {
+        Attempts { schema, retries_left: retries, may_re_prompt: true, why: CallReason::First, backoff_ms: FIRST_BACKOFF_MS }
+    }
+
+    /// What to do first, and after a wait.
+    pub fn next_call(&self) -> NextStep {
+        NextStep::Call(self.why.clone())
+    }
+
+    /// Whether the answer, if one came, needed a re-prompt.
+    pub fn was_repaired(&self) -> bool {
+        !self.may_re_prompt
+    }
+
+    /// Takes how the attempt ended and says what is next, with the complaints about what was said. `material` is what
+    /// the member was shown.
+    pub fn record_result(&mut self, how: &AttemptResult, material: &[&str]) -> (NextStep, Vec<String>) {
+        match how {
+            AttemptResult::Output(text) => match answer::extract(self.schema, text, material) {
+                Ok(answer) => (NextStep::Done(Ok(answer)), Vec::new()),
+                Err(complaints) if self.may_re_prompt => {
+                    self.may_re_prompt = false;
+                    self.why = CallReason::RePrompt(complaints.clone());
+                    (NextStep::Call(self.why.clone()), complaints)
+                }
+                Err(complaints) => (NextStep::Done(Err(AbsenceReason::SchemaFailed)), complaints),
+            },
+            AttemptResult::Failed if self.retries_left > 0 => {
+                self.retries_left -= 1;
+                if self.why == CallReason::First {
+                    self.why = CallReason::Retry;
+                }
+                let ms = self.backoff_ms;
+                self.backoff_ms = (ms * 2).min(8_000);
+                (NextStep::Wait { ms }, Vec::new())
+            }
+            AttemptResult::Failed => (NextStep::Done(Err(AbsenceReason::Failed)), Vec::new()),
+            AttemptResult::TimedOut => (NextStep::Done(Err(AbsenceReason::TimedOut)), Vec::new()),
+            AttemptResult::BudgetExhausted => (NextStep::Done(Err(AbsenceReason::RunOverBudget)), Vec::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINE: &str = r#"{"would_block": false}"#;
+
+    fn said(text: &str) -> AttemptResult {
+        AttemptResult::Output(text.into())
+    }
+
+    #[test]
+    fn one_re_prompt_and_no_second() {
+        // X4
+        let mut ask = Attempts::new(Schema::FirstAnswer, 0);
+        assert!(matches!(ask.record_result(&said("no json"), &[]).0, NextStep::Call(CallReason::RePrompt(_))));
+        assert!(ask.was_repaired());
+        assert_eq!(ask.record_result(&said("still none"), &[]).0, NextStep::Done(Err(AbsenceReason::SchemaFailed)));
+        let mut ask = Attempts::new(Schema::FirstAnswer, 0);
+        ask.record_result(&said("no json"), &[]);
+        assert!(matches!(ask.record_result(&said(FINE), &[]).0, NextStep::Done(Ok(_))));
+    }
+
+    #[test]
+    fn failures_are_retried_and_timeouts_are_not() {
+        // X4
+        let mut ask = Attempts::new(Schema::FirstAnswer, 2);
+        assert_eq!(ask.record_result(&AttemptResult::Failed, &[]).0, NextStep::Wait { ms: 250 });
+        assert_eq!(ask.next_call(), NextStep::Call(CallReason::Retry));
+        assert_eq!(ask.record_result(&AttemptResult::Failed, &[]).0, NextStep::Wait { ms: 500 });
+        assert_eq!(ask.record_result(&AttemptResult::Failed, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
+        let mut ask = Attempts::new(Schema::FirstAnswer, 5);
+        assert_eq!(ask.record_result(&AttemptResult::TimedOut, &[]).0, NextStep::Done(Err(AbsenceReason::TimedOut)));
+    }
+
+    #[test]
+    fn a_retry_after_a_re_prompt_still_quotes_the_complaints() {
+        let mut ask = Attempts::new(Schema::FirstAnswer, 1);
+        ask.record_result(&said("no json"), &[]);
+        ask.record_result(&AttemptResult::Failed, &[]);
+        assert!(matches!(ask.next_call(), NextStep::Call(CallReason::RePrompt(complaints)) if !complaints.is_empty()));
+    }
+}
