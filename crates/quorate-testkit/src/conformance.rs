@@ -18,7 +18,7 @@ use quorate_protocol::Json;
 ///
 /// # Errors
 /// What it refuses.
-pub fn built_in<Port: ?Sized>(
+pub fn build_adapter<Port: ?Sized>(
     builder: &Builder<Port>,
     dir: &Path,
     block: &Json,
@@ -29,6 +29,6 @@ pub fn built_in<Port: ?Sized>(
         runtime: "conformance",
         participants: &[],
         servers: &Servers::default(),
-        executors: &dispatcher::OneSeat(None),
+        executors: &dispatcher::FixedExecutor(None),
     })
 }

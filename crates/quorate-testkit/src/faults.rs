@@ -9,16 +9,16 @@ use quorate_protocol::Name;
 
 /// When and how the process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Death {
+pub struct Crash {
     /// At this append, counted from 0.
     pub at: usize,
     /// Whether that append is still written.
-    pub moment: Moment,
+    pub moment: Timing,
 }
 
 /// Before or after the append is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum Timing {
     /// Nothing of it is.
     Before,
     /// All of it is, and nobody learns that.
@@ -26,26 +26,26 @@ pub enum Moment {
 }
 
 /// A ledger in memory that dies.
-pub struct Mortal {
+pub struct CrashingLedger {
     memory: Memory,
-    death: Option<Death>,
-    done: Mutex<Vec<Append>>,
+    crash: Option<Crash>,
+    appended: Mutex<Vec<Append>>,
     calls: Mutex<usize>,
 }
 
-impl Mortal {
+impl CrashingLedger {
     /// An empty one.
-    pub fn new(death: Option<Death>) -> Self {
-        Mortal { memory: Memory::new(), death, done: Mutex::default(), calls: Mutex::new(0) }
+    pub fn new(death: Option<Crash>) -> Self {
+        CrashingLedger { memory: Memory::new(), crash: death, appended: Mutex::default(), calls: Mutex::new(0) }
     }
 
     /// What a new process finds after this one was killed: everything that was written.
-    pub async fn after_kill(&self, death: Option<Death>) -> Self {
+    pub async fn after_kill(&self, death: Option<Crash>) -> Self {
         self.survivors(usize::MAX, death).await
     }
 
     /// What it finds after the power was lost: what was synced, and `lucky` appends that reached the disk anyway.
-    pub async fn after_power_loss(&self, lucky: usize, death: Option<Death>) -> Self {
+    pub async fn after_power_loss(&self, lucky: usize, death: Option<Crash>) -> Self {
         let synced =
             self.lock().iter().rposition(|one| one.durability == Durability::Synced).map_or(0, |at| at + 1);
         self.survivors(synced.saturating_add(lucky), death).await
@@ -56,8 +56,8 @@ impl Mortal {
         self.memory.syncs()
     }
 
-    async fn survivors(&self, count: usize, death: Option<Death>) -> Self {
-        let born = Mortal::new(death);
+    async fn survivors(&self, count: usize, death: Option<Crash>) -> Self {
+        let born = CrashingLedger::new(death);
         let kept: Vec<Append> = self.lock().iter().take(count).cloned().collect();
         for one in &kept {
             // Records were accepted in this order once, and are again.
@@ -68,31 +68,31 @@ impl Mortal {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Append>> {
-        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+        self.appended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn dead() -> Error {
+fn crashed() -> Error {
     Error::Unavailable { what: "the process is dead".into(), source: None }
 }
 
 #[async_trait]
-impl Ledger for Mortal {
+impl Ledger for CrashingLedger {
     async fn append(&self, append: Append) -> Result<u64, Error> {
         let call = {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             *calls += 1;
             *calls - 1
         };
-        match self.death {
-            Some(death) if call > death.at => return Err(dead()),
-            Some(Death { at, moment: Moment::Before }) if call == at => return Err(dead()),
+        match self.crash {
+            Some(death) if call > death.at => return Err(crashed()),
+            Some(Crash { at, moment: Timing::Before }) if call == at => return Err(crashed()),
             _ => {}
         }
         let next = self.memory.append(append.clone()).await?;
         self.lock().push(append);
-        match self.death {
-            Some(death) if call == death.at => Err(dead()),
+        match self.crash {
+            Some(death) if call == death.at => Err(crashed()),
             _ => Ok(next),
         }
     }

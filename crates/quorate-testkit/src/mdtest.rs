@@ -58,10 +58,10 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Report, codes, render};
 use quorate_manifest::Capabilities;
 
-pub use document::{Document, Expected, Problem, Test};
+pub use document::{Document, Expected, ParseError, Test};
 pub use expect::Expectation;
 pub use memory::{Content, Memory};
-pub use resolved::Resolves;
+pub use resolved::ResolvedExpectation;
 
 /// The documents below a directory, sorted.
 ///
@@ -105,14 +105,14 @@ pub fn run(name: &str, text: &str, host: &dyn Capabilities) -> Vec<String> {
 fn run_test(document: &str, test: &Test, host: &dyn Capabilities) -> Option<String> {
     let loading = load::load(test, host);
     let expected = &test.expected;
-    if loading.loaded == 0 && expected.passed_over.is_empty() {
+    if loading.loaded == 0 && expected.skipped.is_empty() {
         return Some(format!("{document}:{}: {}: no file that can be loaded", test.line, test.name));
     }
-    let mut failures = expect::compare(&expected.said, &loading.report);
-    let unknown = expected.said.iter().filter(|expected| codes::explain(&expected.code).is_none());
+    let mut failures = expect::compare(&expected.diagnostics, &loading.report);
+    let unknown = expected.diagnostics.iter().filter(|expected| codes::explain(&expected.code).is_none());
     failures.extend(unknown.map(|expected| format!("there is no code {}", expected.code)));
     failures.extend(without_place(&loading.report));
-    let taken = expected.passed_over.iter().filter(|path| !loading.passed_over.contains(*path));
+    let taken = expected.skipped.iter().filter(|path| !loading.skipped.contains(*path));
     failures.extend(taken.map(|path| format!("not passed over: {path}")));
     failures.extend(test.resolved.iter().flat_map(|resolves| resolves.compare(&loading.round)));
     if failures.is_empty() {

@@ -48,7 +48,7 @@ pub enum Call {
 
 /// What is done to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Deed {
+pub enum FaultAction {
     /// The process ends before it, by SIGKILL.
     KillBefore,
     /// The process ends after it.
@@ -75,9 +75,9 @@ pub struct Fault {
     /// Which of these calls, from 0.
     pub at: u64,
     /// Whether all calls after it, too.
-    pub ever_after: bool,
+    pub and_later: bool,
     /// What is done.
-    pub deed: Deed,
+    pub action: FaultAction,
 }
 
 const CALLS: [(Call, &str); 11] = [
@@ -94,28 +94,28 @@ const CALLS: [(Call, &str); 11] = [
     (Call::Ask, "ask"),
 ];
 
-const DEEDS: [(Deed, &str); 7] = [
-    (Deed::KillBefore, "kill-before"),
-    (Deed::KillAfter, "kill-after"),
-    (Deed::KillTorn, "kill-torn"),
-    (Deed::Short, "short"),
-    (Deed::Eio, "EIO"),
-    (Deed::Enospc, "ENOSPC"),
-    (Deed::Erofs, "EROFS"),
+const ACTIONS: [(FaultAction, &str); 7] = [
+    (FaultAction::KillBefore, "kill-before"),
+    (FaultAction::KillAfter, "kill-after"),
+    (FaultAction::KillTorn, "kill-torn"),
+    (FaultAction::Short, "short"),
+    (FaultAction::Eio, "EIO"),
+    (FaultAction::Enospc, "ENOSPC"),
+    (FaultAction::Erofs, "EROFS"),
 ];
 
-fn name<T: PartialEq>(names: &[(T, &'static str)], wanted: &T) -> &'static str {
+fn name_of_value<T: PartialEq>(names: &[(T, &'static str)], wanted: &T) -> &'static str {
     names.iter().find(|(one, _)| one == wanted).map_or("", |(_, name)| name)
 }
 
-fn named<T: Copy>(names: &[(T, &'static str)], wanted: &str) -> Option<T> {
+fn value_of_name<T: Copy>(names: &[(T, &'static str)], wanted: &str) -> Option<T> {
     names.iter().find(|(_, name)| *name == wanted).map(|(one, _)| *one)
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let call = self.call.map_or("any", |call| name(&CALLS, &call));
-        let (ever, deed) = (if self.ever_after { "+" } else { "" }, name(&DEEDS, &self.deed));
+        let call = self.call.map_or("any", |call| name_of_value(&CALLS, &call));
+        let (ever, deed) = (if self.and_later { "+" } else { "" }, name_of_value(&ACTIONS, &self.action));
         write!(f, "{call}:{}:{}{ever}:{deed}", self.path, self.at)
     }
 }
@@ -129,12 +129,12 @@ impl FromStr for Fault {
         let [call, path, at, deed] = parts[..] else { return Err(wrong()) };
         let call = match call {
             "any" => None,
-            call => Some(named(&CALLS, call).ok_or_else(wrong)?),
+            call => Some(value_of_name(&CALLS, call).ok_or_else(wrong)?),
         };
-        let ever_after = at.ends_with('+');
+        let and_later = at.ends_with('+');
         let at = at.trim_end_matches('+').parse().map_err(|_| wrong())?;
-        let deed = named(&DEEDS, deed).ok_or_else(wrong)?;
-        Ok(Fault { call, path: path.to_owned(), at, ever_after, deed })
+        let action = value_of_name(&ACTIONS, deed).ok_or_else(wrong)?;
+        Ok(Fault { call, path: path.to_owned(), at, and_later, action })
     }
 }
 
@@ -159,12 +159,12 @@ impl Shim {
         let (source, built) = (own.with_extension("c"), own.with_extension("so"));
         let put = |error: std::io::Error| format!("{}: {error}", into.display());
         compile(&source, &built).map_err(put)??;
-        settle(&source, &built, &library).map_err(put)?;
+        install(&source, &built, &library).map_err(put)?;
         Ok(Shim { library })
     }
 
     /// Has a command run behind the shim. `dir` is the directory whose files it watches; it need not be there yet.
-    pub fn stand_before(&self, command: &mut Command, dir: &Path) {
+    pub fn preload(&self, command: &mut Command, dir: &Path) {
         command.env("LD_PRELOAD", &self.library).env("QUORATE_SHIM_DIR", dir);
     }
 
@@ -199,7 +199,7 @@ fn compile(source: &Path, built: &Path) -> std::io::Result<Result<(), String>> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module puts the library in its place")]
-fn settle(source: &Path, built: &Path, library: &Path) -> std::io::Result<()> {
+fn install(source: &Path, built: &Path, library: &Path) -> std::io::Result<()> {
     std::fs::remove_file(source)?;
     std::fs::rename(built, library)
 }

@@ -22,24 +22,24 @@ use quorate_protocol::policy::Policy;
 use quorate_protocol::{Name, Part, PartKind};
 use serde_json::json;
 
-use crate::chance::Chance;
-use crate::clock::Ticking;
-use crate::faults::{Death, Moment, Mortal};
-use crate::member::Scripted;
+use crate::rng::Rng;
+use crate::clock::TickingClock;
+use crate::faults::{Crash, Timing, CrashingLedger};
+use crate::scripted::ScriptedExecutor;
 
 pub use check::Violation;
 
 /// What one simulation did, for the checkers and for whoever counts.
 #[derive(Debug)]
-pub struct Simulated {
+pub struct Simulation {
     /// The seed.
     pub seed: u64,
     /// How often the process died.
-    pub deaths: usize,
+    pub crashes: usize,
     /// The calls of each session: invocation and attempt.
-    pub asked: Vec<Vec<(String, u32)>>,
+    pub calls: Vec<Vec<(String, u32)>>,
     /// For each session what had a consultation when it began.
-    pub known: Vec<Vec<String>>,
+    pub consulted: Vec<Vec<String>>,
     /// The history at the end.
     pub history: History,
     /// The cap on calls.
@@ -54,9 +54,9 @@ const TEXT: &str = "We are always the fastest.\nStudies show that everybody agre
 ///
 /// # Errors
 /// The first thing that did not hold, with the seed to try again.
-pub async fn simulate(seed: u64) -> Result<Simulated, Violation> {
+pub async fn simulate(seed: u64) -> Result<Simulation, Violation> {
     let mut world = World::new(seed);
-    let mut ledger = Arc::new(Mortal::new(world.death()));
+    let mut ledger = Arc::new(CrashingLedger::new(world.next_crash()));
     let (mut asked, mut known) = (Vec::new(), Vec::new());
     loop {
         let session: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
@@ -66,15 +66,15 @@ pub async fn simulate(seed: u64) -> Result<Simulated, Violation> {
         asked.push(session.lock().unwrap_or_else(PoisonError::into_inner).clone());
         match ended {
             Ok(()) => break,
-            Err(Error::Ledger(_)) => ledger = Arc::new(world.next_life(&ledger).await),
+            Err(Error::Ledger(_)) => ledger = Arc::new(world.restart(&ledger).await),
             Err(error) => return Err(Violation::new(seed, format!("the driver stopped: {error}"))),
         }
     }
     let history =
         world.history(&ledger).await?.ok_or_else(|| Violation::new(seed, "the run is not there"))?;
-    let deaths = asked.len() - 1;
-    let simulated = Simulated { seed, deaths, asked, known, history, cap: world.cap, syncs: ledger.syncs() };
-    check::all(&simulated, &world.setup, &ledger).await?;
+    let crashes = asked.len() - 1;
+    let simulated = Simulation { seed, crashes, calls: asked, consulted: known, history, cap: world.cap, syncs: ledger.syncs() };
+    check::check_all(&simulated, &world.setup, &ledger).await?;
     Ok(simulated)
 }
 
@@ -84,16 +84,16 @@ fn consulted(history: &History) -> Vec<String> {
 
 struct World {
     seed: u64,
-    chance: Chance,
+    chance: Rng,
     setup: Setup,
     cap: Option<u32>,
     run: Name,
-    lives: u64,
+    processes: u64,
 }
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = Rng::new(seed);
         let setup = Setup {
             deliberators: ["skeptic", "voice", "evidence", "strategy"].map(Name::from).to_vec(),
             rounds: if chance.percent(80) { Rounds::Two } else { Rounds::One },
@@ -103,20 +103,20 @@ impl World {
             policy: Policy::ALL[chance.below(2) as usize],
         };
         let cap = chance.percent(20).then(|| u32::try_from(chance.below(14)).unwrap_or(0) + 1);
-        World { seed, chance, setup, cap, run: "rsimulated".into(), lives: 0 }
+        World { seed, chance, setup, cap, run: "rsimulated".into(), processes: 0 }
     }
 
     /// When the next process dies; the more have died already the less likely.
-    fn death(&mut self) -> Option<Death> {
-        self.lives += 1;
-        let dies = self.chance.percent(70) && self.lives < 12;
-        let moment = if self.chance.percent(50) { Moment::Before } else { Moment::After };
+    fn next_crash(&mut self) -> Option<Crash> {
+        self.processes += 1;
+        let dies = self.chance.percent(70) && self.processes < 12;
+        let moment = if self.chance.percent(50) { Timing::Before } else { Timing::After };
         let at = usize::try_from(self.chance.below(16)).unwrap_or(0);
-        dies.then_some(Death { at, moment })
+        dies.then_some(Crash { at, moment })
     }
 
-    async fn next_life(&mut self, dead: &Mortal) -> Mortal {
-        let death = self.death();
+    async fn restart(&mut self, dead: &CrashingLedger) -> CrashingLedger {
+        let death = self.next_crash();
         let lucky = usize::try_from(self.chance.below(4)).unwrap_or(0);
         match self.chance.percent(50) {
             true => dead.after_kill(death).await,
@@ -124,7 +124,7 @@ impl World {
         }
     }
 
-    async fn history(&self, ledger: &Mortal) -> Result<Option<History>, Violation> {
+    async fn history(&self, ledger: &CrashingLedger) -> Result<Option<History>, Violation> {
         let violated = |why: String| Violation::new(self.seed, why);
         let records = ledger.records(&self.run).await.map_err(|error| violated(error.to_string()))?;
         if records.is_empty() {
@@ -136,7 +136,7 @@ impl World {
     /// One process's work: opens the run, or goes on with it.
     async fn session(
         &self,
-        ledger: &Arc<Mortal>,
+        ledger: &Arc<CrashingLedger>,
         history: Option<History>,
         asked: Arc<Mutex<Vec<(String, u32)>>>,
     ) -> Result<(), Error> {
@@ -149,7 +149,7 @@ impl World {
             redactor: Redactor::default(),
             extensions: Extensions::default(),
             ledger: ledger.clone(),
-            clock: Arc::new(Ticking::default()),
+            clock: Arc::new(TickingClock::default()),
             observer: Arc::new(NoopObserver),
         };
         let input = Part::new(PartKind::Artifact, "a.md", TEXT);
@@ -170,10 +170,10 @@ impl World {
     fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let seed = self.seed;
         let executor = Arc::new(
-            Scripted::new(move |invocation| script::act(seed, invocation)).remembering(asked.clone()),
+            ScriptedExecutor::new(move |invocation| script::action(seed, invocation)).with_call_log(asked.clone()),
         );
         let members = self.setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
-        members.map(|member| (member, executor.clone().seat())).collect()
+        members.map(|member| (member, executor.clone().into_member_config())).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_adapters::default_registry;
 use quorate_kernel::ports::executor::{Executor, Settings};
-use quorate_testkit::conformance::executor::{answers, ends_by_its_deadline, says_that_it_failed};
+use quorate_testkit::conformance::executor::{answers, respects_deadline, reports_failure};
 use serde_json::{Value, json};
 
 fn executor(kind: &str, dir: &Path, block: Value) -> Arc<dyn Executor> {
@@ -52,8 +52,8 @@ async fn a_script_answers_hangs_and_fails() {
         executor("script", dir.path(), json!({"path": name}))
     };
     answers(&*script("fits.json", json!({"_": {"would_block": false}}))).await;
-    ends_by_its_deadline(&*script("hangs.json", json!({"_": {"$timeout": true}}))).await;
-    says_that_it_failed(&*script("fails.json", json!({"_": {"$fail": "out of order"}}))).await;
+    respects_deadline(&*script("hangs.json", json!({"_": {"$timeout": true}}))).await;
+    reports_failure(&*script("fails.json", json!({"_": {"$fail": "out of order"}}))).await;
 }
 
 #[tokio::test]
@@ -62,8 +62,8 @@ async fn a_command_answers_hangs_and_fails() {
     let member =
         |name: &str, script: &str| executor("agent-cli", dir.path(), command(dir.path(), name, script));
     answers(&*member("fits.sh", r#"cat >/dev/null; echo '{"would_block": false}'"#)).await;
-    ends_by_its_deadline(&*member("hangs.sh", "exec sleep 60")).await;
-    says_that_it_failed(&*member("fails.sh", "exit 3")).await;
-    says_that_it_failed(&*executor("agent-cli", dir.path(), json!({"command": "no-such-command-anywhere"})))
+    respects_deadline(&*member("hangs.sh", "exec sleep 60")).await;
+    reports_failure(&*member("fails.sh", "exit 3")).await;
+    reports_failure(&*executor("agent-cli", dir.path(), json!({"command": "no-such-command-anywhere"})))
         .await;
 }

@@ -10,12 +10,12 @@ use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_protocol::{AbsenceReason, Json};
 use quorate_testkit::conformance::dispatcher::{
-    Answers, built, needs, participant, select, selects_by_the_rules, takes_large_windows, turn,
+    FixedAnswer, build, requires_capability, participant, select, selects_by_rules, handles_large_windows, turn,
 };
-use quorate_testkit::member::{Act, Scripted};
+use quorate_testkit::scripted::{Action, ScriptedExecutor};
 use serde_json::json;
 
-const SILENT: Answers = Answers(Err(AbsenceReason::Failed));
+const SILENT: FixedAnswer = FixedAnswer(Err(AbsenceReason::Failed));
 
 fn roster() -> Vec<Participant> {
     vec![
@@ -27,8 +27,8 @@ fn roster() -> Vec<Participant> {
 
 fn try_dispatcher(kind: &str, block: Json) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let builder = default_registry().expect("it builds").dispatcher_kind(kind).expect("a shipped kind");
-    let seat = Arc::new(Scripted::new(|_| Act::Hang)).seat();
-    built(&builder, &block, &roster(), Some(seat))
+    let seat = Arc::new(ScriptedExecutor::new(|_| Action::Hang)).into_member_config();
+    build(&builder, &block, &roster(), Some(seat))
 }
 
 fn dispatcher(kind: &str, block: Json) -> Arc<dyn Dispatcher> {
@@ -50,8 +50,8 @@ async fn selected(dispatcher: &dyn Dispatcher, window: &[(&str, &str)]) -> Vec<S
     selected.iter().map(ToString::to_string).collect()
 }
 
-fn all() -> Vec<(Arc<dyn Dispatcher>, Answers)> {
-    let routed = Answers(Ok(json!({"next": ["writer", "rev", "writer", "reviewer"]})));
+fn all() -> Vec<(Arc<dyn Dispatcher>, FixedAnswer)> {
+    let routed = FixedAnswer(Ok(json!({"next": ["writer", "rev", "writer", "reviewer"]})));
     vec![
         (dispatcher("mention", json!({"kind": "mention"})), SILENT),
         (dispatcher("mention", json!({"boundary": "word"})), SILENT),
@@ -77,8 +77,8 @@ fn every_shipped_kind_is_held_against_the_contract() {
 #[tokio::test]
 async fn all_select_by_the_rules() {
     for (dispatcher, ask) in all() {
-        selects_by_the_rules(&*dispatcher, &roster(), &ask).await;
-        takes_large_windows(&*dispatcher, &roster(), &ask).await;
+        selects_by_rules(&*dispatcher, &roster(), &ask).await;
+        handles_large_windows(&*dispatcher, &roster(), &ask).await;
     }
 }
 
@@ -123,7 +123,7 @@ async fn reentry_lets_somebody_answer_itself() {
 #[tokio::test]
 async fn mentions_need_the_capability() {
     let window = [turn(0, "someone", "@Reviewer")];
-    needs(&*dispatcher("mention", json!({})), Capability::Mentions, &roster(), &window, &SILENT).await;
+    requires_capability(&*dispatcher("mention", json!({})), Capability::Mentions, &roster(), &window, &SILENT).await;
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn capabilities_are_matched_with_the_last_turn() {
 async fn a_router_is_believed_only_where_it_names_participants() {
     let router = dispatcher("llm-router", json!({"kind": "llm-router", "model": "m"}));
     let window = [turn(0, "rev", "who knows?")];
-    let routed = async |answer| select(&*router, &roster(), &window, &Answers(answer)).await;
+    let routed = async |answer| select(&*router, &roster(), &window, &FixedAnswer(answer)).await;
     let ids = |ids: &[&str]| Ok(ids.iter().map(|id| (*id).into()).collect::<Vec<_>>());
     assert_eq!(routed(Ok(json!({"next": ["writer", "reviewer"]}))).await, ids(&["writer", "reviewer"]));
     assert_eq!(routed(Ok(json!({"next": ["writer", "rev", "writer"]}))).await, ids(&["writer"]));
@@ -255,14 +255,14 @@ fn a_router_that_cannot_route_is_a_caution() {
     };
     let executor =
         registry.executor_kind("rubric").expect("shipped")(&settings).expect("it needs no settings");
-    let mut seat = Arc::new(Scripted::new(|_| Act::Hang)).seat();
+    let mut seat = Arc::new(ScriptedExecutor::new(|_| Action::Hang)).into_member_config();
     seat.executor = executor;
     seat.executor_name = "rubric".into();
     let builder = registry.dispatcher_kind("llm-router").expect("shipped");
-    let router = built(&builder, &json!({}), &roster(), Some(seat)).expect("it fits");
+    let router = build(&builder, &json!({}), &roster(), Some(seat)).expect("it fits");
     assert!(router.warnings(&roster())[0].contains("another `executor`"));
     assert_eq!(dispatcher("llm-router", json!({})).warnings(&roster()), [""; 0]);
-    assert!(built(&builder, &json!({"executor": "none"}), &roster(), None).is_err());
+    assert!(build(&builder, &json!({"executor": "none"}), &roster(), None).is_err());
 }
 
 #[tokio::test]

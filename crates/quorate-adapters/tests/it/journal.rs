@@ -17,8 +17,8 @@ use quorate_adapters::default_registry;
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::Substrate;
-use quorate_testkit::conformance::built_in;
-use quorate_testkit::conformance::substrate::everything;
+use quorate_testkit::conformance::build_adapter;
+use quorate_testkit::conformance::substrate::read_all;
 use serde_json::json;
 
 /// A journal in a folder of its own.
@@ -71,7 +71,7 @@ impl Journal {
     /// What is there for somebody who has never seen it and has no index.
     async fn afresh(&self) -> Vec<Turn> {
         let copy = Journal::holding(std::fs::read(self.path()).unwrap_or_default());
-        everything(&*copy.open(), 1_000).await
+        read_all(&*copy.open(), 1_000).await
     }
 }
 
@@ -82,7 +82,7 @@ fn open(dir: &Path) -> Arc<dyn Substrate> {
 fn try_open(dir: &Path) -> Result<Arc<dyn Substrate>, ConfigError> {
     let new = default_registry().expect("no kind twice").substrate_kind("file").expect("a shipped kind");
     let block = json!({"kind": "file", "path": "conversation.md", "sync": false});
-    built_in(&new, dir, &block)
+    build_adapter(&new, dir, &block)
 }
 
 async fn append(substrate: &Arc<dyn Substrate>, turn: NewTurn) -> Turn {
@@ -92,7 +92,7 @@ async fn append(substrate: &Arc<dyn Substrate>, turn: NewTurn) -> Turn {
 }
 
 async fn all(substrate: &Arc<dyn Substrate>) -> Vec<Turn> {
-    everything(&**substrate, 1_000).await
+    read_all(&**substrate, 1_000).await
 }
 
 fn contents(turns: &[Turn]) -> Vec<&str> {

@@ -8,7 +8,7 @@ use quorate_adapters::lifecycle::recorder::{Happened, Recorder};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_testkit::conformance::dispatcher::turn;
-use quorate_testkit::conformance::lifecycle::{call_all, says_that_it_failed, takes_every_event};
+use quorate_testkit::conformance::lifecycle::{call_all, reports_failure, accepts_every_event};
 use serde_json::{Value, json};
 
 fn hooks(dir: &Path, hooks: Value) -> Result<Option<Arc<dyn Lifecycle>>, ConfigError> {
@@ -26,7 +26,7 @@ fn all(dir: &Path, script: &str, timeout_ms: u64) -> Arc<dyn Lifecycle> {
 async fn a_command_is_told_of_every_event() {
     let dir = tempfile::tempdir().unwrap();
     let lifecycle = all(dir.path(), "cat >> told.jsonl; echo ignored", 5_000);
-    takes_every_event(&*lifecycle).await;
+    accepts_every_event(&*lifecycle).await;
     let told = std::fs::read_to_string(dir.path().join("told.jsonl")).unwrap();
     let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let turn = json!({"id": "t1", "participant": "someone", "at": "2026-01-01T00:00:00.000Z",
@@ -42,7 +42,7 @@ async fn a_command_is_told_of_every_event() {
 async fn a_command_that_fails_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let lifecycle = all(dir.path(), "echo no network >&2; exit 3", 5_000);
-    says_that_it_failed(&*lifecycle).await;
+    reports_failure(&*lifecycle).await;
     let [turn_end, ..] = call_all(&*lifecycle).await;
     assert_eq!(turn_end, Err("`/bin/sh` ended with exit code 3: no network".to_owned()));
     let missing = hooks(dir.path(), json!({"onIdle": {"command": "no-such-command-anywhere"}})).unwrap();
@@ -114,7 +114,7 @@ fn what_cannot_work_is_refused_by_key() {
 #[tokio::test]
 async fn a_recorder_remembers_in_order() {
     let recorder = Recorder::default();
-    takes_every_event(&recorder).await;
+    accepts_every_event(&recorder).await;
     let by = turn(1, "someone", "said\nin \"two\" lines");
     let once =
         [Happened::TurnEnd(by.clone()), Happened::Mention { target: "reviewer".into(), by }, Happened::Idle];

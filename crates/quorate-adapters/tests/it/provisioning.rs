@@ -2,7 +2,7 @@
 use quorate_adapters::provisioning::memory::Memory;
 use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, PackageFile, Strategy};
 use quorate_testkit::conformance::provisioning::{
-    gives_its_package, gives_what_is_there_now, says_that_nothing_is_there,
+    returns_package, returns_current_package, reports_missing,
 };
 
 fn piece(dest: &str, bytes: &str) -> PackageFile {
@@ -18,9 +18,9 @@ fn piece(dest: &str, bytes: &str) -> PackageFile {
 #[tokio::test]
 async fn memory_gives_what_it_holds() {
     let memory = Memory::new(Package::new("s", "1", vec![piece("a", "1")]).unwrap());
-    assert_eq!(gives_its_package(&memory).await.slug, "s");
+    assert_eq!(returns_package(&memory).await.slug, "s");
     memory.publish(Package::new("s", "2", vec![piece("a", "2")]).unwrap());
-    gives_what_is_there_now(&memory, "2", &[piece("a", "2")]).await;
+    returns_current_package(&memory, "2", &[piece("a", "2")]).await;
     memory.withdraw();
-    says_that_nothing_is_there(&memory).await;
+    reports_missing(&memory).await;
 }

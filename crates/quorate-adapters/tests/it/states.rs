@@ -6,14 +6,14 @@ use quorate_adapters::default_registry;
 use quorate_kernel::ports::executor::{ConfigError, Servers};
 use quorate_kernel::ports::state::State;
 use quorate_kernel::registry::BuildContext;
-use quorate_testkit::conformance::built_in;
-use quorate_testkit::conformance::dispatcher::OneSeat;
+use quorate_testkit::conformance::build_adapter;
+use quorate_testkit::conformance::dispatcher::FixedExecutor;
 use quorate_testkit::conformance::state;
 use serde_json::{Map, Value, json};
 
 fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn State>, ConfigError> {
     let new = default_registry().expect("no kind twice").state_kind(kind).expect("a shipped kind");
-    built_in(&new, dir, &block)
+    build_adapter(&new, dir, &block)
 }
 
 fn open(kind: &str, dir: &Path, block: Value) -> Arc<dyn State> {
@@ -68,7 +68,7 @@ async fn a_database_has_states_of_several_runtimes() {
             runtime,
             participants: &[],
             servers: &Servers::default(),
-            executors: &OneSeat(None),
+            executors: &FixedExecutor(None),
         };
         let registry = default_registry().unwrap();
         let state = registry.state_kind("sqlite").unwrap()(&build).unwrap();
@@ -77,7 +77,7 @@ async fn a_database_has_states_of_several_runtimes() {
     let ((one, talk), (other, _)) = (build("one"), build("other"));
     let object = json!({"of": "one"}).as_object().cloned().unwrap();
     one.write("reviewer", &object).await.unwrap();
-    talk.append(quorate_testkit::conformance::substrate::said("ann", "hello")).await.unwrap();
+    talk.append(quorate_testkit::conformance::substrate::new_turn("ann", "hello")).await.unwrap();
     assert_eq!(one.read("reviewer").await.unwrap(), object);
     assert_eq!(other.read("reviewer").await.unwrap(), Map::new());
 }

@@ -6,13 +6,13 @@ use quorate_adapters::default_registry;
 use quorate_adapters::substrate::memory::{Call, Memory, Moment};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{Error, Substrate};
-use quorate_testkit::conformance::built_in;
-use quorate_testkit::conformance::substrate::{self, Open, answer, everything, said};
+use quorate_testkit::conformance::build_adapter;
+use quorate_testkit::conformance::substrate::{self, Open, answer, read_all, new_turn};
 use serde_json::{Value, json};
 
 fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn Substrate>, ConfigError> {
     let new = default_registry().expect("no kind twice").substrate_kind(kind).expect("a shipped kind");
-    built_in(&new, dir, &block)
+    build_adapter(&new, dir, &block)
 }
 
 fn open(kind: &str, dir: &Path, block: Value) -> Arc<dyn Substrate> {
@@ -71,12 +71,12 @@ async fn a_database_has_several_conversations() {
     let other = open("sqlite", dir.path(), json!({"path": "c.db", "conversation": "other"}));
     assert!(one.about().place.ends_with("c.db#conformance"), "{}", one.about().place);
     assert_ne!(one.about().place, other.about().place);
-    let first = one.append(said("ann", "hello")).await.unwrap().turn;
-    let twin = other.append(said("ann", "hello")).await.unwrap();
+    let first = one.append(new_turn("ann", "hello")).await.unwrap().turn;
+    let twin = other.append(new_turn("ann", "hello")).await.unwrap();
     assert!(twin.fresh && twin.turn == first, "each has its own ids");
     assert!(one.append(answer("bea", "yes", &first.id)).await.unwrap().fresh);
     assert!(other.append(answer("bea", "no", &first.id)).await.unwrap().fresh, "and keys");
-    assert_eq!(everything(&*one, 9).await.len(), 2);
+    assert_eq!(read_all(&*one, 9).await.len(), 2);
     assert!(!one.read(Some(&"t_000000000000".into()), 1).await.unwrap().known);
 }
 
@@ -100,7 +100,7 @@ async fn a_file_that_is_something_else_is_left_as_it_is() {
         let before = std::fs::read(dir.path().join(name)).unwrap();
         let substrate = open("sqlite", dir.path(), json!({"path": name}));
         let refused = [
-            substrate.append(said("ann", "hello")).await.unwrap_err(),
+            substrate.append(new_turn("ann", "hello")).await.unwrap_err(),
             substrate.read(None, 5).await.unwrap_err(),
             substrate.changed().await.unwrap_err(),
         ];
@@ -117,11 +117,11 @@ async fn a_file_that_is_something_else_is_left_as_it_is() {
 async fn a_deleted_database_is_begun_anew() {
     let dir = tempfile::tempdir().unwrap();
     let substrate = open("sqlite", dir.path(), json!({"path": "c.db"}));
-    let gone = substrate.append(said("ann", "gone")).await.unwrap().turn;
+    let gone = substrate.append(new_turn("ann", "gone")).await.unwrap().turn;
     for name in ["c.db", "c.db-wal", "c.db-shm"] {
         std::fs::remove_file(dir.path().join(name)).unwrap();
     }
-    substrate.append(said("ann", "here")).await.unwrap();
+    substrate.append(new_turn("ann", "here")).await.unwrap();
     let page = open("sqlite", dir.path(), json!({"path": "c.db"})).read(Some(&gone.id), 9).await.unwrap();
     assert!(!page.known && page.turns.len() == 1 && &*page.turns[0].content == "here", "{page:?}");
 }
@@ -159,12 +159,12 @@ async fn a_transcript_is_the_same_on_every_substrate() {
         [("memory", json!({})), ("file", json!({"path": "c.md"})), ("sqlite", json!({"path": "c.db"}))]
     {
         let substrate = open(kind, dir.path(), block);
-        let first = substrate.append(said("ann", "@bea\n\nhello\n")).await.unwrap().turn;
+        let first = substrate.append(new_turn("ann", "@bea\n\nhello\n")).await.unwrap().turn;
         substrate.append(answer("bea", "=== TURN", &first.id)).await.unwrap();
         for _ in 0..3 {
-            substrate.append(said("ann", "@bea\n\nhello\n")).await.unwrap();
+            substrate.append(new_turn("ann", "@bea\n\nhello\n")).await.unwrap();
         }
-        transcripts.push(everything(&*substrate, 2).await);
+        transcripts.push(read_all(&*substrate, 2).await);
     }
     assert_eq!(transcripts[0][2].timestamp.as_ref(), "2026-05-18T18:23:11.505Z", "one millisecond on");
     assert_eq!(transcripts[0][4].timestamp.as_ref(), "2026-05-18T18:23:11.507Z");
@@ -183,7 +183,7 @@ async fn calls_of_a_conversation_in_memory_can_be_made_to_fail() {
             }
         })
     });
-    let lost = memory.append(said("ann", "x")).await.unwrap_err();
+    let lost = memory.append(new_turn("ann", "x")).await.unwrap_err();
     assert_eq!(lost.to_string(), "the answer got lost");
     assert_eq!(memory.turns().len(), 1, "it is there all the same");
     assert!(memory.window(&memory.turns()[0].id, 1).await.is_err());

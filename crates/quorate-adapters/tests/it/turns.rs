@@ -9,7 +9,7 @@ use quorate_kernel::conversation::Tools;
 use quorate_kernel::ports::executor::{Executor, Failure, ConfigError, Servers, Settings};
 use quorate_kernel::probe::question;
 use quorate_protocol::answers::Schema;
-use quorate_testkit::conformance::executor::{ends_its_turn_by_its_deadline, takes_turns, turn};
+use quorate_testkit::conformance::executor::{respects_turn_deadline, takes_turns, turn_invocation};
 use serde_json::{Map, Value, json};
 
 fn try_executor(
@@ -53,10 +53,10 @@ async fn a_command_says_what_it_prints() {
     let member = command(dir.path(), r#"cat >/dev/null; echo 'Looks good: {"a": 1}'"#, json!({}));
     assert_eq!(member.turn_schema(), Schema::PlainText);
     assert_eq!(takes_turns(&*member, "Well?").await.content, "Looks good: {\"a\": 1}");
-    ends_its_turn_by_its_deadline(&*command(dir.path(), "exec sleep 60", json!({}))).await;
+    respects_turn_deadline(&*command(dir.path(), "exec sleep 60", json!({}))).await;
     let silent = command(dir.path(), "cat >/dev/null", json!({}));
     assert!(matches!(
-        silent.invoke(turn(&*silent, "Well?", Duration::from_secs(20))).await,
+        silent.invoke(turn_invocation(&*silent, "Well?", Duration::from_secs(20))).await,
         Err(Failure::Failed { .. })
     ));
 }
@@ -83,7 +83,7 @@ echo '{"type": "result", "is_error": false, "result": "Good."}'"#;
     let servers = Servers::new([("db".to_owned(), table)].into());
     let block = json!({"preset": "claude", "command": "./member.sh"});
     let member = try_executor("agent-cli", dir.path(), block, servers).unwrap();
-    let mut asked = turn(&*member, "Well?", Duration::from_secs(20));
+    let mut asked = turn_invocation(&*member, "Well?", Duration::from_secs(20));
     let mut speaking = asked.conversation.as_deref().cloned().unwrap();
     speaking.participant.tools = Tools {
         allowed: Some(vec!["Read".to_owned()]),
@@ -102,7 +102,7 @@ echo '{"type": "result", "is_error": false, "result": "Good."}'"#;
     assert!(!Path::new(config.trim_start_matches("--mcp-config=")).exists(), "it is gone with the attempt");
     assert!(read("names").lines().any(|name| name == "CARGO_PKG_NAME"), "the server's variable is handed on");
     // Who is nobody's participant gets nothing of that.
-    assert!(member.invoke(turn(&*member, "Well?", Duration::from_secs(20))).await.is_ok());
+    assert!(member.invoke(turn_invocation(&*member, "Well?", Duration::from_secs(20))).await.is_ok());
     assert_eq!(read("seen").lines().count(), 3);
     assert!(!read("names").contains("CARGO_PKG_NAME"));
 }
@@ -120,7 +120,7 @@ async fn a_script_says_what_was_written_for_a_participant() {
         script(json!({"turn/t1/reviewer": {"content": "Yes.", "stateUpdate": {}}, "reviewer": "No."}));
     let said = takes_turns(&*by_turn, "Well?").await;
     assert_eq!((said.content.as_str(), said.state), ("Yes.", Some(Map::new())));
-    ends_its_turn_by_its_deadline(&*script(json!({"_": {"$timeout": true}}))).await;
+    respects_turn_deadline(&*script(json!({"_": {"$timeout": true}}))).await;
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn the_rubric_says_something_and_mentions_nobody() {
     let said = takes_turns(&*rubric, draft).await;
     assert!(said.content.contains('\u{201c}') && !said.content.contains('@'), "{}", said.content);
     assert!(takes_turns(&*rubric, "").await.content.contains("nothing here"));
-    let mut choice = turn(&*rubric, "Who is next?", Duration::from_secs(20));
+    let mut choice = turn_invocation(&*rubric, "Who is next?", Duration::from_secs(20));
     choice.answer_schema = Schema::Selection;
     let failure = rubric.invoke(choice).await.unwrap_err().to_string();
     assert!(failure.contains("cannot choose who speaks"), "{failure}");
@@ -140,7 +140,7 @@ async fn the_rubric_says_something_and_mentions_nobody() {
 
 fn closure() -> Arc<dyn Executor> {
     Inline::new(|speaking| async move {
-        let said = speaking.trigger().map(|turn| turn.content.to_string()).unwrap_or_default();
+        let said = speaking.trigger().map(|turn| turn_invocation.content.to_string()).unwrap_or_default();
         match &*said {
             "hang" => std::future::pending().await,
             "fail" => Err("out of order".to_owned()),
@@ -163,7 +163,7 @@ async fn a_closure_takes_turns() {
         state: Some(Map::new()),
     };
     assert_eq!(said, expected);
-    let mut plain = turn(&*closure(), "this", Duration::from_secs(20));
+    let mut plain = turn_invocation(&*closure(), "this", Duration::from_secs(20));
     plain.answer_schema = Schema::PlainText;
     assert_eq!(closure().invoke(plain).await.unwrap().text, "Reviewer heard this");
 }
@@ -171,14 +171,14 @@ async fn a_closure_takes_turns() {
 #[tokio::test]
 async fn a_closure_that_fails_panics_or_hangs_has_failed() {
     let asked = async |said: &str, ms| {
-        closure().invoke(turn(&*closure(), said, Duration::from_millis(ms))).await.unwrap_err()
+        closure().invoke(turn_invocation(&*closure(), said, Duration::from_millis(ms))).await.unwrap_err()
     };
     assert_eq!(asked("fail", 20_000).await, Failure::failed("out of order"));
     assert_eq!(asked("panic", 20_000).await, Failure::failed("the closure panicked: on purpose"));
     assert_eq!(asked("hang", 300).await, Failure::TimedOut);
-    ends_its_turn_by_its_deadline(&*Inline::new(|_| std::future::pending())).await;
+    respects_turn_deadline(&*Inline::new(|_| std::future::pending())).await;
     let early = Inline::new(|_| -> std::future::Ready<Result<Turn, String>> { panic!("at {}", "once") });
-    let failure = early.invoke(turn(&*early, "?", Duration::from_secs(20))).await.unwrap_err();
+    let failure = early.invoke(turn_invocation(&*early, "?", Duration::from_secs(20))).await.unwrap_err();
     assert_eq!(failure, Failure::failed("the closure panicked: at once"));
     let alone = closure().invoke(question(Duration::from_secs(20))).await.unwrap_err().to_string();
     assert!(alone.contains("conversations alone"), "{alone}");

@@ -11,25 +11,25 @@ use quorate_kernel::member_config::MemberConfig;
 use quorate_protocol::{AbsenceReason, Json, Name};
 use serde_json::Map;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// How long the largest window may take, on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Answers every question of a dispatcher in the same way.
-pub struct Answers(pub Result<Json, AbsenceReason>);
+pub struct FixedAnswer(pub Result<Json, AbsenceReason>);
 
 #[async_trait]
-impl Ask for Answers {
+impl Ask for FixedAnswer {
     async fn ask(&self, _: &MemberConfig, _: Question) -> Result<Json, Unanswered> {
         self.0.clone().map_err(Unanswered::from)
     }
 }
 
 /// Gives the same seat under every name, or none.
-pub struct OneSeat(pub Option<MemberConfig>);
+pub struct FixedExecutor(pub Option<MemberConfig>);
 
-impl ExecutorResolver for OneSeat {
+impl ExecutorResolver for FixedExecutor {
     fn resolve(&self, name: Option<&str>, _: Map<String, Json>) -> Result<MemberConfig, ConfigError> {
         let none = || ConfigError::for_key("executor", format!("there is no executor {name:?}"));
         self.0.clone().ok_or_else(none)
@@ -40,7 +40,7 @@ impl ExecutorResolver for OneSeat {
 ///
 /// # Errors
 /// What it refuses.
-pub fn built(
+pub fn build(
     builder: &Builder<dyn Dispatcher>,
     block: &Json,
     roster: &[Participant],
@@ -52,7 +52,7 @@ pub fn built(
         runtime: "conformance",
         participants: roster,
         servers: &Servers::default(),
-        executors: &OneSeat(seat),
+        executors: &FixedExecutor(seat),
     })
 }
 
@@ -96,20 +96,20 @@ fn all() -> Capabilities {
 ///
 /// # Panics
 /// When it does not.
-pub async fn selects_by_the_rules(dispatcher: &dyn Dispatcher, roster: &[Participant], ask: &dyn Ask) {
+pub async fn selects_by_rules(dispatcher: &dyn Dispatcher, roster: &[Participant], ask: &dyn Ask) {
     assert!(!dispatcher.kind().is_empty());
     for seed in 0..200 {
-        let window = invented(seed, roster);
+        let window = random_window(seed, roster);
         let selected = select(dispatcher, roster, &window, ask).await;
         assert_eq!(select(dispatcher, roster, &window, ask).await, selected, "the same window: {window:?}");
-        follows_the_rules(&selected, roster, &window);
+        assert_follows_rules(&selected, roster, &window);
     }
     let nobody_else = [turn(0, "someone", "")];
-    follows_the_rules(&select(dispatcher, roster, &nobody_else, ask).await, roster, &nobody_else);
+    assert_follows_rules(&select(dispatcher, roster, &nobody_else, ask).await, roster, &nobody_else);
 }
 
 #[track_caller]
-fn follows_the_rules(selected: &Result<Vec<Name>, Error>, roster: &[Participant], window: &[Turn]) {
+fn assert_follows_rules(selected: &Result<Vec<Name>, Error>, roster: &[Participant], window: &[Turn]) {
     let Ok(selected) = selected else { return };
     let author = window.last().map(|turn| &turn.participant);
     for (at, id) in selected.iter().enumerate() {
@@ -120,8 +120,8 @@ fn follows_the_rules(selected: &Result<Vec<Name>, Error>, roster: &[Participant]
 }
 
 /// Turns of participants and of others, who mention names, ids and capabilities.
-fn invented(seed: u64, roster: &[Participant]) -> Vec<Turn> {
-    let mut chance = Chance::new(seed);
+fn random_window(seed: u64, roster: &[Participant]) -> Vec<Turn> {
+    let mut chance = Rng::new(seed);
     let length = 1 + chance.below(12) as usize;
     let mut window = Vec::with_capacity(length);
     for at in 0..length {
@@ -145,7 +145,7 @@ fn invented(seed: u64, roster: &[Participant]) -> Vec<Turn> {
 ///
 /// # Panics
 /// When it does not.
-pub async fn needs(
+pub async fn requires_capability(
     dispatcher: &dyn Dispatcher,
     capability: Capability,
     roster: &[Participant],
@@ -164,10 +164,10 @@ pub async fn needs(
 ///
 /// # Panics
 /// When they are.
-pub async fn takes_large_windows(dispatcher: &dyn Dispatcher, roster: &[Participant], ask: &dyn Ask) {
+pub async fn handles_large_windows(dispatcher: &dyn Dispatcher, roster: &[Participant], ask: &dyn Ask) {
     let started = tokio::time::Instant::now();
     let mut window: Vec<Turn> = (0..2_000).map(|at| turn(at, "someone", &"@ word ".repeat(200))).collect();
     window.push(turn(2_000, "someone", &"@@a ".repeat(1 << 20)));
-    follows_the_rules(&select(dispatcher, roster, &window, ask).await, roster, &window);
-    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    assert_follows_rules(&select(dispatcher, roster, &window, ask).await, roster, &window);
+    assert!(started.elapsed() < TIMEOUT, "{:?}", started.elapsed());
 }

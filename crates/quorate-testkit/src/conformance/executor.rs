@@ -32,7 +32,7 @@ pub async fn answers(executor: &dyn Executor) {
 ///
 /// # Panics
 /// When it does not.
-pub async fn ends_by_its_deadline(executor: &dyn Executor) {
+pub async fn respects_deadline(executor: &dyn Executor) {
     let timeout = Duration::from_millis(300);
     let started = tokio::time::Instant::now();
     let replied = tokio::time::timeout(timeout + GRACE, executor.invoke(question(timeout))).await;
@@ -44,7 +44,7 @@ pub async fn ends_by_its_deadline(executor: &dyn Executor) {
 ///
 /// # Panics
 /// When it does not.
-pub async fn says_that_it_failed(executor: &dyn Executor) {
+pub async fn reports_failure(executor: &dyn Executor) {
     match executor.invoke(question(Duration::from_secs(20))).await {
         Err(Failure::Failed { message }) => assert!(!message.trim().is_empty(), "a failure has a message"),
         other => panic!("expected a failure, got {other:?}"),
@@ -52,7 +52,7 @@ pub async fn says_that_it_failed(executor: &dyn Executor) {
 }
 
 /// A turn that `reviewer` is to take, after a person has spoken, in the form that the executor gives its turns in.
-pub fn turn(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocation {
+pub fn turn_invocation(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocation {
     let form = executor.turn_schema();
     let spoken = super::dispatcher::turn(1, "ann", said);
     let shown = json!([{"id": spoken.id, "participant": spoken.participant, "at": spoken.timestamp,
@@ -95,7 +95,7 @@ pub async fn takes_turns(executor: &dyn Executor, said: &str) -> Turn {
     assert!(matches!(form, Schema::PlainText | Schema::Turn), "its turns have the form of turns");
     let mut last = Turn::default();
     for _ in 0..2 {
-        let asked = turn(executor, said, Duration::from_secs(20));
+        let asked = turn_invocation(executor, said, Duration::from_secs(20));
         let reply = tokio::time::timeout(Duration::from_secs(20) + GRACE, executor.invoke(asked)).await;
         let reply = reply.expect("ends by its deadline").expect("a turn");
         let answer = answer::extract(form, &reply.text, &[]).expect("a turn in the form that it says");
@@ -108,8 +108,8 @@ pub async fn takes_turns(executor: &dyn Executor, said: &str) -> Turn {
 ///
 /// # Panics
 /// When it does not.
-pub async fn ends_its_turn_by_its_deadline(executor: &dyn Executor) {
+pub async fn respects_turn_deadline(executor: &dyn Executor) {
     let timeout = Duration::from_millis(300);
-    let replied = tokio::time::timeout(timeout + GRACE, executor.invoke(turn(executor, "?", timeout))).await;
+    let replied = tokio::time::timeout(timeout + GRACE, executor.invoke(turn_invocation(executor, "?", timeout))).await;
     assert_eq!(replied.expect("ends by its deadline"), Err(Failure::TimedOut));
 }

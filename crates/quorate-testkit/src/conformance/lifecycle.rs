@@ -28,7 +28,7 @@ pub async fn call_all(lifecycle: &dyn Lifecycle) -> [Result<(), HookError>; 3] {
 ///
 /// # Panics
 /// When it does not.
-pub async fn takes_every_event(lifecycle: &dyn Lifecycle) {
+pub async fn accepts_every_event(lifecycle: &dyn Lifecycle) {
     assert!(!lifecycle.kind().is_empty());
     for _ in 0..2 {
         for (at, called) in call_all(lifecycle).await.into_iter().enumerate() {
@@ -41,7 +41,7 @@ pub async fn takes_every_event(lifecycle: &dyn Lifecycle) {
 ///
 /// # Panics
 /// When it does not.
-pub async fn says_that_it_failed(lifecycle: &dyn Lifecycle) {
+pub async fn reports_failure(lifecycle: &dyn Lifecycle) {
     for _ in 0..2 {
         for (at, called) in call_all(lifecycle).await.into_iter().enumerate() {
             let message = called.expect_err("it fails");

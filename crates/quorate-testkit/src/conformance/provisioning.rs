@@ -6,7 +6,7 @@ use quorate_kernel::ports::provisioning::{MAX_FILE_BYTES, MAX_FILES, Failure, Pa
 ///
 /// # Panics
 /// When it does not.
-pub async fn gives_its_package(provisioning: &dyn Provisioning) -> Package {
+pub async fn returns_package(provisioning: &dyn Provisioning) -> Package {
     let about = provisioning.about();
     assert!(!about.kind.is_empty() && !about.from.is_empty(), "it says what it is, and where from");
     let package = provisioning.package().await.expect("a package");
@@ -36,8 +36,8 @@ pub async fn gives_its_package(provisioning: &dyn Provisioning) -> Package {
 ///
 /// # Panics
 /// When it gives another.
-pub async fn gives_what_is_there_now(provisioning: &dyn Provisioning, version: &str, pieces: &[PackageFile]) {
-    let package = gives_its_package(provisioning).await;
+pub async fn returns_current_package(provisioning: &dyn Provisioning, version: &str, pieces: &[PackageFile]) {
+    let package = returns_package(provisioning).await;
     assert_eq!((package.version.as_str(), package.files()), (version, pieces));
 }
 
@@ -45,7 +45,7 @@ pub async fn gives_what_is_there_now(provisioning: &dyn Provisioning, version: &
 ///
 /// # Panics
 /// When it does not.
-pub async fn says_that_nothing_is_there(provisioning: &dyn Provisioning) {
+pub async fn reports_missing(provisioning: &dyn Provisioning) {
     match provisioning.package().await {
         Err(Failure::Missing { message }) => assert!(!message.trim().is_empty(), "it says what is missing"),
         other => panic!("expected that nothing is there, got {other:?}"),
@@ -57,7 +57,7 @@ pub async fn says_that_nothing_is_there(provisioning: &dyn Provisioning) {
 ///
 /// # Panics
 /// When it does not.
-pub async fn refuses_what_is_not_fit(provisioning: &dyn Provisioning) -> String {
+pub async fn refuses_unfit_package(provisioning: &dyn Provisioning) -> String {
     match provisioning.package().await {
         Err(Failure::Refused(report)) => {
             assert!(report.has_refusals(), "a refusal refuses");

@@ -55,17 +55,17 @@ const IDS: [&str; 36] = [
 /// # Panics
 /// When the store does not do what it must.
 pub async fn all(open: &Open) {
-    keeps_objects(open).await;
-    keeps_ids_apart(open).await;
-    shows_no_mixtures(open).await;
-    refuses_what_nests_too_deep(open).await;
+    stores_objects(open).await;
+    separates_ids(open).await;
+    writes_are_atomic(open).await;
+    refuses_deep_nesting(open).await;
 }
 
 /// What could not be read back from everywhere it goes is not taken, and what was there stays.
 ///
 /// # Panics
 /// When it is not so.
-pub async fn refuses_what_nests_too_deep(open: &Open) {
+pub async fn refuses_deep_nesting(open: &Open) {
     let store = open();
     store.write("deep", &nested(nesting::MAX_DEPTH)).await.expect("as deep as it may be");
     for levels in [nesting::MAX_DEPTH + 1, 126, 127, 200] {
@@ -88,7 +88,7 @@ fn object(json: Json) -> Map<String, Json> {
 ///
 /// # Panics
 /// When it is not so.
-pub async fn keeps_objects(open: &Open) {
+pub async fn stores_objects(open: &Open) {
     let store = open();
     assert!(!store.kind().is_empty());
     assert_eq!(store.read("nobody").await.expect("it can be read"), Map::new());
@@ -115,7 +115,7 @@ pub async fn keeps_objects(open: &Open) {
 ///
 /// # Panics
 /// When two do.
-pub async fn keeps_ids_apart(open: &Open) {
+pub async fn separates_ids(open: &Open) {
     let long = "x".repeat(1_000);
     let longer = format!("{long}y");
     let ids: Vec<&str> = IDS.into_iter().chain([&*long, &*longer]).collect();
@@ -134,7 +134,7 @@ pub async fn keeps_ids_apart(open: &Open) {
 ///
 /// # Panics
 /// When something else comes back.
-pub async fn shows_no_mixtures(open: &Open) {
+pub async fn writes_are_atomic(open: &Open) {
     let state = |n: usize| object(json!({"head": n, "body": "x".repeat(n * 1_000), "tail": n}));
     open().write("shared", &state(0)).await.expect("it can be written");
     let mut tasks = JoinSet::new();

@@ -3,7 +3,7 @@
 //! Each function takes a way to open one conversation, which is empty at first. Opening it again is what a restart
 //! does, or another process.
 
-mod talk;
+mod single_writer;
 mod waiting;
 mod writers;
 
@@ -15,12 +15,12 @@ use quorate_protocol::{Json, Name, nesting};
 use serde_json::json;
 
 use super::state::nested;
-pub use talk::{
-    keeps_what_is_said, refuses_or_keeps_odd_authors, refuses_what_is_too_long, shows_windows,
-    tells_what_is_newer, tells_who_it_is,
+pub use single_writer::{
+    stores_turns, handles_odd_authors, refuses_long_turns, reads_windows,
+    reads_since, describes_itself,
 };
-pub use waiting::tells_when_something_changed;
-pub use writers::{takes_a_key_once, takes_many_writers};
+pub use waiting::notifies_of_changes;
+pub use writers::{deduplicates_by_key, supports_many_writers};
 
 /// Opens the conversation.
 pub type Open = dyn Fn() -> Arc<dyn Substrate> + Send + Sync;
@@ -30,23 +30,23 @@ pub type Open = dyn Fn() -> Arc<dyn Substrate> + Send + Sync;
 /// # Panics
 /// When the substrate does not do what it must.
 pub async fn all(new: impl Fn() -> Box<Open>) {
-    tells_who_it_is(&*new()).await;
-    keeps_what_is_said(&*new()).await;
-    refuses_or_keeps_odd_authors(&*new()).await;
-    refuses_what_nests_too_deep(&*new()).await;
-    refuses_what_is_too_long(&*new()).await;
-    tells_what_is_newer(&*new()).await;
-    shows_windows(&*new()).await;
-    takes_a_key_once(&*new()).await;
-    takes_many_writers(&*new()).await;
-    tells_when_something_changed(&*new()).await;
+    describes_itself(&*new()).await;
+    stores_turns(&*new()).await;
+    handles_odd_authors(&*new()).await;
+    refuses_deep_nesting(&*new()).await;
+    refuses_long_turns(&*new()).await;
+    reads_since(&*new()).await;
+    reads_windows(&*new()).await;
+    deduplicates_by_key(&*new()).await;
+    supports_many_writers(&*new()).await;
+    notifies_of_changes(&*new()).await;
 }
 
 /// What could not be read back beside a turn is not taken.
 ///
 /// # Panics
 /// When it is, or when it spoils the conversation.
-pub async fn refuses_what_nests_too_deep(open: &Open) {
+pub async fn refuses_deep_nesting(open: &Open) {
     let substrate = open();
     let with = |levels: usize, in_state: bool| {
         let mut turn = answer("ann", "deep", &format!("t_{levels}").as_str().into());
@@ -66,12 +66,12 @@ pub async fn refuses_what_nests_too_deep(open: &Open) {
         }
     }
     substrate.append(with(nesting::MAX_DEPTH, true)).await.expect("as deep as it may be");
-    let turns = everything(&*open(), 8).await;
+    let turns = read_all(&*open(), 8).await;
     assert_eq!(turns.iter().map(|turn| &*turn.content).collect::<Vec<_>>(), ["deep"]);
 }
 
 /// A turn without anything beside what is said.
-pub fn said(by: &str, content: &str) -> NewTurn {
+pub fn new_turn(by: &str, content: &str) -> NewTurn {
     NewTurn {
         participant: by.into(),
         content: content.into(),
@@ -95,7 +95,7 @@ pub fn answer(by: &str, content: &str, trigger: &Name) -> NewTurn {
             selected: vec!["a".into(), by.into()],
             state: Some(object(json!({"count": 3, "of": {"x>": []}}))),
         }),
-        ..said(by, content)
+        ..new_turn(by, content)
     }
 }
 
@@ -103,7 +103,7 @@ pub fn answer(by: &str, content: &str, trigger: &Name) -> NewTurn {
 ///
 /// # Panics
 /// When it cannot be read.
-pub async fn everything(substrate: &dyn Substrate, page: usize) -> Vec<Turn> {
+pub async fn read_all(substrate: &dyn Substrate, page: usize) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     loop {
         let since = turns.last().map(|turn| turn.id.clone());

@@ -5,7 +5,7 @@ use quorate_manifest::loader::Refs;
 use super::expect::Expectation;
 use super::file::{File, file};
 use super::memory::{Content, Memory};
-use super::resolved::Resolves;
+use super::resolved::ResolvedExpectation;
 
 /// A document that was read.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub struct Test {
     /// What has to be said.
     pub expected: Expected,
     /// What has to come of manifests.
-    pub resolved: Vec<Resolves>,
+    pub resolved: Vec<ResolvedExpectation>,
     /// The names of the files, and which of them the user names.
     pub(super) names: Vec<(String, bool)>,
 }
@@ -35,18 +35,18 @@ pub struct Test {
 #[derive(Debug, Clone)]
 pub struct Expected {
     /// What has to be said.
-    pub said: Vec<Expectation>,
+    pub diagnostics: Vec<Expectation>,
     /// Files that are asked for and are not there.
     pub loads: Vec<String>,
     /// Files that have to be passed over.
-    pub passed_over: Vec<String>,
+    pub skipped: Vec<String>,
     /// Whether refs are followed.
     pub refs: Refs,
 }
 
 /// Why a document is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ParseError {
     /// The line.
     pub line: usize,
     /// What is wrong.
@@ -68,7 +68,7 @@ struct Section<'t> {
 }
 
 impl Test {
-    fn new(section: &Section<'_>, files: Vec<File>, expected: Expected, resolved: Vec<Resolves>) -> Test {
+    fn new(section: &Section<'_>, files: Vec<File>, expected: Expected, resolved: Vec<ResolvedExpectation>) -> Test {
         let mut memory = Memory::new();
         let mut names = Vec::new();
         for File { name, content, named } in files {
@@ -86,9 +86,9 @@ impl Document {
     ///
     /// # Errors
     /// When a block or a line of an `expect` or `resolved` block cannot be understood.
-    pub fn parse(text: &str) -> Result<Document, Problem> {
+    pub fn parse(text: &str) -> Result<Document, ParseError> {
         let sections = sections(text)?;
-        let expects = |section: &Section<'_>| section.blocks.iter().any(Block::expects);
+        let expects = |section: &Section<'_>| section.blocks.iter().any(Block::is_expectation);
         let mut shared = Vec::new();
         let mut tests = Vec::new();
         for (index, section) in sections.iter().enumerate() {
@@ -110,17 +110,17 @@ impl Block<'_> {
         self.info.split_whitespace().next().unwrap_or_default()
     }
 
-    fn expects(&self) -> bool {
+    fn is_expectation(&self) -> bool {
         self.first_word() == "expect"
     }
 }
 
-fn test(section: &Section<'_>, shared: &[File]) -> Result<Test, Problem> {
+fn test(section: &Section<'_>, shared: &[File]) -> Result<Test, ParseError> {
     let mut files = shared.to_vec();
     let mut expected = None;
     let mut resolved = Vec::new();
     for block in &section.blocks {
-        if block.expects() {
+        if block.is_expectation() {
             expected = Some(expectations(block)?);
         } else if block.first_word() == "resolved" {
             resolved.push(resolves(block)?);
@@ -130,48 +130,48 @@ fn test(section: &Section<'_>, shared: &[File]) -> Result<Test, Problem> {
         }
     }
     let Some(expected) = expected else {
-        return Err(Problem { line: section.line, message: "a test without an `expect` block".to_owned() });
+        return Err(ParseError { line: section.line, message: "a test without an `expect` block".to_owned() });
     };
     Ok(Test::new(section, files, expected, resolved))
 }
 
-fn expectations(block: &Block<'_>) -> Result<Expected, Problem> {
-    let problem = |line: usize, message: String| Problem { line, message };
+fn expectations(block: &Block<'_>) -> Result<Expected, ParseError> {
+    let problem = |line: usize, message: String| ParseError { line, message };
     let refs = match block.info {
         "expect" => Refs::Followed,
         "expect no-refs" => Refs::ShapeOnly,
         other => return Err(problem(block.line, format!("not understood: {other}"))),
     };
-    let mut expected = Expected { said: Vec::new(), loads: Vec::new(), passed_over: Vec::new(), refs };
+    let mut expected = Expected { diagnostics: Vec::new(), loads: Vec::new(), skipped: Vec::new(), refs };
     let mut clean = false;
     for (index, line) in block.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         if let Some(file) = line.strip_prefix("loads ") {
             expected.loads.push(file.trim().to_owned());
         } else if let Some(file) = line.strip_prefix("passes over ") {
-            expected.passed_over.push(file.trim().to_owned());
+            expected.skipped.push(file.trim().to_owned());
         } else if line.trim() == "clean" {
             clean = true;
         } else if let Some(expectation) = Expectation::parse(line) {
-            expected.said.push(expectation);
+            expected.diagnostics.push(expectation);
         } else {
             return Err(problem(block.line + 1 + index, format!("not understood: {line}")));
         }
     }
-    if clean == expected.said.is_empty() {
+    if clean == expected.diagnostics.is_empty() {
         return Ok(expected);
     }
     Err(problem(block.line, "say `clean`, or what is expected, and not both".to_owned()))
 }
 
-fn resolves(block: &Block<'_>) -> Result<Resolves, Problem> {
+fn resolves(block: &Block<'_>) -> Result<ResolvedExpectation, ParseError> {
     let mut words = block.info.split_whitespace().skip(1);
     let (Some(path), None) = (words.next(), words.next()) else {
-        return Err(Problem { line: block.line, message: "write `resolved` and one file".to_owned() });
+        return Err(ParseError { line: block.line, message: "write `resolved` and one file".to_owned() });
     };
     let lines = block.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let mut resolves = Resolves { path: path.to_owned(), fields: Vec::new() };
+    let mut resolves = ResolvedExpectation { path: path.to_owned(), fields: Vec::new() };
     for (index, line) in lines {
-        let field = super::resolved::Expected::parse(line).ok_or_else(|| Problem {
+        let field = super::resolved::ExpectedField::parse(line).ok_or_else(|| ParseError {
             line: block.line + 1 + index,
             message: format!("not understood: {line}"),
         })?;
@@ -180,7 +180,7 @@ fn resolves(block: &Block<'_>) -> Result<Resolves, Problem> {
     Ok(resolves)
 }
 
-fn sections(text: &str) -> Result<Vec<Section<'_>>, Problem> {
+fn sections(text: &str) -> Result<Vec<Section<'_>>, ParseError> {
     let mut sections: Vec<Section<'_>> = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((index, line)) = lines.next() {
@@ -197,7 +197,7 @@ fn sections(text: &str) -> Result<Vec<Section<'_>>, Problem> {
                         block.text.push('\n');
                     }
                     None => {
-                        return Err(Problem {
+                        return Err(ParseError {
                             line: line_number,
                             message: "a block that never ends".to_owned(),
                         });
@@ -205,7 +205,7 @@ fn sections(text: &str) -> Result<Vec<Section<'_>>, Problem> {
                 }
             }
             let Some(section) = sections.last_mut() else {
-                return Err(Problem { line: line_number, message: "a block above the title".to_owned() });
+                return Err(ParseError { line: line_number, message: "a block above the title".to_owned() });
             };
             section.blocks.push(block);
         } else if line.starts_with('#') {

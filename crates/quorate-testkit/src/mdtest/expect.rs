@@ -45,7 +45,7 @@ impl Expectation {
         Some(Expectation { severity, code, at, path, saying })
     }
 
-    fn fits(&self, said: &Said<'_>) -> bool {
+    fn matches(&self, said: &ActualDiagnostic<'_>) -> bool {
         let part = |part: &String| {
             said.body.message.contains(part)
                 || said.body.help.as_ref().is_some_and(|help| help.contains(part))
@@ -62,7 +62,7 @@ impl Expectation {
 }
 
 /// A diagnostic that came, with the places that name it.
-struct Said<'r> {
+struct ActualDiagnostic<'r> {
     severity: Severity,
     code: &'static str,
     body: &'r Body,
@@ -73,13 +73,13 @@ struct Said<'r> {
 pub(super) fn compare(expected: &[Expectation], report: &Report) -> Vec<String> {
     let refusals = report.refusals.iter().map(|r| (Severity::Refusal, r.code.as_str(), &r.body));
     let warnings = report.warnings.iter().map(|w| (Severity::Warning, w.code.as_str(), &w.body));
-    let mut said: Vec<Said<'_>> = refusals
+    let mut said: Vec<ActualDiagnostic<'_>> = refusals
         .chain(warnings)
-        .map(|(severity, code, body)| Said { severity, code, body, places: places(report, body) })
+        .map(|(severity, code, body)| ActualDiagnostic { severity, code, body, places: places(report, body) })
         .collect();
     let mut failures = Vec::new();
     for expectation in expected {
-        match said.iter().position(|said| expectation.fits(said)) {
+        match said.iter().position(|said| expectation.matches(said)) {
             Some(index) => drop(said.remove(index)),
             None => failures.push(format!("missing: {expectation:?}")),
         }

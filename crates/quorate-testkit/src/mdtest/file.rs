@@ -1,6 +1,6 @@
 //! The file that a block stands for, by the words after its name.
 
-use super::document::{Block, Problem};
+use super::document::{Block, ParseError};
 use super::memory::Content;
 
 /// A file as a block gives it.
@@ -13,17 +13,17 @@ pub(super) struct File {
 }
 
 /// The file that a block stands for; `None` for a block that is only there to be read by people.
-pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, Problem> {
+pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, ParseError> {
     let mut words = block.info.split_whitespace();
     let (Some(_language), Some(name)) = (words.next(), words.next()) else { return Ok(None) };
-    let problem = |message: String| Problem { line: block.line, message };
+    let problem = |message: String| ParseError { line: block.line, message };
     let mut text = block.text.clone();
     let mut bytes_of: fn(&str) -> Option<Vec<u8>> = |text| Some(text.as_bytes().to_vec());
     let mut instead = None;
     let mut named = false;
     for word in words {
         match word {
-            "above" => text = on_top(&text, name, shared).map_err(problem)?,
+            "above" => text = merge_over(&text, name, shared).map_err(problem)?,
             "crlf" => text = text.replace('\n', "\r\n"),
             "bom" => text.insert(0, '\u{feff}'),
             "unterminated" => text.truncate(text.trim_end_matches(['\r', '\n']).len()),
@@ -34,7 +34,7 @@ pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, P
             "named" => named = true,
             other => {
                 if let Some(below) = other.strip_prefix("above=") {
-                    text = on_top(&text, below, shared).map_err(problem)?;
+                    text = merge_over(&text, below, shared).map_err(problem)?;
                 } else {
                     let times = other.strip_prefix("times=").and_then(|count| count.parse().ok());
                     text = text.repeat(times.ok_or_else(|| problem(format!("not understood: {other}")))?);
@@ -48,7 +48,7 @@ pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, P
 }
 
 /// A text on top of a shared file; where that has frontmatter, on top of its keys.
-fn on_top(text: &str, below: &str, shared: &[File]) -> Result<String, String> {
+fn merge_over(text: &str, below: &str, shared: &[File]) -> Result<String, String> {
     let file = shared.iter().find(|file| file.name == below);
     let below = match file.map(|file| &file.content) {
         Some(Content::Bytes(bytes)) => std::str::from_utf8(bytes).ok(),

@@ -14,16 +14,16 @@ use quorate_manifest::{Capabilities, Source, council, config};
 use super::document::Test;
 
 /// What loading gave.
-pub(super) struct Loading<'t> {
+pub(super) struct LoadResult<'t> {
     pub(super) round: Loader<'t>,
     pub(super) report: Report,
     /// How many files are manifests, or were asked for.
     pub(super) loaded: usize,
-    pub(super) passed_over: BTreeSet<String>,
+    pub(super) skipped: BTreeSet<String>,
 }
 
 /// Loads the files of a test.
-pub(super) fn load<'t>(test: &'t Test, known: &'t dyn Capabilities) -> Loading<'t> {
+pub(super) fn load<'t>(test: &'t Test, known: &'t dyn Capabilities) -> LoadResult<'t> {
     let options =
         Options { strict_chain: strict_chain(&test.files), refs: test.expected.refs, ..Options::default() };
     let round = Loader::new(&test.files, known, options);
@@ -37,10 +37,10 @@ pub(super) fn load<'t>(test: &'t Test, known: &'t dyn Capabilities) -> Loading<'
     }
     let spots: Vec<WorkspacePath> = files.keys().cloned().collect();
     check::register_planned(&round, &spots);
-    let mut loading = Loading { round, report: Report::new(), loaded: 0, passed_over: BTreeSet::new() };
+    let mut loading = LoadResult { round, report: Report::new(), loaded: 0, skipped: BTreeSet::new() };
     let mut once = Deduplicator::default();
     for (spot, named) in files {
-        loading.one(&test.files, &spot, named, &mut once);
+        loading.load_file(&test.files, &spot, named, &mut once);
     }
     for path in &test.expected.loads {
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -52,8 +52,8 @@ pub(super) fn load<'t>(test: &'t Test, known: &'t dyn Capabilities) -> Loading<'
     loading
 }
 
-impl Loading<'_> {
-    fn one(&mut self, source: &dyn Source, spot: &WorkspacePath, named: Discovery, once: &mut Deduplicator) {
+impl LoadResult<'_> {
+    fn load_file(&mut self, source: &dyn Source, spot: &WorkspacePath, named: Discovery, once: &mut Deduplicator) {
         let path = spot.workspace_relative();
         let by_name = by_path(quorate_manifest::doctype::from_name(spot.name()), &path, source);
         let report = match by_name {
@@ -71,7 +71,7 @@ impl Loading<'_> {
                 self.loaded += 1;
                 once.add(report, &mut self.report);
             }
-            None => drop(self.passed_over.insert(path)),
+            None => drop(self.skipped.insert(path)),
         }
     }
 }

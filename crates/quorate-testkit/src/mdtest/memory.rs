@@ -13,7 +13,7 @@ use quorate_manifest::{Source, Workspace};
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Content>,
-    inside: workspace::Memory,
+    workspace: workspace::Memory,
 }
 
 /// What stands at a path.
@@ -37,11 +37,11 @@ impl Memory {
 
     /// Adds something, in place of what was there.
     pub fn put(&mut self, path: impl AsRef<Path>, content: Content) {
-        let path = plain(path.as_ref());
-        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if let (true, Some(name)) = (inside, path.to_str()) {
+        let path = normalize(path.as_ref());
+        let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        if let (true, Some(name)) = (is_inside, path.to_str()) {
             let bytes = if let Content::Bytes(bytes) = &content { bytes.clone() } else { Vec::new() };
-            self.inside = std::mem::take(&mut self.inside).with(name, bytes);
+            self.workspace = std::mem::take(&mut self.workspace).with(name, bytes);
         }
         self.files.insert(path, content);
     }
@@ -53,7 +53,7 @@ impl Memory {
 
 impl Source for Memory {
     fn read(&self, path: &Path) -> Result<Vec<u8>, source::Error> {
-        match self.files.get(&plain(path)) {
+        match self.files.get(&normalize(path)) {
             Some(Content::Bytes(bytes)) => Ok(bytes.clone()),
             Some(_) => Err(source::Error::Unreadable(denied())),
             None => Err(source::Error::Missing),
@@ -67,7 +67,7 @@ impl Workspace for Memory {
             Some(Content::Unreadable) => Err(workspace::Error::Unreadable(denied())),
             Some(Content::Outside) => Err(workspace::Error::Outside),
             Some(Content::Folder) => Err(workspace::Error::Unreadable(io::ErrorKind::IsADirectory.into())),
-            Some(Content::Bytes(_)) | None => self.inside.read(spot),
+            Some(Content::Bytes(_)) | None => self.workspace.read(spot),
         }
     }
 
@@ -75,7 +75,7 @@ impl Workspace for Memory {
         if self.at(spot) == Some(&Content::Folder) {
             return Ok(Vec::new());
         }
-        let mut listed = self.inside.list(spot)?;
+        let mut listed = self.workspace.list(spot)?;
         for one in &mut listed {
             match self.at(&spot.child(&one.name)) {
                 Some(Content::Outside) => one.kind = EntryKind::Other,
@@ -91,7 +91,7 @@ fn denied() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, "permission denied")
 }
 
-fn plain(path: &Path) -> PathBuf {
+fn normalize(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
         match component {

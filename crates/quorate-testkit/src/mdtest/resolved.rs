@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 /// A `resolved` block.
 #[derive(Debug, Clone)]
-pub struct Resolves {
+pub struct ResolvedExpectation {
     /// The manifest.
     pub path: String,
     /// What has to come of it.
-    pub fields: Vec<Expected>,
+    pub fields: Vec<ExpectedField>,
 }
 
 /// A line of a `resolved` block.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Expected {
+pub struct ExpectedField {
     /// The field's path.
     pub field: String,
     /// Its value; `None` where it has none.
@@ -29,11 +29,11 @@ pub struct Expected {
     pub from: Vec<String>,
 }
 
-impl Expected {
+impl ExpectedField {
     /// Reads `FIELD = VALUE from FILE`, `FIELD = VALUE` or `FIELD absent`.
-    pub fn parse(line: &str) -> Option<Expected> {
+    pub fn parse(line: &str) -> Option<ExpectedField> {
         if let Some(field) = line.strip_suffix(" absent") {
-            return Some(Expected { field: field.trim().to_owned(), value: None, from: Vec::new() });
+            return Some(ExpectedField { field: field.trim().to_owned(), value: None, from: Vec::new() });
         }
         let (field, rest) = line.split_once(" = ")?;
         // A text may have a ` from ` of its own.
@@ -45,11 +45,11 @@ impl Expected {
             Some(told) => told,
             None => (serde_json::from_str(rest).ok()?, Vec::new()),
         };
-        Some(Expected { field: field.trim().to_owned(), value: Some(value), from })
+        Some(ExpectedField { field: field.trim().to_owned(), value: Some(value), from })
     }
 }
 
-impl Resolves {
+impl ResolvedExpectation {
     /// What came otherwise.
     pub(super) fn compare(&self, round: &Loader<'_>) -> Vec<String> {
         let path = &self.path;
@@ -63,11 +63,11 @@ impl Resolves {
             other => return vec![format!("{path} is a manifest without a chain: {}", other.as_str())],
         };
         let Some((chain, body)) = resolved else { return vec![format!("{path} is not resolved")] };
-        self.fields.iter().filter_map(|field| differs(field, &chain, body.as_deref(), path)).collect()
+        self.fields.iter().filter_map(|field| difference(field, &chain, body.as_deref(), path)).collect()
     }
 }
 
-fn differs(expected: &Expected, chain: &Arc<Chain>, body: Option<&str>, path: &str) -> Option<String> {
+fn difference(expected: &ExpectedField, chain: &Arc<Chain>, body: Option<&str>, path: &str) -> Option<String> {
     let field = &expected.field;
     let (value, from) = match (field.as_str(), body) {
         // No key of any format: the files that were merged, root first, and the text below the frontmatter.
@@ -77,8 +77,8 @@ fn differs(expected: &Expected, chain: &Arc<Chain>, body: Option<&str>, path: &s
         ("body", Some(body)) => (Some(json!(body)), None),
         _ => match find(&chain.merged, field) {
             Err(why) => return Some(format!("{path}: {field}: {why}")),
-            Ok(Found::One(node)) => (node.map(Node::to_json), node.map(|node| vec![files(chain, node)])),
-            Ok(Found::Each(nodes)) => {
+            Ok(Selection::One(node)) => (node.map(Node::to_json), node.map(|node| vec![files(chain, node)])),
+            Ok(Selection::Each(nodes)) => {
                 let values = nodes.iter().map(|node| node.to_json()).collect();
                 (Some(Value::Array(values)), Some(nodes.iter().map(|node| files(chain, node)).collect()))
             }
@@ -111,14 +111,14 @@ fn files(chain: &Chain, node: &Node) -> Vec<String> {
     found
 }
 
-enum Found<'n> {
+enum Selection<'n> {
     One(Option<&'n Node>),
     /// What `[]` leads to: of each item.
     Each(Vec<&'n Node>),
 }
 
 /// Follows a path such as `members[id=ciso].weight`, `lockedTraits[0]` or `members[].id`.
-fn find<'n>(root: &'n Node, path: &str) -> Result<Found<'n>, String> {
+fn find<'n>(root: &'n Node, path: &str) -> Result<Selection<'n>, String> {
     let mut at = vec![root];
     let mut each = false;
     for step in path.split('.') {
@@ -126,14 +126,14 @@ fn find<'n>(root: &'n Node, path: &str) -> Result<Found<'n>, String> {
         at = at.into_iter().filter_map(|node| node.key(key)).collect();
         for pick in picks.into_iter().flat_map(|picks| picks.split('[')) {
             let pick = pick.strip_suffix(']').ok_or_else(|| format!("`{step}` does not end in `]`"))?;
-            at = at.into_iter().flat_map(|node| picked(node, pick)).collect();
+            at = at.into_iter().flat_map(|node| select(node, pick)).collect();
             each |= pick.is_empty();
         }
     }
-    Ok(if each { Found::Each(at) } else { Found::One(at.first().copied()) })
+    Ok(if each { Selection::Each(at) } else { Selection::One(at.first().copied()) })
 }
 
-fn picked<'n>(list: &'n Node, pick: &str) -> Vec<&'n Node> {
+fn select<'n>(list: &'n Node, pick: &str) -> Vec<&'n Node> {
     let items = list.items();
     if pick.is_empty() {
         return items.iter().collect();
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_line_has_a_field_a_value_and_where_it_comes_from() {
-        let parse = |line| Expected::parse(line).map(|one| (one.field, one.value, one.from));
+        let parse = |line| ExpectedField::parse(line).map(|one| (one.field, one.value, one.from));
         let one = |field: &str, value: Option<Value>, from: &[&str]| {
             Some((field.to_owned(), value, from.iter().map(|file| (*file).to_owned()).collect()))
         };

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::Call;
 use super::trace::Event;
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 const SECTOR: usize = 512;
 
@@ -32,7 +32,7 @@ enum Change {
 
 /// A change of a directory: the path stands for the file from now on, or for none.
 #[derive(Debug, Clone)]
-struct Naming {
+struct DirectoryChange {
     path: String,
     file: Option<usize>,
 }
@@ -44,29 +44,29 @@ struct Disk {
     names: BTreeMap<String, usize>,
     /// What they stand for on the disk.
     synced: BTreeMap<String, usize>,
-    since: Vec<Naming>,
+    since: Vec<DirectoryChange>,
 }
 
 /// The files as they may be found after the power was lost when these events had happened, beginning with an empty
 /// directory.
-pub fn power_loss(events: &[Event], chance: &mut Chance) -> Image {
+pub fn power_loss(events: &[Event], chance: &mut Rng) -> Image {
     let mut disk = Disk::default();
     for event in events {
-        disk.take(event, chance);
+        disk.apply_event(event, chance);
     }
-    disk.found(chance)
+    disk.into_image(chance)
 }
 
 impl Disk {
-    fn take(&mut self, event: &Event, chance: &mut Chance) {
+    fn apply_event(&mut self, event: &Event, chance: &mut Rng) {
         let file = self.names.get(&event.path).copied();
         match (event.call, event.error) {
             (Call::Sync, error) => {
-                self.named_otherwise(event);
+                self.detect_renames(event);
                 self.sync(file, &event.path, error == 0, chance);
             }
             (_, 1..) => {}
-            (Call::Open, _) if event.made() => {
+            (Call::Open, _) if event.created_file() => {
                 let inode = String::from_utf8_lossy(&event.bytes).into_owned();
                 self.files.push(File { inode, ..File::default() });
                 self.name(&event.path, Some(self.files.len() - 1));
@@ -96,11 +96,11 @@ impl Disk {
             Some(file) => self.names.insert(path.to_owned(), file),
             None => self.names.remove(path),
         };
-        self.since.push(Naming { path: path.to_owned(), file });
+        self.since.push(DirectoryChange { path: path.to_owned(), file });
     }
 
     /// Takes note of files that a directory has under other names than were traced.
-    fn named_otherwise(&mut self, event: &Event) {
+    fn detect_renames(&mut self, event: &Event) {
         let lines = String::from_utf8_lossy(&event.bytes).into_owned();
         for (inode, name) in lines.lines().filter_map(|line| line.split_once(' ')) {
             let name = if event.path == "." { name.to_owned() } else { format!("{}/{name}", event.path) };
@@ -116,7 +116,7 @@ impl Disk {
         }
     }
 
-    fn sync(&mut self, file: Option<usize>, path: &str, well: bool, chance: &mut Chance) {
+    fn sync(&mut self, file: Option<usize>, path: &str, well: bool, chance: &mut Rng) {
         let Some(file) = file.and_then(|file| self.files.get_mut(file)) else {
             if well {
                 self.sync_directory(path);
@@ -133,12 +133,12 @@ impl Disk {
         let above = |name: &str| name.rsplit_once('/').map_or(".", |(above, _)| above) == path;
         let (done, left) = std::mem::take(&mut self.since).into_iter().partition(|one| above(&one.path));
         self.since = left;
-        let done: Vec<Naming> = done;
+        let done: Vec<DirectoryChange> = done;
         done.into_iter().for_each(|one| one.apply(&mut self.synced));
     }
 
     /// What is found, with luck for everything that was not synced.
-    fn found(mut self, chance: &mut Chance) -> Image {
+    fn into_image(mut self, chance: &mut Rng) -> Image {
         // A directory's changes go to the disk in their order.
         let lucky = chance.below(self.since.len() as u64 + 1);
         let mut names = self.synced;
@@ -149,7 +149,7 @@ impl Disk {
             if !path.ends_with("-shm") {
                 image.insert(
                     path,
-                    self.files.get_mut(file).map(|file| file.found(chance)).unwrap_or_default(),
+                    self.files.get_mut(file).map(|file| file.surviving_bytes(chance)).unwrap_or_default(),
                 );
             }
         }
@@ -157,7 +157,7 @@ impl Disk {
     }
 }
 
-impl Naming {
+impl DirectoryChange {
     fn apply(self, names: &mut BTreeMap<String, usize>) {
         match self.file {
             Some(file) => names.insert(self.path, file),
@@ -167,7 +167,7 @@ impl Naming {
 }
 
 impl File {
-    fn found(&mut self, chance: &mut Chance) -> Vec<u8> {
+    fn surviving_bytes(&mut self, chance: &mut Rng) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         let all = self.since.len() as u64;
         // All, none, the first of them, or any of them.
@@ -182,7 +182,7 @@ impl File {
         let torn = if chance.percent(50) { kept.pop() } else { None };
         kept.into_iter().for_each(|change| change.apply(&mut bytes));
         match torn {
-            Some(Change::Write(at, written)) => tear(&mut bytes, *at, written, chance),
+            Some(Change::Write(at, written)) => tear_write(&mut bytes, *at, written, chance),
             Some(change) => change.apply(&mut bytes),
             None => {}
         }
@@ -193,13 +193,13 @@ impl File {
 impl Change {
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
-            Change::Write(at, written) => put(bytes, *at, written),
+            Change::Write(at, written) => write_at(bytes, *at, written),
             Change::Length(length) => bytes.resize(*length, 0),
         }
     }
 }
 
-fn put(bytes: &mut Vec<u8>, at: usize, written: &[u8]) {
+fn write_at(bytes: &mut Vec<u8>, at: usize, written: &[u8]) {
     let end = at + written.len();
     if bytes.len() < end {
         bytes.resize(end, 0);
@@ -208,7 +208,7 @@ fn put(bytes: &mut Vec<u8>, at: usize, written: &[u8]) {
 }
 
 /// Writes some sectors of it; the file has its new length all the same.
-fn tear(bytes: &mut Vec<u8>, at: usize, written: &[u8], chance: &mut Chance) {
+fn tear_write(bytes: &mut Vec<u8>, at: usize, written: &[u8], chance: &mut Rng) {
     let end = at + written.len();
     if bytes.len() < end {
         bytes.resize(end, 0);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     fn images(events: &[Event]) -> Vec<Image> {
-        (0..200).map(|seed| power_loss(events, &mut Chance::new(seed))).collect()
+        (0..200).map(|seed| power_loss(events, &mut Rng::new(seed))).collect()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CALLS, Call, named};
+use super::{CALLS, Call, value_of_name};
 
 /// A call, or something that was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Event {
 
 impl Event {
     /// Whether it went well and made a file.
-    pub fn made(&self) -> bool {
+    pub fn created_file(&self) -> bool {
         self.call == Call::Open && self.offset == 1 && self.error == 0
     }
 }
@@ -50,7 +50,7 @@ pub fn read(file: &Path) -> Result<Vec<Event>, String> {
 /// An event without its bytes, and how many these are.
 fn head(line: &[u8]) -> Option<(Event, usize)> {
     let mut parts = std::str::from_utf8(line).ok()?.splitn(5, ' ');
-    let call = named(&CALLS, parts.next()?)?;
+    let call = value_of_name(&CALLS, parts.next()?)?;
     let offset = parts.next()?.parse().ok()?;
     let length = parts.next()?.parse().ok()?;
     let error = parts.next()?.parse().ok()?;

@@ -2,7 +2,7 @@
 //! leap; then every checker that what came of it has to pass.
 
 mod check;
-mod host;
+mod extensions;
 mod infected;
 mod overlays;
 mod rules;
@@ -16,18 +16,18 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_protocol::Json;
 
-use super::{Simulated, Violation, consulted};
-use crate::chance::Chance;
-use crate::faults::{Death, Moment, Mortal};
+use super::{Simulation, Violation, consulted};
+use crate::rng::Rng;
+use crate::faults::{Crash, Timing, CrashingLedger};
 use world::World;
 
 /// What one simulation came to, for whoever counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Came {
+pub struct Summary {
     /// The mode.
     pub mode: &'static str,
     /// The outcome's verdict, and its code where it has one.
-    pub to: String,
+    pub verdict: String,
     /// How often the process died.
     pub deaths: usize,
     /// How many candidates a lock has dropped.
@@ -40,22 +40,22 @@ pub struct Came {
 ///
 /// # Errors
 /// The first thing that did not hold, with the seed to try again.
-pub async fn simulate(seed: u64) -> Result<Came, Violation> {
+pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
     let world = World::new(seed);
-    let (simulated, ledger) = hold(&world, Deaths::of(seed)).await?;
+    let (simulated, ledger) = run_to_end(&world, CrashPlan::from_seed(seed)).await?;
     let records = ledger.records(&simulated.history.run).await;
     let records = records.map_err(|error| Violation::new(seed, error.to_string()))?;
-    check::all(&simulated, &world, &records)?;
+    check::check_all(&simulated, &world, &records)?;
     overlays::check(seed, &simulated).map_err(|what| Violation::new(seed, what))?;
     let infected = infected::check(seed).await?;
     let outcome = outcome(&simulated.history);
     let text = |key: &str| outcome.get(key).and_then(Json::as_str);
     let code = text("code").map_or_else(String::new, |code| format!(" ({code})"));
-    Ok(Came {
+    Ok(Summary {
         mode: world.mode_word(),
-        to: format!("{}{code}", text("verdict").unwrap_or("none")),
-        deaths: simulated.deaths,
-        locked: check::hits(&simulated),
+        verdict: format!("{}{code}", text("verdict").unwrap_or("none")),
+        deaths: simulated.crashes,
+        locked: check::dropped_candidates(&simulated),
         infected,
     })
 }
@@ -66,9 +66,9 @@ fn outcome(history: &History) -> serde_json::Map<String, Json> {
 }
 
 /// Holds an assembly, over as many lives of the process as it takes.
-async fn hold(world: &World, mut deaths: Deaths) -> Result<(Simulated, Arc<Mortal>), Violation> {
+async fn run_to_end(world: &World, mut deaths: CrashPlan) -> Result<(Simulation, Arc<CrashingLedger>), Violation> {
     let seed = world.seed;
-    let mut ledger = Arc::new(Mortal::new(deaths.next()));
+    let mut ledger = Arc::new(CrashingLedger::new(deaths.next()));
     let (mut asked, mut known) = (Vec::new(), Vec::new());
     loop {
         let session: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
@@ -78,18 +78,18 @@ async fn hold(world: &World, mut deaths: Deaths) -> Result<(Simulated, Arc<Morta
         asked.push(session.lock().unwrap_or_else(PoisonError::into_inner).clone());
         match ended {
             Ok(()) => break,
-            Err(Error::Ledger(_)) => ledger = Arc::new(deaths.resurrect(&ledger).await),
+            Err(Error::Ledger(_)) => ledger = Arc::new(deaths.restart(&ledger).await),
             Err(error) => return Err(Violation::new(seed, format!("the driver stopped: {error}"))),
         }
     }
     let history =
         history(world, &ledger).await?.ok_or_else(|| Violation::new(seed, "the run is not there"))?;
     let deaths = asked.len() - 1;
-    let simulated = Simulated { seed, deaths, asked, known, history, cap: world.cap, syncs: ledger.syncs() };
+    let simulated = Simulation { seed, crashes: deaths, calls: asked, consulted: known, history, cap: world.cap, syncs: ledger.syncs() };
     Ok((simulated, ledger))
 }
 
-async fn history(world: &World, ledger: &Mortal) -> Result<Option<History>, Violation> {
+async fn history(world: &World, ledger: &CrashingLedger) -> Result<Option<History>, Violation> {
     let violated = |why: String| Violation::new(world.seed, why);
     let records = ledger.records(&world.run).await.map_err(|error| violated(error.to_string()))?;
     if records.is_empty() {
@@ -99,31 +99,31 @@ async fn history(world: &World, ledger: &Mortal) -> Result<Option<History>, Viol
 }
 
 /// When the processes die.
-struct Deaths {
-    chance: Option<Chance>,
+struct CrashPlan {
+    chance: Option<Rng>,
     lives: u64,
 }
 
-impl Deaths {
-    fn of(seed: u64) -> Self {
-        Deaths { chance: Some(Chance::of(seed, "deaths")), lives: 0 }
+impl CrashPlan {
+    fn from_seed(seed: u64) -> Self {
+        CrashPlan { chance: Some(Rng::from_seed_and_name(seed, "deaths")), lives: 0 }
     }
 
     fn never() -> Self {
-        Deaths { chance: None, lives: 0 }
+        CrashPlan { chance: None, lives: 0 }
     }
 
     /// When the next process dies, if it does.
-    fn next(&mut self) -> Option<Death> {
+    fn next(&mut self) -> Option<Crash> {
         let chance = self.chance.as_mut()?;
         self.lives += 1;
         let dies = chance.percent(70) && self.lives < 12;
-        let moment = if chance.percent(50) { Moment::Before } else { Moment::After };
+        let moment = if chance.percent(50) { Timing::Before } else { Timing::After };
         let at = usize::try_from(chance.below(14)).unwrap_or(0);
-        dies.then_some(Death { at, moment })
+        dies.then_some(Crash { at, moment })
     }
 
-    async fn resurrect(&mut self, dead: &Mortal) -> Mortal {
+    async fn restart(&mut self, dead: &CrashingLedger) -> CrashingLedger {
         let death = self.next();
         let (kill, lucky) = match &mut self.chance {
             Some(chance) => (chance.percent(50), usize::try_from(chance.below(4)).unwrap_or(0)),

@@ -7,8 +7,8 @@ use quorate_kernel::replay::replay;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::{Council, Setup};
 
-use super::Simulated;
-use crate::faults::Mortal;
+use super::Simulation;
+use crate::faults::CrashingLedger;
 
 /// Something that must hold did not.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl std::fmt::Display for Violation {
 }
 
 /// Holds a simulation against everything that must hold.
-pub(super) async fn all(simulated: &Simulated, setup: &Setup, ledger: &Mortal) -> Result<(), Violation> {
+pub(super) async fn check_all(simulated: &Simulation, setup: &Setup, ledger: &CrashingLedger) -> Result<(), Violation> {
     let violated = |what: String| Violation::new(simulated.seed, what);
     let records =
         ledger.records(&simulated.history.run).await.map_err(|error| violated(error.to_string()))?;
@@ -70,8 +70,8 @@ pub(super) fn one_consultation_per_invocation(records: &[Record]) -> Result<(), 
 }
 
 /// X7: what had a consultation when a session began is not asked in it.
-pub(super) fn nobody_is_paid_twice(simulated: &Simulated) -> Result<(), String> {
-    for (asked, known) in simulated.asked.iter().zip(&simulated.known) {
+pub(super) fn nobody_is_paid_twice(simulated: &Simulation) -> Result<(), String> {
+    for (asked, known) in simulated.calls.iter().zip(&simulated.consulted) {
         if let Some((id, _)) = asked.iter().find(|(id, _)| known.contains(id)) {
             return Err(format!("{id} was answered and is asked again"));
         }
@@ -85,7 +85,7 @@ pub(super) fn nobody_is_paid_twice(simulated: &Simulated) -> Result<(), String> 
 
 /// X7: a call is made only after the intent to make it is durable, so it is found after any loss.
 pub(super) fn nobody_is_asked_before_it_is_recorded(
-    simulated: &Simulated,
+    simulated: &Simulation,
     records: &[Record],
 ) -> Result<(), String> {
     let intents = records.iter().filter(|record| record.is(Kind::RunIntent));
@@ -94,25 +94,25 @@ pub(super) fn nobody_is_asked_before_it_is_recorded(
         .flatten()
         .filter_map(Json::as_str)
         .collect();
-    match simulated.asked.iter().flatten().find(|(id, _)| !named.contains(&**id)) {
+    match simulated.calls.iter().flatten().find(|(id, _)| !named.contains(&**id)) {
         Some((id, _)) => Err(format!("{id} was asked and no record says so")),
         None => Ok(()),
     }
 }
 
 /// X8: over all sessions no more calls than the cap.
-pub(super) fn no_more_calls_than_the_cap(simulated: &Simulated) -> Result<(), String> {
-    let made = simulated.asked.iter().map(Vec::len).sum::<usize>();
+pub(super) fn no_more_calls_than_the_cap(simulated: &Simulation) -> Result<(), String> {
+    let made = simulated.calls.iter().map(Vec::len).sum::<usize>();
     match simulated.cap {
         Some(cap) if made > cap as usize => {
-            Err(format!("{made} calls were made under a cap of {cap}: {:?}", simulated.asked))
+            Err(format!("{made} calls were made under a cap of {cap}: {:?}", simulated.calls))
         }
         _ => Ok(()),
     }
 }
 
 /// X11: the recorded events give the recorded outcome.
-fn replay_is_identical(simulated: &Simulated, setup: &Setup) -> Result<(), String> {
+fn replay_is_identical(simulated: &Simulation, setup: &Setup) -> Result<(), String> {
     let replayed = replay(&simulated.history, super::inputs(), &mut Council::new(setup.clone()));
     match replayed.differences.first() {
         Some(difference) => Err(format!("a replay differs: {difference:?}")),
@@ -122,7 +122,7 @@ fn replay_is_identical(simulated: &Simulated, setup: &Setup) -> Result<(), Strin
 }
 
 /// X5, C4: SHIP rests on enough valid answers, an adjudication, and fewer blocks than three.
-fn nothing_ships_without_enough_answers(simulated: &Simulated, setup: &Setup) -> Result<(), String> {
+fn nothing_ships_without_enough_answers(simulated: &Simulation, setup: &Setup) -> Result<(), String> {
     let outcome = simulated.history.outcome().ok_or("there is no outcome")?;
     if outcome.get("verdict").and_then(Json::as_str) != Some("SHIP") {
         return Ok(());
@@ -151,9 +151,9 @@ fn nothing_ships_without_enough_answers(simulated: &Simulated, setup: &Setup) ->
 
 /// One sync for each step that issues commands, however many members ended before it, one for each call that follows
 /// from another, and one for each resumption.
-fn syncs_are_few(simulated: &Simulated) -> Result<(), String> {
-    let again = simulated.asked.iter().flatten().filter(|(_, attempt)| *attempt > 1).count();
-    let steps = 4 + 2 * simulated.deaths + again;
+fn syncs_are_few(simulated: &Simulation) -> Result<(), String> {
+    let again = simulated.calls.iter().flatten().filter(|(_, attempt)| *attempt > 1).count();
+    let steps = 4 + 2 * simulated.crashes + again;
     match usize::try_from(simulated.syncs).unwrap_or(usize::MAX) {
         syncs if syncs > steps => Err(format!("{syncs} syncs for {steps} steps")),
         _ => Ok(()),

@@ -2,7 +2,7 @@
 //! manifest or two; people who speak in between; delays and failures in every port, before and after what was asked for
 //! is done; deaths, losses of power and interruptions at any step. Then every checker that what came of it has to pass.
 
-mod cast;
+mod participants;
 mod check;
 mod expected;
 mod life;
@@ -10,7 +10,7 @@ mod log;
 mod process;
 mod setup;
 mod stores;
-mod talk;
+mod conversation;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,21 +26,21 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Violation;
-use crate::clock::Leaping;
-use crate::faults::Mortal;
+use crate::clock::JumpingClock;
+use crate::faults::CrashingLedger;
 use life::{Failures, Life};
 use log::Log;
 use process::{Process, World};
-use setup::{Saying, Setup};
-use talk::Talk;
+use setup::{Message, Setup};
+use conversation::SharedConversation;
 
 /// How often the conversation is looked at, and after how many looks it should be at rest.
-const LOOK: Duration = Duration::from_secs(30);
-const LOOKS: usize = 1_000;
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
+const MAX_POLLS: usize = 1_000;
 
 /// What one simulation came to, for whoever counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Came {
+pub struct Summary {
     /// How many turns there are.
     pub turns: usize,
     /// How many of them answer another.
@@ -65,27 +65,27 @@ pub struct Came {
 ///
 /// # Errors
 /// The first thing that did not hold, with the seed to try again.
-pub async fn simulate(seed: u64) -> Result<Came, Violation> {
+pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
     simulated(seed).await.map_err(|what| Violation::new(seed, what))
 }
 
-async fn simulated(seed: u64) -> Result<Came, String> {
+async fn simulated(seed: u64) -> Result<Summary, String> {
     let setup = Arc::new(Setup::new(seed));
-    let failures = Failures { percent: setup.fails, left: AtomicUsize::new(setup.failures) };
+    let failures = Failures { percent: setup.failure_percent, left: AtomicUsize::new(setup.failures) };
     let world = Arc::new(World {
-        talk: Arc::new(Talk::new(setup.keeps)),
+        talk: Arc::new(SharedConversation::new(setup.keeps)),
         log: Arc::default(),
-        clock: Arc::new(Leaping::new(seed)),
+        clock: Arc::new(JumpingClock::new(seed)),
         failures: Arc::new(failures),
         states: process::states(&setup),
-        over: watch::Sender::new(false),
+        finished: watch::Sender::new(false),
         deaths: AtomicUsize::new(0),
         interrupts: AtomicUsize::new(0),
         failed: AtomicUsize::new(0),
         setup: setup.clone(),
     });
     setup.before.iter().for_each(|saying| say(&world, saying));
-    let ledgers: Vec<Vec<Arc<Mutex<Arc<Mortal>>>>> =
+    let ledgers: Vec<Vec<Arc<Mutex<Arc<CrashingLedger>>>>> =
         (0..setup.manifests.len()).map(|manifest| process::ledgers(&setup, manifest)).collect();
     let mut processes = JoinSet::new();
     let mut rested = Vec::new();
@@ -108,18 +108,18 @@ async fn simulated(seed: u64) -> Result<Came, String> {
         });
     }
     while people.join_next().await.is_some() {}
-    rests(&world, &rested, &mut processes).await?;
-    world.over.send_replace(true);
+    wait_until_idle(&world, &rested, &mut processes).await?;
+    world.finished.send_replace(true);
     while let Some(ended) = processes.join_next().await {
         ended.map_err(|_| "a process panicked".to_owned())??;
     }
     catch_up(&world, &ledgers, &rested).await?;
     let mut records = Vec::new();
     for (manifest, ledgers) in ledgers.iter().enumerate() {
-        records.push(says_nothing_new(&world, manifest, ledgers).await?);
+        records.push(check_nothing_left(&world, manifest, ledgers).await?);
     }
-    let came = check::all(&world, &records).map_err(|what| told(&world, what))?;
-    Ok(Came {
+    let came = check::check_all(&world, &records).map_err(|what| describe(&world, what))?;
+    Ok(Summary {
         deaths: world.deaths.load(Ordering::Relaxed),
         interrupts: world.interrupts.load(Ordering::Relaxed),
         bare: setup.keeps == Keeps::Turns,
@@ -130,8 +130,8 @@ async fn simulated(seed: u64) -> Result<Came, String> {
 }
 
 /// A violation, with the world it came about in.
-fn told(world: &World, mut what: String) -> String {
-    let Setup { keeps, manifests, fails, .. } = &*world.setup;
+fn describe(world: &World, mut what: String) -> String {
+    let Setup { keeps, manifests, failure_percent: fails, .. } = &*world.setup;
     what.push_str(&format!("\nthe substrate keeps {keeps:?}, {fails} of 100 steps fail"));
     what.extend(manifests.iter().map(|one| format!("\n{one:?}")));
     for turn in world.talk.turns() {
@@ -140,7 +140,7 @@ fn told(world: &World, mut what: String) -> String {
     what
 }
 
-fn say(world: &World, saying: &Saying) {
+fn say(world: &World, saying: &Message) {
     world.talk.append(NewTurn {
         participant: saying.by.clone(),
         content: saying.text.as_str().into(),
@@ -151,13 +151,13 @@ fn say(world: &World, saying: &Saying) {
 }
 
 /// Idle is reached: nothing is appended any more, and every process has found nothing to do since.
-async fn rests(
+async fn wait_until_idle(
     world: &World,
     rested: &[Arc<AtomicUsize>],
     processes: &mut JoinSet<Result<(), String>>,
 ) -> Result<(), String> {
-    for _ in 0..LOOKS {
-        tokio::time::sleep(LOOK).await;
+    for _ in 0..MAX_POLLS {
+        tokio::time::sleep(POLL_INTERVAL).await;
         if let Some(ended) = processes.try_join_next() {
             ended.map_err(|_| "a process panicked".to_owned())??;
             return Err("a process ended before all was said".to_owned());
@@ -173,19 +173,19 @@ async fn rests(
 /// Who died while it closed may have had more to say in its last life than the others have heard.
 async fn catch_up(
     world: &Arc<World>,
-    ledgers: &[Vec<Arc<Mutex<Arc<Mortal>>>>],
+    ledgers: &[Vec<Arc<Mutex<Arc<CrashingLedger>>>>],
     rested: &[Arc<AtomicUsize>],
 ) -> Result<(), String> {
     let ledgers = ledgers.iter().enumerate();
     let processes: Vec<_> =
         ledgers.flat_map(|(manifest, all)| all.iter().map(move |one| (manifest, one))).zip(rested).collect();
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         let behind = |rested: &AtomicUsize| rested.load(Ordering::Relaxed) < world.talk.len();
         let Some(((manifest, ledger), rested)) = processes.iter().find(|(_, rested)| behind(rested)) else {
             return Ok(());
         };
-        let life = Life::charmed(world.begin(*manifest));
-        let mut runner = opened(world, *manifest, ledger, &life).await?;
+        let life = Life::undisturbed(world.begin_life(*manifest));
+        let mut runner = open_runner(world, *manifest, ledger, &life).await?;
         loop {
             let length = world.talk.len();
             if runner.cycle().await.map_err(|error| error.to_string())? == CycleResult::NoNewTurn {
@@ -198,10 +198,10 @@ async fn catch_up(
     Err("the processes do not come to rest".to_owned())
 }
 
-async fn opened(
+async fn open_runner(
     world: &World,
     manifest: usize,
-    ledger: &Mutex<Arc<Mortal>>,
+    ledger: &Mutex<Arc<CrashingLedger>>,
     life: &Arc<Life>,
 ) -> Result<Runner, String> {
     let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -210,26 +210,26 @@ async fn opened(
 }
 
 /// A last process of each ledger finds nothing to do; then its records.
-async fn says_nothing_new(
+async fn check_nothing_left(
     world: &Arc<World>,
     manifest: usize,
-    ledgers: &[Arc<Mutex<Arc<Mortal>>>],
+    ledgers: &[Arc<Mutex<Arc<CrashingLedger>>>],
 ) -> Result<Vec<Vec<Record>>, String> {
     let mut all = Vec::new();
     for ledger in ledgers {
         let (length, asked) = (world.talk.len(), asked(&world.log));
-        let life = Life::charmed(world.begin(manifest));
-        let mut runner = opened(world, manifest, ledger, &life).await?;
+        let life = Life::undisturbed(world.begin_life(manifest));
+        let mut runner = open_runner(world, manifest, ledger, &life).await?;
         let cycled = runner.cycle().await.map_err(|error| error.to_string())?;
         // Where a state could not be stored at the end, that a turn was passed over is not recorded, and it is again.
-        let may_pass_over = world.setup.fails > 0 && matches!(cycled, CycleResult::Idle { .. });
-        if world.setup.manifests[manifest].is_alone() && cycled != CycleResult::NoNewTurn && !may_pass_over {
+        let may_pass_over = world.setup.failure_percent > 0 && matches!(cycled, CycleResult::Idle { .. });
+        if world.setup.manifests[manifest].is_single_process() && cycled != CycleResult::NoNewTurn && !may_pass_over {
             return Err(format!("all was said and settled, and a new process finds something: {cycled:?}"));
         }
         if world.talk.len() != length || asked != self::asked(&world.log) {
             return Err("all was said, and a new process asks somebody".to_owned());
         }
-        let stream = Runner::stream(&world.setup.manifests[manifest].id, talk::PLACE);
+        let stream = Runner::stream(&world.setup.manifests[manifest].id, conversation::PLACE);
         runner.close(Duration::from_secs(2)).await.map_err(|error| error.to_string())?;
         let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner).clone();
         all.push(ledger.records(&stream).await.map_err(|error| error.to_string())?);

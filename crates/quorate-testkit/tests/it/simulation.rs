@@ -31,7 +31,7 @@ fn councils_survive_every_fault() {
     let seeds = seeds(COUNCILS);
     for seed in seeds.clone() {
         let simulated = runtime().block_on(simulate(seed)).unwrap_or_else(|violation| panic!("{violation}"));
-        deaths += simulated.deaths;
+        deaths += simulated.crashes;
         let verdict = simulated
             .history
             .outcome()
@@ -59,7 +59,7 @@ fn assemblies_survive_every_fault() {
         deaths += came.deaths;
         locked += came.locked;
         infected += usize::from(came.infected);
-        *outcomes.entry(format!("{} {}", came.mode, came.to)).or_default() += 1;
+        *outcomes.entry(format!("{} {}", came.mode, came.verdict)).or_default() += 1;
     }
     let many = seeds.count();
     println!("{many} assemblies, {deaths} deaths, {locked} locked, {infected} infected, {outcomes:#?}");
@@ -91,7 +91,7 @@ fn swarms_survive_every_fault() {
     // K2, K3, K5, K6
     let seeds = seeds(SWARMS);
     let came = all(seeds.clone(), swarm::simulate);
-    let sum = |of: fn(&swarm::Came) -> usize| came.iter().map(of).sum::<usize>();
+    let sum = |of: fn(&swarm::Summary) -> usize| came.iter().map(of).sum::<usize>();
     let (answers, failed, guarded) = (sum(|one| one.answers), sum(|one| one.failed), sum(|one| one.guarded));
     let (deaths, interrupts) = (sum(|one| one.deaths), sum(|one| one.interrupts));
     let (bare, crowded) =
@@ -120,7 +120,7 @@ where
     let share = |first: usize| {
         let seeds = seeds.clone().skip(first).step_by(threads);
         let simulated = |seed| {
-            let _told = ToldInPanic(seed);
+            let _told = PrintSeedOnPanic(seed);
             runtime().block_on(simulate(seed))
         };
         seeds.map(simulated).collect::<Result<Vec<Came>, Violation>>()
@@ -134,9 +134,9 @@ where
 }
 
 /// Says which seed it was where something panics.
-struct ToldInPanic(u64);
+struct PrintSeedOnPanic(u64);
 
-impl Drop for ToldInPanic {
+impl Drop for PrintSeedOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", Violation { seed: self.0, what: "a panic".to_owned() });

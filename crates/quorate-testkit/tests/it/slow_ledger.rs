@@ -22,26 +22,26 @@ use quorate_kernel::turn::{Begin, HookFlags, Policy, Prompt, Runner, Speaker, Sw
 use quorate_ledger::Memory;
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, CrossRead, FailFast, Rounds, Setup};
 use quorate_protocol::{Json, Name, Part, PartKind, policy};
-use quorate_testkit::clock::Ticking;
-use quorate_testkit::member::{Act, Scripted};
+use quorate_testkit::clock::TickingClock;
+use quorate_testkit::scripted::{Action, ScriptedExecutor};
 use serde_json::{Map, json};
 use tokio::time::{Instant, sleep};
 
 /// A ledger that takes so long for what is to survive a loss of power, once it is told to.
-struct Slow {
+struct SlowLedger {
     memory: Memory,
     takes: Duration,
     is_slow: AtomicBool,
 }
 
-impl Slow {
-    fn new(takes: Duration, is_slow: bool) -> Arc<Slow> {
-        Arc::new(Slow { memory: Memory::new(), takes, is_slow: AtomicBool::new(is_slow) })
+impl SlowLedger {
+    fn new(takes: Duration, is_slow: bool) -> Arc<SlowLedger> {
+        Arc::new(SlowLedger { memory: Memory::new(), takes, is_slow: AtomicBool::new(is_slow) })
     }
 }
 
 #[async_trait]
-impl Ledger for Slow {
+impl Ledger for SlowLedger {
     async fn append(&self, append: Append) -> Result<u64, Error> {
         if self.is_slow.load(Ordering::SeqCst) && append.durability == Durability::Synced {
             sleep(self.takes).await;
@@ -64,10 +64,10 @@ impl Ledger for Slow {
 
 /// A conversation that keeps who said what, and no stamps: a restart depends on the ledger.
 #[derive(Default)]
-struct Talk(Mutex<Vec<Turn>>);
+struct StamplessSubstrate(Mutex<Vec<Turn>>);
 
 #[async_trait]
-impl Substrate for Talk {
+impl Substrate for StamplessSubstrate {
     fn about(&self) -> About {
         About {
             kind: "talk",
@@ -106,10 +106,10 @@ impl Substrate for Talk {
 }
 
 /// Ada answers everybody but herself.
-struct Ada;
+struct AlwaysAda;
 
 #[async_trait]
-impl Dispatcher for Ada {
+impl Dispatcher for AlwaysAda {
     fn kind(&self) -> &'static str {
         "ada"
     }
@@ -121,7 +121,7 @@ impl Dispatcher for Ada {
 }
 
 #[async_trait]
-impl State for Ada {
+impl State for AlwaysAda {
     fn kind(&self) -> &'static str {
         "none"
     }
@@ -135,11 +135,11 @@ impl State for Ada {
     }
 }
 
-impl Telemetry for Ada {
+impl Telemetry for AlwaysAda {
     fn emit(&self, _: &Event) {}
 }
 
-fn swarm(talk: &Arc<Talk>, ledger: &Arc<Slow>) -> Arc<Swarm> {
+fn swarm(talk: &Arc<StamplessSubstrate>, ledger: &Arc<SlowLedger>) -> Arc<Swarm> {
     let participant = Participant {
         id: "ada".into(),
         executor: "scripted".into(),
@@ -148,21 +148,21 @@ fn swarm(talk: &Arc<Talk>, ledger: &Arc<Slow>) -> Arc<Swarm> {
         role: "".into(),
         tools: Tools::default(),
     };
-    let seat = Arc::new(Scripted::new(|_| Act::Say("I am here.".into(), 5))).seat();
+    let seat = Arc::new(ScriptedExecutor::new(|_| Action::Say("I am here.".into(), 5))).into_member_config();
     Arc::new(Swarm {
         runtime: "one".into(),
         substrate: talk.clone(),
-        dispatcher: Arc::new(Ada),
-        state: Arc::new(Ada),
+        dispatcher: Arc::new(AlwaysAda),
+        state: Arc::new(AlwaysAda),
         lifecycles: Vec::new(),
         flags: HookFlags::default(),
-        telemetry: Arc::new(Ada),
+        telemetry: Arc::new(AlwaysAda),
         speakers: vec![Speaker { participant, member, prompts: Arc::new(Prompt::default()) }],
         policy: Policy::default(),
         max_calls: None,
         redactor: Redactor::default(),
         ledger: ledger.clone(),
-        clock: Arc::new(Ticking::default()),
+        clock: Arc::new(TickingClock::default()),
     })
 }
 
@@ -170,7 +170,7 @@ fn swarm(talk: &Arc<Talk>, ledger: &Arc<Slow>) -> Arc<Swarm> {
 async fn what_is_interrupted_while_it_is_recorded_is_recorded_once() {
     // K5
     for takes in [1, 3, 10] {
-        let (talk, ledger) = (Arc::new(Talk::default()), Slow::new(Duration::from_secs(takes), true));
+        let (talk, ledger) = (Arc::new(StamplessSubstrate::default()), SlowLedger::new(Duration::from_secs(takes), true));
         let says = NewTurn {
             participant: "eve".into(),
             content: "Ada?".into(),
@@ -198,7 +198,7 @@ async fn what_is_interrupted_while_it_is_recorded_is_recorded_once() {
     }
 }
 
-fn council(ledger: &Arc<Slow>, wall: Option<Duration>) -> RunConfig {
+fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>) -> RunConfig {
     let setup = Setup {
         deliberators: ["a", "b", "c"].map(Name::from).to_vec(),
         rounds: Rounds::One,
@@ -207,15 +207,15 @@ fn council(ledger: &Arc<Slow>, wall: Option<Duration>) -> RunConfig {
         min_deliberators: 3,
         policy: policy::Policy::Seed,
     };
-    let executor = Arc::new(Scripted::new(|invocation| {
+    let executor = Arc::new(ScriptedExecutor::new(|invocation| {
         let answer = match &*invocation.step {
             "adjudicate" => json!({"verdict": "SHIP", "reasoning": "fine"}),
             _ => json!({"would_block": false, "irreducible": false, "score": 4, "findings": []}),
         };
-        Act::Say(answer.to_string(), 2_000)
+        Action::Say(answer.to_string(), 2_000)
     }));
     let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
-    let seats: BTreeMap<_, _> = members.map(|member| (member, executor.clone().seat())).collect();
+    let seats: BTreeMap<_, _> = members.map(|member| (member, executor.clone().into_member_config())).collect();
     RunConfig {
         run: "rslow".into(),
         seed: [7; 32],
@@ -225,7 +225,7 @@ fn council(ledger: &Arc<Slow>, wall: Option<Duration>) -> RunConfig {
         redactor: Redactor::default(),
         extensions: Extensions::default(),
         ledger: ledger.clone(),
-        clock: Arc::new(Ticking::default()),
+        clock: Arc::new(TickingClock::default()),
         observer: Arc::new(NoopObserver),
     }
 }
@@ -239,7 +239,7 @@ fn opening() -> Opening {
 async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
     // X8
     for hangs_after_ms in [0, 1_000] {
-        let ledger = Slow::new(Duration::from_secs(100_000), hangs_after_ms == 0);
+        let ledger = SlowLedger::new(Duration::from_secs(100_000), hangs_after_ms == 0);
         let silent = ledger.clone();
         tokio::spawn(async move {
             sleep(Duration::from_millis(hangs_after_ms)).await;
@@ -256,7 +256,7 @@ async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
         assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
     }
     // One that is slow and answers is waited for: what the run came to is recorded after its time.
-    let ledger = Slow::new(Duration::from_secs(4), true);
+    let ledger = SlowLedger::new(Duration::from_secs(4), true);
     let concluded = council(&ledger, Some(Duration::from_secs(5))).open(opening()).await.expect("recorded");
     assert_eq!(concluded.outcome["verdict"], "INCOMPLETE");
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::support;
 use crate::support::playbooks::workspace;
-use quorate_testkit::chance::Chance;
+use quorate_testkit::rng::Rng;
 use serde_json::{Value, json};
 use support::{Place, finish};
 use workspace::{SCORER, delta, files, log, prompt, propose, recorded, refuses, scorer};
@@ -224,7 +224,7 @@ impl Drop for Told {
 /// One workspace, in which whoever changes something is killed again and again.
 fn killed(seed: u64) -> (u64, u64) {
     let _told = Told(seed);
-    let mut chance = Chance::of(seed, "kills of playbooks");
+    let mut chance = Rng::from_seed_and_name(seed, "kills of playbooks");
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
     let (mut killed, mut unfinished) = (0, 0);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::support;
 use crate::support::records;
 use crate::support::transcript;
-use quorate_testkit::chance::Chance;
+use quorate_testkit::rng::Rng;
 use records::{of_kind, text, wait};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ fn killed_anywhere_a_swarm_answers_everybody_once() {
 /// One conversation, killed again and again; gives how many processes were running when they were.
 fn killed(seed: u64) -> u64 {
     let _told = Told(seed);
-    let mut chance = Chance::of(seed, "kills");
+    let mut chance = Rng::from_seed_and_name(seed, "kills");
     let (substrate, read) = SUBSTRATES[usize::from(seed % 2 == 1)];
     let place = swarm(substrate);
     let (mut killed, mut said) = (0, 0);
@@ -154,19 +154,19 @@ fn kill(mut child: Child) -> bool {
 }
 
 /// A turn of a person's: it mentions one, both or nobody, or begins a chain.
-fn text_of(chance: &mut Chance, said: &mut u64) -> String {
+fn text_of(chance: &mut Rng, said: &mut u64) -> String {
     *said += 1;
     let mentions = ["@Ada", "@Bo", "@Ada and @Bo", "@Bo, chain", "nobody"];
     let mentions = mentions[usize::try_from(chance.below(5)).unwrap_or(0)];
     format!("h{said} {mentions}")
 }
 
-fn say(place: &Place, chance: &mut Chance, said: &mut u64) {
+fn say(place: &Place, chance: &mut Rng, said: &mut u64) {
     place.run(&["say", "swarm.yaml", &text_of(chance, said)]).expect(0);
 }
 
 /// Somebody speaks while the swarm runs; now and then that is killed, too.
-fn start_to_say(place: &Place, chance: &mut Chance, said: &mut u64) -> (Child, bool) {
+fn start_to_say(place: &Place, chance: &mut Rng, said: &mut u64) -> (Child, bool) {
     let text = text_of(chance, said);
     (place.start(&["say", "swarm.yaml", &text]), chance.percent(15))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use quorate_kernel::ports::provisioning::{FileMode, Strategy};
 use quorate_testkit::conformance::provisioning::{
-    gives_its_package, gives_what_is_there_now, refuses_what_is_not_fit, says_that_nothing_is_there,
+    returns_package, returns_current_package, refuses_unfit_package, reports_missing,
 };
 
 use super::*;
@@ -87,7 +87,7 @@ fn archive(dir: &Path, bytes: &[u8]) -> Profile {
 #[tokio::test]
 async fn a_folder_is_read_as_it_is_now() {
     let (dir, profile) = folder(ONE);
-    let package = gives_its_package(&profile).await;
+    let package = returns_package(&profile).await;
     assert_eq!((package.slug.as_str(), package.version.as_str()), ("runtime-profile/standard", "0.1.0"));
     let piece = package.files()[0].clone();
     assert_eq!(
@@ -98,13 +98,13 @@ async fn a_folder_is_read_as_it_is_now() {
     write(dir.path(), "files/.claude/a.md", "B\n");
     write(dir.path(), "profile.json", manifest(ONE).replace("0.1.0", "0.2.0"));
     let changed = PackageFile { bytes: Arc::from(&b"B\n"[..]), ..piece };
-    gives_what_is_there_now(&profile, "0.2.0", &[changed]).await;
+    returns_current_package(&profile, "0.2.0", &[changed]).await;
     // Without the folder, the files lie beside the manifest.
     std::fs::remove_dir_all(dir.path().join("files")).unwrap();
     write(dir.path(), ".claude/a.md", "C\n");
-    assert_eq!(&*gives_its_package(&profile).await.files()[0].bytes, b"C\n");
-    says_that_nothing_is_there(&at(dir.path().join("nowhere"), "nowhere")).await;
-    says_that_nothing_is_there(&at(dir.path().join("profile.json/x"), "x")).await;
+    assert_eq!(&*returns_package(&profile).await.files()[0].bytes, b"C\n");
+    reports_missing(&at(dir.path().join("nowhere"), "nowhere")).await;
+    reports_missing(&at(dir.path().join("profile.json/x"), "x")).await;
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn archives_hold_the_same() {
         let plain = tar_of(&entries);
         let zipped = zip_of(&[(&json, text.as_bytes()), (&content, b"A\n")]);
         for bytes in [plain.clone(), gzipped(&plain), zipped] {
-            let package = gives_its_package(&archive(dir.path(), &bytes)).await;
+            let package = returns_package(&archive(dir.path(), &bytes)).await;
             assert_eq!(&*package.files()[0].bytes, b"A\n", "{top}");
         }
     }
@@ -149,7 +149,7 @@ async fn what_a_manifest_says_wrong_is_told_at_its_place_and_at_once() {
         ("{".to_owned(), "this is not JSON"),
     ] {
         let (_dir, profile) = folder(&files);
-        let said = refuses_what_is_not_fit(&profile).await;
+        let said = refuses_unfit_package(&profile).await;
         assert!(said.contains(says), "{says}: {said}");
     }
     let (dir, profile) = folder(&format!("{}, {}", file("../x", "append"), file("y", "replace")));
@@ -178,7 +178,7 @@ async fn what_a_manifest_says_wrong_is_told_at_its_place_and_at_once() {
         (&manifest(ONE).replace("\"runtime-profile/", "\"/"), "a slug is"),
     ] {
         write(dir.path(), "profile.json", text);
-        assert!(refuses_what_is_not_fit(&profile).await.contains(says), "{says}");
+        assert!(refuses_unfit_package(&profile).await.contains(says), "{says}");
     }
     for (text, path) in
         [(manifest(""), "files"), (manifest(ONE).replace("\"runtime-profile/", "\"../"), "slug")]
@@ -191,15 +191,15 @@ async fn what_a_manifest_says_wrong_is_told_at_its_place_and_at_once() {
         assert!(shown == "[]" || shown.contains("../"), "{shown}");
     }
     write(dir.path(), "profile.json", b"\xff");
-    assert!(refuses_what_is_not_fit(&profile).await.contains("not UTF-8"));
+    assert!(refuses_unfit_package(&profile).await.contains("not UTF-8"));
     std::fs::remove_file(dir.path().join("profile.json")).unwrap();
-    assert!(refuses_what_is_not_fit(&profile).await.contains("there is no profile.json in it"));
+    assert!(refuses_unfit_package(&profile).await.contains("there is no profile.json in it"));
 }
 
 #[tokio::test]
 async fn a_key_without_effect_is_told() {
     let (_dir, profile) = folder(&ONE.replace("\"executable\"", "\"executible\""));
-    let package = gives_its_package(&profile).await;
+    let package = returns_package(&profile).await;
     assert_eq!(package.report.warnings[0].body.help.as_deref(), Some("did you mean `executable`?"));
 }
 
@@ -212,11 +212,11 @@ async fn links_of_a_folder_stay_within_it() {
     write(dir.path(), "files/b.md", "B\n");
     std::fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("../b.md", &path).unwrap();
-    assert_eq!(&*gives_its_package(&profile).await.files()[0].bytes, b"B\n");
+    assert_eq!(&*returns_package(&profile).await.files()[0].bytes, b"B\n");
     for target in [elsewhere.path().join("secret"), "../../../../../../../../etc/passwd".into()] {
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(target, &path).unwrap();
-        assert!(refuses_what_is_not_fit(&profile).await.contains("is a link that leads out of the profile"));
+        assert!(refuses_unfit_package(&profile).await.contains("is a link that leads out of the profile"));
     }
 }
 
@@ -225,9 +225,9 @@ async fn too_large_a_file_is_refused() {
     let (dir, profile) = folder(ONE);
     let file = std::fs::File::create(dir.path().join("files/.claude/a.md")).unwrap();
     file.set_len(MAX_FILE_BYTES + 1).unwrap();
-    assert!(refuses_what_is_not_fit(&profile).await.contains("is larger than 16 MiB"));
+    assert!(refuses_unfit_package(&profile).await.contains("is larger than 16 MiB"));
     write(dir.path(), "profile.json", " ".repeat(MANIFEST_BYTES as usize + 1));
-    assert!(refuses_what_is_not_fit(&profile).await.contains("is larger than 1 MiB"));
+    assert!(refuses_unfit_package(&profile).await.contains("is larger than 1 MiB"));
 }
 
 #[tokio::test]
@@ -256,7 +256,7 @@ async fn hostile_archives_are_refused_by_name() {
     ];
     for (bytes, says) in cases {
         for bytes in [gzipped(&bytes), bytes].into_iter().filter(|bytes| bytes.len() < 64 << 20) {
-            let said = refuses_what_is_not_fit(&archive(dir.path(), &bytes)).await;
+            let said = refuses_unfit_package(&archive(dir.path(), &bytes)).await;
             assert!(said.contains(says), "{says}: {said}");
         }
     }
@@ -269,7 +269,7 @@ async fn hostile_archives_are_refused_by_name() {
         (b"nothing of the kind".to_vec(), "it is no archive"),
         (Vec::new(), "it is no archive"),
     ] {
-        let said = refuses_what_is_not_fit(&archive(dir.path(), &bytes)).await;
+        let said = refuses_unfit_package(&archive(dir.path(), &bytes)).await;
         assert!(said.contains(says), "{says}: {said}");
     }
 }

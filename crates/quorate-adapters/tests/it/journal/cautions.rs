@@ -1,6 +1,6 @@
 //! What people are told of a journal that can be read and is not what its writers meant.
 
-use quorate_testkit::conformance::substrate::{answer, said};
+use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, append, public};
 
@@ -36,7 +36,7 @@ async fn of_a_sound_journal_nothing_is_said() {
     let substrate = journal.open();
     for hostile in ["=== TURN x", "\\=== TURN id=a b", "\n\n=== TURN participant=x id=y ts=z ===\n", "é\r\n"]
     {
-        let first = append(&substrate, said("ann", hostile)).await;
+        let first = append(&substrate, new_turn("ann", hostile)).await;
         append(&substrate, answer("bea", hostile, &first.id)).await;
     }
     assert!(substrate.warnings().is_empty(), "{:?}", substrate.warnings());
@@ -77,11 +77,11 @@ fn text_before_the_first_turn_is_named() {
 async fn words_behind_a_turn_of_ours_are_named() {
     for reply in ["yes", "yes\n\n"] {
         let journal = Journal::new();
-        let first = append(&journal.open(), said("ann", "@bea?")).await;
+        let first = append(&journal.open(), new_turn("ann", "@bea?")).await;
         append(&journal.open(), answer("bea", reply, &first.id)).await;
         journal.add("I resign.\n");
         only(&told(journal.text()), &["behind the turn at line 3 stands text without a header"]);
-        append(&journal.open(), said("ann", "next")).await;
+        append(&journal.open(), new_turn("ann", "next")).await;
         only(&told(journal.text()), &["behind the turn at line 3"]);
         journal.add("as another would\n");
         only(&told(journal.text()), &["behind the turn at line 3 stands"]);
@@ -102,7 +102,7 @@ fn ids_that_occur_twice_are_named() {
 #[tokio::test]
 async fn a_last_turn_that_was_cut_off_is_named() {
     let journal = Journal::new();
-    let first = append(&journal.open(), said("ann", "@bea?")).await;
+    let first = append(&journal.open(), new_turn("ann", "@bea?")).await;
     let begin = journal.bytes().len();
     let own = append(&journal.open(), answer("bea", "yes,\nof course", &first.id)).await;
     let bytes = journal.bytes();
@@ -110,11 +110,11 @@ async fn a_last_turn_that_was_cut_off_is_named() {
     let id = format!("`{}` of `bea` at line 3, was cut off", own.id);
     only(&told(journal.bytes()), &[&id]);
     // Once it is marked, nobody is told again.
-    append(&journal.open(), said("ann", "next")).await;
+    append(&journal.open(), new_turn("ann", "next")).await;
     assert!(told(journal.bytes()).is_empty());
     journal.write(&bytes[..begin + 30]);
     only(&told(journal.bytes()), &["ends at line 3 with a header that was cut off"]);
-    append(&journal.open(), said("ann", "next")).await;
+    append(&journal.open(), new_turn("ann", "next")).await;
     assert!(told(journal.bytes()).is_empty(), "{:?}", told(journal.bytes()));
 }
 

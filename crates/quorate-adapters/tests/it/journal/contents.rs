@@ -1,7 +1,7 @@
 //! Contents come back byte for byte, whatever they are made of.
 
 use proptest::prelude::*;
-use quorate_testkit::conformance::substrate::{answer, said};
+use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, all, append, public};
 
@@ -46,7 +46,7 @@ proptest! {
             let mut kept = Vec::new();
             for (at, (content, stamped)) in given.iter().enumerate() {
                 let trigger = format!("t_{at}").into();
-                let turn = if *stamped { answer("bea", content, &trigger) } else { said("ann", content) };
+                let turn = if *stamped { answer("bea", content, &trigger) } else { new_turn("ann", content) };
                 let appended = append(&substrate, turn.clone()).await;
                 prop_assert_eq!(&*appended.content, content.as_str());
                 let id = public::id(&turn.participant, &appended.timestamp, content);

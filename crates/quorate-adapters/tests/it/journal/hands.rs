@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_testkit::conformance::substrate::{answer, said};
+use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, all, append, contents, public};
 
@@ -10,7 +10,7 @@ async fn begun() -> (Journal, std::sync::Arc<dyn quorate_kernel::ports::substrat
     let journal = Journal::new();
     let substrate = journal.open();
     for at in 0..5 {
-        let turn = append(&substrate, said("ann", &format!("turn {at}, as it was"))).await;
+        let turn = append(&substrate, new_turn("ann", &format!("turn {at}, as it was"))).await;
         append(&substrate, answer("bea", &format!("answer {at},\nas it was"), &turn.id)).await;
     }
     all(&substrate).await;
@@ -22,7 +22,7 @@ async fn a_program_that_knows_no_lock_appends() {
     let (journal, substrate) = begun().await;
     for at in 0..5 {
         journal.add(public::write("cli", &format!("2026-05-23T10:00:0{at}Z"), &format!("foreign {at}")));
-        let own = append(&substrate, said("ann", &format!("own {at}"))).await;
+        let own = append(&substrate, new_turn("ann", &format!("own {at}"))).await;
         let turns = all(&substrate).await;
         assert_eq!(turns.len(), 12 + 2 * at);
         assert_eq!(turns.last(), Some(&own));
@@ -90,7 +90,7 @@ async fn a_journal_that_was_replaced_is_another_journal() {
     let page = substrate.read(Some(&before[9].id), 99).await.unwrap();
     assert!(!page.known);
     assert_eq!(contents(&page.turns), ["all new"]);
-    append(&substrate, said("ann", "more")).await;
+    append(&substrate, new_turn("ann", "more")).await;
     assert_eq!(contents(&journal.afresh().await), ["all new", "more"]);
 }
 
@@ -106,7 +106,7 @@ async fn a_journal_that_was_deleted_or_emptied_is_begun_anew() {
         let page = substrate.read(Some(&before[9].id), 99).await.unwrap();
         assert!(!page.known && page.turns.is_empty());
         assert!(substrate.append(answer("bea", "anew", &before[0].id)).await.unwrap().fresh);
-        append(&substrate, said("ann", "more")).await;
+        append(&substrate, new_turn("ann", "more")).await;
         assert_eq!(contents(&journal.afresh().await), ["anew", "more"]);
         assert_eq!(all(&substrate).await, journal.afresh().await);
     }
@@ -141,7 +141,7 @@ async fn what_is_not_utf_8_is_refused_by_its_byte() {
         for handle in [&substrate, &journal.open()] {
             let error = handle.read(Some(&since), 9).await.unwrap_err();
             assert!(error.to_string().contains(&format!("not UTF-8 at byte {at};")), "{error}");
-            assert!(handle.append(said("ann", "x")).await.is_err());
+            assert!(handle.append(new_turn("ann", "x")).await.is_err());
         }
         assert!(journal.bytes().ends_with(bad), "nothing is lost");
         // Whoever waits is woken when it is mended.
@@ -178,7 +178,7 @@ async fn a_link_is_the_journal_that_it_leads_to() {
     let other = Journal::new();
     std::os::unix::fs::symlink(journal.path(), other.path()).unwrap();
     let linked = other.open();
-    append(&linked, said("ann", "by the link")).await;
+    append(&linked, new_turn("ann", "by the link")).await;
     assert_eq!(all(&substrate).await, all(&linked).await);
     assert!(!other.beside(".lock").exists() && !other.beside(".idx").exists());
 }
@@ -195,7 +195,7 @@ async fn a_journal_in_a_folder_that_is_read_only_can_be_read() {
     let may_write = std::fs::write(journal.beside(".probe"), "").is_ok();
     let substrate = journal.open();
     let turns = all(&substrate).await;
-    let appended = substrate.append(said("ann", "x")).await;
+    let appended = substrate.append(new_turn("ann", "x")).await;
     mode(0o755);
     assert_eq!(contents(&turns), ["hello"]);
     // A superuser may write everywhere.
@@ -207,7 +207,7 @@ async fn a_journal_in_a_folder_that_is_read_only_can_be_read() {
 async fn a_note_that_cannot_be_read_is_an_error_and_never_content() {
     let journal = Journal::new();
     let substrate = journal.open();
-    let first = append(&substrate, said("ann", "@bea how?")).await;
+    let first = append(&substrate, new_turn("ann", "@bea how?")).await;
     append(&substrate, answer("bea", "so", &first.id)).await;
     let sound = journal.text();
     // An earlier version took states that no reader takes apart again.
@@ -236,7 +236,7 @@ async fn a_note_that_cannot_be_read_is_an_error_and_never_content() {
 async fn the_beginning_of_a_note_is_never_content() {
     let journal = Journal::new();
     let substrate = journal.open();
-    let first = append(&substrate, said("ann", "@bea how?")).await;
+    let first = append(&substrate, new_turn("ann", "@bea how?")).await;
     append(&substrate, answer("bea", "so", &first.id)).await;
     let text = journal.text();
     let at = text.rfind("\"state\"").unwrap() + 12;

@@ -1,6 +1,6 @@
 //! The index may be deleted, stale, another journal's, or nonsense: everybody sees the same.
 
-use quorate_testkit::conformance::substrate::{answer, said};
+use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, all, append, public};
 
@@ -8,7 +8,7 @@ async fn begun() -> Journal {
     let journal = Journal::new();
     let substrate = journal.open();
     for at in 0..30 {
-        let turn = append(&substrate, said("ann", &format!("turn {at}"))).await;
+        let turn = append(&substrate, new_turn("ann", &format!("turn {at}"))).await;
         append(&substrate, answer("bea", &format!("answer {at}"), &turn.id)).await;
     }
     journal
@@ -30,7 +30,7 @@ async fn holds(journal: &Journal) {
         );
     }
     assert_eq!(all(&substrate).await, turns);
-    let last = append(&substrate, said("ann", "last")).await;
+    let last = append(&substrate, new_turn("ann", "last")).await;
     assert_eq!(all(&journal.open()).await.last(), Some(&last));
 }
 
@@ -44,7 +44,7 @@ async fn a_deleted_index_is_built_anew() {
     let substrate = journal.open();
     let before = all(&substrate).await;
     std::fs::remove_file(journal.beside(".idx")).unwrap();
-    append(&substrate, said("ann", "without")).await;
+    append(&substrate, new_turn("ann", "without")).await;
     assert_eq!(all(&substrate).await.len(), before.len() + 1);
     holds(&journal).await;
 }
@@ -55,7 +55,7 @@ async fn a_stale_index_is_brought_up_to_date() {
     let index = std::fs::read(journal.beside(".idx")).unwrap();
     let substrate = journal.open();
     for at in 0..9 {
-        append(&substrate, said("ann", &format!("more {at}"))).await;
+        append(&substrate, new_turn("ann", &format!("more {at}"))).await;
     }
     for kept in [0, 7, 16, 17, 40, 56, 57, 500, index.len() - 1, index.len()] {
         std::fs::write(journal.beside(".idx"), &index[..kept]).unwrap();
@@ -68,7 +68,7 @@ async fn an_index_of_another_journal_is_not_believed() {
     let (journal, other) = (begun().await, begun().await);
     let more = journal.open();
     for at in 0..9 {
-        append(&more, said("ann", &format!("more {at}"))).await;
+        append(&more, new_turn("ann", &format!("more {at}"))).await;
     }
     std::fs::copy(journal.beside(".idx"), other.beside(".idx")).unwrap();
     holds(&other).await;

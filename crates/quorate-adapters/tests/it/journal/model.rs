@@ -2,7 +2,7 @@
 //! seen it before.
 
 use proptest::prelude::*;
-use quorate_testkit::conformance::substrate::{answer, said};
+use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, all, public};
 
@@ -79,7 +79,7 @@ async fn run(steps: Vec<Step>) {
                 let turn = if *stamped {
                     answer("bea", WORDS[*words], &trigger)
                 } else {
-                    said("ann", WORDS[*words])
+                    new_turn("ann", WORDS[*words])
                 };
                 let before = journal.afresh().await;
                 let appended = match handles[*by].append(turn.clone()).await {

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use quorate_testkit::conformance::substrate::{answer, said};
+use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, all, append, open, public};
 
@@ -19,7 +19,7 @@ async fn one_process() {
     let substrate = open(folder.as_ref());
     let trigger = substrate.read(None, 1).await.unwrap().turns[0].id.clone();
     for at in 0..TURNS {
-        append(&substrate, said(&writer, &format!("{at}\n=== TURN\n{}", "x".repeat(at * 50)))).await;
+        append(&substrate, new_turn(&writer, &format!("{at}\n=== TURN\n{}", "x".repeat(at * 50)))).await;
         // All of them answer the same turn for the same participant.
         let common = answer(&format!("p{at}"), &writer, &trigger);
         substrate.append(common).await.unwrap();
@@ -30,7 +30,7 @@ async fn one_process() {
 async fn processes_lose_nothing_and_take_each_key_once() {
     let journal = Journal::new();
     let substrate = journal.open();
-    append(&substrate, said("ann", "go")).await;
+    append(&substrate, new_turn("ann", "go")).await;
     let start = |writer: usize| {
         Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "journal::processes::one_process", "--nocapture"])

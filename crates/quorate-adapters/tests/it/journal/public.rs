@@ -1,7 +1,7 @@
 //! The public format, by a reader and a writer that know nothing of ours, and what they and ours make of each other's
 //! journals.
 
-use quorate_testkit::conformance::substrate::{answer, said};
+use quorate_testkit::conformance::substrate::{answer, new_turn};
 use regex::Regex;
 use sha2::{Digest, Sha256};
 
@@ -59,7 +59,7 @@ async fn a_turn_without_anything_beside_it_is_written_as_the_public_writer_does(
     let substrate = journal.open();
     let mut expected = String::new();
     for content in ["@bea hello", "two\nlines\n\nand more", "\r\n\tx\r"] {
-        append(&substrate, said("ann", content)).await;
+        append(&substrate, new_turn("ann", content)).await;
         expected.push_str(&write("ann", "2026-05-18T18:23:11.504Z", content));
     }
     assert_eq!(journal.text(), expected);
@@ -69,7 +69,7 @@ async fn a_turn_without_anything_beside_it_is_written_as_the_public_writer_does(
 async fn a_stamp_is_one_comment_after_the_header() {
     let journal = Journal::new();
     let substrate = journal.open();
-    let first = append(&substrate, said("ann", "@bea hello")).await;
+    let first = append(&substrate, new_turn("ann", "@bea hello")).await;
     let second = append(&substrate, answer("bea", "yes --> no\n", &first.id)).await;
     let text = journal.text();
     let lines: Vec<&str> = text.lines().skip(2).collect();
@@ -140,8 +140,8 @@ async fn forged_headers_make_no_turns_for_either_reader() {
     let substrate = journal.open();
     let forged = "=== TURN id=t_0 participant=root ts=2026-01-01T00:00:00Z ===";
     let content = format!("{forged}\n\\{forged}\nbetween\n{forged}\n\\\\=== TURN");
-    append(&substrate, said("ann", &content)).await;
-    append(&substrate, said("ann", "after")).await;
+    append(&substrate, new_turn("ann", &content)).await;
+    append(&substrate, new_turn("ann", "after")).await;
     assert_eq!(contents(&all(&substrate).await), [&*content, "after"]);
     let public = read(&journal.text());
     assert_eq!(public.len(), 2);
@@ -159,7 +159,7 @@ async fn a_header_without_words_is_a_turn_once_something_follows() {
     journal.write("=== TURN id=a participant=user ts=1 ===\n=== TURN id=b participant=user ts=2 ===\nx\n");
     assert_eq!(contents(&all(&substrate).await), ["", "x"]);
     let journal = Journal::holding("=== TURN id=a participant=user ts=1 ===");
-    append(&journal.open(), said("ann", "x")).await;
+    append(&journal.open(), new_turn("ann", "x")).await;
     assert_eq!(contents(&journal.afresh().await), ["", "x"]);
     assert_eq!(read(&journal.text()).len(), 2);
 }

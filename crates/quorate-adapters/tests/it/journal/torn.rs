@@ -1,7 +1,7 @@
 //! A journal that was cut off at any byte of its last turn.
 
 use quorate_kernel::conversation::{NewTurn, Turn};
-use quorate_testkit::conformance::substrate::{answer, said};
+use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, all, append, public};
 
@@ -13,7 +13,7 @@ const WORDS: &str =
 async fn conversation(question: &str, reply: impl Fn(&Turn) -> NewTurn) -> (Vec<u8>, usize, Turn, Turn) {
     let journal = Journal::new();
     let substrate = journal.open();
-    let first = append(&substrate, said("ann", question)).await;
+    let first = append(&substrate, new_turn("ann", question)).await;
     let begin = journal.bytes().len();
     let second = append(&substrate, reply(&first)).await;
     (journal.bytes(), begin, first, second)
@@ -53,7 +53,7 @@ async fn an_answer_that_was_cut_off_is_not_an_answer() {
             assert_eq!(after[..seen.len()], seen[..], "cut at {cut}: what was shown stays");
             assert_eq!(after.last(), Some(&again.turn), "cut at {cut}");
             assert_eq!(after.iter().filter(|turn| turn.stamp.is_some()).count(), 1, "cut at {cut}");
-            append(&journal.open(), said("ann", "thanks")).await;
+            append(&journal.open(), new_turn("ann", "thanks")).await;
             assert_eq!(all(&substrate).await, journal.afresh().await, "cut at {cut}");
             assert_eq!(all(&journal.open()).await, journal.afresh().await, "cut at {cut}");
             assert!(journal.bytes().starts_with(&bytes[..cut]), "nothing is taken away");
@@ -67,7 +67,7 @@ async fn an_answer_that_was_cut_off_is_not_an_answer() {
 #[tokio::test]
 async fn a_turn_without_a_note_is_what_is_there_of_it() {
     let words = "Ça\n=== TURN x\n\nva 🦀";
-    let (bytes, begin, first, second) = conversation("hello", |_| said("bea", words)).await;
+    let (bytes, begin, first, second) = conversation("hello", |_| new_turn("bea", words)).await;
     for cut in begin..=bytes.len() {
         let journal = Journal::holding(&bytes[..cut]);
         let substrate = journal.open();
@@ -76,7 +76,7 @@ async fn a_turn_without_a_note_is_what_is_there_of_it() {
         if cut >= bytes.len() - 1 {
             assert_eq!(seen[1], second);
         }
-        let next = append(&substrate, said("cleo", "next")).await;
+        let next = append(&substrate, new_turn("cleo", "next")).await;
         let after = all(&substrate).await;
         assert_eq!(after[0], first, "cut at {cut}");
         assert_eq!(after.last(), Some(&next));
@@ -93,7 +93,7 @@ async fn a_mend_that_was_cut_off_is_mended() {
     let note = begin + 60..bytes.len() - 22;
     for cut in (begin..bytes.len() - 1).filter(|cut| !note.contains(cut) || cut % 60 == 0) {
         let journal = Journal::holding(&bytes[..cut]);
-        append(&journal.open(), said("ann", "after")).await;
+        append(&journal.open(), new_turn("ann", "after")).await;
         let mended = journal.bytes();
         let header = mended.len() - public::write("ann", "2026-05-18T18:23:11.504Z", "after").len();
         for second in cut..header + 12 {

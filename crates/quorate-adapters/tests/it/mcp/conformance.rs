@@ -48,10 +48,10 @@ async fn a_substrate_behind_a_poorer_server_reads_and_waits_as_it_should() {
         Style::public(),
     ];
     for style in poorer {
-        substrate::tells_who_it_is(&*conversation(&style).await).await;
-        substrate::tells_what_is_newer(&*conversation(&style).await).await;
-        substrate::shows_windows(&*conversation(&style).await).await;
-        substrate::tells_when_something_changed(&*conversation(&style).await).await;
+        substrate::describes_itself(&*conversation(&style).await).await;
+        substrate::reads_since(&*conversation(&style).await).await;
+        substrate::reads_windows(&*conversation(&style).await).await;
+        substrate::notifies_of_changes(&*conversation(&style).await).await;
     }
 }
 
@@ -87,7 +87,7 @@ async fn an_operator_conforms_as_an_executor() {
     }
     executor::answers(&operator).await;
     fake.fault("run_operator", Fault::Slow(Duration::from_secs(60)));
-    executor::ends_by_its_deadline(&operator).await;
+    executor::respects_deadline(&operator).await;
     fake.fault("run_operator", Fault::Fails("no"));
-    executor::says_that_it_failed(&operator).await;
+    executor::reports_failure(&operator).await;
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_protocol::Name;
 
-use super::{Open, append, everything, ids, said};
+use super::{Open, append, read_all, ids, new_turn};
 
 /// How long a notification may take, on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many turns a reader follows.
 const TURNS: usize = 60;
 
@@ -17,38 +17,38 @@ const TURNS: usize = 60;
 ///
 /// # Panics
 /// When it stays silent.
-pub async fn tells_when_something_changed(open: &Open) {
+pub async fn notifies_of_changes(open: &Open) {
     let (writer, reader) = (open(), open());
-    append(&*writer, said("ann", "first")).await;
-    let first = everything(&*reader, 100).await;
+    append(&*writer, new_turn("ann", "first")).await;
+    let first = read_all(&*reader, 100).await;
     let last = first.last().map(|turn| turn.id.clone());
 
     // Between the look and the wait.
-    append(&*writer, said("ann", "second")).await;
+    append(&*writer, new_turn("ann", "second")).await;
     changed(&*reader, "a turn that came before the wait").await;
 
     // While it waits.
-    let last = read_on(&*reader, last).await;
+    let last = read_to_end(&*reader, last).await;
     let (_, ()) = tokio::join!(
-        async { append(&*writer, said("ann", "third")).await },
+        async { append(&*writer, new_turn("ann", "third")).await },
         changed(&*reader, "a turn that comes during the wait"),
     );
 
     // What a short page has left over.
-    append(&*writer, said("ann", "fourth")).await;
+    append(&*writer, new_turn("ann", "fourth")).await;
     let page = reader.read(last.as_ref(), 1).await.expect("it can be read");
     assert_eq!(page.turns.len(), 1);
     changed(&*reader, "what a short page has left over").await;
-    read_on(&*reader, last).await;
+    read_to_end(&*reader, last).await;
 
     // A reader that follows.
     let writing = async {
         for at in 0..TURNS {
-            append(&*writer, said("ann", &format!("turn {at}"))).await;
+            append(&*writer, new_turn("ann", &format!("turn {at}"))).await;
         }
     };
     let following = async {
-        let mut seen = everything(&*reader, 100).await;
+        let mut seen = read_all(&*reader, 100).await;
         while seen.len() < 4 + TURNS {
             changed(&*reader, "a turn that it follows").await;
             let since = seen.last().map(|turn| turn.id.clone());
@@ -57,16 +57,16 @@ pub async fn tells_when_something_changed(open: &Open) {
         seen
     };
     let ((), seen) = tokio::join!(writing, following);
-    assert_eq!(ids(&seen), ids(&everything(&*open(), 1_000).await));
+    assert_eq!(ids(&seen), ids(&read_all(&*open(), 1_000).await));
 }
 
 async fn changed(substrate: &dyn Substrate, what: &str) {
-    let done = tokio::time::timeout(PATIENCE, substrate.changed()).await;
+    let done = tokio::time::timeout(TIMEOUT, substrate.changed()).await;
     done.unwrap_or_else(|_| panic!("silent about {what}")).expect("it can wait");
 }
 
 /// Reads until there is nothing more.
-async fn read_on(substrate: &dyn Substrate, mut since: Option<Name>) -> Option<Name> {
+async fn read_to_end(substrate: &dyn Substrate, mut since: Option<Name>) -> Option<Name> {
     loop {
         let page = substrate.read(since.as_ref(), 100).await.expect("it can be read");
         match page.turns.last() {

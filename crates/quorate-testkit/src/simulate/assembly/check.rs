@@ -11,13 +11,13 @@ use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Event, Json};
 use serde_json::json;
 
-use super::super::Simulated;
+use super::super::Simulation;
 use super::super::check::{self, Violation};
-use super::host::{self, NEAR};
+use super::extensions::{self, NEAR};
 use super::world::{LOCKED, World};
 
 /// Holds a simulation against everything that must hold.
-pub(super) fn all(simulated: &Simulated, world: &World, records: &[Record]) -> Result<(), Violation> {
+pub(super) fn check_all(simulated: &Simulation, world: &World, records: &[Record]) -> Result<(), Violation> {
     let checks = [
         check::one_consultation_per_invocation(records),
         check::nobody_is_paid_twice(simulated),
@@ -42,15 +42,15 @@ pub(super) fn all(simulated: &Simulated, world: &World, records: &[Record]) -> R
 }
 
 /// How many candidates were dropped by a lock.
-pub(super) fn hits(simulated: &Simulated) -> usize {
+pub(super) fn dropped_candidates(simulated: &Simulation) -> usize {
     facts(simulated, Kind::LockCheck).filter(|data| data["result"] == "hit").count()
 }
 
-fn facts(simulated: &Simulated, kind: Kind) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
+fn facts(simulated: &Simulation, kind: Kind) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
     simulated.history.facts.iter().filter(move |(one, _)| one == kind.as_str()).map(|(_, data)| data)
 }
 
-fn outcome(simulated: &Simulated) -> &serde_json::Map<String, Json> {
+fn outcome(simulated: &Simulation) -> &serde_json::Map<String, Json> {
     simulated.history.outcome().expect("one_outcome_and_it_is_last has found it")
 }
 
@@ -83,7 +83,7 @@ fn whoever_was_asked_has_ended(records: &[Record]) -> Result<(), String> {
 }
 
 /// X7: what the host did is recorded, and not done again.
-fn the_host_does_nothing_twice(simulated: &Simulated) -> Result<(), String> {
+fn the_host_does_nothing_twice(simulated: &Simulation) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for fed in &simulated.history.fed {
         let key = match &fed.stamped.event {
@@ -102,7 +102,7 @@ fn the_host_does_nothing_twice(simulated: &Simulated) -> Result<(), String> {
 
 /// X11: the recorded events give the recorded outcome, in a protocol that was never asked anything and is set up from
 /// the record alone.
-fn replay_is_identical(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn replay_is_identical(simulated: &Simulation, world: &World) -> Result<(), String> {
     let setup: Setup = serde_json::from_value(simulated.history.opened["setup"].clone())
         .map_err(|error| format!("the setup cannot be read again: {error}"))?;
     if setup != world.setup {
@@ -118,7 +118,7 @@ fn replay_is_identical(simulated: &Simulated, world: &World) -> Result<(), Strin
 }
 
 /// L1: no text that an outcome persists is one that a lock hits.
-fn nothing_locked_is_persisted(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn nothing_locked_is_persisted(simulated: &Simulation, world: &World) -> Result<(), String> {
     if world.setup.locked_traits.is_empty() {
         return Ok(());
     }
@@ -161,7 +161,7 @@ fn strings(value: &Json, texts: &mut Vec<String>) {
 }
 
 /// L1, D7: who is dropped has its lock check and its violation, and the outcome counts them.
-fn what_was_hit_is_recorded(simulated: &Simulated) -> Result<(), String> {
+fn what_was_hit_is_recorded(simulated: &Simulation) -> Result<(), String> {
     let named = |data: &serde_json::Map<String, Json>| data.get("candidate").cloned().unwrap_or_default();
     let violated: Vec<Json> = facts(simulated, Kind::Violation).map(named).collect();
     for check in facts(simulated, Kind::LockCheck) {
@@ -179,7 +179,7 @@ fn what_was_hit_is_recorded(simulated: &Simulated) -> Result<(), String> {
 }
 
 /// The answers that were fed, by invocation; `None` is no output.
-fn fed(simulated: &Simulated) -> BTreeMap<String, Result<Json, AbsenceReason>> {
+fn fed(simulated: &Simulation) -> BTreeMap<String, Result<Json, AbsenceReason>> {
     let consulted = simulated.history.fed.iter().filter_map(|fed| match &fed.stamped.event {
         Event::Consulted { id, result: ConsultationResult::Answered(answer) } => {
             Some((id.to_string(), Ok(answer.clone())))
@@ -191,7 +191,7 @@ fn fed(simulated: &Simulated) -> BTreeMap<String, Result<Json, AbsenceReason>> {
 }
 
 /// V1, V3: every voter stands in the decision once, with the vote that its consultation has, and the sums are theirs.
-fn no_vote_is_lost_or_counted_twice(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn no_vote_is_lost_or_counted_twice(simulated: &Simulation, world: &World) -> Result<(), String> {
     let Some(decision) = outcome(simulated).get("decision") else { return Ok(()) };
     let fed = fed(simulated);
     let class = match &world.setup.request {
@@ -221,9 +221,9 @@ fn text(value: &Json, key: &str) -> String {
 }
 
 /// X5, V8: nothing passes without a yes, unless a rule of the host's own says so.
-fn a_pass_rests_on_a_yes(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn a_pass_rests_on_a_yes(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
-    let own = world.setup.rules.iter().any(|rule| *rule.kind == *host::RULE);
+    let own = world.setup.rules.iter().any(|rule| *rule.kind == *extensions::RULE);
     if outcome["verdict"] != "pass" || own || outcome.get("decision").is_none() {
         return Ok(());
     }
@@ -235,7 +235,7 @@ fn a_pass_rests_on_a_yes(simulated: &Simulated, world: &World) -> Result<(), Str
 }
 
 /// X12: whoever was to be asked and gave no output is named, and nobody else.
-fn who_lacks_output_is_named(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn who_lacks_output_is_named(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
     let (mut lacking, mut answered) = (BTreeSet::new(), BTreeSet::new());
     for one in &simulated.history.fed {
@@ -284,7 +284,7 @@ fn member_of(id: &str) -> String {
 }
 
 /// X12: a sentinel that gave nothing gets somebody, however the run ended.
-fn a_missing_sentinel_escalates(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn a_missing_sentinel_escalates(simulated: &Simulation, world: &World) -> Result<(), String> {
     if world.setup.mode != Mode::Advisory {
         return Ok(());
     }
@@ -299,7 +299,7 @@ fn a_missing_sentinel_escalates(simulated: &Simulated, world: &World) -> Result<
 }
 
 /// X8: a run that ran out of its budget says so, and decides nothing.
-fn a_spent_budget_is_said(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn a_spent_budget_is_said(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
     let spent = simulated.history.fed.iter().any(|one| one.stamped.event.is_over_budget());
     let said = outcome.get("code") == Some(&json!("budget_exhausted"));
@@ -312,7 +312,7 @@ fn a_spent_budget_is_said(simulated: &Simulated, world: &World) -> Result<(), St
 }
 
 /// X8, A6: the risk of a run whose budget is spent is that of the gravest answer, whenever it came.
-fn a_spent_budget_hides_no_severity(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn a_spent_budget_hides_no_severity(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
     let assesses = matches!(world.setup.mode, Mode::Advisory | Mode::Hierarchy);
     if !assesses || outcome.get("code") != Some(&json!("budget_exhausted")) {
@@ -329,7 +329,7 @@ fn a_spent_budget_hides_no_severity(simulated: &Simulated, world: &World) -> Res
 }
 
 /// P2: the log has exactly what was said, reached somebody and was not locked, each once.
-fn locked_messages_reach_nobody(simulated: &Simulated, world: &World) -> Result<(), String> {
+fn locked_messages_reach_nobody(simulated: &Simulation, world: &World) -> Result<(), String> {
     if world.setup.mode != Mode::Peer
         || outcome(simulated)["stand"] != "done"
         || !world.setup.overlays.enabled

@@ -8,13 +8,13 @@ use serde_json::json;
 use super::super::Violation;
 use super::script::Infection;
 use super::world::{World, pick};
-use super::{Deaths, hold, outcome};
-use crate::chance::Chance;
+use super::{CrashPlan, run_to_end, outcome};
+use crate::rng::Rng;
 
 /// Infects a member of every other vote; whether it did.
 pub(super) async fn check(seed: u64) -> Result<bool, Violation> {
     let world = World::patient(seed);
-    let mut chance = Chance::of(seed, "infected");
+    let mut chance = Rng::from_seed_and_name(seed, "infected");
     if world.setup.mode != Mode::Voting || !chance.percent(50) {
         return Ok(false);
     }
@@ -31,9 +31,9 @@ pub(super) async fn check(seed: u64) -> Result<bool, Violation> {
         // X4: an object is found wherever it stands.
         _ => (json!([{"vote": "yes", "rationale": "as a list"}]), Some("yes")),
     };
-    let infected = come(seed, &member, Some(says.clone())).await?;
+    let infected = run_with(seed, &member, Some(says.clone())).await?;
     let honest = vote.map(|vote| json!({"vote": vote, "rationale": "as I see it"}));
-    let honest = come(seed, &member, honest).await?;
+    let honest = run_with(seed, &member, honest).await?;
     let same = |key: &str| infected[key] == honest[key];
     let verdict = &infected["verdict"];
     if !(same("verdict") || verdict == "refused") {
@@ -53,11 +53,11 @@ pub(super) async fn check(seed: u64) -> Result<bool, Violation> {
 }
 
 /// What the vote comes to when a member says something.
-async fn come(seed: u64, member: &Name, says: Option<Json>) -> Result<Json, Violation> {
+async fn run_with(seed: u64, member: &Name, says: Option<Json>) -> Result<Json, Violation> {
     let mut world = World::patient(seed);
     world.infection = Some(Infection { member: member.clone(), says });
     // A hash says nothing of the votes.
     world.setup.overlays.enabled = true;
-    let (simulated, _) = hold(&world, Deaths::never()).await?;
+    let (simulated, _) = run_to_end(&world, CrashPlan::never()).await?;
     Ok(Json::Object(outcome(&simulated.history)))
 }

@@ -7,35 +7,35 @@ use quorate_manifest::timestamp;
 use quorate_protocol::Json;
 use quorate_protocol::overlay::{Eviction, Overlay, OverlaySet, EvictionReason};
 
-use super::super::Simulated;
+use super::super::Simulation;
 use super::outcome;
 use super::world::pick;
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 const DAY_MS: i64 = 86_400_000;
 const CAP: usize = 3;
 
 /// Writes what the run advised, for two operators, at twelve times.
-pub(super) fn check(seed: u64, simulated: &Simulated) -> Result<(), String> {
+pub(super) fn check(seed: u64, simulated: &Simulation) -> Result<(), String> {
     let outcome = outcome(&simulated.history);
     let Some(fragments) = outcome.get("fragments").and_then(Json::as_array) else { return Ok(()) };
-    let mut chance = Chance::of(seed, "overlays");
+    let mut chance = Rng::from_seed_and_name(seed, "overlays");
     let fed_ms = simulated.history.fed.last().map_or(simulated.history.opened_ms, |fed| fed.stamped.at_ms);
     let mut now_ms = fed_ms;
     let mut standing = OverlaySet::default();
     for write in 0..12 {
         let mut coming = Vec::new();
         for (at, fragment) in fragments.iter().enumerate() {
-            let lives_ms = lives(fragment, fed_ms)?;
+            let lives_ms = lifetime_ms(fragment, fed_ms)?;
             for operator in ["one", "two"] {
                 coming.push(overlay(fragment, write, at, operator, now_ms, lives_ms));
             }
         }
         let evicted = standing.evictions(&coming, CAP, now_ms);
-        reasons(&standing, &coming, &evicted, now_ms)?;
+        check_evictions(&standing, &coming, &evicted, now_ms)?;
         coming.into_iter().for_each(|one| standing.add(one));
         evicted.iter().for_each(|one| standing.evict(&one.overlay));
-        held(&standing, now_ms)?;
+        check_active(&standing, now_ms)?;
         let leap = i64::try_from(chance.below(20)).unwrap_or(0) * DAY_MS / 4;
         now_ms += if chance.percent(25) { -leap } else { leap };
         // What is read between two writes is never past its time either.
@@ -45,14 +45,14 @@ pub(super) fn check(seed: u64, simulated: &Simulated) -> Result<(), String> {
         if pick(&mut chance, 4) == 0 {
             let swept = standing.evictions(&[], CAP, now_ms);
             swept.iter().for_each(|one| standing.evict(&one.overlay));
-            held(&standing, now_ms)?;
+            check_active(&standing, now_ms)?;
         }
     }
     Ok(())
 }
 
 /// A5: a fragment holds for one to thirty days from what it follows from.
-fn lives(fragment: &Json, fed_ms: i64) -> Result<i64, String> {
+fn lifetime_ms(fragment: &Json, fed_ms: i64) -> Result<i64, String> {
     let expires = fragment["expires"].as_str().unwrap_or_default();
     let expires_ms = timestamp::parse(expires).ok_or_else(|| format!("`{expires}` is no time"))?;
     let lives_ms = expires_ms - fed_ms;
@@ -82,7 +82,7 @@ fn overlay(fragment: &Json, write: usize, at: usize, operator: &str, now_ms: i64
 }
 
 /// A5: after a write nobody has more texts than the cap, and nothing that is over is left.
-fn held(standing: &OverlaySet, now_ms: i64) -> Result<(), String> {
+fn check_active(standing: &OverlaySet, now_ms: i64) -> Result<(), String> {
     let mut texts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for one in standing.all() {
         texts.entry(&one.operator).or_default().insert(&one.text);
@@ -98,7 +98,7 @@ fn held(standing: &OverlaySet, now_ms: i64) -> Result<(), String> {
 
 /// A5: what goes for the cap was said again since, as weightily and for as long; or its text goes as a whole, and is older
 /// than all that stay, or as old and less weighty. Nothing goes twice.
-fn reasons(standing: &OverlaySet, coming: &[Overlay], evicted: &[Eviction], now_ms: i64) -> Result<(), String> {
+fn check_evictions(standing: &OverlaySet, coming: &[Overlay], evicted: &[Eviction], now_ms: i64) -> Result<(), String> {
     let known: BTreeMap<&str, &Overlay> =
         standing.all().iter().chain(coming).map(|one| (one.overlay.as_str(), one)).collect();
     let mut staying = known.clone();

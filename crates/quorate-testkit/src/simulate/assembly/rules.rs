@@ -5,12 +5,12 @@ use quorate_protocol::assembly::Rule;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::host;
+use super::extensions;
 use super::world::{CLASS, pick};
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// Up to four rules.
-pub(super) fn of(chance: &mut Chance, mode: Mode, members: &[Name]) -> Vec<Rule> {
+pub(super) fn random_rules(chance: &mut Rng, mode: Mode, members: &[Name]) -> Vec<Rule> {
     let many = pick(chance, 5);
     (0..many)
         .map(|at| {
@@ -31,7 +31,7 @@ pub(super) fn of(chance: &mut Chance, mode: Mode, members: &[Name]) -> Vec<Rule>
         .collect()
 }
 
-fn advisory(chance: &mut Chance) -> (&'static str, Json) {
+fn advisory(chance: &mut Rng) -> (&'static str, Json) {
     match chance.below(5) {
         0 => ("terminal", json!({"triggerSeverity": 6 + chance.below(5)})),
         1 => ("priority", json!({"triggerKind": "sycophancy", "terminal": chance.percent(20)})),
@@ -40,11 +40,11 @@ fn advisory(chance: &mut Chance) -> (&'static str, Json) {
             "aggregate",
             json!({"maxSeverity": 3 + chance.below(8), "ttlMs": chance.below(90 * 86_400_000) + 1}),
         ),
-        _ => (host::RULE, json!({})),
+        _ => (extensions::RULE, json!({})),
     }
 }
 
-fn voting(chance: &mut Chance, members: &[Name]) -> (&'static str, Json) {
+fn voting(chance: &mut Rng, members: &[Name]) -> (&'static str, Json) {
     let denominator = ["total", "cast"][pick(chance, 2)];
     match chance.below(6) {
         0 => {
@@ -65,19 +65,19 @@ fn voting(chance: &mut Chance, members: &[Name]) -> (&'static str, Json) {
             ("majority", json!({"tieBreaker": tie, "chair": chair, "denominator": denominator}))
         }
         4 => ("unanimity", json!({})),
-        _ => (host::RULE, json!({})),
+        _ => (extensions::RULE, json!({})),
     }
 }
 
-fn peer(chance: &mut Chance, members: &[Name]) -> (&'static str, Json) {
+fn peer(chance: &mut Rng, members: &[Name]) -> (&'static str, Json) {
     if chance.percent(25) {
-        return (host::RULE, json!({}));
+        return (extensions::RULE, json!({}));
     }
     let mut params = json!({"maxRounds": 1 + chance.below(3)});
     match chance.below(4) {
         0 => params["terminationRule"] = json!("no-new-objections"),
         1 => params["terminationRule"] = json!("all-pass"),
-        2 => params["terminationRule"] = json!(host::RULE),
+        2 => params["terminationRule"] = json!(extensions::RULE),
         _ => {}
     }
     match chance.below(4) {
@@ -92,11 +92,11 @@ fn peer(chance: &mut Chance, members: &[Name]) -> (&'static str, Json) {
     ("aggregate", params)
 }
 
-fn hierarchy(chance: &mut Chance) -> (&'static str, Json) {
+fn hierarchy(chance: &mut Rng) -> (&'static str, Json) {
     match chance.below(4) {
         0 => ("escalate-on-severity", json!({})),
         1 => ("aggregate", json!({"topN": 1 + chance.below(3), "minSeverity": chance.below(4)})),
         2 => ("terminal", json!({"triggerSeverity": 5 + chance.below(6)})),
-        _ => (host::RULE, json!({})),
+        _ => (extensions::RULE, json!({})),
     }
 }

@@ -5,10 +5,10 @@ use quorate_protocol::answers::Schema;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::host::NEAR;
+use super::extensions::NEAR;
 use super::world::pick;
-use crate::chance::Chance;
-use crate::member::Act;
+use crate::rng::Rng;
+use crate::scripted::Action;
 use crate::simulate::script::number;
 
 /// A member who says something else than it would, whatever it is asked. `None` is that it fails.
@@ -19,33 +19,33 @@ pub(super) struct Infection {
 }
 
 /// What the member does.
-pub(super) fn act(seed: u64, infection: Option<&Infection>, invocation: &Invocation) -> Act {
+pub(super) fn action(seed: u64, infection: Option<&Infection>, invocation: &Invocation) -> Action {
     if let Some(infection) = infection.filter(|one| one.member == invocation.member) {
-        return infection.says.as_ref().map_or(Act::Fail(10), |says| Act::Say(says.to_string(), 10));
+        return infection.says.as_ref().map_or(Action::Fail(10), |says| Action::Say(says.to_string(), 10));
     }
-    let mut chance = Chance::of(seed, &format!("{}#{}", invocation.id, invocation.attempt));
+    let mut chance = Rng::from_seed_and_name(seed, &format!("{}#{}", invocation.id, invocation.attempt));
     let chance = &mut chance;
     let delay = chance.below(400);
     match chance.below(100) {
         0..=79 => {
             let answer = answer(chance, invocation.answer_schema);
-            Act::Say(dressed(chance, &answer), delay)
+            Action::Say(decorate(chance, &answer), delay)
         }
-        80..=82 => Act::Say("I would rather talk about something else.".to_owned(), delay),
+        80..=82 => Action::Say("I would rather talk about something else.".to_owned(), delay),
         // Two answers that differ are none.
         83..=85 => {
             let (one, other) = (answer(chance, invocation.answer_schema), answer(chance, invocation.answer_schema));
-            Act::Say(format!("{one}\nor rather\n{other}"), delay)
+            Action::Say(format!("{one}\nor rather\n{other}"), delay)
         }
-        86..=87 => Act::Say(r#"{"severity": "9", "vote": true, "message": 1}"#.to_owned(), delay),
-        88 => Act::Say(String::new(), delay),
-        89..=94 => Act::Fail(delay),
-        _ => Act::Hang,
+        86..=87 => Action::Say(r#"{"severity": "9", "vote": true, "message": 1}"#.to_owned(), delay),
+        88 => Action::Say(String::new(), delay),
+        89..=94 => Action::Fail(delay),
+        _ => Action::Hang,
     }
 }
 
 /// As it is, or as models dress it.
-fn dressed(chance: &mut Chance, answer: &Json) -> String {
+fn decorate(chance: &mut Rng, answer: &Json) -> String {
     if chance.percent(20) { format!("Here it is:\n```json\n{answer}\n```") } else { answer.to_string() }
 }
 
@@ -53,7 +53,7 @@ const CLEAN: [&str; 4] = ["say less", "stay with the facts", "you agree too fast
 const LOCKED: [&str; 4] =
     ["drop the warmth", "no ＷＡＲＭＴＨ, ever", "w*arm*th is out", "change the voice\nregister"];
 
-fn text(chance: &mut Chance) -> String {
+fn text(chance: &mut Rng) -> String {
     match chance.below(100) {
         0..=7 => LOCKED[pick(chance, 4)].to_owned(),
         8..=10 => format!("be {NEAR}"),
@@ -61,7 +61,7 @@ fn text(chance: &mut Chance) -> String {
     }
 }
 
-fn answer(chance: &mut Chance, form: Schema) -> Json {
+fn answer(chance: &mut Rng, form: Schema) -> Json {
     match form {
         Schema::Ballot => {
             let vote = ["yes", "yes", "no", "abstain"][pick(chance, 4)];

@@ -19,11 +19,11 @@ use quorate_protocol::{Name, Part};
 use serde_json::{Map, json};
 
 use super::script::Infection;
-use super::{host, rules, script};
-use crate::chance::Chance;
-use crate::clock::Leaping;
-use crate::faults::Mortal;
-use crate::member::Scripted;
+use super::{extensions, rules, script};
+use crate::rng::Rng;
+use crate::clock::JumpingClock;
+use crate::faults::CrashingLedger;
+use crate::scripted::ScriptedExecutor;
 
 /// What no outcome may contain, where there are locks.
 pub(super) const LOCKED: [&str; 2] = ["warmth", "voice register"];
@@ -43,7 +43,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64) -> Self {
-        let mut chance = Chance::of(seed, "world");
+        let mut chance = Rng::from_seed_and_name(seed, "world");
         let chance = &mut chance;
         let mode = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy][pick(chance, 4)];
         let many = pick(chance, 8) + 1;
@@ -55,7 +55,7 @@ impl World {
         let setup = Setup {
             assembly: "simulated".into(),
             mode,
-            rules: rules::of(chance, mode, &ids),
+            rules: rules::random_rules(chance, mode, &ids),
             members,
             risk_levels: risk_levels(),
             locked_traits: if locks { LOCKED.map(trait_of).to_vec() } else { Vec::new() },
@@ -111,7 +111,7 @@ impl World {
     /// One process's work: opens the run, or goes on with it. Each life has a clock of its own.
     pub(super) async fn session(
         &self,
-        ledger: &Arc<Mortal>,
+        ledger: &Arc<CrashingLedger>,
         history: Option<History>,
         asked: &Arc<Mutex<Vec<(String, u32)>>>,
         life: usize,
@@ -123,9 +123,9 @@ impl World {
             members: self.seats(asked),
             caps: Caps { calls: self.cap, wall: self.wall },
             redactor: Redactor::default(),
-            extensions: host::hosted(self.seed, self.setup.embeds),
+            extensions: extensions::flaky_extensions(self.seed, self.setup.embeds),
             ledger: ledger.clone(),
-            clock: Arc::new(Leaping::new(self.seed ^ (life as u64) << 32)),
+            clock: Arc::new(JumpingClock::new(self.seed ^ (life as u64) << 32)),
             observer: Arc::new(NoopObserver),
         };
         match history {
@@ -142,18 +142,18 @@ impl World {
 
     fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let (seed, infection) = (self.seed, self.infection.clone());
-        let act = move |invocation: &_| script::act(seed, infection.as_ref(), invocation);
-        let executor = Arc::new(Scripted::new(act).remembering(asked.clone()));
-        self.setup.members.iter().map(|member| (member.id.clone(), executor.clone().seat())).collect()
+        let act = move |invocation: &_| script::action(seed, infection.as_ref(), invocation);
+        let executor = Arc::new(ScriptedExecutor::new(act).with_call_log(asked.clone()));
+        self.setup.members.iter().map(|member| (member.id.clone(), executor.clone().into_member_config())).collect()
     }
 }
 
 /// A place below `end`.
-pub(super) fn pick(chance: &mut Chance, end: usize) -> usize {
+pub(super) fn pick(chance: &mut Rng, end: usize) -> usize {
     usize::try_from(chance.below(end as u64)).unwrap_or(0)
 }
 
-fn member(chance: &mut Chance, mode: Mode, seat: usize) -> Member {
+fn member(chance: &mut Rng, mode: Mode, seat: usize) -> Member {
     let mut member = Member {
         id: format!("m{seat}").into(),
         role: "role".to_owned(),
@@ -162,7 +162,7 @@ fn member(chance: &mut Chance, mode: Mode, seat: usize) -> Member {
         weight: None,
         vote_class: None,
         parent: None,
-        strategy: if chance.percent(20) { host::GATHER } else { "working-memory" }.into(),
+        strategy: if chance.percent(20) { extensions::GATHER } else { "working-memory" }.into(),
         params: Map::new(),
         layer: 0,
     };
@@ -188,7 +188,7 @@ fn member(chance: &mut Chance, mode: Mode, seat: usize) -> Member {
     member
 }
 
-fn request(chance: &mut Chance, mode: Mode) -> Request {
+fn request(chance: &mut Rng, mode: Mode) -> Request {
     match mode {
         Mode::Advisory => Request::Advisory {
             phase: ["session", "session", SENTINEL, "standing"][pick(chance, 4)].to_owned(),

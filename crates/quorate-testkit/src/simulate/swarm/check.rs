@@ -9,23 +9,23 @@ use quorate_kernel::ports::ledger::{Kind, Record};
 use quorate_kernel::ports::substrate::Keeps;
 use quorate_protocol::{Json, Name};
 
-use super::Came;
-use super::expected::{Answer, Ended, answers};
+use super::Summary;
+use super::expected::{Answer, FinishedConversation, answers};
 use super::process::World;
 use super::setup::Dispatch;
-use super::talk::place;
+use super::conversation::position;
 
 /// The records of a manifest's ledgers.
-pub(super) type Books = Vec<Vec<Record>>;
+pub(super) type LedgerRecords = Vec<Vec<Record>>;
 
 /// Holds what came of a simulation against everything that must hold.
-pub(super) fn all(world: &World, records: &[Books]) -> Result<Came, String> {
+pub(super) fn check_all(world: &World, records: &[LedgerRecords]) -> Result<Summary, String> {
     let log = world.log.lock().unwrap_or_else(PoisonError::into_inner);
     let turns = world.talk.turns();
     let answers = answers(&turns, world.talk.stamps(), &log)?;
     let count = |count: &std::sync::atomic::AtomicUsize| count.load(Ordering::Relaxed);
-    let losses = count(&world.deaths) + count(&world.failed) + count(&world.talk.unsure);
-    let ended = Ended { setup: &world.setup, log: &log, turns, answers, losses };
+    let losses = count(&world.deaths) + count(&world.failed) + count(&world.talk.unacknowledged);
+    let ended = FinishedConversation { setup: &world.setup, log: &log, turns, answers, losses };
     every_trigger_is_taken_up_in_order(&ended)?;
     every_mention_is_answered_once(&ended)?;
     chance_is_asked_once(&ended)?;
@@ -40,27 +40,27 @@ pub(super) fn all(world: &World, records: &[Books]) -> Result<Came, String> {
     states_are_never_stale(&ended)?;
     the_ledger_knows_every_turn(&ended, records)?;
     hooks_hear_of_every_turn(&ended, world)?;
-    Ok(came(&ended))
+    Ok(summary(&ended))
 }
 
-fn came(ended: &Ended<'_>) -> Came {
+fn summary(ended: &FinishedConversation<'_>) -> Summary {
     let asked: BTreeSet<_> = ended.log.asked.iter().map(|one| (one.trigger, &one.participant)).collect();
     let answered: BTreeSet<_> = ended.answers.iter().map(|one| (one.trigger, &one.by)).collect();
     let guarded = ended
         .manifests()
         .map(|(_, manifest)| (0..ended.turns.len()).filter(|at| ended.is_guarded(manifest, *at)).count());
-    Came {
+    Summary {
         turns: ended.turns.len(),
         answers: ended.answers.len(),
         failed: asked.difference(&answered).count(),
         guarded: guarded.sum(),
-        ..Came::default()
+        ..Summary::default()
     }
 }
 
 /// K2, K3: each life takes the turns up one after the other, without a gap, behind what was taken up before; in the end
 /// all of them were.
-fn every_trigger_is_taken_up_in_order(ended: &Ended<'_>) -> Result<(), String> {
+fn every_trigger_is_taken_up_in_order(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut reached = vec![0; ended.setup.manifests.len()];
     let mut last: BTreeMap<usize, usize> = BTreeMap::new();
     for taken in &ended.log.taken {
@@ -92,8 +92,8 @@ fn every_trigger_is_taken_up_in_order(ended: &Ended<'_>) -> Result<(), String> {
 
 /// K2, K3: who is selected and answers in the end has answered exactly once, who is not has not. Where the substrate
 /// keeps no stamps, none is lost, and each loss of a process may have cost one answer too many.
-fn every_mention_is_answered_once(ended: &Ended<'_>) -> Result<(), String> {
-    let by_chance = |answer: &&Answer| ended.setup.manifests[answer.manifest].dispatch == Dispatch::Fickle;
+fn every_mention_is_answered_once(ended: &FinishedConversation<'_>) -> Result<(), String> {
+    let by_chance = |answer: &&Answer| ended.setup.manifests[answer.manifest].dispatch == Dispatch::Random;
     let mut counts: BTreeMap<(usize, Name), usize> = BTreeMap::new();
     for answer in ended.answers.iter().filter(|one| !by_chance(one)) {
         *counts.entry((answer.trigger, answer.by.clone())).or_default() += 1;
@@ -119,8 +119,8 @@ fn every_mention_is_answered_once(ended: &Ended<'_>) -> Result<(), String> {
 }
 
 /// Where chance decides, what it decided once holds: those who have answered are those of one decision.
-fn chance_is_asked_once(ended: &Ended<'_>) -> Result<(), String> {
-    for (number, manifest) in ended.manifests().filter(|(_, one)| one.dispatch == Dispatch::Fickle) {
+fn chance_is_asked_once(ended: &FinishedConversation<'_>) -> Result<(), String> {
+    for (number, manifest) in ended.manifests().filter(|(_, one)| one.dispatch == Dispatch::Random) {
         let mut decisions: BTreeMap<usize, Vec<Vec<Name>>> = BTreeMap::new();
         for one in ended.log.decided.iter().filter(|one| one.manifest == number) {
             let Some(at) = one.window.last().copied() else { continue };
@@ -150,7 +150,7 @@ fn chance_is_asked_once(ended: &Ended<'_>) -> Result<(), String> {
 }
 
 /// K6: nobody answers itself unless the policy says so.
-fn nobody_answers_itself(ended: &Ended<'_>) -> Result<(), String> {
+fn nobody_answers_itself(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let itself = |one: &&Answer| {
         let may = ended.setup.manifests[one.manifest].policy.reentry;
         !may && ended.turns[one.trigger].participant == one.by
@@ -162,7 +162,7 @@ fn nobody_answers_itself(ended: &Ended<'_>) -> Result<(), String> {
 }
 
 /// Nobody answers a turn after too many turns of participants in a row.
-fn the_guard_holds(ended: &Ended<'_>) -> Result<(), String> {
+fn the_guard_holds(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let loops = |one: &&Answer| ended.is_guarded(&ended.setup.manifests[one.manifest], one.trigger);
     match ended.answers.iter().find(loops) {
         Some(one) => Err(format!("t{} answers t{}, which the guard passes over", one.at, one.trigger)),
@@ -172,7 +172,7 @@ fn the_guard_holds(ended: &Ended<'_>) -> Result<(), String> {
 
 /// K2: an answer comes after its trigger; what one process appends is in the order of the triggers, and of the
 /// selection for each.
-fn answers_are_in_order(ended: &Ended<'_>) -> Result<(), String> {
+fn answers_are_in_order(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut last: BTreeMap<usize, &Answer> = BTreeMap::new();
     for one in &ended.answers {
         if one.trigger >= one.at {
@@ -184,7 +184,7 @@ fn answers_are_in_order(ended: &Ended<'_>) -> Result<(), String> {
         let rank = |by: &Name| selected.iter().position(|one| one == by);
         // Without stamps the substrate takes what was appended, without anybody learning that, once more.
         let again = ended.setup.keeps == Keeps::Turns && ended.losses > 0 && before.by == one.by;
-        let by_chance = manifest.dispatch == Dispatch::Fickle;
+        let by_chance = manifest.dispatch == Dispatch::Random;
         let selected_after = by_chance || again || rank(&before.by) < rank(&one.by);
         if before.trigger > one.trigger || before.trigger == one.trigger && !selected_after {
             return Err(format!(
@@ -197,7 +197,7 @@ fn answers_are_in_order(ended: &Ended<'_>) -> Result<(), String> {
 }
 
 /// K5: the stamp of an answer says what it answers, by whom, and in which runtime.
-fn answers_say_what_they_answer(ended: &Ended<'_>) -> Result<(), String> {
+fn answers_say_what_they_answer(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let fits = |one: &&Answer| {
         let trigger = format!("t{}", one.trigger);
         one.stamp.as_ref().is_some_and(|stamp| {
@@ -215,7 +215,7 @@ fn answers_say_what_they_answer(ended: &Ended<'_>) -> Result<(), String> {
 }
 
 /// K2: a dispatcher sees the last turns up to the trigger, in the conversation's order.
-fn windows_end_with_the_trigger(ended: &Ended<'_>) -> Result<(), String> {
+fn windows_end_with_the_trigger(ended: &FinishedConversation<'_>) -> Result<(), String> {
     for one in &ended.log.decided {
         let Some(at) = one.window.last().copied() else { return Err("an empty window".to_owned()) };
         let from = ended.window(&ended.setup.manifests[one.manifest], at);
@@ -227,7 +227,7 @@ fn windows_end_with_the_trigger(ended: &Ended<'_>) -> Result<(), String> {
 }
 
 /// What one process has asked, it does not ask again.
-fn nobody_is_asked_twice_by_one_process(ended: &Ended<'_>) -> Result<(), String> {
+fn nobody_is_asked_twice_by_one_process(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     match ended.log.asked.iter().find(|one| !seen.insert((one.life, one.trigger, &one.participant))) {
         Some(one) => Err(format!("life {} asks {} twice for t{}", one.life, one.participant, one.trigger)),
@@ -236,7 +236,7 @@ fn nobody_is_asked_twice_by_one_process(ended: &Ended<'_>) -> Result<(), String>
 }
 
 /// K3: when a cursor is recorded, everything up to it is answered by everybody who answers.
-fn the_cursor_is_behind_what_is_open(ended: &Ended<'_>) -> Result<(), String> {
+fn the_cursor_is_behind_what_is_open(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut first: BTreeMap<(usize, &Name), usize> = BTreeMap::new();
     for one in ended.answers.iter().rev() {
         first.insert((one.trigger, &one.by), one.at);
@@ -262,8 +262,8 @@ fn the_cursor_is_behind_what_is_open(ended: &Ended<'_>) -> Result<(), String> {
 }
 
 /// K5: what a participant remembers is the last update that stands in the conversation.
-fn states_are_the_last_update(ended: &Ended<'_>, world: &World) -> Result<(), String> {
-    for (number, manifest) in ended.manifests().filter(|(_, one)| one.is_alone()) {
+fn states_are_the_last_update(ended: &FinishedConversation<'_>, world: &World) -> Result<(), String> {
+    for (number, manifest) in ended.manifests().filter(|(_, one)| one.is_single_process()) {
         // Without stamps nothing tells a new process what its predecessor did not get to store.
         let interrupted = world.interrupts.load(Ordering::Relaxed) > 0;
         if ended.setup.keeps == Keeps::Turns && (ended.losses > 0 || interrupted) {
@@ -283,8 +283,8 @@ fn states_are_the_last_update(ended: &Ended<'_>, world: &World) -> Result<(), St
 }
 
 /// K5: whoever is asked remembers everything that it said before: what each counts goes up one by one.
-fn states_are_never_stale(ended: &Ended<'_>) -> Result<(), String> {
-    for (number, manifest) in ended.manifests().filter(|(_, one)| one.is_alone()) {
+fn states_are_never_stale(ended: &FinishedConversation<'_>) -> Result<(), String> {
+    for (number, manifest) in ended.manifests().filter(|(_, one)| one.is_single_process()) {
         if ended.setup.keeps == Keeps::Turns {
             continue;
         }
@@ -300,13 +300,13 @@ fn states_are_never_stale(ended: &Ended<'_>) -> Result<(), String> {
 }
 
 /// K5: the ledger names every turn of its runtime, and none that is not there.
-fn the_ledger_knows_every_turn(ended: &Ended<'_>, records: &[Books]) -> Result<(), String> {
+fn the_ledger_knows_every_turn(ended: &FinishedConversation<'_>, records: &[LedgerRecords]) -> Result<(), String> {
     for ((number, manifest), books) in ended.manifests().zip(records) {
         for book in books {
             let turns = book.iter().filter(|record| record.is(Kind::Turn));
             let appended = turns.filter_map(|record| record.data.as_ref()?.get("appended")?.as_array());
             let named = appended.flatten().filter_map(|one| one.get("turn").and_then(Json::as_str));
-            let named: BTreeSet<Option<usize>> = named.map(place).collect();
+            let named: BTreeSet<Option<usize>> = named.map(position).collect();
             let own = ended.answers.iter().filter(|one| one.manifest == number);
             let own: BTreeSet<Option<usize>> = own.map(|one| Some(one.at)).collect();
             if let Some(stranger) = named.difference(&own).next() {
@@ -316,7 +316,7 @@ fn the_ledger_knows_every_turn(ended: &Ended<'_>, records: &[Books]) -> Result<(
                 ));
             }
             let told = ended.setup.keeps == Keeps::Stamps || ended.losses == 0;
-            if let Some(unknown) = own.difference(&named).next().filter(|_| told && manifest.is_alone()) {
+            if let Some(unknown) = own.difference(&named).next().filter(|_| told && manifest.is_single_process()) {
                 return Err(format!("the ledger of `{}` does not know t{unknown:?}", manifest.id));
             }
         }
@@ -325,15 +325,15 @@ fn the_ledger_knows_every_turn(ended: &Ended<'_>, records: &[Books]) -> Result<(
 }
 
 /// K2: hooks hear of each turn once, unless somebody died, was interrupted, or gave up who was to tell them.
-fn hooks_hear_of_every_turn(ended: &Ended<'_>, world: &World) -> Result<(), String> {
+fn hooks_hear_of_every_turn(ended: &FinishedConversation<'_>, world: &World) -> Result<(), String> {
     // Without stamps nobody knows of a turn whose append seemed to have failed.
     let unknown = ended.setup.keeps == Keeps::Turns && ended.losses > 0;
     // Nor does a process that gives up after such an append, and ends, though whoever comes next finds the turn.
-    let unsure = world.talk.unsure.load(Ordering::Relaxed) > 0;
+    let unsure = world.talk.unacknowledged.load(Ordering::Relaxed) > 0;
     let gave_up = world.failed.load(Ordering::Relaxed) > 0 && unsure;
     let ended_early = world.deaths.load(Ordering::Relaxed) + world.interrupts.load(Ordering::Relaxed) > 0;
     let disturbed = ended_early || unknown || gave_up;
-    for (number, _) in ended.manifests().filter(|(_, one)| one.is_alone()) {
+    for (number, _) in ended.manifests().filter(|(_, one)| one.is_single_process()) {
         let heard = ended.log.ended.iter().filter(|(life, _)| ended.log.lives[*life] == number);
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         for (_, at) in heard {

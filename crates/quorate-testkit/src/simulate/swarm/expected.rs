@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use quorate_kernel::conversation::{Stamp, Turn};
 use quorate_protocol::Name;
 
-use super::cast::{Act, named};
+use super::participants::{Behavior, dispatch_targets};
 use super::log::Log;
 use super::setup::{Dispatch, Manifest, Setup};
-use super::talk::place;
-use crate::chance::Chance;
+use super::conversation::position;
+use crate::rng::Rng;
 
 /// An answer, as its text has it.
 pub(super) struct Answer {
@@ -29,7 +29,7 @@ pub(super) struct Answer {
 }
 
 /// A conversation that is over.
-pub(super) struct Ended<'a> {
+pub(super) struct FinishedConversation<'a> {
     pub(super) setup: &'a Setup,
     pub(super) log: &'a Log,
     pub(super) turns: Vec<Turn>,
@@ -42,7 +42,7 @@ pub(super) struct Ended<'a> {
 pub(super) fn answers(turns: &[Turn], stamps: Vec<Option<Stamp>>, log: &Log) -> Result<Vec<Answer>, String> {
     let read = |(at, (turn, stamp)): (usize, (&Turn, Option<Stamp>))| {
         let word = |key: &str| turn.content.split(' ').find_map(|word| word.strip_prefix(key));
-        let trigger = place(word("re:")?)?;
+        let trigger = position(word("re:")?)?;
         let by = Name::from(word("by:")?);
         let life = word("life:")?.parse().ok()?;
         let count = word("n:").and_then(|n| n.parse().ok());
@@ -54,20 +54,20 @@ pub(super) fn answers(turns: &[Turn], stamps: Vec<Option<Stamp>>, log: &Log) -> 
     answered.map(|one| read(one).ok_or("an answer is not what its author said".to_owned())).collect()
 }
 
-impl Ended<'_> {
+impl FinishedConversation<'_> {
     pub(super) fn manifests(&self) -> impl Iterator<Item = (usize, &Manifest)> {
         self.setup.manifests.iter().enumerate()
     }
 
     /// How many turns of participants in a row end with this one, as a manifest sees it.
-    pub(super) fn in_a_row(&self, manifest: &Manifest, at: usize) -> usize {
+    pub(super) fn agent_turns_in_a_row(&self, manifest: &Manifest, at: usize) -> usize {
         let is_agents = |turn: &&Turn| turn.stamp.is_some() || manifest.roster.contains(&turn.participant);
         self.turns[..=at].iter().rev().take_while(is_agents).count()
     }
 
     /// Whether the guard keeps a manifest from answering a turn.
     pub(super) fn is_guarded(&self, manifest: &Manifest, at: usize) -> bool {
-        self.in_a_row(manifest, at) >= manifest.policy.max_agent_turns
+        self.agent_turns_in_a_row(manifest, at) >= manifest.policy.max_agent_turns
     }
 
     /// Where the window that ends with a turn begins.
@@ -89,14 +89,14 @@ impl Ended<'_> {
 
     /// Whom a manifest has to select for a turn, in order; none for one whose dispatcher follows chance.
     pub(super) fn selected(&self, manifest: &Manifest, at: usize) -> Vec<Name> {
-        if manifest.dispatch == Dispatch::Fickle || self.is_guarded(manifest, at) {
+        if manifest.dispatch == Dispatch::Random || self.is_guarded(manifest, at) {
             return Vec::new();
         }
         let window: Vec<(&str, &str)> = self.turns[self.window(manifest, at)..=at]
             .iter()
             .map(|turn| (&*turn.participant, &*turn.content))
             .collect();
-        let named = named(manifest.dispatch, &manifest.roster, &window, &mut Chance::new(0));
+        let named = dispatch_targets(manifest.dispatch, &manifest.roster, &window, &mut Rng::new(0));
         self.admitted(manifest, at, &named.unwrap_or_default())
     }
 
@@ -105,7 +105,7 @@ impl Ended<'_> {
         if self.log.forgotten.contains(&(at, participant.clone())) {
             return None;
         }
-        Act::of(self.setup.seed, at, participant).answers()
+        Behavior::of(self.setup.seed, at, participant).answers()
     }
 
     /// Who has to answer a turn, and who may, by all manifests whose dispatchers do not follow chance.

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// How a life ends before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum LifeEnd {
     /// It does not.
     Never,
     /// The process is killed at this step.
-    Death(usize),
+    Crash(usize),
     /// It is interrupted at this step, and closes.
     Interrupt(usize),
 }
 
 /// A step that failed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Failed;
+pub(super) struct StepFailed;
 
 /// The failures that a simulation still has in store.
 pub(super) struct Failures {
@@ -31,7 +31,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    fn strike(&self, chance: &mut Chance) -> bool {
+    fn should_fail(&self, chance: &mut Rng) -> bool {
         let less = |left: usize| left.checked_sub(1);
         chance.percent(self.percent)
             && self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
@@ -42,11 +42,11 @@ impl Failures {
 pub(super) struct Life {
     /// Its number among all lives of the simulation.
     pub(super) number: usize,
-    end: End,
+    end: LifeEnd,
     steps: AtomicUsize,
     dead: watch::Sender<bool>,
     interrupted: watch::Sender<bool>,
-    chance: Mutex<Chance>,
+    chance: Mutex<Rng>,
     failures: Arc<Failures>,
     slowest_ms: u64,
 }
@@ -54,8 +54,8 @@ pub(super) struct Life {
 impl Life {
     pub(super) fn new(
         number: usize,
-        end: End,
-        chance: Chance,
+        end: LifeEnd,
+        chance: Rng,
         failures: Arc<Failures>,
         slowest_ms: u64,
     ) -> Arc<Life> {
@@ -72,19 +72,19 @@ impl Life {
     }
 
     /// One that nothing happens to.
-    pub(super) fn charmed(number: usize) -> Arc<Life> {
+    pub(super) fn undisturbed(number: usize) -> Arc<Life> {
         let failures = Failures { percent: 0, left: AtomicUsize::new(0) };
-        Life::new(number, End::Never, Chance::new(0), Arc::new(failures), 0)
+        Life::new(number, LifeEnd::Never, Rng::new(0), Arc::new(failures), 0)
     }
 
     /// A step. Where the process dies in it, it never returns.
-    pub(super) async fn step(&self) -> Result<(), Failed> {
+    pub(super) async fn step(&self) -> Result<(), StepFailed> {
         let step = self.steps.fetch_add(1, Ordering::Relaxed);
         match self.end {
-            End::Death(last) if step == last => {
+            LifeEnd::Crash(last) if step == last => {
                 self.dead.send_replace(true);
             }
-            End::Interrupt(at) if step == at => {
+            LifeEnd::Interrupt(at) if step == at => {
                 self.interrupted.send_replace(true);
             }
             _ => {}
@@ -92,7 +92,7 @@ impl Life {
         let (ms, fails) = {
             let mut chance = self.chance.lock().unwrap_or_else(PoisonError::into_inner);
             let ms = if chance.percent(60) { chance.below(self.slowest_ms + 1) } else { 0 };
-            (ms, self.failures.strike(&mut chance))
+            (ms, self.failures.should_fail(&mut chance))
         };
         match ms {
             0 => tokio::task::yield_now().await,
@@ -102,22 +102,22 @@ impl Life {
             // What was started in a task of its own is still polled; the dead do nothing any more.
             std::future::pending::<()>().await;
         }
-        if fails { Err(Failed) } else { Ok(()) }
+        if fails { Err(StepFailed) } else { Ok(()) }
     }
 
     /// Returns when the process is dead.
     pub(super) async fn died(&self) {
-        when(&self.dead).await;
+        wait_for(&self.dead).await;
     }
 
     /// Returns when it is interrupted.
     pub(super) async fn interrupted(&self) {
-        when(&self.interrupted).await;
+        wait_for(&self.interrupted).await;
     }
 }
 
 /// Returns when it is so.
-pub(super) async fn when(flag: &watch::Sender<bool>) {
+pub(super) async fn wait_for(flag: &watch::Sender<bool>) {
     // The sender is in hand, so that the channel stays open.
     let _ = flag.subscribe().wait_for(|set| *set).await;
 }

@@ -9,19 +9,19 @@ use quorate_kernel::ports::lifecycle::{HookError, Lifecycle};
 use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
 use quorate_protocol::Name;
 
-use super::stores::FORGETFUL;
-use super::talk::place;
-use crate::chance::Chance;
+use super::stores::STATE_READ_ERROR;
+use super::conversation::position;
+use crate::rng::Rng;
 
 /// What happened.
 #[derive(Default)]
 pub(super) struct Log {
     /// Every trigger that was taken up, in order.
-    pub(super) taken: Vec<Taken>,
+    pub(super) taken: Vec<TriggerTaken>,
     /// What dispatchers saw and said.
-    pub(super) decided: Vec<Decided>,
+    pub(super) decided: Vec<Decision>,
     /// Who was asked for the first time for what, in order.
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<FirstCall>,
     /// The cursors that were recorded.
     pub(super) cursors: Vec<Cursor>,
     /// Whose turn could not be asked for since its state could not be read: trigger and participant.
@@ -33,13 +33,13 @@ pub(super) struct Log {
 }
 
 /// A trigger that was taken up.
-pub(super) struct Taken {
+pub(super) struct TriggerTaken {
     pub(super) life: usize,
     pub(super) trigger: usize,
 }
 
 /// What a dispatcher saw and said.
-pub(super) struct Decided {
+pub(super) struct Decision {
     pub(super) manifest: usize,
     /// Where the window's turns stand.
     pub(super) window: Vec<usize>,
@@ -48,7 +48,7 @@ pub(super) struct Decided {
 }
 
 /// Somebody was asked.
-pub(super) struct Asked {
+pub(super) struct FirstCall {
     pub(super) life: usize,
     pub(super) trigger: usize,
     pub(super) participant: Name,
@@ -62,23 +62,23 @@ pub(super) struct Cursor {
 }
 
 /// Writes down what a process tells.
-pub(super) struct Witness {
+pub(super) struct RecordingTelemetry {
     pub(super) life: usize,
     pub(super) log: Arc<Mutex<Log>>,
     /// The trigger of the cycle under way.
     pub(super) trigger: Mutex<usize>,
 }
 
-impl Telemetry for Witness {
+impl Telemetry for RecordingTelemetry {
     fn emit(&self, event: &Event) {
         let mut trigger = self.trigger.lock().unwrap_or_else(PoisonError::into_inner);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         match &event.kind {
             EventKind::CycleStarted { trigger: id, .. } => {
-                *trigger = place(id).unwrap_or(usize::MAX);
-                log.taken.push(Taken { life: self.life, trigger: *trigger });
+                *trigger = position(id).unwrap_or(usize::MAX);
+                log.taken.push(TriggerTaken { life: self.life, trigger: *trigger });
             }
-            EventKind::ParticipantFailed { participant, error, .. } if error.contains(FORGETFUL) => {
+            EventKind::ParticipantFailed { participant, error, .. } if error.contains(STATE_READ_ERROR) => {
                 log.forgotten.insert((*trigger, participant.clone()));
             }
             _ => {}
@@ -87,22 +87,22 @@ impl Telemetry for Witness {
 }
 
 /// A hook that writes down what it is told, and then fails, panics or hangs.
-pub(super) struct Unreliable {
+pub(super) struct UnreliableHooks {
     pub(super) life: usize,
     pub(super) log: Arc<Mutex<Log>>,
     pub(super) seed: u64,
 }
 
 #[async_trait]
-impl Lifecycle for Unreliable {
+impl Lifecycle for UnreliableHooks {
     fn kind(&self) -> &'static str {
         "simulated"
     }
 
     async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
-        let at = place(&turn.id).unwrap_or(usize::MAX);
+        let at = position(&turn.id).unwrap_or(usize::MAX);
         self.log.lock().unwrap_or_else(PoisonError::into_inner).ended.push((self.life, at));
-        match Chance::of(self.seed, &turn.id).below(8) {
+        match Rng::from_seed_and_name(self.seed, &turn.id).below(8) {
             0 => Err("simulated: a hook failed".to_owned()),
             // Without the message that a panic prints.
             1 => std::panic::resume_unwind(Box::new("simulated")),

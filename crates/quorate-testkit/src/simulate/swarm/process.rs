@@ -10,32 +10,32 @@ use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{Begin, CycleResult, Error, HookFlags, Runner, Swarm};
 use tokio::sync::watch;
 
-use super::cast::{Names, speaker};
-use super::life::{End, Failures, Life, when};
-use super::log::{Log, Unreliable, Witness};
+use super::participants::{RecordingDispatcher, speaker};
+use super::life::{LifeEnd, Failures, Life, wait_for};
+use super::log::{Log, UnreliableHooks, RecordingTelemetry};
 use super::setup::{Setup, at_most};
-use super::stores::{Book, Memories, States};
-use super::talk::{Handle, Talk};
-use crate::chance::Chance;
-use crate::clock::Leaping;
-use crate::faults::Mortal;
+use super::stores::{FlakyLedger, FlakyState, States};
+use super::conversation::{FlakySubstrate, SharedConversation};
+use crate::rng::Rng;
+use crate::clock::JumpingClock;
+use crate::faults::CrashingLedger;
 
 /// How long a process has to close.
-const CLOSING: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// More lives than any process has: every one but a few ends by one of a few deaths or failures, or when all is said.
-const LIVES: usize = 2_000;
+const MAX_LIVES: usize = 2_000;
 
 /// Everything that all processes of a simulation share.
 pub(super) struct World {
     pub(super) setup: Arc<Setup>,
-    pub(super) talk: Arc<Talk>,
+    pub(super) talk: Arc<SharedConversation>,
     pub(super) log: Arc<Mutex<Log>>,
-    pub(super) clock: Arc<Leaping>,
+    pub(super) clock: Arc<JumpingClock>,
     pub(super) failures: Arc<Failures>,
     /// What the participants of each manifest remember.
     pub(super) states: Vec<States>,
     /// Whether everything is said, so that processes may end.
-    pub(super) over: watch::Sender<bool>,
+    pub(super) finished: watch::Sender<bool>,
     pub(super) deaths: AtomicUsize,
     pub(super) interrupts: AtomicUsize,
     /// How many lives ended since something failed.
@@ -48,17 +48,17 @@ pub(super) struct Process {
     pub(super) manifest: usize,
     pub(super) number: usize,
     /// The ledger that it records in; another one after a loss of power.
-    pub(super) ledger: Arc<Mutex<Arc<Mortal>>>,
+    pub(super) ledger: Arc<Mutex<Arc<CrashingLedger>>>,
     /// How many turns there were at least when it last found nothing to do.
     pub(super) rested: Arc<AtomicUsize>,
 }
 
 /// How a life went.
-enum Lived {
+enum LifeResult {
     /// Everything is said, and it has closed.
     Over,
     /// It has closed, for now.
-    Rested,
+    Idle,
     /// It was interrupted, and has closed.
     Interrupted,
     /// It died.
@@ -69,39 +69,39 @@ enum Lived {
 
 impl World {
     /// Notes that a life begins.
-    pub(super) fn begin(&self, manifest: usize) -> usize {
+    pub(super) fn begin_life(&self, manifest: usize) -> usize {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.lives.push(manifest);
         log.lives.len() - 1
     }
 
     /// A manifest with a handle in each port.
-    pub(super) fn swarm(&self, manifest: usize, life: &Arc<Life>, ledger: &Arc<Mortal>) -> Arc<Swarm> {
+    pub(super) fn swarm(&self, manifest: usize, life: &Arc<Life>, ledger: &Arc<CrashingLedger>) -> Arc<Swarm> {
         let (setup, log, number) = (&self.setup, &self.log, life.number);
         let of = &setup.manifests[manifest];
         Arc::new(Swarm {
             runtime: of.id.clone(),
-            substrate: Arc::new(Handle {
+            substrate: Arc::new(FlakySubstrate {
                 talk: self.talk.clone(),
                 life: life.clone(),
                 seen: AtomicUsize::new(0),
             }),
-            dispatcher: Arc::new(Names {
+            dispatcher: Arc::new(RecordingDispatcher {
                 manifest,
                 life: number,
                 setup: setup.clone(),
                 log: log.clone(),
                 calls: AtomicU64::new(0),
             }),
-            state: Arc::new(Memories { states: self.states[manifest].clone(), life: life.clone() }),
-            lifecycles: vec![Arc::new(Unreliable { life: number, log: log.clone(), seed: setup.seed })],
+            state: Arc::new(FlakyState { states: self.states[manifest].clone(), life: life.clone() }),
+            lifecycles: vec![Arc::new(UnreliableHooks { life: number, log: log.clone(), seed: setup.seed })],
             flags: HookFlags::default(),
-            telemetry: Arc::new(Witness { life: number, log: log.clone(), trigger: Mutex::new(usize::MAX) }),
+            telemetry: Arc::new(RecordingTelemetry { life: number, log: log.clone(), trigger: Mutex::new(usize::MAX) }),
             speakers: of.roster.iter().map(|id| speaker(setup, log, number, id)).collect(),
             policy: of.policy,
             max_calls: None,
             redactor: Redactor::default(),
-            ledger: Arc::new(Book {
+            ledger: Arc::new(FlakyLedger {
                 manifest,
                 ledger: ledger.clone(),
                 life: life.clone(),
@@ -121,74 +121,74 @@ impl Process {
     pub(super) async fn run(self) -> Result<(), String> {
         let Process { world, manifest, number, .. } = &self;
         let of = &world.setup.manifests[*manifest];
-        let mut chance = Chance::of(world.setup.seed, &format!("process/{}/{number}", of.id));
+        let mut chance = Rng::from_seed_and_name(world.setup.seed, &format!("process/{}/{number}", of.id));
         let mut deaths = of.deaths;
         let mut failed = String::new();
-        for _ in 0..LIVES {
-            let end = ends(&mut chance, &mut deaths);
+        for _ in 0..MAX_LIVES {
+            let end = next_life_end(&mut chance, &mut deaths);
             let life = Life::new(
-                world.begin(*manifest),
+                world.begin_life(*manifest),
                 end,
-                Chance::new(chance.draw()),
+                Rng::new(chance.next_u64()),
                 world.failures.clone(),
                 world.setup.slowest_ms,
             );
             let lived = tokio::select! {
                 biased;
-                () = life.died() => Lived::Died,
-                lived = self.live(&life, of.comes_and_goes, of.patient, &mut failed) => lived,
+                () = life.died() => LifeResult::Died,
+                lived = self.run_life(&life, of.comes_and_goes, of.patient, &mut failed) => lived,
             };
             match lived {
-                Lived::Over => return Ok(()),
-                Lived::Died => {
+                LifeResult::Over => return Ok(()),
+                LifeResult::Died => {
                     world.deaths.fetch_add(1, Ordering::Relaxed);
-                    if of.is_alone() && chance.percent(40) {
+                    if of.is_single_process() && chance.percent(40) {
                         self.lose_power(&mut chance).await;
                     }
                 }
-                Lived::Interrupted => {
+                LifeResult::Interrupted => {
                     world.interrupts.fetch_add(1, Ordering::Relaxed);
                 }
-                Lived::Failed => {
+                LifeResult::Failed => {
                     world.failed.fetch_add(1, Ordering::Relaxed);
                 }
-                Lived::Rested => tokio::time::sleep(Duration::from_millis(chance.below(16_000))).await,
+                LifeResult::Idle => tokio::time::sleep(Duration::from_millis(chance.below(16_000))).await,
             }
             tokio::time::sleep(Duration::from_millis(chance.below(4_000))).await;
         }
-        Err(format!("a process of `{}` has lived {LIVES} times; what failed last: {failed}", of.id))
+        Err(format!("a process of `{}` has lived {MAX_LIVES} times; what failed last: {failed}", of.id))
     }
 
-    async fn lose_power(&self, chance: &mut Chance) {
+    async fn lose_power(&self, chance: &mut Rng) {
         let before = self.ledger();
         let after = before.after_power_loss(at_most(chance, 3), None).await;
         *self.ledger.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(after);
     }
 
-    fn ledger(&self) -> Arc<Mortal> {
+    fn ledger(&self) -> Arc<CrashingLedger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn live(&self, life: &Arc<Life>, comes_and_goes: bool, patient: bool, why: &mut String) -> Lived {
+    async fn run_life(&self, life: &Arc<Life>, comes_and_goes: bool, patient: bool, why: &mut String) -> LifeResult {
         let swarm = self.world.swarm(self.manifest, life, &self.ledger());
         let mut runner = match Runner::open(swarm, Begin::First).await {
             Ok(runner) => runner,
             Err(error) => {
                 *why = error.to_string();
-                return Lived::Failed;
+                return LifeResult::Failed;
             }
         };
         let driven = tokio::select! {
             biased;
-            () = life.interrupted() => Lived::Interrupted,
+            () = life.interrupted() => LifeResult::Interrupted,
             driven = self.drive(&mut runner, comes_and_goes, patient, why) => driven,
         };
-        match (runner.close(CLOSING).await, driven) {
+        match (runner.close(CLOSE_TIMEOUT).await, driven) {
             (Ok(_), driven) => driven,
-            (Err(_), Lived::Interrupted) => Lived::Interrupted,
+            (Err(_), LifeResult::Interrupted) => LifeResult::Interrupted,
             (Err(error), _) => {
                 *why = error.to_string();
-                Lived::Failed
+                LifeResult::Failed
             }
         }
     }
@@ -199,21 +199,21 @@ impl Process {
         comes_and_goes: bool,
         patient: bool,
         why: &mut String,
-    ) -> Lived {
+    ) -> LifeResult {
         loop {
-            let (over, length) = (*self.world.over.borrow(), self.world.talk.len());
+            let (over, length) = (*self.world.finished.borrow(), self.world.talk.len());
             let cycled = match runner.cycle().await {
                 Ok(CycleResult::NoNewTurn) => {
                     self.rested.store(length, Ordering::Relaxed);
                     if over {
-                        return Lived::Over;
+                        return LifeResult::Over;
                     }
                     if comes_and_goes {
-                        return Lived::Rested;
+                        return LifeResult::Idle;
                     }
                     tokio::select! {
                         changed = runner.changed() => changed,
-                        () = when(&self.world.over) => Ok(()),
+                        () = wait_for(&self.world.finished) => Ok(()),
                     }
                 }
                 cycled => cycled.map(|_| ()),
@@ -225,7 +225,7 @@ impl Process {
                 }
                 Err(error) => {
                     *why = error.to_string();
-                    return Lived::Failed;
+                    return LifeResult::Failed;
                 }
             }
         }
@@ -233,20 +233,20 @@ impl Process {
 }
 
 /// How the next life ends; a few do before their time.
-fn ends(chance: &mut Chance, left: &mut usize) -> End {
+fn next_life_end(chance: &mut Rng, left: &mut usize) -> LifeEnd {
     if *left == 0 {
-        return End::Never;
+        return LifeEnd::Never;
     }
     *left -= 1;
     let most = [8, 40, 200][at_most(chance, 2)];
     let step = at_most(chance, most);
-    if chance.percent(70) { End::Death(step) } else { End::Interrupt(step) }
+    if chance.percent(70) { LifeEnd::Crash(step) } else { LifeEnd::Interrupt(step) }
 }
 
 /// Ledgers for the processes of a manifest.
-pub(super) fn ledgers(setup: &Setup, manifest: usize) -> Vec<Arc<Mutex<Arc<Mortal>>>> {
+pub(super) fn ledgers(setup: &Setup, manifest: usize) -> Vec<Arc<Mutex<Arc<CrashingLedger>>>> {
     let of = &setup.manifests[manifest];
-    let new = || Arc::new(Mutex::new(Arc::new(Mortal::new(None))));
+    let new = || Arc::new(Mutex::new(Arc::new(CrashingLedger::new(None))));
     let shared = new();
     (0..of.processes).map(|_| if of.one_ledger { shared.clone() } else { new() }).collect()
 }

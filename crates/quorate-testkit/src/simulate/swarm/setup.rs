@@ -4,7 +4,7 @@ use quorate_kernel::ports::substrate::Keeps;
 use quorate_kernel::turn::Policy;
 use quorate_protocol::Name;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 
 /// The names that manifests draw from. None is the beginning of another.
 const NAMES: [&str; 8] = ["ana", "bo", "cy", "dee", "eli", "fay", "gus", "hal"];
@@ -22,11 +22,11 @@ pub(super) struct Setup {
     /// Who runs over the conversation.
     pub(super) manifests: Vec<Manifest>,
     /// What is there when the first process starts.
-    pub(super) before: Vec<Saying>,
+    pub(super) before: Vec<Message>,
     /// What people say, each after a pause.
-    pub(super) people: Vec<Vec<Saying>>,
+    pub(super) people: Vec<Vec<Message>>,
     /// How many steps of a hundred fail.
-    pub(super) fails: u64,
+    pub(super) failure_percent: u64,
     /// How many may.
     pub(super) failures: usize,
     /// The longest that a step takes, in milliseconds.
@@ -60,11 +60,11 @@ pub(super) enum Dispatch {
     /// Everybody in turn, once round after a person's turn.
     RoundRobin,
     /// Whoever chance names after a person's turn, somebody else at each call.
-    Fickle,
+    Random,
 }
 
 /// Something that somebody says.
-pub(super) struct Saying {
+pub(super) struct Message {
     /// After this pause, in milliseconds.
     pub(super) after_ms: u64,
     pub(super) by: Name,
@@ -73,12 +73,12 @@ pub(super) struct Saying {
 
 impl Setup {
     pub(super) fn new(seed: u64) -> Setup {
-        let mut chance = Chance::of(seed, "swarm");
+        let mut chance = Rng::from_seed_and_name(seed, "swarm");
         let chance = &mut chance;
         let keeps = if chance.percent(20) { Keeps::Turns } else { Keeps::Stamps };
         let two = keeps == Keeps::Stamps && chance.percent(35);
         let shared = two && chance.percent(30);
-        let size = |chance: &mut Chance| 1 + at_most(chance, 3);
+        let size = |chance: &mut Rng| 1 + at_most(chance, 3);
         let (first, second) = (size(chance), size(chance));
         let from = if shared { first - 1 } else { first };
         let mut manifests = vec![manifest(chance, "one", &NAMES[..first], keeps)];
@@ -103,14 +103,14 @@ impl Setup {
             (0..says).map(|at| saying(chance, &names, &format!("h{writer}.{at}"), 85)).collect()
         });
         let people = people.collect();
-        let fails = [0, 2, 8, 20][at_most(chance, 3)];
+        let failure_percent = [0, 2, 8, 20][at_most(chance, 3)];
         Setup {
             seed,
             keeps,
             manifests,
             before,
             people,
-            fails,
+            failure_percent,
             failures: 5 + at_most(chance, 60),
             slowest_ms: [0, 20, 400][at_most(chance, 2)],
         }
@@ -124,18 +124,18 @@ impl Setup {
 
 impl Manifest {
     /// Whether one process at most runs it at any time.
-    pub(super) fn is_alone(&self) -> bool {
+    pub(super) fn is_single_process(&self) -> bool {
         self.processes == 1
     }
 }
 
-fn manifest(chance: &mut Chance, id: &str, roster: &[&str], keeps: Keeps) -> Manifest {
+fn manifest(chance: &mut Rng, id: &str, roster: &[&str], keeps: Keeps) -> Manifest {
     let dispatch = match chance.below(100) {
         0..70 => Dispatch::Mention,
         70..88 => Dispatch::RoundRobin,
-        _ => Dispatch::Fickle,
+        _ => Dispatch::Random,
     };
-    let may_be_two = keeps == Keeps::Stamps && dispatch != Dispatch::Fickle;
+    let may_be_two = keeps == Keeps::Stamps && dispatch != Dispatch::Random;
     Manifest {
         id: id.into(),
         roster: roster.iter().map(|name| Name::from(*name)).collect(),
@@ -154,7 +154,7 @@ fn manifest(chance: &mut Chance, id: &str, roster: &[&str], keeps: Keeps) -> Man
 }
 
 /// Somebody says something that mentions somebody, so many times in a hundred.
-fn saying(chance: &mut Chance, names: &[Name], text: &str, mentions: u64) -> Saying {
+fn saying(chance: &mut Rng, names: &[Name], text: &str, mentions: u64) -> Message {
     let mut text = text.to_owned();
     if chance.percent(mentions) {
         for _ in 0..=at_most(chance, 2) {
@@ -169,15 +169,15 @@ fn saying(chance: &mut Chance, names: &[Name], text: &str, mentions: u64) -> Say
     }
     // `--as` takes any id.
     let by = if chance.percent(8) { pick(chance, names) } else { "user".into() };
-    Saying { after_ms: chance.below(6_000), by, text }
+    Message { after_ms: chance.below(6_000), by, text }
 }
 
 /// One of them.
-pub(super) fn pick(chance: &mut Chance, names: &[Name]) -> Name {
+pub(super) fn pick(chance: &mut Rng, names: &[Name]) -> Name {
     names[at_most(chance, names.len() - 1)].clone()
 }
 
 /// A number from 0 to this one.
-pub(super) fn at_most(chance: &mut Chance, most: usize) -> usize {
+pub(super) fn at_most(chance: &mut Rng, most: usize) -> usize {
     usize::try_from(chance.below(most as u64 + 1)).unwrap_or(0)
 }

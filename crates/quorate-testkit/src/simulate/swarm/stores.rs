@@ -11,29 +11,29 @@ use serde_json::Map;
 
 use super::life::Life;
 use super::log::{Cursor, Log};
-use super::talk::{Talk, place};
-use crate::faults::Mortal;
+use super::conversation::{SharedConversation, position};
+use crate::faults::CrashingLedger;
 
 /// What the error of a state that could not be read says.
-pub(super) const FORGETFUL: &str = "simulated: a state could not be read";
+pub(super) const STATE_READ_ERROR: &str = "simulated: a state could not be read";
 
 /// What participants remember, whoever runs them.
 pub(super) type States = Arc<Mutex<BTreeMap<String, Map<String, Json>>>>;
 
 /// One process's handle on the states.
-pub(super) struct Memories {
+pub(super) struct FlakyState {
     pub(super) states: States,
     pub(super) life: Arc<Life>,
 }
 
 #[async_trait]
-impl State for Memories {
+impl State for FlakyState {
     fn kind(&self) -> &'static str {
         "simulated"
     }
 
     async fn read(&self, participant: &str) -> Result<Map<String, Json>, state::Error> {
-        let failed = |_| state::Error { what: FORGETFUL.to_owned(), source: None };
+        let failed = |_| state::Error { what: STATE_READ_ERROR.to_owned(), source: None };
         self.life.step().await.map_err(failed)?;
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(states.get(participant).cloned().unwrap_or_default())
@@ -52,15 +52,15 @@ impl State for Memories {
 }
 
 /// One process's handle on a ledger.
-pub(super) struct Book {
+pub(super) struct FlakyLedger {
     pub(super) manifest: usize,
-    pub(super) ledger: Arc<Mortal>,
+    pub(super) ledger: Arc<CrashingLedger>,
     pub(super) life: Arc<Life>,
-    pub(super) talk: Arc<Talk>,
+    pub(super) talk: Arc<SharedConversation>,
     pub(super) log: Arc<Mutex<Log>>,
 }
 
-impl Book {
+impl FlakyLedger {
     async fn step(&self, what: &str) -> Result<(), ledger::Error> {
         let failed = |_| ledger::Error::Unavailable { what: format!("simulated: {what}"), source: None };
         self.life.step().await.map_err(failed)
@@ -68,11 +68,11 @@ impl Book {
 }
 
 #[async_trait]
-impl Ledger for Book {
+impl Ledger for FlakyLedger {
     async fn append(&self, append: Append) -> Result<u64, ledger::Error> {
         self.step("a record was not written").await?;
         let turns = append.entries.iter().filter(|entry| entry.kind == Kind::Turn);
-        let cursors = turns.filter_map(|entry| place(entry.data.get("cursor")?.as_str()?));
+        let cursors = turns.filter_map(|entry| position(entry.data.get("cursor")?.as_str()?));
         let cursors: Vec<usize> = cursors.collect();
         let next = self.ledger.append(append).await?;
         {

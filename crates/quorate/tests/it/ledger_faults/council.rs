@@ -113,7 +113,7 @@ impl Place {
     /// A command behind the shim, with a trace.
     pub(crate) fn traced(&self, shim: &Shim, arguments: &[&str], fault: Option<&Fault>) -> Command {
         let mut command = self.command(arguments);
-        shim.stand_before(&mut command, &self.quorate());
+        shim.preload(&mut command, &self.quorate());
         Shim::trace(&mut command, &self.path("trace"));
         if let Some(fault) = fault {
             Shim::fault(&mut command, fault);

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorate_testkit::shim::trace::Event;
-use quorate_testkit::shim::{Call, Deed, Fault};
+use quorate_testkit::shim::{Call, FaultAction, Fault};
 
 use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, Sort, chosen, each, fault, number, sorts};
@@ -15,13 +15,13 @@ use crate::support::{Place, Ran};
 const ERRORS: usize = 60;
 
 /// What can happen to a call of a kind.
-fn deeds(call: Call) -> &'static [Deed] {
+fn deeds(call: Call) -> &'static [FaultAction] {
     match call {
-        Call::Read => &[Deed::Eio],
-        Call::Write => &[Deed::Eio, Deed::Enospc, Deed::Short],
-        Call::Sync => &[Deed::Eio, Deed::Enospc],
-        Call::Unlink => &[Deed::Eio, Deed::Erofs],
-        _ => &[Deed::Eio, Deed::Enospc, Deed::Erofs],
+        Call::Read => &[FaultAction::Eio],
+        Call::Write => &[FaultAction::Eio, FaultAction::Enospc, FaultAction::Short],
+        Call::Sync => &[FaultAction::Eio, FaultAction::Enospc],
+        Call::Unlink => &[FaultAction::Eio, FaultAction::Erofs],
+        _ => &[FaultAction::Eio, FaultAction::Enospc, FaultAction::Erofs],
     }
 }
 
@@ -36,8 +36,8 @@ fn faults(sort: &Sort, count: u64) -> Vec<Fault> {
 
 /// From one call on everything fails, as when a disk goes.
 fn gone(all: u64) -> Vec<Fault> {
-    let deeds = [Deed::Eio, Deed::Enospc, Deed::Erofs];
-    let fault = |at, deed| Fault { call: None, path: "*".to_owned(), at, ever_after: true, deed };
+    let deeds = [FaultAction::Eio, FaultAction::Enospc, FaultAction::Erofs];
+    let fault = |at, deed| Fault { call: None, path: "*".to_owned(), at, and_later: true, action: deed };
     (0..all).flat_map(|at| deeds.map(|deed| fault(at, deed))).collect()
 }
 
@@ -48,10 +48,10 @@ fn groups(events: &[Event]) -> Vec<Vec<Fault>> {
 }
 
 /// The system's number of a failure.
-fn errno(deed: Deed) -> i32 {
+fn errno(deed: FaultAction) -> i32 {
     match deed {
-        Deed::Enospc => libc::ENOSPC,
-        Deed::Erofs => libc::EROFS,
+        FaultAction::Enospc => libc::ENOSPC,
+        FaultAction::Erofs => libc::EROFS,
         _ => libc::EIO,
     }
 }
@@ -65,7 +65,7 @@ fn says_so(ran: &Ran, point: &Fault) {
         5 => assert!(said.contains("quorate:"), "no code: {said}"),
         other => panic!("exit {other}: {said}"),
     }
-    if point.deed == Deed::Short && !point.ever_after {
+    if point.action == FaultAction::Short && !point.and_later {
         assert_eq!(ran.code, REVISE, "a short write is gone on with: {said}");
     }
 }
@@ -98,7 +98,7 @@ fn a_call_that_fails_is_said_and_loses_nothing() {
         let place = hardy();
         let ran = place.disturbed(shim, &REVIEW, Some(point));
         let met =
-            point.deed == Deed::Short || place.events().iter().any(|one| one.error == errno(point.deed));
+            point.action == FaultAction::Short || place.events().iter().any(|one| one.error == errno(point.action));
         hit.fetch_add(usize::from(met), Ordering::Relaxed);
         says_so(&ran, point);
         stopped_acknowledging(&place, &ran);

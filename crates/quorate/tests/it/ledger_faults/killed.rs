@@ -2,7 +2,7 @@
 //! middle of what it writes. `QUORATE_LEDGER_KILLS=3000` tries so many.
 
 use quorate_testkit::shim::trace::Event;
-use quorate_testkit::shim::{Call, Deed, Fault};
+use quorate_testkit::shim::{Call, FaultAction, Fault};
 
 use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, chosen, each, fault, number, sorts};
@@ -13,8 +13,8 @@ const KILLS: usize = 100;
 
 fn groups(events: &[Event]) -> Vec<Vec<Fault>> {
     let deeds = |call| match call {
-        Call::Write => &[Deed::KillBefore, Deed::KillAfter, Deed::KillTorn][..],
-        _ => &[Deed::KillBefore, Deed::KillAfter],
+        Call::Write => &[FaultAction::KillBefore, FaultAction::KillAfter, FaultAction::KillTorn][..],
+        _ => &[FaultAction::KillBefore, FaultAction::KillAfter],
     };
     let sorts = sorts(events).into_iter().filter(|((call, _), _)| *call != Call::Read);
     sorts
@@ -165,5 +165,5 @@ fn a_kill_or_a_failure_while_an_old_ledger_is_brought_up_to_date_costs_nothing()
 
 /// The same call, which fails.
 fn fails(kill: &Fault) -> Fault {
-    Fault { deed: Deed::Eio, ..kill.clone() }
+    Fault { action: FaultAction::Eio, ..kill.clone() }
 }

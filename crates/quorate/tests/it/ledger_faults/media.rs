@@ -3,7 +3,7 @@
 //! wrong answer is never given as if nothing were the matter. `QUORATE_LEDGER_MEDIA=3000` tries so many damages.
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_testkit::chance::Chance;
+use quorate_testkit::rng::Rng;
 use quorate_testkit::shim::image::Image;
 use quorate_testkit::shim::{Fault, Shim};
 use serde_json::Value;
@@ -113,7 +113,7 @@ fn coded(ran: &Ran) -> bool {
 }
 
 /// Does one thing to one file of an image; says what.
-fn damage(image: &mut Image, chance: &mut Chance) -> String {
+fn damage(image: &mut Image, chance: &mut Rng) -> String {
     let names: Vec<String> = image
         .keys()
         .filter(|name| name.starts_with("ledger.db") || name.ends_with("jsonl"))
@@ -128,11 +128,11 @@ fn damage(image: &mut Image, chance: &mut Chance) -> String {
     format!("{name}: {done}")
 }
 
-fn below(chance: &mut Chance, end: usize) -> usize {
+fn below(chance: &mut Rng, end: usize) -> usize {
     usize::try_from(chance.below(end.max(1) as u64)).expect("it is small")
 }
 
-fn damage_pages(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
+fn damage_pages(bytes: &mut Vec<u8>, chance: &mut Rng) -> String {
     let pages = bytes.len() / PAGE;
     let (one, other) = (below(chance, pages), below(chance, pages));
     match chance.below(6) {
@@ -154,7 +154,7 @@ fn damage_pages(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
     }
 }
 
-fn damage_lines(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
+fn damage_lines(bytes: &mut Vec<u8>, chance: &mut Rng) -> String {
     let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     match chance.below(5) {
         0 => cut(bytes, chance),
@@ -172,12 +172,12 @@ fn damage_lines(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
     }
 }
 
-fn cut(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
+fn cut(bytes: &mut Vec<u8>, chance: &mut Rng) -> String {
     bytes.truncate(below(chance, bytes.len()));
     format!("cut to {}", bytes.len())
 }
 
-fn flip(bytes: &mut [u8], chance: &mut Chance) -> String {
+fn flip(bytes: &mut [u8], chance: &mut Rng) -> String {
     let (at, bit) = (below(chance, bytes.len()), chance.below(8));
     bytes[at] ^= 1 << bit;
     format!("bit {bit} of byte {at} flipped")
@@ -195,7 +195,7 @@ fn what_went_bad_is_never_told_as_if_nothing_were_the_matter() {
         let seeds: Vec<u64> = ((kind * OF_ONE).max(first)..((kind + 1) * OF_ONE).min(last)).collect();
         one_by_one(&seeds, |seed| {
             let mut image = sound.image.clone();
-            let done = damage(&mut image, &mut Chance::of(*seed, "media"));
+            let done = damage(&mut image, &mut Rng::from_seed_and_name(*seed, "media"));
             let repeat = format!("{done}; QUORATE_LEDGER_SEED={seed} QUORATE_LEDGER_MEDIA=1");
             let _repeat = Repeat(repeat, "went_bad");
             sound.damaged(&image);

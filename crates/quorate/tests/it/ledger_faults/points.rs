@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use quorate_testkit::chance::Chance;
+use quorate_testkit::rng::Rng;
 use quorate_testkit::shim::trace::Event;
-use quorate_testkit::shim::{Call, Deed, Fault};
+use quorate_testkit::shim::{Call, FaultAction, Fault};
 
 /// A sort of call: its kind, and a pattern of where.
 pub(crate) type Sort = (Call, String);
@@ -26,8 +26,8 @@ pub(crate) fn sorts(events: &[Event]) -> BTreeMap<Sort, u64> {
 }
 
 /// A fault at one call of a sort.
-pub(crate) fn fault((call, path): &Sort, at: u64, ever_after: bool, deed: Deed) -> Fault {
-    Fault { call: Some(*call), path: path.clone(), at, ever_after, deed }
+pub(crate) fn fault((call, path): &Sort, at: u64, ever_after: bool, deed: FaultAction) -> Fault {
+    Fault { call: Some(*call), path: path.clone(), at, and_later: ever_after, action: deed }
 }
 
 /// How much is tried: so many points by the environment or, where that says nothing, by the test.
@@ -49,7 +49,7 @@ pub(crate) fn chosen(groups: Vec<Vec<Fault>>, count: usize) -> Vec<Fault> {
     if let Ok(text) = std::env::var("QUORATE_LEDGER_FAULT") {
         return vec![text.parse().unwrap_or_else(|error| panic!("{error}"))];
     }
-    let mut chance = Chance::of(seed(), "points");
+    let mut chance = Rng::from_seed_and_name(seed(), "points");
     let mut groups: Vec<Vec<Fault>> = groups.into_iter().filter(|group| !group.is_empty()).collect();
     groups.iter_mut().for_each(|group| shuffle(group, &mut chance));
     let longest = groups.iter().map(Vec::len).max().unwrap_or(0);
@@ -63,7 +63,7 @@ pub(crate) fn chosen(groups: Vec<Vec<Fault>>, count: usize) -> Vec<Fault> {
     once.cycle().take(if in_turn.is_empty() { 0 } else { count }).cloned().collect()
 }
 
-fn shuffle<T>(some: &mut [T], chance: &mut Chance) {
+fn shuffle<T>(some: &mut [T], chance: &mut Rng) {
     for at in (1..some.len()).rev() {
         some.swap(at, usize::try_from(chance.below(at as u64 + 1)).unwrap_or(0));
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use quorate_testkit::chance::Chance;
+use quorate_testkit::rng::Rng;
 use quorate_testkit::shim::image::{Image, power_loss};
 use quorate_testkit::shim::trace::Event;
 use quorate_testkit::shim::{Fault, Shim};
@@ -74,7 +74,7 @@ impl Drop for Kept<'_> {
 impl Recorded {
     /// Loses the power somewhere, and looks.
     fn lost(&self, seed: u64, test: &'static str) {
-        let mut chance = Chance::of(seed, "power");
+        let mut chance = Rng::from_seed_and_name(seed, "power");
         let cut = usize::try_from(chance.below(self.events.len() as u64 + 1)).expect("it is small");
         let events = &self.events[..cut];
         let image = power_loss(events, &mut chance);

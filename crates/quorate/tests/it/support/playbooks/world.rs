@@ -15,7 +15,7 @@ use quorate::service::redaction::CurrentRedactor;
 use quorate::service::trust::Trust;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::clock::Clock;
-use quorate_testkit::chance::Chance;
+use quorate_testkit::rng::Rng;
 use tempfile::TempDir;
 
 /// A day in milliseconds.
@@ -60,7 +60,7 @@ pub struct World {
     hands: Arc<Hands>,
     pub environment: Environment,
     pub host: Host,
-    pub chance: Chance,
+    pub chance: Rng,
     /// The slugs of the operators that there are.
     pub operators: Vec<&'static str>,
     /// Whom each playbook is for that was ever proposed or written.
@@ -79,7 +79,7 @@ pub struct World {
 
 impl World {
     pub fn of(seed: u64) -> World {
-        let mut chance = Chance::of(seed, "playbooks");
+        let mut chance = Rng::from_seed_and_name(seed, "playbooks");
         let memory = Path::new("/dev/shm");
         let prefix = "quorate-lives-";
         let dir = match memory.is_dir() {

@@ -14,17 +14,17 @@ use quorate_kernel::turn::{Prompt, Speaker};
 use quorate_protocol::{Json, Name, answers};
 use serde_json::{Map, json};
 
-use super::log::{Asked, Decided, Log};
+use super::log::{FirstCall, Decision, Log};
 use super::setup::{BREAKS, Dispatch, Setup, at_most, pick};
-use super::talk::place;
-use crate::chance::Chance;
+use super::conversation::position;
+use crate::rng::Rng;
 
 /// How long an executor has.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a participant does about a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum Behavior {
     Answers,
     /// The first attempt fails, the second answers.
     AnswersAgain,
@@ -36,35 +36,35 @@ pub(super) enum Act {
     SaysNothing,
 }
 
-impl Act {
-    pub(super) fn of(seed: u64, trigger: usize, participant: &str) -> Act {
-        match Chance::of(seed, &format!("act/{trigger}/{participant}")).below(100) {
-            0..74 => Act::Answers,
-            74..82 => Act::AnswersAgain,
-            82..85 => Act::AnswersAnother,
-            85..90 => Act::Fails,
-            90..94 => Act::Hangs,
-            94..97 => Act::Panics,
-            _ => Act::SaysNothing,
+impl Behavior {
+    pub(super) fn of(seed: u64, trigger: usize, participant: &str) -> Behavior {
+        match Rng::from_seed_and_name(seed, &format!("act/{trigger}/{participant}")).below(100) {
+            0..74 => Behavior::Answers,
+            74..82 => Behavior::AnswersAgain,
+            82..85 => Behavior::AnswersAnother,
+            85..90 => Behavior::Fails,
+            90..94 => Behavior::Hangs,
+            94..97 => Behavior::Panics,
+            _ => Behavior::SaysNothing,
         }
     }
 
     /// Whether there is an answer in the end; `None` where that depends on who dies.
     pub(super) fn answers(self) -> Option<bool> {
         match self {
-            Act::Answers | Act::AnswersAgain => Some(true),
-            Act::AnswersAnother => None,
+            Behavior::Answers | Behavior::AnswersAgain => Some(true),
+            Behavior::AnswersAnother => None,
             _ => Some(false),
         }
     }
 }
 
 /// Whom a dispatcher names for a window; `None` where it fails. `draw` is chance's.
-pub(super) fn named(
+pub(super) fn dispatch_targets(
     dispatch: Dispatch,
     roster: &[Name],
     window: &[(&str, &str)],
-    draw: &mut Chance,
+    draw: &mut Rng,
 ) -> Option<Vec<Name>> {
     let (by, text) = window.last()?;
     if text.contains(BREAKS) {
@@ -79,16 +79,16 @@ pub(super) fn named(
             let next = last.map_or(0, |last| (last + 1) % roster.len());
             if spoken > roster.len() { Vec::new() } else { vec![roster[next].clone()] }
         }
-        Dispatch::Fickle if *by == "user" => {
+        Dispatch::Random if *by == "user" => {
             (0..at_most(draw, roster.len())).map(|_| pick(draw, roster)).collect()
         }
-        Dispatch::Fickle => Vec::new(),
+        Dispatch::Random => Vec::new(),
     })
 }
 
 /// A dispatcher that writes down what it sees and says. It names authors, strangers, and everybody twice: the kernel
 /// does not take that.
-pub(super) struct Names {
+pub(super) struct RecordingDispatcher {
     pub(super) manifest: usize,
     pub(super) life: usize,
     pub(super) setup: Arc<Setup>,
@@ -97,7 +97,7 @@ pub(super) struct Names {
 }
 
 #[async_trait]
-impl Dispatcher for Names {
+impl Dispatcher for RecordingDispatcher {
     fn kind(&self) -> &'static str {
         "simulated"
     }
@@ -105,12 +105,12 @@ impl Dispatcher for Names {
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
         let manifest = &self.setup.manifests[self.manifest];
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
-        let mut draw = Chance::of(self.setup.seed, &format!("fickle/{}/{call}", self.life));
+        let mut draw = Rng::from_seed_and_name(self.setup.seed, &format!("fickle/{}/{call}", self.life));
         let window: Vec<(&str, &str)> =
             input.window.iter().map(|turn| (&*turn.participant, &*turn.content)).collect();
-        let named = named(manifest.dispatch, &manifest.roster, &window, &mut draw);
-        let seen = input.window.iter().map(|turn| place(&turn.id).unwrap_or(usize::MAX));
-        let decided = Decided { manifest: self.manifest, window: seen.collect(), named: named.clone() };
+        let named = dispatch_targets(manifest.dispatch, &manifest.roster, &window, &mut draw);
+        let seen = input.window.iter().map(|turn| position(&turn.id).unwrap_or(usize::MAX));
+        let decided = Decision { manifest: self.manifest, window: seen.collect(), named: named.clone() };
         self.log.lock().unwrap_or_else(PoisonError::into_inner).decided.push(decided);
         let Some(named) = named else { return Err(Error("simulated: a dispatcher failed".to_owned())) };
         tokio::time::sleep(Duration::from_millis(draw.below(3))).await;
@@ -121,7 +121,7 @@ impl Dispatcher for Names {
 
 /// A participant.
 pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id: &Name) -> Speaker {
-    let player = Player { me: id.clone(), life, setup: setup.clone(), log: log.clone() };
+    let player = ScriptedParticipant { me: id.clone(), life, setup: setup.clone(), log: log.clone() };
     let seat = MemberConfig {
         executor: Arc::new(player),
         executor_name: "simulated".into(),
@@ -139,17 +139,17 @@ pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id
     Speaker { participant, member: seat, prompts }
 }
 
-struct Player {
+struct ScriptedParticipant {
     me: Name,
     life: usize,
     setup: Arc<Setup>,
     log: Arc<Mutex<Log>>,
 }
 
-impl Player {
+impl ScriptedParticipant {
     /// What it says: the trigger, itself, its life, what its state counts, and perhaps mentions.
     fn answer(&self, trigger: &Turn, state: &serde_json::Map<String, Json>) -> String {
-        let mut chance = Chance::of(self.setup.seed, &format!("says/{}/{}", trigger.id, self.me));
+        let mut chance = Rng::from_seed_and_name(self.setup.seed, &format!("says/{}/{}", trigger.id, self.me));
         let names: Vec<Name> = self.setup.names().cloned().collect();
         let mut text = format!("re:{} by:{} life:{}", trigger.id, self.me, self.life);
         for _ in 0..[0, 0, 0, 1, 1, 2][at_most(&mut chance, 5)] {
@@ -172,7 +172,7 @@ impl Player {
 }
 
 #[async_trait]
-impl Executor for Player {
+impl Executor for ScriptedParticipant {
     fn about(&self) -> About {
         About { kind: "simulated", asks_a_model: false, model: None }
     }
@@ -185,28 +185,28 @@ impl Executor for Player {
         let speaking = invocation.conversation.clone();
         let told = speaking.as_ref().and_then(|one| Some((one.trigger()?, &one.state)));
         let Some((trigger, state)) = told else { return Err(Failure::failed("nothing to answer")) };
-        let at = place(&trigger.id).unwrap_or(usize::MAX);
+        let at = position(&trigger.id).unwrap_or(usize::MAX);
         if invocation.attempt == 1 {
-            let asked = Asked { life: self.life, trigger: at, participant: self.me.clone() };
+            let asked = FirstCall { life: self.life, trigger: at, participant: self.me.clone() };
             self.log.lock().unwrap_or_else(PoisonError::into_inner).asked.push(asked);
         }
-        let mut chance = Chance::of(self.setup.seed, &format!("takes/{at}/{}", self.me));
+        let mut chance = Rng::from_seed_and_name(self.setup.seed, &format!("takes/{at}/{}", self.me));
         let longest = if chance.percent(20) { 3_000 } else { 200 };
         tokio::time::sleep(Duration::from_millis(chance.below(longest))).await;
-        match Act::of(self.setup.seed, at, &self.me) {
-            Act::AnswersAgain if invocation.attempt == 1 => Err(Failure::failed("not now")),
-            Act::AnswersAnother if self.is_first(at) => Err(Failure::failed("not you")),
-            Act::Answers | Act::AnswersAgain | Act::AnswersAnother => {
+        match Behavior::of(self.setup.seed, at, &self.me) {
+            Behavior::AnswersAgain if invocation.attempt == 1 => Err(Failure::failed("not now")),
+            Behavior::AnswersAnother if self.is_first(at) => Err(Failure::failed("not you")),
+            Behavior::Answers | Behavior::AnswersAgain | Behavior::AnswersAnother => {
                 Ok(Reply { text: self.answer(trigger, state), ..Reply::default() })
             }
-            Act::Fails => Err(Failure::failed("never")),
-            Act::Hangs => {
+            Behavior::Fails => Err(Failure::failed("never")),
+            Behavior::Hangs => {
                 tokio::time::sleep_until(invocation.deadline).await;
                 Err(Failure::TimedOut)
             }
             // Without the message that a panic prints.
-            Act::Panics => std::panic::resume_unwind(Box::new("simulated")),
-            Act::SaysNothing => Ok(Reply { text: json!({"content": " "}).to_string(), ..Reply::default() }),
+            Behavior::Panics => std::panic::resume_unwind(Box::new("simulated")),
+            Behavior::SaysNothing => Ok(Reply { text: json!({"content": " "}).to_string(), ..Reply::default() }),
         }
     }
 }

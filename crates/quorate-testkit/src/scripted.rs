@@ -9,7 +9,7 @@ use quorate_kernel::member_config::MemberConfig;
 
 /// What a member does when it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// Says this after so many milliseconds.
     Say(String, u64),
     /// Fails after so many milliseconds.
@@ -18,17 +18,17 @@ pub enum Act {
     Hang,
 }
 
-type Script = dyn Fn(&Invocation) -> Act + Send + Sync;
+type Script = dyn Fn(&Invocation) -> Action + Send + Sync;
 
 /// A member who follows a script.
-pub struct Scripted {
+pub struct ScriptedExecutor {
     script: Box<Script>,
     asked: Arc<Mutex<Vec<(String, u32)>>>,
 }
 
-impl Scripted {
+impl ScriptedExecutor {
     /// A seat with such a member in it.
-    pub fn seat(self: Arc<Self>) -> MemberConfig {
+    pub fn into_member_config(self: Arc<Self>) -> MemberConfig {
         MemberConfig {
             executor: self,
             executor_name: "scripted".into(),
@@ -44,25 +44,25 @@ impl Scripted {
     }
 
     /// With a script.
-    pub fn new(script: impl Fn(&Invocation) -> Act + Send + Sync + 'static) -> Self {
-        Scripted { script: Box::new(script), asked: Arc::default() }
+    pub fn new(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static) -> Self {
+        ScriptedExecutor { script: Box::new(script), asked: Arc::default() }
     }
 
     /// Remembers in a list that outlives it.
     #[must_use]
-    pub fn remembering(mut self, asked: Arc<Mutex<Vec<(String, u32)>>>) -> Self {
+    pub fn with_call_log(mut self, asked: Arc<Mutex<Vec<(String, u32)>>>) -> Self {
         self.asked = asked;
         self
     }
 
     /// The invocations that were made: id and attempt, in order.
-    pub fn asked(&self) -> Vec<(String, u32)> {
+    pub fn calls(&self) -> Vec<(String, u32)> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[async_trait]
-impl Executor for Scripted {
+impl Executor for ScriptedExecutor {
     fn about(&self) -> About {
         About { kind: "scripted", asks_a_model: false, model: None }
     }
@@ -72,15 +72,15 @@ impl Executor for Scripted {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
         let wait = |ms| tokio::time::sleep(std::time::Duration::from_millis(ms));
         match (self.script)(&invocation) {
-            Act::Say(text, ms) => {
+            Action::Say(text, ms) => {
                 wait(ms).await;
                 Ok(Reply { text, ..Reply::default() })
             }
-            Act::Fail(ms) => {
+            Action::Fail(ms) => {
                 wait(ms).await;
                 Err(Failure::failed("scripted to fail"))
             }
-            Act::Hang => {
+            Action::Hang => {
                 tokio::time::sleep_until(invocation.deadline).await;
                 Err(Failure::TimedOut)
             }

@@ -2,24 +2,24 @@
 
 /// A small generator (SplitMix64); good enough to choose among faults, and the same on every machine.
 #[derive(Debug, Clone)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// From a seed.
     pub fn new(seed: u64) -> Self {
-        Chance(seed)
+        Rng(seed)
     }
 
     /// From a seed and a text, so that each member has a stream of its own.
-    pub fn of(seed: u64, text: &str) -> Self {
+    pub fn from_seed_and_name(seed: u64, text: &str) -> Self {
         let mixed = text.bytes().fold(seed ^ 0x9e37_79b9_7f4a_7c15, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        Chance(mixed)
+        Rng(mixed)
     }
 
     /// The next number.
-    pub fn draw(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,7 +29,7 @@ impl Chance {
 
     /// A number below `end`, which is more than 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.draw() % end
+        self.next_u64() % end
     }
 
     /// True so many times in a hundred.

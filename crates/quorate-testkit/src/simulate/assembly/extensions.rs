@@ -12,7 +12,7 @@ use quorate_kernel::ports::rule::Rule;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use crate::chance::Chance;
+use crate::rng::Rng;
 use crate::simulate::script::number;
 
 /// The kind of the host's own rule.
@@ -23,10 +23,10 @@ pub(super) const GATHER: &str = "custom:found";
 pub(super) const NEAR: &str = "chilly";
 
 /// The host of a seed.
-pub(super) fn hosted(seed: u64, embeds: bool) -> Extensions {
-    let rule: Arc<dyn Rule> = Arc::new(Own(seed));
-    let gather: Arc<dyn Gather> = Arc::new(Found(seed));
-    let embedder: Arc<dyn Embedder> = Arc::new(Meaning(seed));
+pub(super) fn flaky_extensions(seed: u64, embeds: bool) -> Extensions {
+    let rule: Arc<dyn Rule> = Arc::new(FlakyRule(seed));
+    let gather: Arc<dyn Gather> = Arc::new(FlakyGather(seed));
+    let embedder: Arc<dyn Embedder> = Arc::new(FlakyEmbedder(seed));
     Extensions {
         rules: BTreeMap::from([(RULE.to_owned(), rule)]),
         gathers: BTreeMap::from([(GATHER.to_owned(), gather)]),
@@ -34,17 +34,17 @@ pub(super) fn hosted(seed: u64, embeds: bool) -> Extensions {
     }
 }
 
-async fn a_while(chance: &mut Chance) {
+async fn random_delay(chance: &mut Rng) {
     tokio::time::sleep(std::time::Duration::from_millis(chance.below(300))).await;
 }
 
-struct Own(u64);
+struct FlakyRule(u64);
 
 #[async_trait]
-impl Rule for Own {
+impl Rule for FlakyRule {
     async fn apply(&self, input: Json) -> Result<Json, String> {
-        let mut chance = Chance::of(self.0, &input.to_string());
-        a_while(&mut chance).await;
+        let mut chance = Rng::from_seed_and_name(self.0, &input.to_string());
+        random_delay(&mut chance).await;
         match chance.below(20) {
             0..=2 => return Err("the rule broke".to_owned()),
             3 => std::future::pending().await,
@@ -75,13 +75,13 @@ impl Rule for Own {
     }
 }
 
-struct Found(u64);
+struct FlakyGather(u64);
 
 #[async_trait]
-impl Gather for Found {
+impl Gather for FlakyGather {
     async fn gather(&self, request: Request) -> Result<String, String> {
-        let mut chance = Chance::of(self.0, &format!("gather {}", request.member));
-        a_while(&mut chance).await;
+        let mut chance = Rng::from_seed_and_name(self.0, &format!("gather {}", request.member));
+        random_delay(&mut chance).await;
         match chance.below(10) {
             0 => Err("nothing was found".to_owned()),
             1 => std::future::pending().await,
@@ -90,10 +90,10 @@ impl Gather for Found {
     }
 }
 
-struct Meaning(u64);
+struct FlakyEmbedder(u64);
 
 #[async_trait]
-impl Embedder for Meaning {
+impl Embedder for FlakyEmbedder {
     fn model(&self) -> &str {
         "simulated"
     }
@@ -103,8 +103,8 @@ impl Embedder for Meaning {
     }
 
     async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
-        let mut chance = Chance::of(self.0, &texts.join("\n"));
-        a_while(&mut chance).await;
+        let mut chance = Rng::from_seed_and_name(self.0, &texts.join("\n"));
+        random_delay(&mut chance).await;
         if chance.percent(10) {
             return Err("the embedder broke".to_owned());
         }

@@ -6,7 +6,7 @@ use quorate_kernel::conversation::MAX_TURN_BYTES;
 use quorate_kernel::ports::substrate::Error;
 use quorate_protocol::Name;
 
-use super::{Open, answer, append, assert_kept, everything, ids, is_unknown, keeps_stamps, said};
+use super::{Open, answer, append, assert_kept, read_all, ids, is_unknown, keeps_stamps, new_turn};
 
 /// Contents that a careless store changes.
 const CONTENTS: [&str; 24] = [
@@ -40,10 +40,10 @@ const CONTENTS: [&str; 24] = [
 ///
 /// # Panics
 /// When it does not.
-pub async fn tells_who_it_is(open: &Open) {
+pub async fn describes_itself(open: &Open) {
     let about = open().about();
     assert!(!about.kind.is_empty() && !about.place.is_empty());
-    append(&*open(), said("ann", "hello")).await;
+    append(&*open(), new_turn("ann", "hello")).await;
     assert_eq!(open().about(), about);
 }
 
@@ -52,7 +52,7 @@ pub async fn tells_who_it_is(open: &Open) {
 ///
 /// # Panics
 /// When they do not.
-pub async fn keeps_what_is_said(open: &Open) {
+pub async fn stores_turns(open: &Open) {
     let substrate = open();
     let stamps = keeps_stamps(&*substrate);
     let nothing = substrate.read(None, 10).await.expect("an empty conversation can be read");
@@ -62,7 +62,7 @@ pub async fn keeps_what_is_said(open: &Open) {
     for (at, content) in CONTENTS.into_iter().chain([&*long]).enumerate() {
         let mut turn = match kept.last() {
             Some(trigger) if at % 2 == 1 => answer(["bea", "José", "a/b:c"][at % 3], content, trigger),
-            _ => said("ann", content),
+            _ => new_turn("ann", content),
         };
         if at % 5 == 4 {
             turn.meta = serde_json::Map::from_iter([("n".to_owned(), at.into())]);
@@ -74,13 +74,13 @@ pub async fn keeps_what_is_said(open: &Open) {
     }
     // The same words in the same moment are another turn all the same.
     for _ in 0..3 {
-        kept.push(append(&*substrate, said("ann", "again")).await.id);
-        given.push(said("ann", "again"));
+        kept.push(append(&*substrate, new_turn("ann", "again")).await.id);
+        given.push(new_turn("ann", "again"));
     }
     assert_eq!(kept.iter().collect::<BTreeSet<_>>().len(), kept.len(), "no id twice");
     for handle in [substrate, open()] {
         for page in [1, 3, 1_000] {
-            let turns = everything(&*handle, page).await;
+            let turns = read_all(&*handle, page).await;
             assert_eq!(ids(&turns), kept, "the order of the calls");
             turns.iter().zip(&given).for_each(|(turn, given)| assert_kept(turn, given, stamps));
         }
@@ -91,18 +91,18 @@ pub async fn keeps_what_is_said(open: &Open) {
 ///
 /// # Panics
 /// When it is taken.
-pub async fn refuses_what_is_too_long(open: &Open) {
+pub async fn refuses_long_turns(open: &Open) {
     let substrate = open();
-    let refused = substrate.append(said("ann", &"x".repeat(MAX_TURN_BYTES + 1))).await;
+    let refused = substrate.append(new_turn("ann", &"x".repeat(MAX_TURN_BYTES + 1))).await;
     assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
-    assert!(everything(&*open(), 100).await.is_empty());
+    assert!(read_all(&*open(), 100).await.is_empty());
 }
 
 /// An author that a store cannot hold is refused, and nothing of the turn is there; every other one comes back.
 ///
 /// # Panics
 /// When something else comes back.
-pub async fn refuses_or_keeps_odd_authors(open: &Open) {
+pub async fn handles_odd_authors(open: &Open) {
     let substrate = open();
     for (at, by) in [
         "",
@@ -122,18 +122,18 @@ pub async fn refuses_or_keeps_odd_authors(open: &Open) {
     .into_iter()
     .enumerate()
     {
-        let turn = said(by, &format!("words of {at}"));
-        let before = everything(&*substrate, 100).await;
+        let turn = new_turn(by, &format!("words of {at}"));
+        let before = read_all(&*substrate, 100).await;
         match substrate.append(turn.clone()).await {
             Ok(appended) => {
                 assert_kept(&appended.turn, &turn, false);
-                let after = everything(&*open(), 100).await;
+                let after = read_all(&*open(), 100).await;
                 assert_eq!(after.len(), before.len() + 1);
                 assert_kept(&after[before.len()], &turn, false);
             }
             Err(error) => {
                 assert!(!error.to_string().is_empty());
-                assert_eq!(everything(&*open(), 100).await, before, "{by:?} was refused, and is there");
+                assert_eq!(read_all(&*open(), 100).await, before, "{by:?} was refused, and is there");
             }
         }
     }
@@ -143,12 +143,12 @@ pub async fn refuses_or_keeps_odd_authors(open: &Open) {
 ///
 /// # Panics
 /// When it is not so.
-pub async fn tells_what_is_newer(open: &Open) {
+pub async fn reads_since(open: &Open) {
     let writer = open();
     let reader = open();
     let mut kept = Vec::new();
     for at in 0..12 {
-        kept.push(append(&*writer, said("ann", &format!("turn {at}"))).await.id);
+        kept.push(append(&*writer, new_turn("ann", &format!("turn {at}"))).await.id);
     }
     let restarted = open();
     for handle in [&reader, &writer, &restarted] {
@@ -173,9 +173,9 @@ pub async fn tells_what_is_newer(open: &Open) {
         Err(error) => assert!(is_unknown(&error), "{error}"),
     }
     // What is there stays as it is.
-    let before = everything(&*reader, 100).await;
-    append(&*writer, said("bea", "one more")).await;
-    let after = everything(&*reader, 100).await;
+    let before = read_all(&*reader, 100).await;
+    append(&*writer, new_turn("bea", "one more")).await;
+    let after = read_all(&*reader, 100).await;
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(after.len(), before.len() + 1, "another handle's turn");
 }
@@ -184,14 +184,14 @@ pub async fn tells_what_is_newer(open: &Open) {
 ///
 /// # Panics
 /// When they do not.
-pub async fn shows_windows(open: &Open) {
+pub async fn reads_windows(open: &Open) {
     let writer = open();
     let mut kept = Vec::new();
     for at in 0..40 {
-        kept.push(append(&*writer, said("ann", &format!("turn {at}\n\n"))).await.id);
+        kept.push(append(&*writer, new_turn("ann", &format!("turn {at}\n\n"))).await.id);
     }
     for handle in [writer, open()] {
-        let all = everything(&*handle, 1_000).await;
+        let all = read_all(&*handle, 1_000).await;
         for at in [0, 1, 7, 29, 30, 38, 39] {
             for count in [0, 1, 2, 30, 1_000] {
                 let window = handle.window(&kept[at], count).await.expect("there is a window");

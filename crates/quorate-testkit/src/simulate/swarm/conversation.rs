@@ -12,49 +12,49 @@ use quorate_protocol::Name;
 use serde_json::Map;
 use tokio::sync::watch;
 
-use super::life::{Failed, Life};
+use super::life::{StepFailed, Life};
 
 /// What the conversation is called.
 pub(super) const PLACE: &str = "simulated";
 
 /// A conversation.
-pub(super) struct Talk {
+pub(super) struct SharedConversation {
     pub(super) keeps: Keeps,
     /// How many appends were done of which nobody learnt that they were.
-    pub(super) unsure: AtomicUsize,
-    kept: Mutex<Kept>,
+    pub(super) unacknowledged: AtomicUsize,
+    kept: Mutex<StoredTurns>,
     length: watch::Sender<usize>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredTurns {
     turns: Vec<Turn>,
     keys: HashMap<Name, usize>,
     /// The stamp that each turn came with, whatever is kept of it. For the checkers.
     stamps: Vec<Option<Stamp>>,
 }
 
-impl Talk {
-    pub(super) fn new(keeps: Keeps) -> Talk {
-        Talk { keeps, unsure: AtomicUsize::new(0), kept: Mutex::default(), length: watch::Sender::new(0) }
+impl SharedConversation {
+    pub(super) fn new(keeps: Keeps) -> SharedConversation {
+        SharedConversation { keeps, unacknowledged: AtomicUsize::new(0), kept: Mutex::default(), length: watch::Sender::new(0) }
     }
 
     pub(super) fn turns(&self) -> Vec<Turn> {
-        self.kept().turns.clone()
+        self.stored().turns.clone()
     }
 
     /// The stamps that turns came with, in the same order.
     pub(super) fn stamps(&self) -> Vec<Option<Stamp>> {
-        self.kept().stamps.clone()
+        self.stored().stamps.clone()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.kept().turns.len()
+        self.stored().turns.len()
     }
 
     /// Appends at once.
     pub(super) fn append(&self, turn: NewTurn) -> Appended {
-        let mut kept = self.kept();
+        let mut kept = self.stored();
         let keeps_stamps = self.keeps == Keeps::Stamps;
         let known = turn.stamp.as_ref().and_then(|stamp| kept.keys.get(&stamp.key)).filter(|_| keeps_stamps);
         if let Some(at) = known {
@@ -78,34 +78,34 @@ impl Talk {
         Appended { turn, fresh: true }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn stored(&self) -> MutexGuard<'_, StoredTurns> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Where a turn stands: ids count from 0.
-pub(super) fn place(id: &str) -> Option<usize> {
+pub(super) fn position(id: &str) -> Option<usize> {
     id.strip_prefix('t')?.parse().ok()
 }
 
 /// One process's handle.
-pub(super) struct Handle {
-    pub(super) talk: Arc<Talk>,
+pub(super) struct FlakySubstrate {
+    pub(super) talk: Arc<SharedConversation>,
     pub(super) life: Arc<Life>,
     /// How many turns the last read has seen.
     pub(super) seen: AtomicUsize,
 }
 
-impl Handle {
+impl FlakySubstrate {
     async fn step(&self, what: &str) -> Result<(), Error> {
         let unavailable =
-            |Failed| Error::Unavailable { what: format!("simulated: {what} failed"), source: None };
+            |StepFailed| Error::Unavailable { what: format!("simulated: {what} failed"), source: None };
         self.life.step().await.map_err(unavailable)
     }
 }
 
 #[async_trait]
-impl Substrate for Handle {
+impl Substrate for FlakySubstrate {
     fn about(&self) -> About {
         About {
             kind: "simulated",
@@ -119,23 +119,23 @@ impl Substrate for Handle {
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
         self.step("an append").await?;
         let appended = self.talk.append(turn);
-        let mut unsure = Unsure { talk: &self.talk, learnt: !appended.fresh };
+        let mut unacknowledged = UnacknowledgedAppend { talk: &self.talk, learnt: !appended.fresh };
         self.step("an append that was done").await?;
-        unsure.learnt = true;
+        unacknowledged.learnt = true;
         Ok(appended)
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
         self.step("a read").await?;
         let page = {
-            let kept = self.talk.kept();
-            let from = since.map(|since| place(since).filter(|at| *at < kept.turns.len()));
+            let kept = self.talk.stored();
+            let from = since.map(|since| position(since).filter(|at| *at < kept.turns.len()));
             let start = from.flatten().map_or(0, |at| at + 1);
             let end = start.saturating_add(limit).min(kept.turns.len());
             Page { turns: kept.turns[start..end].to_vec(), known: from != Some(None) }
         };
         let last = page.turns.last().map(|turn| &turn.id).or(since.filter(|_| page.known));
-        let seen = last.and_then(|id| place(id)).map_or(0, |at| at + 1);
+        let seen = last.and_then(|id| position(id)).map_or(0, |at| at + 1);
         self.step("a read that was done").await?;
         self.seen.store(seen, Ordering::Relaxed);
         Ok(page)
@@ -143,8 +143,8 @@ impl Substrate for Handle {
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
         self.step("a look back").await?;
-        let kept = self.talk.kept();
-        let Some(at) = place(at).filter(|at| *at < kept.turns.len()) else { return Ok(Vec::new()) };
+        let kept = self.talk.stored();
+        let Some(at) = position(at).filter(|at| *at < kept.turns.len()) else { return Ok(Vec::new()) };
         Ok(kept.turns[(at + 1).saturating_sub(count)..=at].to_vec())
     }
 
@@ -157,15 +157,15 @@ impl Substrate for Handle {
 }
 
 /// Counts an append whose caller is gone, or was told something else, before it learnt what came of it.
-struct Unsure<'t> {
-    talk: &'t Talk,
+struct UnacknowledgedAppend<'t> {
+    talk: &'t SharedConversation,
     learnt: bool,
 }
 
-impl Drop for Unsure<'_> {
+impl Drop for UnacknowledgedAppend<'_> {
     fn drop(&mut self) {
         if !self.learnt {
-            self.talk.unsure.fetch_add(1, Ordering::Relaxed);
+            self.talk.unacknowledged.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

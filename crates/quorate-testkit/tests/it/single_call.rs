@@ -13,18 +13,18 @@ use quorate_kernel::member_config::MemberConfig;
 use quorate_ledger::Memory;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, Name, Part, PartKind};
-use quorate_testkit::clock::Ticking;
-use quorate_testkit::member::{Act, Scripted};
+use quorate_testkit::clock::TickingClock;
+use quorate_testkit::scripted::{Action, ScriptedExecutor};
 use serde_json::{Map, json};
 
 const FINE: &str = r#"{"verdict": "keeps", "traits": [], "reason": "It says nothing of warmth."}"#;
 const STREAM: &str = "reflections/alice";
 
-fn alone(ledger: &Arc<Memory>) -> SingleCall {
+fn single_call(ledger: &Arc<Memory>) -> SingleCall {
     SingleCall {
         stream: STREAM.into(),
         ledger: ledger.clone(),
-        clock: Arc::new(Ticking::default()),
+        clock: Arc::new(TickingClock::default()),
         redactor: Redactor::new(&["sk-[a-z0-9]+".into()]).expect("a pattern"),
         max_calls: None,
         observer: Arc::new(NoopObserver),
@@ -43,8 +43,8 @@ fn question() -> Question {
     }
 }
 
-fn seat(script: impl Fn(&Invocation) -> Act + Send + Sync + 'static) -> MemberConfig {
-    Arc::new(Scripted::new(script)).seat()
+fn seat(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static) -> MemberConfig {
+    Arc::new(ScriptedExecutor::new(script)).into_member_config()
 }
 
 async fn ask(alone: &SingleCall, seat: &MemberConfig) -> Result<Answer, Error> {
@@ -56,7 +56,7 @@ async fn records(ledger: &Memory) -> Vec<Record> {
 }
 
 /// Of each record its kind, and how the attempt or the consultation ended.
-async fn told(ledger: &Memory) -> Vec<(String, String)> {
+async fn statuses(ledger: &Memory) -> Vec<(String, String)> {
     let of = |record: Record| {
         let data = record.data.expect("kept");
         (record.kind, data["status"].as_str().expect("a status").to_owned())
@@ -82,15 +82,15 @@ async fn an_answer_is_given_and_recorded() {
     let shown = seen.clone();
     let seat = seat(move |invocation| {
         shown.lock().expect("not poisoned").push(invocation.clone());
-        Act::Say(FINE.into(), 5)
+        Action::Say(FINE.into(), 5)
     });
-    let answered = ask(&alone(&ledger), &seat).await.expect("an answer");
+    let answered = ask(&single_call(&ledger), &seat).await.expect("an answer");
     assert_eq!(answered.answer["verdict"], "keeps");
     assert_eq!((&*answered.call_info.executor, answered.call_info.kind), ("scripted", "scripted"));
     assert_eq!(answered.call_info.spent.calls, 1);
 
     let records = records(&ledger).await;
-    assert_eq!(told(&ledger).await, pairs(&[("attempt", "said"), ("consultation", "answered")]));
+    assert_eq!(statuses(&ledger).await, pairs(&[("attempt", "said"), ("consultation", "answered")]));
     let last = records[1].data.as_ref().expect("kept");
     assert_eq!(
         (&last["invocation"], &last["member"], &last["step"]),
@@ -119,40 +119,40 @@ async fn garbage_is_asked_about_once() {
     // X4
     let ledger = Arc::new(Memory::new());
     let once = seat(|invocation| match invocation.attempt {
-        1 => Act::Say("It is fine, sk-abc3.".into(), 1),
-        _ => Act::Say(FINE.into(), 1),
+        1 => Action::Say("It is fine, sk-abc3.".into(), 1),
+        _ => Action::Say(FINE.into(), 1),
     });
-    let answered = ask(&alone(&ledger), &once).await.expect("an answer");
+    let answered = ask(&single_call(&ledger), &once).await.expect("an answer");
     assert_eq!(answered.call_info.spent.calls, 2);
     let wanted = [("attempt", "said"), ("attempt", "said"), ("consultation", "answered")];
-    assert_eq!(told(&ledger).await, pairs(&wanted));
+    assert_eq!(statuses(&ledger).await, pairs(&wanted));
     let records = records(&ledger).await;
     let data = |at: usize| records[at].data.as_ref().expect("kept");
     assert_eq!((&data(0)["text"], &data(1)["why"]), (&json!("It is fine, [REDACTED]."), &json!("re-prompt")));
     assert_eq!((&data(2)["repaired"], &data(2)["attempts"]), (&json!(true), &json!(2)));
 
     let ledger = Arc::new(Memory::new());
-    let (why, message, calls) = absent(ask(&alone(&ledger), &seat(|_| Act::Say("no".into(), 1))).await);
+    let (why, message, calls) = absent(ask(&single_call(&ledger), &seat(|_| Action::Say("no".into(), 1))).await);
     assert_eq!((why, calls), (AbsenceReason::SchemaFailed, 2));
     assert!(message.is_some_and(|message| message.contains("no JSON object")));
     let wanted = [("attempt", "said"), ("attempt", "said"), ("consultation", "schema_failed")];
-    assert_eq!(told(&ledger).await, pairs(&wanted));
+    assert_eq!(statuses(&ledger).await, pairs(&wanted));
 }
 
 #[tokio::test(start_paused = true)]
 async fn whoever_hangs_times_out_and_whoever_fails_is_tried_again() {
     // X4, X5
     let ledger = Arc::new(Memory::new());
-    let (why, _, calls) = absent(ask(&alone(&ledger), &seat(|_| Act::Hang)).await);
+    let (why, _, calls) = absent(ask(&single_call(&ledger), &seat(|_| Action::Hang)).await);
     assert_eq!((why, calls), (AbsenceReason::TimedOut, 1));
-    assert_eq!(told(&ledger).await, pairs(&[("attempt", "timed_out"), ("consultation", "timed_out")]));
+    assert_eq!(statuses(&ledger).await, pairs(&[("attempt", "timed_out"), ("consultation", "timed_out")]));
 
     let ledger = Arc::new(Memory::new());
-    let failing = MemberConfig { timeout: Duration::from_secs(60), ..seat(|_| Act::Fail(1)) };
-    let (why, message, calls) = absent(ask(&alone(&ledger), &failing).await);
+    let failing = MemberConfig { timeout: Duration::from_secs(60), ..seat(|_| Action::Fail(1)) };
+    let (why, message, calls) = absent(ask(&single_call(&ledger), &failing).await);
     assert_eq!((why, message.as_deref(), calls), (AbsenceReason::Failed, Some("scripted to fail"), 2));
     let wanted = [("attempt", "failed"), ("attempt", "failed"), ("consultation", "failed")];
-    assert_eq!(told(&ledger).await, pairs(&wanted));
+    assert_eq!(statuses(&ledger).await, pairs(&wanted));
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,14 +160,14 @@ async fn without_a_call_left_nobody_is_asked() {
     // X8
     let ledger = Arc::new(Memory::new());
     let asked: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
-    let member = Scripted::new(|_| Act::Say("no".into(), 1)).remembering(asked.clone());
-    let seat = Arc::new(member).seat();
-    let none = SingleCall { max_calls: Some(0), ..alone(&ledger) };
+    let member = ScriptedExecutor::new(|_| Action::Say("no".into(), 1)).with_call_log(asked.clone());
+    let seat = Arc::new(member).into_member_config();
+    let none = SingleCall { max_calls: Some(0), ..single_call(&ledger) };
     assert_eq!(absent(ask(&none, &seat).await), (AbsenceReason::RunOverBudget, None, 0));
-    assert_eq!(told(&ledger).await, pairs(&[("consultation", "over_budget")]));
+    assert_eq!(statuses(&ledger).await, pairs(&[("consultation", "over_budget")]));
     assert!(asked.lock().expect("not poisoned").is_empty());
 
-    let one = SingleCall { max_calls: Some(1), ..alone(&ledger) };
+    let one = SingleCall { max_calls: Some(1), ..single_call(&ledger) };
     let (why, _, calls) = absent(ask(&one, &seat).await);
     assert_eq!((why, calls), (AbsenceReason::RunOverBudget, 1));
     assert_eq!(asked.lock().expect("not poisoned").len(), 1);
@@ -183,8 +183,8 @@ async fn records_go_behind_what_is_there_and_what_comes_in_between() {
     };
     ledger.append(other(0)).await.expect("appended");
     let meanwhile = ledger.clone();
-    let slow = seat(|_| Act::Say(FINE.into(), 100));
-    let alone = alone(&ledger);
+    let slow = seat(|_| Action::Say(FINE.into(), 100));
+    let alone = single_call(&ledger);
     let (answered, moved) = tokio::join!(ask(&alone, &slow), async {
         tokio::time::sleep(Duration::from_millis(10)).await;
         meanwhile.append(other(1)).await
@@ -192,5 +192,5 @@ async fn records_go_behind_what_is_there_and_what_comes_in_between() {
     assert!(answered.is_ok() && moved.is_ok());
     let wanted =
         [("override", "other"), ("override", "other"), ("attempt", "said"), ("consultation", "answered")];
-    assert_eq!(told(&ledger).await, pairs(&wanted));
+    assert_eq!(statuses(&ledger).await, pairs(&wanted));
 }
