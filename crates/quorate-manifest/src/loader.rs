@@ -17,8 +17,8 @@ use crate::capabilities::Capabilities;
 use crate::document::{self, Syntax, Document};
 use crate::workspace::{Error, Scope, WorkspacePath, Workspace};
 
-pub(crate) use chain::Rules;
-pub use chain::{Break, Chain, ChainOutcome};
+pub(crate) use chain::ChainRules;
+pub use chain::{BreakReason, Chain, ChainOutcome};
 pub use presence::Presence;
 pub use reference::{Reference, Unresolved};
 

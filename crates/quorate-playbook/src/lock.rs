@@ -192,7 +192,7 @@ impl Locks {
                 }
             }
             let alone = self.analyze(&own);
-            let points = is_item && lead.as_ref().is_some_and(|lead| lead.points);
+            let points = is_item && lead.as_ref().is_some_and(|lead| lead.points_on);
             let hung = lead.take_if(|lead| (!block.is_heading || below) && (points || alone.attaches_to(lead)));
             if let Some(topic) = topic.take().filter(|_| alone.refers_to_topic()) {
                 self.check_block(text, &format!("{topic}: {own}"), found);

@@ -6,7 +6,7 @@ mod check;
 mod completions;
 mod consent;
 mod convene;
-mod desk;
+mod session;
 mod doctor;
 mod exit;
 mod explain;
@@ -14,7 +14,7 @@ mod fmt;
 mod groups;
 mod init;
 mod interrupt;
-mod interrupted;
+mod interruption;
 mod keys;
 mod ledger;
 mod locks;
@@ -55,13 +55,13 @@ use exit::Exit;
 use terminal::Terminal;
 
 /// How long members that were dropped may take to end.
-const ENDING: Duration = Duration::from_millis(2_500);
+const MEMBER_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 /// How long tasks get to be dropped; only one that waits for standard input needs it.
-const DROPPING: Duration = Duration::from_millis(100);
+const TASK_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How many threads may compute and wait apart: 16 jobs of 64 reviews each, and what these have read.
-const THREADS: usize = 2_048;
+const MAX_BLOCKING_THREADS: usize = 2_048;
 
 /// Councils of agents whose decisions you can audit.
 #[derive(Debug, Parser)]
@@ -97,7 +97,7 @@ enum Color {
 
 impl Color {
     /// Decides for the whole process, before anything is printed.
-    fn decide(self) {
+    fn apply(self) {
         match self {
             Color::Auto => anstream::ColorChoice::Auto,
             Color::Always => anstream::ColorChoice::Always,
@@ -107,7 +107,7 @@ impl Color {
     }
 
     /// What the command line says, before it is read: help and a wrong command line have colours, too.
-    fn asked(words: impl Iterator<Item = OsString>) -> Color {
+    fn from_command_line(words: impl Iterator<Item = OsString>) -> Color {
         let mut words = words.take_while(|word| word != "--").map(|word| word.to_string_lossy().into_owned());
         let mut asked = Color::Auto;
         while let Some(word) = words.next() {
@@ -159,18 +159,18 @@ enum Command {
 
 /// Hears Ctrl-C, SIGTERM and SIGHUP from now on. The program calls it first: until then a signal ends it without a word
 /// and with no exit code of its own.
-pub fn hear_signals() {
-    interrupt::hear();
+pub fn handle_signals() {
+    interrupt::start_listening();
 }
 
 /// Runs the command that the process was started with.
 pub fn run() -> ExitCode {
-    Color::asked(std::env::args_os()).decide();
+    Color::from_command_line(std::env::args_os()).apply();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return exit::usage(&error),
     };
-    arguments.color.decide();
+    arguments.color.apply();
     // Only a sweep and a server have several things to compute at once; elsewhere a second thread would cost more than it
     // does.
     let mut builder = match arguments.command {
@@ -178,15 +178,15 @@ pub fn run() -> ExitCode {
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     // Each review of a sweep is on a thread of its own and waits there for others: there has to be one more at any time.
-    builder.max_blocking_threads(THREADS);
+    builder.max_blocking_threads(MAX_BLOCKING_THREADS);
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),
     };
     let exit = runtime.block_on(dispatch(arguments.command, arguments.trust, arguments.quiet));
     // What is still under way is dropped, which ends its members; they get their two seconds.
-    runtime.shutdown_timeout(DROPPING);
-    quorate_adapters::process::settle(ENDING);
+    runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
+    quorate_adapters::process::settle(MEMBER_SHUTDOWN_TIMEOUT);
     exit.into()
 }
 
@@ -196,15 +196,15 @@ async fn dispatch(command: Command, trusting: bool, quiet: bool) -> Exit {
         (true, _) => Trust::default().trusting_all(),
         // What a client of a server asks for is no question to the person at its terminal.
         (false, Command::Mcp(_)) => Trust::default(),
-        (false, _) => consent::at_terminal(Trust::default(), environment.redactor.clone()),
+        (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
     };
-    let terminal = Terminal::of_process(environment.redactor.clone(), quiet);
-    let exit = Box::pin(perform(command, &environment, &terminal)).await;
+    let terminal = Terminal::from_process(environment.redactor.clone(), quiet);
+    let exit = Box::pin(run_command(command, &environment, &terminal)).await;
     // A verdict that nobody could read is no verdict.
     if terminal.failed() { Exit::UNREADABLE } else { exit }
 }
 
-async fn perform(command: Command, environment: &Environment, terminal: &Terminal) -> Exit {
+async fn run_command(command: Command, environment: &Environment, terminal: &Terminal) -> Exit {
     match command {
         Command::Review(arguments) => review::run(arguments, environment, terminal).await,
         Command::Convene(arguments) => Box::pin(convene::run(arguments, environment, terminal)).await,

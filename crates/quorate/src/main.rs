@@ -7,7 +7,7 @@ use quorate_adapters::process;
 fn main() -> ExitCode {
     // The helper that ends members when this process is killed runs from the same file.
     process::run_guard_if_asked();
-    quorate::cli::hear_signals();
+    quorate::cli::handle_signals();
     process::close_to_others();
     process::restore_signals();
     process::adopt_orphans();

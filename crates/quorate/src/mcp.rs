@@ -15,7 +15,7 @@ mod parameters;
 mod progress;
 mod root;
 mod schema;
-mod screen;
+mod incoming;
 pub mod stdio;
 mod tool;
 mod tools;
@@ -43,10 +43,10 @@ use conversations::Conversations;
 use failure::Failure;
 use jobs::Jobs;
 use root::Root;
-use tool::{Effect, Entry};
+use tool::{Effect, ToolEntry};
 
 /// How many calls compute at once that are no jobs. The others wait.
-const LOOKING: usize = 16;
+const MAX_CONCURRENT_READS: usize = 16;
 
 /// A manifest whose conversation is offered.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +69,7 @@ pub struct Request {
 }
 
 /// Everything that tools work with, for all connections.
-pub struct Served {
+pub struct ServerState {
     /// The surroundings; the working directory is the root.
     environment: Environment,
     places: PathOverrides,
@@ -77,13 +77,13 @@ pub struct Served {
     root: Root,
     jobs: Jobs,
     conversations: Conversations,
-    tools: Vec<Entry>,
+    tools: Vec<ToolEntry>,
     /// Tools that compute and are no jobs.
     looking: Semaphore,
     read_only: bool,
 }
 
-impl Served {
+impl ServerState {
     /// Opens what is served, and gives the warnings that there are.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ impl Served {
     pub async fn open(
         environment: &Environment,
         request: &Request,
-    ) -> Result<(Arc<Served>, Report), ServiceError> {
+    ) -> Result<(Arc<ServerState>, Report), ServiceError> {
         let places = PathOverrides::default();
         let host = Host::new();
         let dir = find_root(environment, request.root.as_deref(), &environment.directory);
@@ -108,25 +108,25 @@ impl Served {
         }
         let jobs = Jobs::default();
         let read_only = request.read_only;
-        let looking = Semaphore::new(LOOKING);
+        let looking = Semaphore::new(MAX_CONCURRENT_READS);
         let served =
-            Served { environment, places, host, root, jobs, conversations, tools, looking, read_only };
+            ServerState { environment, places, host, root, jobs, conversations, tools, looking, read_only };
         Ok((Arc::new(served), report))
     }
 
     /// Ends all jobs, and with them the members that they have asked.
     pub fn close(&self) {
-        self.jobs.end();
+        self.jobs.abort_all();
     }
 
     /// Does what computes on a thread of its own.
-    async fn apart<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+    async fn run_computation<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let _looking = self.looking.acquire().await;
         run_on_own_thread(work).await
     }
 
     /// Why there is no tool of a name.
-    fn no_tool(&self, name: &str) -> Failure {
+    fn unknown_tool(&self, name: &str) -> Failure {
         let help = match tools::all().iter().find(|tool| tool.name == name) {
             Some(tool) if self.read_only && tool.effect != Effect::Reads => {
                 "this server was started with `--read-only`".to_owned()
@@ -143,9 +143,9 @@ impl Served {
 
 /// One connection.
 #[derive(Clone)]
-struct Server(Arc<Served>);
+struct Connection(Arc<ServerState>);
 
-impl ServerHandler for Server {
+impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
         info.server_info = Implementation::new("quorate", env!("CARGO_PKG_VERSION"));
@@ -172,7 +172,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let served = &self.0;
         let Some(tool) = served.tools.iter().find(|tool| tool.name == request.name) else {
-            return Err(served.no_tool(&request.name).error(&served.environment.redactor));
+            return Err(served.unknown_tool(&request.name).error(&served.environment.redactor));
         };
         let caller = Caller::of(context);
         Ok(tool.call(served, request.arguments.unwrap_or_default(), &caller).await?.into())

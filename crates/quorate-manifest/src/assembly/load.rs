@@ -19,7 +19,7 @@ use crate::loader::{Chain, ChainOutcome, Refs, Loader};
 use crate::tree::Node;
 use crate::{Loaded, loader};
 
-const CHAIN_RULES: loader::Rules = loader::Rules {
+const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
     doctype: Doctype::Assembly,
     table: merge::TABLE,
     cycle: codes::ASSEMBLY_EXTENDS_CYCLE,
@@ -47,7 +47,7 @@ const DEFAULT_TTL_DAYS: u32 = 14;
 /// Loads an assembly whose manifest was read. The report says everything there is to say of it and of its ancestors.
 pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
-    let ChainOutcome { chain, report: said, read, .. } = loader.chain(leaf, &CHAIN_RULES);
+    let ChainOutcome { chain, report: said, visited: read, .. } = loader.chain(leaf, &CHAIN_RULES);
     read.iter().for_each(|layer| report.absorb(layer.report.clone()));
     report.absorb(said);
     let Some(chain) = chain else { return Loaded { value: None, report } };

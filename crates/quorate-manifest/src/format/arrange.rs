@@ -2,7 +2,7 @@
 
 use super::Order;
 use super::order::PathSegment;
-use super::cst::{Block, Piece, Value};
+use super::cst::{Block, Item, Value};
 
 /// Orders a document.
 pub(super) fn arrange(root: &mut Block<'_>, order: &Order) {
@@ -10,7 +10,7 @@ pub(super) fn arrange(root: &mut Block<'_>, order: &Order) {
 }
 
 fn block<'t>(block: &mut Block<'t>, order: &Order, path: &mut Vec<PathSegment<'t>>) {
-    for piece in &mut block.pieces {
+    for piece in &mut block.items {
         path.push(piece.key.map_or(PathSegment::Item, |key| PathSegment::Key(key.name)));
         if let Value::Block(inner) = &mut piece.value {
             self::block(inner, order, path);
@@ -21,12 +21,12 @@ fn block<'t>(block: &mut Block<'t>, order: &Order, path: &mut Vec<PathSegment<'t
         }
     }
     if let Some(keys) = order.keys(path) {
-        sort(&mut block.pieces, keys);
+        sort(&mut block.items, keys);
     }
 }
 
-fn sort(pieces: &mut [Piece<'_>], keys: &[&str]) {
-    let rank = |piece: &Piece<'_>| {
+fn sort(pieces: &mut [Item<'_>], keys: &[&str]) {
+    let rank = |piece: &Item<'_>| {
         let name = piece.key.map(|key| key.name);
         keys.iter().position(|key| Some(*key) == name).unwrap_or(keys.len())
     };
@@ -39,9 +39,9 @@ fn sort(pieces: &mut [Piece<'_>], keys: &[&str]) {
 }
 
 /// The first key of an item stands beside the dash, so that the comments above that key stand above the dash.
-fn hoist(piece: &mut Piece<'_>) {
+fn hoist(piece: &mut Item<'_>) {
     let Value::Block(block) = &mut piece.value else { return };
-    let Some(first) = block.pieces.first_mut().filter(|_| piece.trailing.is_none()) else { return };
+    let Some(first) = block.items.first_mut().filter(|_| piece.trailing.is_none()) else { return };
     let mut remarks = std::mem::take(&mut block.head);
     let below_head = remarks.len();
     remarks.append(&mut first.lead);

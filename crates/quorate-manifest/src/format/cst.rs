@@ -1,42 +1,42 @@
 //! A text taken apart along its tree: entries, each with the comments that belong to it.
 
 /// A whole document.
-pub(super) struct Document<'t> {
+pub(super) struct Root<'t> {
     /// The line `---`, where there is one: the comments above it and the one beside it.
-    pub(super) fence: Option<(Vec<Remark<'t>>, Option<Aside<'t>>)>,
+    pub(super) fence: Option<(Vec<Comment<'t>>, Option<TrailingComment<'t>>)>,
     /// Its root.
     pub(super) block: Block<'t>,
     /// The line `...`, where there is one: the comment beside it and those below.
-    pub(super) end: Option<(Option<Aside<'t>>, Vec<Remark<'t>>)>,
+    pub(super) end: Option<(Option<TrailingComment<'t>>, Vec<Comment<'t>>)>,
 }
 
 /// A block mapping or a block list.
 #[derive(Default)]
 pub(super) struct Block<'t> {
     /// Comments that speak of the whole: at its beginning, an empty line below them.
-    pub(super) head: Vec<Remark<'t>>,
+    pub(super) head: Vec<Comment<'t>>,
     /// Whether there is an empty line below the head.
     pub(super) head_gap: bool,
     /// Entries or items.
-    pub(super) pieces: Vec<Piece<'t>>,
+    pub(super) items: Vec<Item<'t>>,
     /// Comments after the last piece.
-    pub(super) tail: Vec<Remark<'t>>,
+    pub(super) tail: Vec<Comment<'t>>,
 }
 
 /// An entry of a mapping, or an item of a list.
-pub(super) struct Piece<'t> {
+pub(super) struct Item<'t> {
     /// The key; `None` for an item.
     pub(super) key: Option<Key<'t>>,
     /// Comments on the lines above.
-    pub(super) lead: Vec<Remark<'t>>,
+    pub(super) lead: Vec<Comment<'t>>,
     /// Whether there is an empty line between them, or whatever stands there, and the key or dash.
     pub(super) gap: bool,
     /// A comment on the line of the key or dash, where the value does not stand on that line.
-    pub(super) trailing: Option<Aside<'t>>,
+    pub(super) trailing: Option<TrailingComment<'t>>,
     /// The value.
     pub(super) value: Value<'t>,
     /// Comments below the value that are indented as if they stood inside it.
-    pub(super) below: Vec<Remark<'t>>,
+    pub(super) below: Vec<Comment<'t>>,
 }
 
 /// A key.
@@ -61,11 +61,11 @@ pub(super) enum Value<'t> {
 /// The text of a value.
 pub(super) struct Text<'t> {
     /// Comments between the key and the value; `None` where it begins on the key's line.
-    pub(super) above: Option<Vec<Remark<'t>>>,
+    pub(super) above: Option<Vec<Comment<'t>>>,
     /// Its lines, one or more.
     pub(super) lines: Vec<Line<'t>>,
     /// The comment on its last line.
-    pub(super) aside: Option<Aside<'t>>,
+    pub(super) trailing: Option<TrailingComment<'t>>,
     /// Whether the empty lines below it are part of it.
     pub(super) keeps_blank_lines: bool,
 }
@@ -80,7 +80,7 @@ pub(super) struct Line<'t> {
 
 /// A comment on a line of its own.
 #[derive(Clone, Copy)]
-pub(super) struct Remark<'t> {
+pub(super) struct Comment<'t> {
     /// From `#` on.
     pub(super) text: &'t str,
     /// How many characters stand before it.
@@ -90,7 +90,7 @@ pub(super) struct Remark<'t> {
 }
 
 /// A comment beside something.
-pub(super) struct Aside<'t> {
+pub(super) struct TrailingComment<'t> {
     /// What stands between that and the comment: people align comments.
     pub(super) space: &'t str,
     /// From `#` on.
@@ -101,7 +101,7 @@ pub(super) struct Aside<'t> {
     pub(super) below: Vec<&'t str>,
 }
 
-impl Piece<'_> {
+impl Item<'_> {
     /// Whether there is an empty line above everything that belongs to the piece.
     pub(super) fn first_gap(&mut self) -> &mut bool {
         match self.lead.first_mut() {

@@ -5,11 +5,11 @@
 
 use super::MODELINE;
 use super::lines::{self, ValuePosition};
-use super::cst::{Aside, Block, Document, Key, Piece, Remark, Text, Value};
+use super::cst::{TrailingComment, Block, Root, Key, Item, Comment, Text, Value};
 use crate::tree::{Kind, Node};
 
 /// Takes a document apart; `None` where it is left alone.
-pub(super) fn document<'t>(text: &'t str, root: &'t Node) -> Option<Document<'t>> {
+pub(super) fn document<'t>(text: &'t str, root: &'t Node) -> Option<Root<'t>> {
     let mut reading = Reader { text, at: 0, pending: Vec::new(), gap: false };
     reading.skip_to_content();
     let mut fence = None;
@@ -33,7 +33,7 @@ pub(super) fn document<'t>(text: &'t str, root: &'t Node) -> Option<Document<'t>
         reading.skip_to_content();
         end = Some((beside, std::mem::take(&mut reading.pending)));
     }
-    reading.rest().is_empty().then_some(Document { fence, block, end })
+    reading.rest().is_empty().then_some(Root { fence, block, end })
 }
 
 fn is_nothing(node: &Node) -> bool {
@@ -52,7 +52,7 @@ struct Reader<'t> {
     text: &'t str,
     at: usize,
     /// Comments above `at` that have not found what they belong to.
-    pending: Vec<Remark<'t>>,
+    pending: Vec<Comment<'t>>,
     /// Whether there is an empty line right above `at`.
     gap: bool,
 }
@@ -73,13 +73,13 @@ impl<'t> Reader<'t> {
                     let key = Key { name: &entry.key, text: &self.text[entry.key_span.clone()] };
                     self.at = entry.key_span.end;
                     self.skip_blanks();
-                    block.pieces.push(self.item(Some(key), lead, gap, column, &entry.value)?);
+                    block.items.push(self.item(Some(key), lead, gap, column, &entry.value)?);
                 }
             }
             Kind::Seq(items) => {
                 for item in items {
                     let (lead, gap) = self.lead();
-                    block.pieces.push(self.item(None, lead, gap, column, item)?);
+                    block.items.push(self.item(None, lead, gap, column, item)?);
                 }
             }
             _ => return None,
@@ -99,7 +99,7 @@ impl<'t> Reader<'t> {
         Block { head, head_gap: std::mem::replace(gap, false), ..Block::default() }
     }
 
-    fn lead(&mut self) -> (Vec<Remark<'t>>, bool) {
+    fn lead(&mut self) -> (Vec<Comment<'t>>, bool) {
         (std::mem::take(&mut self.pending), self.gap)
     }
 
@@ -107,15 +107,15 @@ impl<'t> Reader<'t> {
     fn item(
         &mut self,
         key: Option<Key<'t>>,
-        lead: Vec<Remark<'t>>,
+        lead: Vec<Comment<'t>>,
         gap: bool,
         owner: usize,
         node: &'t Node,
-    ) -> Option<Piece<'t>> {
+    ) -> Option<Item<'t>> {
         self.text[self.at..].starts_with(if key.is_some() { ':' } else { '-' }).then_some(())?;
         self.at += 1;
         let mut piece =
-            Piece { key, lead, gap, trailing: self.trailing_comment(), value: Value::Nothing, below: Vec::new() };
+            Item { key, lead, gap, trailing: self.trailing_comment(), value: Value::Nothing, below: Vec::new() };
         self.skip_blanks();
         let own_line = piece.trailing.is_some() || self.is_at_line_end();
         if own_line {
@@ -161,12 +161,12 @@ impl<'t> Reader<'t> {
         let mut aside = self.line_end()?;
         self.skip_to_content();
         self.extend_trailing(aside.as_mut(), at.owner);
-        (!lines.is_empty()).then_some((Text { above, lines, aside, keeps_blank_lines: keeps }, is_literal))
+        (!lines.is_empty()).then_some((Text { above, lines, trailing: aside, keeps_blank_lines: keeps }, is_literal))
     }
 
     /// The comments that are indented deeper than the key or dash that they stand below; in a list that is indented as
     /// its key is, also items that are commented out.
-    fn take_inner_comments(&mut self, owner: Option<usize>, list: Option<usize>) -> Vec<Remark<'t>> {
+    fn take_inner_comments(&mut self, owner: Option<usize>, list: Option<usize>) -> Vec<Comment<'t>> {
         let Some(owner) = owner else { return std::mem::take(&mut self.pending) };
         let mut item = None;
         let outside = self.pending.iter().position(|remark| {
@@ -181,7 +181,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Lets a comment beside something have the lines that go on with it.
-    fn extend_trailing(&mut self, aside: Option<&mut Aside<'t>>, owner: usize) {
+    fn extend_trailing(&mut self, aside: Option<&mut TrailingComment<'t>>, owner: usize) {
         let Some(aside) = aside.filter(|aside| aside.column > owner) else { return };
         let other = self.pending.iter().position(|remark| remark.gap || remark.column != aside.column);
         let below = self.pending.drain(..other.unwrap_or(self.pending.len()));
@@ -197,13 +197,13 @@ impl<'t> Reader<'t> {
 
     /// The comment on the rest of the line, which has nothing else.
     #[expect(clippy::option_option, reason = "a line without a comment is fine; one with more is not")]
-    fn line_end(&mut self) -> Option<Option<Aside<'t>>> {
+    fn line_end(&mut self) -> Option<Option<TrailingComment<'t>>> {
         let aside = self.trailing_comment();
         self.skip_blanks();
         self.is_at_line_end().then_some(aside)
     }
 
-    fn trailing_comment(&mut self) -> Option<Aside<'t>> {
+    fn trailing_comment(&mut self) -> Option<TrailingComment<'t>> {
         let line = self.rest().split('\n').next()?;
         let text = line.trim_start_matches([' ', '\t']);
         let space = &line[..line.len() - text.len()];
@@ -211,7 +211,7 @@ impl<'t> Reader<'t> {
             return None;
         }
         self.at += space.len();
-        let aside = Aside { space, text: text.trim_end(), column: self.column(), below: Vec::new() };
+        let aside = TrailingComment { space, text: text.trim_end(), column: self.column(), below: Vec::new() };
         self.at += text.len();
         Some(aside)
     }
@@ -226,7 +226,7 @@ impl<'t> Reader<'t> {
                 self.at += 1;
             } else if self.rest().starts_with('#') {
                 let text = self.rest().split('\n').next().unwrap_or_default();
-                self.pending.push(Remark { text: text.trim_end(), column: self.column(), gap: breaks > 1 });
+                self.pending.push(Comment { text: text.trim_end(), column: self.column(), gap: breaks > 1 });
                 self.at += text.len();
                 breaks = 0;
             } else {

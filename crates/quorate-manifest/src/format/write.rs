@@ -2,10 +2,10 @@
 //! never two empty lines in a row.
 
 use super::lines::INDENT;
-use super::cst::{Aside, Block, Document, Piece, Remark, Text, Value};
+use super::cst::{TrailingComment, Block, Root, Item, Comment, Text, Value};
 
 /// The text of a document.
-pub(super) fn write(document: &Document<'_>) -> String {
+pub(super) fn write(document: &Root<'_>) -> String {
     let mut out = Writer { text: String::new(), no_gap_next: true };
     if let Some((above, beside)) = &document.fence {
         out.comments(above, 0);
@@ -35,13 +35,13 @@ impl Writer {
         if block.head_gap && !block.head.is_empty() {
             self.gap(true);
         }
-        for (at, piece) in block.pieces.iter().enumerate() {
+        for (at, piece) in block.items.iter().enumerate() {
             self.item(piece, indent, on_line && at == 0);
         }
         self.comments(&block.tail, indent);
     }
 
-    fn item(&mut self, piece: &Piece<'_>, indent: usize, on_line: bool) {
+    fn item(&mut self, piece: &Item<'_>, indent: usize, on_line: bool) {
         if !on_line {
             self.comments(&piece.lead, indent);
             self.gap(piece.gap);
@@ -91,11 +91,11 @@ impl Writer {
             }
             self.text.push_str(line.text);
         }
-        self.end(text.aside.as_ref());
+        self.end(text.trailing.as_ref());
         self.no_gap_next = text.keeps_blank_lines;
     }
 
-    fn comments(&mut self, remarks: &[Remark<'_>], indent: usize) {
+    fn comments(&mut self, remarks: &[Comment<'_>], indent: usize) {
         for remark in remarks {
             self.gap(remark.gap);
             self.pad(indent);
@@ -105,7 +105,7 @@ impl Writer {
     }
 
     /// Ends a line, with the comment beside it.
-    fn end(&mut self, aside: Option<&Aside<'_>>) {
+    fn end(&mut self, aside: Option<&TrailingComment<'_>>) {
         self.no_gap_next = false;
         let Some(aside) = aside else { return self.text.push('\n') };
         self.text.push_str(aside.space);

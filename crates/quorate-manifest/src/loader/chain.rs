@@ -30,16 +30,16 @@ pub struct ChainOutcome {
     /// The chain; `None` where a layer of it is refused.
     pub chain: Option<Arc<Chain>>,
     /// Whether the manifest stands alone though it names a parent.
-    pub broken: Option<Break>,
+    pub broken: Option<BreakReason>,
     /// What is to be said of the chain, besides what each layer says of itself.
     pub report: Report,
     /// The layers that were read, the manifest itself first.
-    pub read: Vec<Arc<Document>>,
+    pub visited: Vec<Arc<Document>>,
 }
 
 /// Why a manifest stands alone though it names a parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Break {
+pub enum BreakReason {
     /// Its parents lead back to it, or in a circle.
     Cycle,
     /// A parent is not there.
@@ -49,7 +49,7 @@ pub enum Break {
 }
 
 /// What a doctype's chains go by.
-pub(crate) struct Rules {
+pub(crate) struct ChainRules {
     pub(crate) doctype: Doctype,
     pub(crate) table: &'static [Row],
     pub(crate) cycle: WarningCode,
@@ -76,9 +76,9 @@ impl Chain {
 
 impl Loader<'_> {
     /// Resolves the chain of a manifest that was read, once.
-    pub(crate) fn chain(&self, leaf: &Arc<Document>, rules: &Rules) -> ChainOutcome {
+    pub(crate) fn chain(&self, leaf: &Arc<Document>, rules: &ChainRules) -> ChainOutcome {
         if let Some(chained) = self.chains.borrow().get(&leaf.path)
-            && chained.read.first().is_some_and(|read| Arc::ptr_eq(read, leaf))
+            && chained.visited.first().is_some_and(|read| Arc::ptr_eq(read, leaf))
         {
             return chained.clone();
         }
@@ -87,16 +87,16 @@ impl Loader<'_> {
         chained
     }
 
-    fn resolve_chain(&self, leaf: &Arc<Document>, rules: &Rules) -> ChainOutcome {
+    fn resolve_chain(&self, leaf: &Arc<Document>, rules: &ChainRules) -> ChainOutcome {
         let mut report = Report::new();
         let mut visited = vec![Arc::clone(leaf)];
         let broken = match self.walk(leaf, rules, &mut visited, &mut report) {
             Ok(()) => None,
-            Err(Stop::Broken(broken)) => Some(broken),
-            Err(Stop::Refused) => return ChainOutcome { chain: None, broken: None, report, read: visited },
+            Err(WalkError::Broken(broken)) => Some(broken),
+            Err(WalkError::Refused) => return ChainOutcome { chain: None, broken: None, report, visited },
         };
         if report.has_refusals() || leaf.refused() {
-            return ChainOutcome { chain: None, broken, report, read: visited };
+            return ChainOutcome { chain: None, broken, report, visited };
         }
         let chain = match (broken, visited.get(1)) {
             (None, Some(parent)) => {
@@ -104,21 +104,21 @@ impl Loader<'_> {
             }
             _ => Some(single_document(leaf)),
         };
-        ChainOutcome { chain: chain.map(Arc::new), broken, report, read: visited }
+        ChainOutcome { chain: chain.map(Arc::new), broken, report, visited }
     }
 
     /// Reads every ancestor of a manifest into `read`.
     fn walk(
         &self,
         leaf: &Arc<Document>,
-        rules: &Rules,
+        rules: &ChainRules,
         read: &mut Vec<Arc<Document>>,
         report: &mut Report,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), WalkError> {
         let mut at = Arc::clone(leaf);
         while let Some(extends) = at.root.key("extends").and_then(Node::as_str) {
             if at.refused() {
-                return Err(Stop::Refused);
+                return Err(WalkError::Refused);
             }
             let Ok(spot) = at.path.resolve_parent(extends) else {
                 return Err(self.refuse_escape(leaf, &at, report));
@@ -127,11 +127,11 @@ impl Loader<'_> {
                 let way: Vec<String> =
                     read.iter().map(|layer| layer.shown.to_string()).chain([self.display_name(&spot)]).collect();
                 let message = format!("the parents lead in a circle: {}", way.join(" -> "));
-                return Err(self.break_chain(leaf, &at, Break::Cycle, rules.cycle, message, report));
+                return Err(self.break_chain(leaf, &at, BreakReason::Cycle, rules.cycle, message, report));
             }
             if read.len() > MAX_ANCESTORS {
                 let message = format!("there are more than {MAX_ANCESTORS} ancestors");
-                return Err(self.break_chain(leaf, &at, Break::TooDeep, rules.depth, message, report));
+                return Err(self.break_chain(leaf, &at, BreakReason::TooDeep, rules.depth, message, report));
             }
             match self.read(&spot, rules.doctype) {
                 ReadResult::Document(layer) => {
@@ -140,20 +140,20 @@ impl Loader<'_> {
                 }
                 ReadResult::Missing => {
                     let message = format!("the parent `{}` is not there", self.display_name(&spot));
-                    return Err(self.break_chain(leaf, &at, Break::Missing, rules.missing, message, report));
+                    return Err(self.break_chain(leaf, &at, BreakReason::Missing, rules.missing, message, report));
                 }
                 ReadResult::Outside => return Err(self.refuse_escape(leaf, &at, report)),
                 ReadResult::Unreadable(why) => {
                     let message = format!("the parent `{}` cannot be read: {why}", self.display_name(&spot));
                     self.refuse(codes::FILE_UNREADABLE, leaf, &at, Body::new(message), report);
-                    return Err(Stop::Refused);
+                    return Err(WalkError::Refused);
                 }
             }
         }
-        if read.iter().any(|layer| layer.refused()) { Err(Stop::Refused) } else { Ok(()) }
+        if read.iter().any(|layer| layer.refused()) { Err(WalkError::Refused) } else { Ok(()) }
     }
 
-    fn refuse_escape(&self, leaf: &Document, at: &Document, report: &mut Report) -> Stop {
+    fn refuse_escape(&self, leaf: &Document, at: &Document, report: &mut Report) -> WalkError {
         let extends = at.root.key("extends").and_then(Node::as_str).unwrap_or_default();
         let help = match at.path.scope() {
             Scope::Workspace => {
@@ -166,7 +166,7 @@ impl Loader<'_> {
         let body =
             Body::new(format!("the parent `{extends}` lies outside the tenant or the workspace")).help(help);
         self.refuse(codes::EXTENDS_ESCAPE, leaf, at, body, report);
-        Stop::Refused
+        WalkError::Refused
     }
 
     /// A chain that is broken: a warning, or with `strict_chain` a refusal, since the parent's floor is lost.
@@ -174,23 +174,23 @@ impl Loader<'_> {
         &self,
         leaf: &Document,
         at: &Document,
-        broken: Break,
+        broken: BreakReason,
         code: WarningCode,
         message: String,
         report: &mut Report,
-    ) -> Stop {
+    ) -> WalkError {
         if self.options.strict_chain {
             let body =
                 Body::new(message).help("strict_chain is on: without the parent, its floor would not hold");
             self.refuse(codes::CHAIN_BROKEN, leaf, at, body, report);
-            return Stop::Refused;
+            return WalkError::Refused;
         }
         let body = Body::new(format!("{message}; `{}` is loaded by itself", leaf.shown)).help(
             "what the parents say does not hold here; `strict_chain = true` in quorate.toml refuses this",
         );
         sources(at, leaf, report);
         report.warn(code, at_extends(body, leaf, at));
-        Stop::Broken(broken)
+        WalkError::Broken(broken)
     }
 
     fn refuse(&self, code: RefusalCode, leaf: &Document, at: &Document, body: Body, report: &mut Report) {
@@ -215,8 +215,8 @@ fn sources(at: &Document, leaf: &Document, report: &mut Report) {
     }
 }
 
-enum Stop {
-    Broken(Break),
+enum WalkError {
+    Broken(BreakReason),
     Refused,
 }
 

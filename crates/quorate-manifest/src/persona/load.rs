@@ -13,7 +13,7 @@ use crate::loader::{self, Chain, ChainOutcome, ReadResult, Reference, Refs, Load
 use crate::tree::Node;
 use crate::workspace::{Scope, WorkspacePath};
 
-const CHAIN_RULES: loader::Rules = loader::Rules {
+const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
     doctype: Doctype::Persona,
     table: merge::TABLE,
     cycle: codes::PERSONA_EXTENDS_CYCLE,
@@ -58,7 +58,7 @@ pub struct LookupError {
 /// Loads a persona whose manifest was read.
 pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
-    let ChainOutcome { chain, report: said, read, .. } = loader.chain(leaf, &CHAIN_RULES);
+    let ChainOutcome { chain, report: said, visited: read, .. } = loader.chain(leaf, &CHAIN_RULES);
     read.iter().for_each(|layer| report.absorb(layer.report.clone()));
     report.absorb(said);
     let Some(chain) = chain else { return Loaded { value: None, report } };

@@ -17,7 +17,7 @@ pub(super) struct Lead {
     /// Whether a verb acts, which has a thing for its object.
     is_verb: bool,
     /// Whether it says that something follows.
-    pub(super) points: bool,
+    pub(super) points_on: bool,
 }
 
 impl Lead {
@@ -70,7 +70,7 @@ impl BlockAnalysis<'_> {
         let lead = self.lead_of_sentence(self.last_sentence(), self.tokens.len())?;
         let end = self.text.trim_end();
         // `Never.` is an answer.
-        let is_whole = end.ends_with(['.', '!']) && !lead.is_verb && !lead.points;
+        let is_whole = end.ends_with(['.', '!']) && !lead.is_verb && !lead.points_on;
         (!end.ends_with('?') && !is_whole).then_some(lead)
     }
 
@@ -114,7 +114,7 @@ impl BlockAnalysis<'_> {
         });
         let text = words.map(|at| self.text_of(at, at + 1)).collect::<Vec<_>>().join(" ");
         let points_ahead = (start..end).any(|at| self.has_flag(at, flag::POINTER));
-        Some(Lead { text, is_said: is_predicate, is_verb: verb, points: points_ahead })
+        Some(Lead { text, is_said: is_predicate, is_verb: verb, points_on: points_ahead })
     }
 
     /// Whether this block begins with what may be the object of a lead, and not with a clause of its own.

@@ -44,7 +44,7 @@ pub(super) struct Entry {
     /// What it is.
     pub(super) class: Class,
     /// What it may stand for among `i`, `l`, `1` and `|`: see [`I`] and the following.
-    pub(super) thin: u8,
+    pub(super) strokes: u8,
     /// Whether its two looks differ.
     pub(super) has_two_readings: bool,
     /// The base characters that it is made of, where they are several: `ﬁ`, `㎏`, a Hangul syllable.
@@ -104,7 +104,7 @@ fn entry_beyond_table(c: char) -> &'static Entry {
 fn plain_entry(class: Class, sign: char) -> Entry {
     Entry {
         class,
-        thin: 0,
+        strokes: 0,
         has_two_readings: false,
         components: Box::default(),
         cased: Box::default(),
@@ -195,7 +195,7 @@ fn letter(c: char, base: char) -> Entry {
     let (small, standing) = (lookalike::coarse(&small), lookalike::coarse(&standing));
     let has_two_readings = small != standing;
     Entry {
-        thin: strokes,
+        strokes,
         has_two_readings,
         plain: itself(plain),
         atoms: [itself(small), itself(standing)],

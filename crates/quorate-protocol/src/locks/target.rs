@@ -73,7 +73,7 @@ impl Target {
             let entry = item.entry();
             let (mut room, mut more) = ([0; 4], [0; 4]);
             let own = entry.atoms(item.c, reading, &mut room);
-            let begins = if own == b"i" { trait_strokes(item.c, entry.thin) } else { u8::MAX };
+            let begins = if own == b"i" { trait_strokes(item.c, entry.strokes) } else { u8::MAX };
             thin.extend((0..own.len()).map(|at| if at == 0 { begins } else { SAME_LETTER }));
             atoms.extend_from_slice(own);
             plain.push_str(entry.plain(item.c, &mut more));
@@ -220,7 +220,7 @@ impl Target {
     /// is one; but `fall` is not `FAIL`, and only among capitals does an `l` pass for an I.
     fn strokes_match(&self, atoms: usize, items: &[Item], at: usize) -> bool {
         let (wanted, item) = (self.strokes[atoms], items[at]);
-        let has = item.entry().thin;
+        let has = item.entry().strokes;
         if wanted == SAME_LETTER {
             return true;
         }

@@ -20,7 +20,7 @@ use crate::service::workspace::PathOverrides;
 
 /// Where configuration and ledger are.
 #[derive(Debug, Clone, Args)]
-pub(super) struct PlaceArguments {
+pub(super) struct PathArguments {
     /// The council's file; without it council.yaml is looked for from the artifact up, else the built-in council sits
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -29,8 +29,8 @@ pub(super) struct PlaceArguments {
     ledger: Option<PathBuf>,
 }
 
-impl PlaceArguments {
-    pub(super) fn places(&self) -> PathOverrides {
+impl PathArguments {
+    pub(super) fn path_overrides(&self) -> PathOverrides {
         PathOverrides { config: self.config.clone(), ledger: self.ledger.clone() }
     }
 }
@@ -54,7 +54,7 @@ impl ProducerArguments {
 
 /// Who answers, and what it may cost.
 #[derive(Debug, Clone, Args)]
-pub(super) struct AnswerArguments {
+pub(super) struct ExecutorArguments {
     /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
@@ -69,7 +69,7 @@ pub(super) struct AnswerArguments {
     timeout: Option<Duration>,
 }
 
-impl AnswerArguments {
+impl ExecutorArguments {
     pub(super) fn options(&self) -> convene::Options {
         convene::Options {
             executor: self.executor.clone(),
@@ -88,7 +88,7 @@ pub(super) struct ReviewArguments {
     #[arg(long, value_enum)]
     policy: Option<PolicyArgument>,
     #[command(flatten)]
-    pub(super) answers: AnswerArguments,
+    pub(super) answers: ExecutorArguments,
 }
 
 impl ReviewArguments {
@@ -110,25 +110,25 @@ impl ReviewArguments {
 
 /// What the exit code says of a verdict.
 #[derive(Debug, Clone, Args)]
-pub(super) struct FailArguments {
+pub(super) struct FailOnArguments {
     /// Exit with 0 on anything milder than this; without it each verdict has its own exit code
     #[arg(long, value_enum, value_name = "VERDICT")]
-    fail_on: Option<FailArgument>,
+    fail_on: Option<FailOnArgument>,
 }
 
-impl FailArguments {
+impl FailOnArguments {
     pub(super) fn fail_on(&self) -> Option<FailOn> {
         self.fail_on.map(|threshold| match threshold {
-            FailArgument::ShipWithBlocks => FailOn::ShipWithBlocks,
-            FailArgument::Revise => FailOn::Revise,
-            FailArgument::Hold => FailOn::Hold,
-            FailArgument::Incomplete => FailOn::Incomplete,
+            FailOnArgument::ShipWithBlocks => FailOn::ShipWithBlocks,
+            FailOnArgument::Revise => FailOn::Revise,
+            FailOnArgument::Hold => FailOn::Hold,
+            FailOnArgument::Incomplete => FailOn::Incomplete,
         })
     }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum FailArgument {
+enum FailOnArgument {
     /// SHIP over a block exits with 1, the others as ever
     ShipWithBlocks,
     /// SHIP exits with 0, the others as ever
@@ -149,28 +149,28 @@ enum PolicyArgument {
 
 /// How it is printed, and where configuration and ledger are.
 #[derive(Debug, Clone, Args)]
-pub(super) struct ShapeArguments {
+pub(super) struct OutputArguments {
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    pub(super) format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    pub(super) format: HumanOrJson,
     #[command(flatten)]
-    pub(super) places: PlaceArguments,
+    pub(super) places: PathArguments,
 }
 
 /// A format for people or programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Tabular {
+pub(super) enum HumanOrJson {
     /// For people
     Human,
     /// One JSON object
     Json,
 }
 
-impl From<Tabular> for Format {
-    fn from(format: Tabular) -> Format {
+impl From<HumanOrJson> for Format {
+    fn from(format: HumanOrJson) -> Format {
         match format {
-            Tabular::Human => Format::Human,
-            Tabular::Json => Format::Json,
+            HumanOrJson::Human => Format::Human,
+            HumanOrJson::Json => Format::Json,
         }
     }
 }

@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::council_log::stats::Filter;
 
-use super::arguments::{PlaceArguments, since};
-use super::desk::{at_desk, warnings};
-use super::exit::{Exit, stopped};
+use super::arguments::{PathArguments, since};
+use super::session::{with_session, print_warnings};
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::audit::{self, Audit, Request};
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = AuditFormat::Human)]
     format: AuditFormat,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -79,7 +79,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let since_ms = match since(&arguments.since, environment) {
         Ok(since_ms) => since_ms,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let verdict = arguments.verdict.map(|verdict| match verdict {
         VerdictArgument::Ship => "SHIP",
@@ -89,7 +89,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     });
     let filter =
         Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
-    let places = arguments.places.places();
+    let places = arguments.places.path_overrides();
     let request = Request { filter, reindex: arguments.reindex };
     let print = |audit: &Audit| -> Result<Exit, ServiceError> {
         let look = if arguments.output.is_some() { TextOptions::default() } else { terminal.stdout };
@@ -109,13 +109,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         None => audit::empty(environment, &places, &request).transpose(),
     };
     if let Some(audit) = by_itself {
-        return audit.and_then(|audit| print(&audit)).unwrap_or_else(|stop| stopped(&stop, format, terminal));
+        return audit.and_then(|audit| print(&audit)).unwrap_or_else(|stop| exit_with_error(&stop, format, terminal));
     }
     let opened = runs::open(environment, &places).await;
-    at_desk(opened, format, terminal, async |desk| {
+    with_session(opened, format, terminal, async |desk| {
         arguments.output.as_deref().map_or(Ok(()), |path| export::ensure_free(desk, path))?;
         let audit = audit::audit(desk, request).await?;
-        warnings(desk, terminal);
+        print_warnings(desk, terminal);
         print(&audit)
     })
     .await

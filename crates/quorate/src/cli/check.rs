@@ -7,7 +7,7 @@ use quorate_diagnostics::render as diagnostic;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::MAX_BYTES;
 
-use super::exit::{Exit, stopped};
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::check::{self, Outcome, Request};
@@ -46,13 +46,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "strict", "no_refs", "root"])]
     modularity: Option<PathBuf>,
     /// How the result is printed
-    #[arg(long, value_enum, default_value_t = Shape::Human)]
-    format: Shape,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
 /// How diagnostics are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Shape {
+enum OutputFormat {
     /// For people, with the source underlined
     Human,
     /// One line for each
@@ -65,32 +65,32 @@ enum Shape {
     Github,
 }
 
-impl Shape {
+impl OutputFormat {
     fn format(self) -> Format {
         match self {
-            Shape::Human | Shape::Concise => Format::Human,
-            Shape::Json => Format::Json,
-            Shape::Sarif => Format::Sarif,
-            Shape::Github => Format::Github,
+            OutputFormat::Human | OutputFormat::Concise => Format::Human,
+            OutputFormat::Json => Format::Json,
+            OutputFormat::Sarif => Format::Sarif,
+            OutputFormat::Github => Format::Github,
         }
     }
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     match &arguments.modularity {
-        Some(dir) => scan(dir, arguments.format, environment, terminal),
-        None => manifests(arguments, environment, terminal),
+        Some(dir) => scan_modularity(dir, arguments.format, environment, terminal),
+        None => check_manifests(arguments, environment, terminal),
     }
 }
 
-fn manifests(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
     let (stdin, paths): (Vec<_>, Vec<_>) =
         arguments.paths.into_iter().partition(|path| path == Path::new("-"));
     let stdin = match stdin.first().map(|_| disk::read_stdin(MAX_BYTES as u64)).transpose() {
         Ok(stdin) => stdin,
         Err(error) => {
-            terminal.talk(&format!("cannot read standard input: {error}"));
+            terminal.status(&format!("cannot read standard input: {error}"));
             return Exit::UNREADABLE;
         }
     };
@@ -98,25 +98,25 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
     let request = Request { paths, root: arguments.root, refs };
     let outcome = match check::check(environment, &request, stdin) {
         Ok(outcome) => outcome,
-        Err(stop) => return stopped(&stop, format.format(), terminal),
+        Err(stop) => return exit_with_error(&stop, format.format(), terminal),
     };
     let Outcome { files, skipped: passed_over, unreadable, notes, report } = outcome;
     let text = match format {
-        Shape::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
-        Shape::Concise => diagnostic::concise(&report),
+        OutputFormat::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
+        OutputFormat::Concise => diagnostic::concise(&report),
         other => render::diagnostics(&report, other.format(), terminal.stdout),
     };
-    terminal.data_in(format.format(), &text);
+    terminal.data_as(format.format(), &text);
     let (refusals, warnings) = (report.refusals.len(), report.warnings.len());
-    if format == Shape::Human {
+    if format == OutputFormat::Human {
         notes.iter().for_each(|note| terminal.hint(note));
     }
     let over = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
     terminal.hint(&format!(
         "{} checked{over}: {}, {}",
-        counted(files, "file"),
-        counted(refusals, "refusal"),
-        counted(warnings, "warning")
+        count_of(files, "file"),
+        count_of(refusals, "refusal"),
+        count_of(warnings, "warning")
     ));
     if unreadable > 0 {
         return Exit::UNREADABLE;
@@ -124,18 +124,18 @@ fn manifests(arguments: Arguments, environment: &Environment, terminal: &Termina
     if refusals > 0 || (arguments.strict && warnings > 0) { Exit::REFUSED } else { Exit::DONE }
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn count_of(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-fn scan(dir: &Path, format: Shape, environment: &Environment, terminal: &Terminal) -> Exit {
+fn scan_modularity(dir: &Path, format: OutputFormat, environment: &Environment, terminal: &Terminal) -> Exit {
     let scanned = match modularity::scan(&environment.directory.join(dir), dir) {
         Ok(scanned) => scanned,
-        Err(stop) => return stopped(&stop, format.format(), terminal),
+        Err(stop) => return exit_with_error(&stop, format.format(), terminal),
     };
     terminal
-        .data_in(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
+        .data_as(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
     let hits = scanned.report.refusals.len();
-    terminal.hint(&format!("{} scanned, {}", counted(scanned.files, "file"), counted(hits, "reference")));
+    terminal.hint(&format!("{} scanned, {}", count_of(scanned.files, "file"), count_of(hits, "reference")));
     if scanned.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
 }

@@ -7,11 +7,11 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueP
 use clap::{Args, ValueEnum};
 use quorate_manifest::assembly::members::Trigger;
 
-use super::arguments::{AnswerArguments, PlaceArguments, ProducerArguments};
-use super::desk::{failed, warnings};
-use super::exit::{Exit, stopped};
-use super::interrupt::{Interrupted, or_interrupted};
-use super::interrupted::interrupted;
+use super::arguments::{ExecutorArguments, PathArguments, ProducerArguments};
+use super::session::{print_error, print_warnings};
+use super::exit::{Exit, exit_with_error};
+use super::interrupt::{Interrupted, until_interrupted};
+use super::interruption::finish_interrupted;
 use super::progress::Progress;
 use super::render::{self, Format};
 use super::terminal::Terminal;
@@ -77,19 +77,19 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// How the outcome is printed
-    #[arg(long, value_enum, default_value_t = Shape::Human)]
-    format: Shape,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
     #[command(flatten)]
     producer: ProducerArguments,
     #[command(flatten)]
-    answers: AnswerArguments,
+    answers: ExecutorArguments,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 /// How an outcome is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Shape {
+pub(super) enum OutputFormat {
     /// For people
     Human,
     /// One JSON object
@@ -98,12 +98,12 @@ pub(super) enum Shape {
     Markdown,
 }
 
-impl From<Shape> for Format {
-    fn from(shape: Shape) -> Format {
+impl From<OutputFormat> for Format {
+    fn from(shape: OutputFormat) -> Format {
         match shape {
-            Shape::Human => Format::Human,
-            Shape::Json => Format::Json,
-            Shape::Markdown => Format::Markdown,
+            OutputFormat::Human => Format::Human,
+            OutputFormat::Json => Format::Json,
+            OutputFormat::Markdown => Format::Markdown,
         }
     }
 }
@@ -134,60 +134,60 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         },
         options: convene::Options { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
-    let (called, workspace) = match convene::prepare(environment, &arguments.places.places(), &request, &host)
+    let (called, workspace) = match convene::prepare(environment, &arguments.places.path_overrides(), &request, &host)
     {
         Ok(called) => called,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let sitting = match RunSpec::new(environment, &workspace, &called, &request.options, &host) {
         Ok(sitting) => sitting,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     if arguments.dry_run {
         return match convene::plan::build(environment, &workspace, &called, &sitting).await {
             Ok(plan) => {
-                terminal.talk(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
+                terminal.status(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
                 terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
                 Exit::DONE
             }
-            Err(stop) => stopped(&stop, format, terminal),
+            Err(stop) => exit_with_error(&stop, format, terminal),
         };
     }
     let desk = match LedgerSession::open(environment.clone(), workspace).await {
         Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     if arguments.if_due {
         let exit = match check_due(&desk, &called, &sitting).await {
             Ok(Due::Yes) => None,
             Ok(Due::No(why)) => {
-                warnings(&desk, terminal);
+                print_warnings(&desk, terminal);
                 terminal.hint(&format!("not due: {why}"));
                 Some(Exit::SKIPPED)
             }
-            Err(stop) => Some(failed(&stop, &desk, format, terminal)),
+            Err(stop) => Some(print_error(&stop, &desk, format, terminal)),
         };
         if let Some(exit) = exit {
             desk.close().await;
             return exit;
         }
     }
-    let progress = Arc::new(Progress::new(terminal.watched));
+    let progress = Arc::new(Progress::new(terminal.shows_progress));
     let convened = convene::convene(&desk, &called, &sitting, progress.clone());
-    let convened = or_interrupted(convened).await;
+    let convened = until_interrupted(convened).await;
     progress.clear();
     let exit = match convened {
-        Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
-        Ok(Ok(report)) => decided(&report, &desk, format, terminal),
-        Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
+        Err(Interrupted) => finish_interrupted(&progress, &desk, format, terminal).await,
+        Ok(Ok(report)) => print_report(&report, &desk, format, terminal),
+        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
     };
     desk.close().await;
     exit
 }
 
 /// Prints a report; the exit code is its outcome.
-pub(super) fn decided(report: &Report, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
-    warnings(desk, terminal);
+pub(super) fn print_report(report: &Report, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
+    print_warnings(desk, terminal);
     // Formats without words for an assembly are refused before anybody is asked.
     if let Some(text) = render::convene::report(report, format, terminal.stdout) {
         terminal.data(&text);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::arguments::{PlaceArguments, Tabular};
-use super::exit::{Exit, stopped};
+use super::arguments::{PathArguments, HumanOrJson};
+use super::exit::{Exit, exit_with_error};
 use super::render;
 use super::terminal::Terminal;
 use crate::service::doctor::{self, Check, Status};
@@ -23,23 +23,23 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
     /// How the result is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
     let timeout = Duration::from_secs(arguments.seconds);
-    let checks = match doctor::doctor(environment, &arguments.places.places(), timeout).await {
+    let checks = match doctor::doctor(environment, &arguments.places.path_overrides(), timeout).await {
         Ok(checks) => checks,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let text = match arguments.format {
-        Tabular::Human => render::doctor::human(&checks, terminal.stdout),
-        Tabular::Json => {
-            let one = |check: &Check| json!({"name": check.name, "state": state(check.status), "detail": check.detail});
+        HumanOrJson::Human => render::doctor::human(&checks, terminal.stdout),
+        HumanOrJson::Json => {
+            let one = |check: &Check| json!({"name": check.name, "state": status_word(check.status), "detail": check.detail});
             format!("{:#}\n", json!({"checks": checks.iter().map(one).collect::<Vec<_>>()}))
         }
     };
@@ -50,7 +50,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
 }
 
-fn state(state: Status) -> &'static str {
+fn status_word(state: Status) -> &'static str {
     match state {
         Status::Passed => "good",
         Status::Warning => "noted",

@@ -45,13 +45,13 @@ impl From<Exit> for ExitCode {
 }
 
 /// Says why a use case stopped, on standard error; with a machine's format on standard output.
-pub(super) fn stopped(stop: &ServiceError, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn exit_with_error(stop: &ServiceError, format: Format, terminal: &Terminal) -> Exit {
     match format {
         Format::Human | Format::Markdown => {
-            terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr))
+            terminal.status(&render::diagnostics(&stop.report, Format::Human, terminal.stderr))
         }
         Format::Json | Format::Sarif | Format::Github => {
-            terminal.data_in(format, &render::diagnostics(&stop.report, format, terminal.stdout))
+            terminal.data_as(format, &render::diagnostics(&stop.report, format, terminal.stdout))
         }
     }
     Exit(stop.class.code())
@@ -61,7 +61,7 @@ pub(super) fn stopped(stop: &ServiceError, format: Format, terminal: &Terminal) 
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let said = error.to_string();
     let shown = CurrentRedactor::default().redact_text(&said);
-    let shown = workflow::talk(&shown);
+    let shown = workflow::status_text(&shown);
     // It quotes what was typed. Nothing is left to do when standard error is gone.
     match error.exit_code() != 0 && *shown != *said {
         true => anstream::eprint!("{shown}"),
@@ -75,6 +75,6 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Something that never happens did.
 pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
-    anstream::eprintln!("{}", workflow::talk(&format!("quorate: {error}")));
+    anstream::eprintln!("{}", workflow::status_text(&format!("quorate: {error}")));
     ExitCode::from(ExitClass::Bug.code())
 }

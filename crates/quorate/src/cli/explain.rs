@@ -3,7 +3,7 @@
 use clap::Args;
 use quorate_diagnostics::{Body, codes};
 
-use super::exit::{Exit, stopped};
+use super::exit::{Exit, exit_with_error};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::error::ServiceError;
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
                 Some(near) => body.help(format!("did you mean `{near}`?")),
                 None => body.help("`quorate explain` lists all codes"),
             };
-            stopped(&ServiceError::not_found(codes::USAGE, body), Format::Human, terminal)
+            exit_with_error(&ServiceError::not_found(codes::USAGE, body), Format::Human, terminal)
         }
     }
 }

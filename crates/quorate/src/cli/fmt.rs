@@ -6,7 +6,7 @@ use clap::Args;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::MAX_BYTES;
 
-use super::exit::{Exit, stopped};
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::check::Request;
@@ -41,12 +41,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let mode = if arguments.check { Mode::Check } else { Mode::Write };
     let outcome = match fmt::fmt(environment, &request, mode) {
         Ok(outcome) => outcome,
-        Err(stop) => return stopped(&stop, Format::Human, terminal),
+        Err(stop) => return exit_with_error(&stop, Format::Human, terminal),
     };
     for file in &outcome.changed {
         terminal.data(&format!("{file}\n"));
     }
-    terminal.talk(&render::diagnostics(&outcome.report, Format::Human, terminal.stderr));
+    terminal.status(&render::diagnostics(&outcome.report, Format::Human, terminal.stderr));
     let done = if arguments.check { "not formatted" } else { "formatted" };
     terminal.hint(&format!("{} looked at, {} {done}", outcome.files, outcome.changed.len()));
     let unformatted = arguments.check && !outcome.changed.is_empty();
@@ -57,7 +57,7 @@ fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
     let bytes = match disk::read_stdin(MAX_BYTES as u64) {
         Ok(bytes) => bytes,
         Err(error) => {
-            terminal.talk(&format!("cannot read standard input: {error}"));
+            terminal.status(&format!("cannot read standard input: {error}"));
             return Exit::UNREADABLE;
         }
     };
@@ -73,6 +73,6 @@ fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
             terminal.verbatim(&text);
             Exit::DONE
         }
-        Err(stop) => stopped(&stop, Format::Human, terminal),
+        Err(stop) => exit_with_error(&stop, Format::Human, terminal),
     }
 }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
 
-use super::exit::{Exit, stopped};
+use super::exit::{Exit, exit_with_error};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -22,11 +22,11 @@ use crate::service::workspace::{absolute, display_path};
 )]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    what: Chosen,
+    what: InitCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Chosen {
+enum InitCommand {
     /// A commented council.yaml, its five prompts, an example draft and a quorate.toml
     Council {
         /// The directory
@@ -39,18 +39,18 @@ enum Chosen {
         #[arg(long, value_name = "MODE", value_parser = mode)]
         mode: Option<Mode>,
         #[command(flatten)]
-        named: Named,
+        named: NamedArguments,
     },
     /// A commented PERSONA.md
-    Persona(Named),
+    Persona(NamedArguments),
     /// A commented playbook
-    Playbook(Named),
+    Playbook(NamedArguments),
     /// A commented runtime manifest
-    Runtime(Named),
+    Runtime(NamedArguments),
 }
 
 #[derive(Debug, Args)]
-struct Named {
+struct NamedArguments {
     /// Its name, in kebab case; asked for on a terminal
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -65,20 +65,20 @@ fn mode(word: &str) -> Result<Mode, String> {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let written = match arguments.what {
-        Chosen::Council { dir } => council(&dir, environment, terminal),
-        Chosen::Assembly { mode: None, named } => ask("mode (advisory, voting, peer, hierarchy)", "--mode")
+        InitCommand::Council { dir } => council(&dir, environment, terminal),
+        InitCommand::Assembly { mode: None, named } => ask("mode (advisory, voting, peer, hierarchy)", "--mode")
             .and_then(|word| mode(&word).map_err(|why| usage(&why)))
             .and_then(|mode| manifest(Template::Assembly(mode), named, environment, terminal)),
-        Chosen::Assembly { mode: Some(mode), named } => {
+        InitCommand::Assembly { mode: Some(mode), named } => {
             manifest(Template::Assembly(mode), named, environment, terminal)
         }
-        Chosen::Persona(named) => manifest(Template::Persona, named, environment, terminal),
-        Chosen::Playbook(named) => manifest(Template::Playbook, named, environment, terminal),
-        Chosen::Runtime(named) => manifest(Template::Runtime, named, environment, terminal),
+        InitCommand::Persona(named) => manifest(Template::Persona, named, environment, terminal),
+        InitCommand::Playbook(named) => manifest(Template::Playbook, named, environment, terminal),
+        InitCommand::Runtime(named) => manifest(Template::Runtime, named, environment, terminal),
     };
     match written {
         Ok(()) => Exit::DONE,
-        Err(stop) => stopped(&stop, Format::Human, terminal),
+        Err(stop) => exit_with_error(&stop, Format::Human, terminal),
     }
 }
 
@@ -95,7 +95,7 @@ fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result
 
 fn manifest(
     what: Template,
-    named: Named,
+    named: NamedArguments,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<(), ServiceError> {

@@ -10,21 +10,21 @@ pub(super) struct Interrupted;
 
 /// Hears signals from now on. Before a command listens the first one ends the process, with the exit code of an
 /// interruption and after its members.
-pub(super) fn hear() {
+pub(super) fn start_listening() {
     #[cfg(unix)]
-    watch::start();
+    listener::start();
 }
 
 /// From now on a signal is how the command is meant to end, as with a server: the process then ends with the exit code of what
 /// is done, also where the signal comes while the command ends by itself.
 #[cfg(feature = "mcp")]
-pub(super) fn is_how_it_ends() {
+pub(super) fn exit_cleanly_on_signal() {
     #[cfg(unix)]
-    watch::END.store(super::exit::Exit::DONE.code(), std::sync::atomic::Ordering::Relaxed);
+    listener::EXIT_CODE.store(super::exit::Exit::DONE.code(), std::sync::atomic::Ordering::Relaxed);
 }
 
 /// Runs to the end or to an interruption.
-pub(super) async fn or_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Interrupted> {
+pub(super) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Interrupted> {
     tokio::select! {
         biased;
         () = signalled() => {}
@@ -36,7 +36,7 @@ pub(super) async fn or_interrupted<T>(work: impl Future<Output = T>) -> Result<T
 #[cfg(unix)]
 async fn signalled() {
     // Dropping the receiver is how the watch learns that the work is over.
-    if watch::listen().await.is_err() {
+    if listener::listen().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
@@ -50,7 +50,7 @@ async fn signalled() {
 
 /// A thread that hears signals whatever the command is busy with: files that do not answer, a ledger that is locked.
 #[cfg(unix)]
-mod watch {
+mod listener {
     use std::sync::atomic::{AtomicU8, Ordering};
     use std::sync::{Mutex, Once, PoisonError};
 
@@ -60,15 +60,15 @@ mod watch {
     use super::super::exit::Exit;
 
     /// Who wants to be told of the next signal.
-    static LISTENS: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
+    static LISTENER: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
 
     /// The exit code of a signal that nobody listens for.
-    pub(super) static END: AtomicU8 = AtomicU8::new(Exit::INTERRUPTED.code());
+    pub(super) static EXIT_CODE: AtomicU8 = AtomicU8::new(Exit::INTERRUPTED.code());
 
     /// Tells of the next signal, as long as the receiver is there.
     pub(super) fn listen() -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
-        *LISTENS.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         start();
         receiver
     }
@@ -103,9 +103,9 @@ mod watch {
                     tokio::select! {
                         _ = interrupts.recv() => {}
                         _ = terminations.recv() => {}
-                        Some(_) = heard_of(&mut hangups) => {}
+                        Some(_) = next_hangup(&mut hangups) => {}
                     }
-                    heard();
+                    notify_or_exit();
                 }
             });
         });
@@ -115,7 +115,7 @@ mod watch {
         }
     }
 
-    async fn heard_of(signals: &mut Option<Signal>) -> Option<()> {
+    async fn next_hangup(signals: &mut Option<Signal>) -> Option<()> {
         match signals {
             Some(signals) => signals.recv().await,
             None => None,
@@ -123,11 +123,11 @@ mod watch {
     }
 
     /// Tells who listens; where nobody does, the process ends.
-    fn heard() {
-        let listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner).take();
+    fn notify_or_exit() {
+        let listens = LISTENER.lock().unwrap_or_else(PoisonError::into_inner).take();
         if listens.is_none_or(|listens| listens.send(()).is_err()) {
             quorate_adapters::process::end_members();
-            std::process::exit(END.load(Ordering::Relaxed).into());
+            std::process::exit(EXIT_CODE.load(Ordering::Relaxed).into());
         }
     }
 }

@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 
-use super::arguments::{PlaceArguments, ShapeArguments, Tabular, since};
-use super::desk::warnings;
-use super::exit::{Exit, stopped};
+use super::arguments::{PathArguments, OutputArguments, HumanOrJson, since};
+use super::session::print_warnings;
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -28,9 +28,9 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Make the keys that are not there, and put the public half of the one that signs records into the keyring
-    Init(ShapeArguments),
+    Init(OutputArguments),
     /// List the ledger's key, the one that signs records, and those of the keyring, each with its state
-    List(ShapeArguments),
+    List(OutputArguments),
     /// Put a new key in the place of an old one; what the old one signed still counts
     Rotate(Rotate),
     /// Have the key that signs here vouch for another one of the keyring, which can then go on with the same runs
@@ -44,15 +44,15 @@ enum Verb {
 #[derive(Debug, Args)]
 struct Rotate {
     /// What the key is for
-    #[arg(value_name = "KEY", value_enum, default_value_t = Which::Signing)]
-    key: Which,
+    #[arg(value_name = "KEY", value_enum, default_value_t = KeyPurpose::Signing)]
+    key: KeyPurpose,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 /// A key by what it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Which {
+enum KeyPurpose {
     /// It signs the records of runs
     Signing,
     /// It signs the ledger's checkpoints
@@ -65,15 +65,15 @@ struct Export {
     #[arg(value_name = "KEY", default_value = "signing")]
     key: String,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Writing::Text)]
-    format: Writing,
+    #[arg(long, value_enum, default_value_t = KeyFormat::Text)]
+    format: KeyFormat,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 /// How a public key is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Writing {
+enum KeyFormat {
     /// As keyrings have it
     Text,
     /// As tools for signed notes take the ledger's key: a name, an id, and the key
@@ -86,7 +86,7 @@ struct Vouch {
     #[arg(value_name = "KEY")]
     key: String,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 #[derive(Debug, Args)]
@@ -100,7 +100,7 @@ struct Revoke {
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
@@ -109,15 +109,15 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         | Verb::List(shape)
         | Verb::Rotate(Rotate { shape, .. })
         | Verb::Vouch(Vouch { shape, .. })
-        | Verb::Revoke(Revoke { shape, .. }) => (shape.format, shape.places.places()),
-        Verb::Export(export) => (Tabular::Human, export.places.places()),
+        | Verb::Revoke(Revoke { shape, .. }) => (shape.format, shape.places.path_overrides()),
+        Verb::Export(export) => (HumanOrJson::Human, export.places.path_overrides()),
     };
     let text = match workspace::load(environment, &places, &environment.directory) {
         Ok(workspace) => {
             if !workspace.report.is_empty() {
-                terminal.talk(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
+                terminal.status(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
             }
-            perform(arguments.verb, &workspace, &places, environment, format, terminal).await
+            run_verb(arguments.verb, &workspace, &places, environment, format, terminal).await
         }
         Err(stop) => Err(stop),
     };
@@ -126,69 +126,69 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             terminal.data(&text);
             Exit::DONE
         }
-        Err(stop) => stopped(&stop, format.into(), terminal),
+        Err(stop) => exit_with_error(&stop, format.into(), terminal),
     }
 }
 
-async fn perform(
+async fn run_verb(
     verb: Verb,
     workspace: &Workspace,
     places: &PathOverrides,
     environment: &Environment,
-    format: Tabular,
+    format: HumanOrJson,
     terminal: &Terminal,
 ) -> Result<String, ServiceError> {
     let keys = Keys::of(environment, workspace);
     match verb {
         Verb::Init(_) => {
             let done = change::init(&keys).await?;
-            Ok(render::keys::initialised(&done, &keys.display_path(&done.keyring), format))
+            Ok(render::keys::init(&done, &keys.display_path(&done.keyring), format))
         }
         Verb::List(_) => Ok(render::keys::list(&list::list(&keys).await?, format, terminal.stdout)),
         Verb::Rotate(rotate) => {
             let replaced = match rotate.key {
-                Which::Ledger => {
+                KeyPurpose::Ledger => {
                     let desk = runs::open(environment, places).await?;
                     let replaced = change::rotate_ledger(&keys, &desk).await;
-                    warnings(&desk, terminal);
+                    print_warnings(&desk, terminal);
                     desk.close().await;
                     replaced?
                 }
-                Which::Signing => change::rotate_signing(&keys).await?,
+                KeyPurpose::Signing => change::rotate_signing(&keys).await?,
             };
-            Ok(render::keys::replaced(&replaced, &keys.display_path(&keys.keyring_path()), format))
+            Ok(render::keys::rotate(&replaced, &keys.display_path(&keys.keyring_path()), format))
         }
         Verb::Vouch(vouch) => {
             let done = change::vouch(&keys, &vouch.key).await?;
-            Ok(render::keys::vouched(&done, &keys.display_path(&keys.keyring_path()), format))
+            Ok(render::keys::vouch(&done, &keys.display_path(&keys.keyring_path()), format))
         }
-        Verb::Export(export) => exported(&export, &keys, workspace).await,
+        Verb::Export(export) => export_key(&export, &keys, workspace).await,
         Verb::Revoke(revoke) => {
             let now_ms = environment.clock.now_ms();
             let at = revoke.at.as_deref().map(|at| since(at, environment)).transpose()?;
             let at_ms = at.map_or(now_ms, |at| at.unwrap_or(0));
             let reaches_back = change::backdating_warning(&keys, &revoke.key, at_ms, now_ms)?;
             if !reaches_back.is_empty() {
-                terminal.talk(&render::diagnostics(&reaches_back, Format::Human, terminal.stderr));
+                terminal.status(&render::diagnostics(&reaches_back, Format::Human, terminal.stderr));
             }
             let id = change::revoke(&keys, &revoke.key, at_ms)?;
-            Ok(render::keys::revoked(id, at_ms, &keys.display_path(&keys.keyring_path()), format))
+            Ok(render::keys::revoke(id, at_ms, &keys.display_path(&keys.keyring_path()), format))
         }
     }
 }
 
-async fn exported(export: &Export, keys: &Keys, workspace: &Workspace) -> Result<String, ServiceError> {
+async fn export_key(export: &Export, keys: &Keys, workspace: &Workspace) -> Result<String, ServiceError> {
     let wanted = match export.key.as_str() {
         "signing" => Wanted::Signing,
         "ledger" => Wanted::Ledger,
         name => Wanted::Prefix(name.to_owned()),
     };
     match export.format {
-        Writing::Text => Ok(format!("{}\n", list::export(keys, &wanted).await?)),
-        Writing::Note if wanted == Wanted::Ledger => {
+        KeyFormat::Text => Ok(format!("{}\n", list::export(keys, &wanted).await?)),
+        KeyFormat::Note if wanted == Wanted::Ledger => {
             Ok(format!("{}\n", list::export_note(keys, &workspace.ledger).await?))
         }
-        Writing::Note => {
+        KeyFormat::Note => {
             let body = Body::new("only the ledger's key signs notes");
             let help = "write `quorate keys export ledger --format note`";
             Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))

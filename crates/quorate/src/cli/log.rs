@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::arguments::{PlaceArguments, Tabular};
-use super::exit::{Exit, stopped};
-use super::interrupt::{Interrupted, or_interrupted};
+use super::arguments::{PathArguments, HumanOrJson};
+use super::exit::{Exit, exit_with_error};
+use super::interrupt::{Interrupted, until_interrupted};
 use super::render::conversation;
 use super::say::ConversationArguments;
 use super::terminal::Terminal;
@@ -38,20 +38,20 @@ pub(super) struct Arguments {
     #[command(flatten)]
     conversation: ConversationArguments,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
-    match or_interrupted(shown(arguments, environment, terminal)).await {
+    match until_interrupted(print_conversation(arguments, environment, terminal)).await {
         // Who follows ends it so.
         Err(Interrupted) => Exit::DONE,
         Ok(Ok(())) => Exit::DONE,
-        Ok(Err(stop)) => stopped(&stop, format.into(), terminal),
+        Ok(Err(stop)) => exit_with_error(&stop, format.into(), terminal),
     }
 }
 
-async fn shown(
+async fn print_conversation(
     arguments: Arguments,
     environment: &Environment,
     terminal: &Terminal,
@@ -62,18 +62,18 @@ async fn shown(
     if arguments.records {
         let records = runtime.records().await?;
         terminal.data(&match format {
-            Tabular::Human => conversation::records(&records),
-            Tabular::Json => conversation::records_json(&runtime, &records),
+            HumanOrJson::Human => conversation::records(&records),
+            HumanOrJson::Json => conversation::records_json(&runtime, &records),
         });
         return Ok(());
     }
     let mut reading = ConversationReader::new(&runtime);
     let last = arguments.last.map(|count| count as usize);
     let line = |turn: &_| match format {
-        Tabular::Human => conversation::turn(turn, terminal.stdout),
-        Tabular::Json => format!("{}\n", conversation::turn_json(turn)),
+        HumanOrJson::Human => conversation::turn(turn, terminal.stdout),
+        HumanOrJson::Json => format!("{}\n", conversation::turn_json(turn)),
     };
-    if format == Tabular::Json && !arguments.follow {
+    if format == HumanOrJson::Json && !arguments.follow {
         let turns = reading.last(last).await?;
         terminal.data(&conversation::log_json(&runtime, &turns));
         return Ok(());
@@ -94,7 +94,7 @@ async fn shown(
     loop {
         tokio::select! {
             changed = reading.changed() => changed?,
-            () = terminal.reader_left() => return Ok(()),
+            () = terminal.reader_gone() => return Ok(()),
         }
         reading.next_page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Command, CommandFactory as _};
 use quorate_diagnostics::{Body, codes};
 
-use super::exit::{Exit, stopped};
+use super::exit::{Exit, exit_with_error};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::disk;
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     for (name, text) in pages {
         if let Err(error) = disk::write_new(&dir.join(&name), &text) {
             let body = Body::new(format!("cannot write {}: {error}", dir.join(name).display()));
-            return stopped(&ServiceError::configuration(codes::USAGE, body), Format::Human, terminal);
+            return exit_with_error(&ServiceError::configuration(codes::USAGE, body), Format::Human, terminal);
         }
     }
     Exit::DONE

@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
 /// Where it listens unless said: this machine alone, on a port that is free.
-const ADDRESS: &str = "127.0.0.1:0";
+const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
 
 /// Serve conversations, the Council and assemblies to MCP clients
 ///
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Serve over HTTP, at /mcp; on 127.0.0.1 and a free port unless said. The address is printed as one line of JSON
-    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = ADDRESS)]
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
     http: Option<SocketAddr>,
     /// The environment variable that holds the bearer token
     #[arg(long, value_name = "NAME", requires = "http", value_parser = NonEmptyStringValueParser::new())]
@@ -73,13 +73,13 @@ mod served {
     use quorate_diagnostics::{Body, codes};
     use serde_json::json;
 
-    use super::super::exit::{Exit, stopped};
-    use super::super::interrupt::{self, Interrupted, or_interrupted};
+    use super::super::exit::{Exit, exit_with_error};
+    use super::super::interrupt::{self, Interrupted, until_interrupted};
     use super::super::render::{self, Format};
     use super::super::terminal::Terminal;
     use super::Arguments;
-    use crate::mcp::http::{self, Listening, Origin};
-    use crate::mcp::{Manifest, Request, Served, stdio};
+    use crate::mcp::http::{self, Listener, Origin};
+    use crate::mcp::{Manifest, Request, ServerState, stdio};
     use crate::service::environment::{self, Environment};
     use crate::service::error::{ExitClass, ServiceError};
 
@@ -91,7 +91,7 @@ mod served {
         match serve(arguments, environment, terminal).await {
             Ok(()) => Exit::DONE,
             // Standard output belongs to the protocol.
-            Err(stop) => stopped(&stop, Format::Human, terminal),
+            Err(stop) => exit_with_error(&stop, Format::Human, terminal),
         }
     }
 
@@ -110,13 +110,13 @@ mod served {
         };
         let manifests = arguments.manifests.into_iter().map(manifest).collect();
         let request = Request { manifests, root: arguments.root, read_only: arguments.read_only };
-        let (served, report) = Served::open(environment, &request).await?;
-        terminal.talk(&render::diagnostics(&report, Format::Human, terminal.stderr));
+        let (served, report) = ServerState::open(environment, &request).await?;
+        terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
         let served_to_the_end = async {
             match listening {
                 None => stdio::serve(&served).await,
                 Some(request) => {
-                    let listening = Listening::open(request).await?;
+                    let listening = Listener::open(request).await?;
                     let url = format!("http://{}{}", listening.address(), http::PATH);
                     terminal.data(&format!("{}\n", json!({"url": url})));
                     terminal.hint(&format!("listening on {url}"));
@@ -125,8 +125,8 @@ mod served {
             }
         };
         // Whoever ends a server means to: that is no failure, and clients hang up and send a signal in one.
-        interrupt::is_how_it_ends();
-        let ended = match or_interrupted(served_to_the_end).await {
+        interrupt::exit_cleanly_on_signal();
+        let ended = match until_interrupted(served_to_the_end).await {
             Ok(ended) => ended,
             Err(Interrupted) => Ok(()),
         };

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::arguments::{PlaceArguments, Tabular};
-use super::desk::{at_desk, done};
+use super::arguments::{PathArguments, HumanOrJson};
+use super::session::{with_session, print_result};
 use super::exit::Exit;
 use super::render;
 use super::terminal::Terminal;
@@ -26,49 +26,49 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// List those that hold, the weightiest first, and those whose time is over and that nobody has swept
-    List(All),
+    List(ListArguments),
     /// Show one: what it says, where it comes from, how long it holds
-    Show(One),
+    Show(OverlayArguments),
     /// Take one away before its time
-    Expire(One),
+    Expire(OverlayArguments),
     /// Let go of everything whose time is over
-    Sweep(All),
+    Sweep(ListArguments),
 }
 
 #[derive(Debug, Args)]
-struct All {
+struct ListArguments {
     /// Only those of this assembly
     #[arg(long, value_name = "NAME")]
     assembly: Option<String>,
     /// How they are printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 #[derive(Debug, Args)]
-struct One {
+struct OverlayArguments {
     /// The overlay's id, or the beginning of it
     #[arg(value_name = "OVERLAY")]
     overlay: String,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let (format, places) = match &arguments.verb {
-        Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.places()),
-        Verb::Show(one) | Verb::Expire(one) => (one.format, one.places.places()),
+        Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.path_overrides()),
+        Verb::Show(one) | Verb::Expire(one) => (one.format, one.places.path_overrides()),
     };
     let whose = |assembly: Option<&str>| OverlayFilter::for_directory(environment, assembly);
     let opened = runs::open_read_only(environment, &places).await;
     let now_ms = environment.clock.now_ms();
     let look = terminal.stdout;
-    at_desk(opened, format.into(), terminal, async |desk| {
+    with_session(opened, format.into(), terminal, async |desk| {
         let text = match &arguments.verb {
             Verb::List(all) => {
                 let listed = overlays::list(desk, &whose(all.assembly.as_deref())).await?;
@@ -86,7 +86,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 render::overlays::swept(&evicted, format)
             }
         };
-        Ok(done(&text, desk, terminal))
+        Ok(print_result(&text, desk, terminal))
     })
     .await
 }

@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use quorate_protocol::policy::Verdict;
 
-use super::arguments::PlaceArguments;
-use super::desk::{done, failed, sealed_and_closed};
-use super::exit::{Exit, stopped};
+use super::arguments::PathArguments;
+use super::session::{print_result, print_error, seal_and_close};
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     run: String,
     /// What the person decides
     #[arg(long, value_enum, ignore_case = true)]
-    verdict: Decision,
+    verdict: VerdictArgument,
     /// Why
     #[arg(long, value_name = "R")]
     reason: String,
@@ -34,11 +34,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Decision {
+enum VerdictArgument {
     /// It goes out
     Ship,
     /// It is changed first
@@ -49,22 +49,22 @@ enum Decision {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let (desk, run) =
-        match runs::open_run_for_append(environment, &arguments.places.places(), &arguments.run).await {
+        match runs::open_run_for_append(environment, &arguments.places.path_overrides(), &arguments.run).await {
             Ok(opened) => opened,
-            Err(stop) => return stopped(&stop, Format::Human, terminal),
+            Err(stop) => return exit_with_error(&stop, Format::Human, terminal),
         };
     let verdict = match arguments.verdict {
-        Decision::Ship => Verdict::Ship,
-        Decision::Revise => Verdict::Revise,
-        Decision::Hold => Verdict::Hold,
+        VerdictArgument::Ship => Verdict::Ship,
+        VerdictArgument::Revise => Verdict::Revise,
+        VerdictArgument::Hold => Verdict::Hold,
     };
     let decision = override_run::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
     let exit = match override_run::override_run(&desk, &run, decision).await {
         Ok(report) => {
-            done(&render::report(&report, Format::Human, Extent::Screen, terminal.stdout), &desk, terminal)
+            print_result(&render::report(&report, Format::Human, Extent::Screen, terminal.stdout), &desk, terminal)
         }
-        Err(stop) => failed(&stop, &desk, Format::Human, terminal),
+        Err(stop) => print_error(&stop, &desk, Format::Human, terminal),
     };
-    Box::pin(sealed_and_closed(desk, terminal)).await;
+    Box::pin(seal_and_close(desk, terminal)).await;
     exit
 }

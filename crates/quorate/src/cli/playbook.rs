@@ -1,16 +1,16 @@
 //! `quorate playbook`: `playbook/look.rs` has the verbs that change nothing, `playbook/person.rs` asks a person.
 
-mod look;
-mod person;
+mod inspect;
+mod approver;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use quorate_manifest::playbook::history::Gate;
 
-use super::arguments::{PlaceArguments, Tabular};
-use super::desk::{failed, warnings};
-use super::exit::{Exit, stopped};
+use super::arguments::{PathArguments, HumanOrJson};
+use super::session::{print_error, print_warnings};
+use super::exit::{Exit, exit_with_error};
 use super::render;
 use super::terminal::Terminal;
 use crate::service::artifact::{self, Subject};
@@ -46,13 +46,13 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// List all of them
-    List(All),
+    List(AllArguments),
     /// Show one: what it says, whom it is for, where it stands
-    Show(One),
+    Show(SlugArguments),
     /// Show what was done to one, version by version
-    History(One),
+    History(SlugArguments),
     /// Show what the ledger has about all of them, or about one
-    Log(Logged),
+    Log(LogArguments),
     /// Have somebody read recent runs and propose what an operator should learn from them
     Reflect(Reflect),
     /// Propose a playbook: a file with frontmatter, or deltas as JSON
@@ -62,51 +62,51 @@ enum Verb {
     /// Make one active, if it passes a gate
     Promote(Promote),
     /// Take one that is active back into shadow
-    Shadow(One),
+    Shadow(SlugArguments),
     /// Take one out of use
     Archive(Archive),
     /// Make one what it was at an earlier version
     Rollback(Rollback),
     /// Archive those whose time is over
-    Sweep(All),
+    Sweep(AllArguments),
     /// Finish what was begun, take changes by hand into the histories, and make the index true
-    Repair(All),
+    Repair(AllArguments),
 }
 
 #[derive(Debug, Args)]
-struct All {
+struct AllArguments {
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 #[derive(Debug, Clone, Args)]
-struct Common {
+struct CommonArguments {
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     /// The workspace, or the tenant's folder in it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 #[derive(Debug, Args)]
-struct One {
+struct SlugArguments {
     /// The playbook's slug
     #[arg(value_name = "SLUG")]
     slug: String,
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
-struct Logged {
+struct LogArguments {
     /// Only what is about this one
     #[arg(value_name = "SLUG")]
     slug: Option<String>,
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -124,7 +124,7 @@ struct Reflect {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -142,7 +142,7 @@ struct Propose {
     #[arg(long, value_name = "TEXT", requires = "except_trait")]
     reason: Option<String>,
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -151,7 +151,7 @@ struct Emit {
     #[arg(value_name = "RUN")]
     run: String,
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -161,13 +161,13 @@ struct Promote {
     slug: String,
     /// What it has to pass
     #[arg(long, value_enum)]
-    gate: Passing,
+    gate: GateArgument,
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Passing {
+enum GateArgument {
     /// Outcomes in the ledger are better with it than without
     #[value(name = "a-b")]
     AB,
@@ -188,7 +188,7 @@ struct Archive {
     #[arg(long, value_name = "TEXT", default_value = "archived by hand")]
     reason: String,
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 #[derive(Debug, Args)]
@@ -200,32 +200,32 @@ struct Rollback {
     #[arg(long, value_name = "N")]
     to: u32,
     #[command(flatten)]
-    common: Common,
+    common: CommonArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let common = arguments.verb.common().clone();
-    if let Some(exit) = look::run(&arguments.verb, &common, environment, terminal).await {
+    if let Some(exit) = inspect::run(&arguments.verb, &common, environment, terminal).await {
         return exit;
     }
     let (host, format) = (Host::new(), common.format);
-    let (places, root) = (common.places.places(), common.root.as_deref());
+    let (places, root) = (common.places.path_overrides(), common.root.as_deref());
     let opened = match &arguments.verb {
         Verb::Repair(_) => LibraryWriter::open_with_pending(environment, &places, root, &host).await,
         _ => LibraryWriter::open(environment, &places, root, &host).await,
     };
     let mut keeping = match opened {
         Ok(keeping) => keeping,
-        Err(stop) => return stopped(&stop, format.into(), terminal),
+        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
     };
     let changed = change(arguments.verb, &mut keeping, &host, format, terminal).await;
     let exit = match changed {
         Ok((text, exit)) => {
-            warnings(&keeping.session, terminal);
+            print_warnings(&keeping.session, terminal);
             terminal.data(&text);
             exit
         }
-        Err(stop) => failed(&stop, &keeping.session, format.into(), terminal),
+        Err(stop) => print_error(&stop, &keeping.session, format.into(), terminal),
     };
     keeping.session.close().await;
     exit
@@ -236,7 +236,7 @@ async fn change(
     verb: Verb,
     keeping: &mut LibraryWriter,
     host: &Host,
-    format: Tabular,
+    format: HumanOrJson,
     terminal: &Terminal,
 ) -> Result<(String, Exit), ServiceError> {
     let by = keeping.session.environment.user.clone();
@@ -252,51 +252,51 @@ async fn change(
             let proposals = propose::parse(&read.text, shown)?;
             let reason = one.reason.unwrap_or_default();
             let reason = keeping.session.workspace.redaction.redactor.redact(&reason).0;
-            let mut person = person::Person { name: by.clone(), asked: person::Question::Except };
+            let mut person = approver::TerminalApprover { name: by.clone(), question: approver::Question::Except };
             let excepting =
                 ExceptionRequest { traits: &one.except_trait, reason: &reason, person: &mut person };
             let excepting = Some(excepting).filter(|one| !one.traits.is_empty());
-            take(keeping, &proposals, &by_hand(one.operator), excepting, host, format, terminal).await?
+            submit(keeping, &proposals, &by_hand(one.operator), excepting, host, format, terminal).await?
         }
         Verb::Reflect(one) => {
             let reflected =
                 reflect::reflect(keeping, &one.operator, &one.from, one.executor.as_deref()).await?;
-            terminal.talk(&render::playbook::reflected(&reflected));
+            terminal.status(&render::playbook::reflected(&reflected));
             if one.dry_run {
                 for unusable in reflected.proposals.iter().filter_map(render::playbook::unusable) {
-                    terminal.talk(&unusable);
+                    terminal.status(&unusable);
                 }
                 return Ok((render::playbook::proposals(&reflected.proposals), Exit::DONE));
             }
             let proposer = Proposer { by: reflected.by.clone(), operator: Some(one.operator) };
-            take(keeping, &reflected.proposals, &proposer, None, host, format, terminal).await?
+            submit(keeping, &reflected.proposals, &proposer, None, host, format, terminal).await?
         }
         Verb::Emit(one) => {
             let proposals = emit::proposals_of_run(keeping, &one.run).await?;
-            take(keeping, &proposals, &by_hand(None), None, host, format, terminal).await?
+            submit(keeping, &proposals, &by_hand(None), None, host, format, terminal).await?
         }
         Verb::Promote(one) => {
             let gate = match one.gate {
-                Passing::AB => Gate::AB,
-                Passing::Scorer => Gate::Scorer,
-                Passing::Human => Gate::Human,
-                Passing::Governance => Gate::Governance,
+                GateArgument::AB => Gate::AB,
+                GateArgument::Scorer => Gate::Scorer,
+                GateArgument::Human => Gate::Human,
+                GateArgument::Governance => Gate::Governance,
             };
-            let mut person = person::Person { name: by.clone(), asked: person::Question::Weave };
+            let mut person = approver::TerminalApprover { name: by.clone(), question: approver::Question::Weave };
             let outcome = promote(keeping, &one.slug, gate, &mut person, &by, host).await?;
             let exit = if outcome.promoted.is_some() { Exit::DONE } else { REFUSED };
-            if format != Tabular::Json {
-                terminal.talk(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
+            if format != HumanOrJson::Json {
+                terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
             }
             (render::playbook::promoted(&outcome, format), exit)
         }
         Verb::Shadow(one) => {
             let version = archive::shadow(keeping, &one.slug, &by, host).await?;
-            (render::playbook::settled(&one.slug, version, "in shadow", format), Exit::DONE)
+            (render::playbook::status_changed(&one.slug, version, "in shadow", format), Exit::DONE)
         }
         Verb::Archive(one) => {
             let version = archive::archive(keeping, &one.slug, &one.reason, &by, host).await?;
-            (render::playbook::settled(&one.slug, version, "archived", format), Exit::DONE)
+            (render::playbook::status_changed(&one.slug, version, "archived", format), Exit::DONE)
         }
         Verb::Rollback(one) => {
             let rolled = rollback::rollback(keeping, &one.slug, one.to, &by, host).await?;
@@ -315,21 +315,21 @@ async fn change(
 }
 
 /// Takes proposals.
-async fn take(
+async fn submit(
     keeping: &mut LibraryWriter,
     proposals: &[Proposal],
     proposer: &Proposer,
     excepting: Option<ExceptionRequest<'_>>,
     host: &Host,
-    format: Tabular,
+    format: HumanOrJson,
     terminal: &Terminal,
 ) -> Result<(String, Exit), ServiceError> {
     let judge = Judge::of(keeping)?;
     let outcomes: Vec<Outcome> =
         propose(keeping, proposals, proposer, judge.as_ref(), excepting, host).await?;
-    if format != Tabular::Json {
+    if format != HumanOrJson::Json {
         for outcome in &outcomes {
-            terminal.talk(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
+            terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
         }
     }
     let refused = outcomes.iter().any(|one| one.accepted.is_none());
@@ -338,7 +338,7 @@ async fn take(
 }
 
 impl Verb {
-    fn common(&self) -> &Common {
+    fn common(&self) -> &CommonArguments {
         match self {
             Verb::List(one) | Verb::Sweep(one) | Verb::Repair(one) => &one.common,
             Verb::Show(one) | Verb::History(one) | Verb::Shadow(one) => &one.common,

@@ -3,7 +3,7 @@
 
 mod council;
 mod lines;
-mod pulse;
+mod ticker;
 mod screen;
 pub mod swarm;
 mod sweep;
@@ -20,16 +20,16 @@ use screen::Screen;
 /// One review or convening: a line for each member of the step that is on.
 pub struct Progress {
     run: Mutex<Option<String>>,
-    shown: Shown<council::Council, lines::Council>,
+    shown: Display<council::Council, lines::Council>,
 }
 
 /// A sweep: one bar for all drafts.
 pub struct SweepProgress {
-    shown: Shown<sweep::Sweep, lines::Sweep>,
+    shown: Display<sweep::Sweep, lines::Sweep>,
 }
 
 /// What is shown on which screen.
-enum Shown<L, P> {
+enum Display<L, P> {
     Nothing,
     Lines(P),
     Live(L),
@@ -39,21 +39,21 @@ impl Progress {
     /// `watched`: whether standard error is a terminal.
     pub fn new(watched: bool) -> Progress {
         let shown = match Screen::of_stderr(watched) {
-            Screen::Off => Shown::Nothing,
-            Screen::Lines => Shown::Lines(lines::Council::new()),
-            Screen::Live(glyphs) => Shown::Live(council::Council::new(glyphs, screen::stderr())),
+            Screen::Off => Display::Nothing,
+            Screen::Lines => Display::Lines(lines::Council::new()),
+            Screen::Live(glyphs) => Display::Live(council::Council::new(glyphs, screen::stderr())),
         };
         Progress { run: Mutex::new(None), shown }
     }
 
     /// The run, once it is recorded: from then on it can be resumed.
     pub fn run(&self) -> Option<String> {
-        locked(&self.run).clone()
+        lock(&self.run).clone()
     }
 
     /// Takes everything off the screen.
     pub fn clear(&self) {
-        if let Shown::Live(live) = &self.shown {
+        if let Display::Live(live) = &self.shown {
             live.clear();
         }
     }
@@ -61,30 +61,30 @@ impl Progress {
 
 impl Observer for Progress {
     fn opened(&self, run: &str) {
-        *locked(&self.run) = Some(run.to_owned());
+        *lock(&self.run) = Some(run.to_owned());
     }
 
     fn asked(&self, id: &str, member: &str, step: &str) {
         match &self.shown {
-            Shown::Nothing => {}
-            Shown::Lines(lines) => lines.asked(id),
-            Shown::Live(live) => live.asked(id, member, step),
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.asked(id),
+            Display::Live(live) => live.asked(id, member, step),
         }
     }
 
     fn retried(&self, id: &str, why: &str) {
         match &self.shown {
-            Shown::Nothing => {}
-            Shown::Lines(lines) => lines.asked_again(id, why),
-            Shown::Live(live) => live.asked_again(id, why),
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.asked_again(id, why),
+            Display::Live(live) => live.asked_again(id, why),
         }
     }
 
     fn ended(&self, id: &str, status: &str, took: Duration) {
         match &self.shown {
-            Shown::Nothing => {}
-            Shown::Lines(lines) => lines.ended(id, status, took),
-            Shown::Live(live) => live.ended(id, status, took),
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.ended(id, status, took),
+            Display::Live(live) => live.ended(id, status, took),
         }
     }
 }
@@ -93,16 +93,16 @@ impl SweepProgress {
     /// `watched`: whether standard error is a terminal.
     pub fn new(watched: bool) -> SweepProgress {
         let shown = match Screen::of_stderr(watched) {
-            Screen::Off => Shown::Nothing,
-            Screen::Lines => Shown::Lines(lines::Sweep::default()),
-            Screen::Live(glyphs) => Shown::Live(sweep::Sweep::new(glyphs, screen::stderr())),
+            Screen::Off => Display::Nothing,
+            Screen::Lines => Display::Lines(lines::Sweep::default()),
+            Screen::Live(glyphs) => Display::Live(sweep::Sweep::new(glyphs, screen::stderr())),
         };
         SweepProgress { shown }
     }
 
     /// Takes everything off the screen.
     pub fn clear(&self) {
-        if let Shown::Live(live) = &self.shown {
+        if let Display::Live(live) = &self.shown {
             live.clear();
         }
     }
@@ -111,29 +111,29 @@ impl SweepProgress {
 impl SweepObserver for SweepProgress {
     fn planned(&self, reviews: usize) {
         match &self.shown {
-            Shown::Nothing => {}
-            Shown::Lines(lines) => lines.planned(reviews),
-            Shown::Live(live) => live.planned(reviews),
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.planned(reviews),
+            Display::Live(live) => live.planned(reviews),
         }
     }
 
     fn started(&self, path: &str) {
-        if let Shown::Live(live) = &self.shown {
+        if let Display::Live(live) = &self.shown {
             live.started(path);
         }
     }
 
     fn ended(&self, swept: &SweptFile) {
         match &self.shown {
-            Shown::Nothing => {}
-            Shown::Lines(lines) => lines.ended(swept),
-            Shown::Live(live) => live.ended(&swept.path),
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.ended(swept),
+            Display::Live(live) => live.ended(&swept.path),
         }
     }
 }
 
 /// What a panicking thread left behind is still good enough to be shown.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

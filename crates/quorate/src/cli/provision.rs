@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use quorate_diagnostics::Report;
 
-use super::arguments::Tabular;
-use super::exit::{Exit, stopped};
+use super::arguments::HumanOrJson;
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -38,7 +38,7 @@ enum Verb {
     /// Take a profile out: what was there before comes back
     Uninstall(Uninstall),
     /// List what is installed
-    List(All),
+    List(TargetArguments),
 }
 
 #[derive(Debug, Args)]
@@ -47,9 +47,9 @@ struct Install {
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
     #[command(flatten)]
-    how: HowArguments,
+    how: WriteArguments,
     #[command(flatten)]
-    all: All,
+    all: TargetArguments,
 }
 
 #[derive(Debug, Args)]
@@ -58,9 +58,9 @@ struct Uninstall {
     #[arg(value_name = "SLUG")]
     slug: String,
     #[command(flatten)]
-    how: HowArguments,
+    how: WriteArguments,
     #[command(flatten)]
-    all: All,
+    all: TargetArguments,
 }
 
 #[derive(Debug, Args)]
@@ -69,11 +69,11 @@ struct Status {
     #[arg(value_name = "SLUG")]
     slug: Option<String>,
     #[command(flatten)]
-    all: All,
+    all: TargetArguments,
 }
 
 #[derive(Debug, Args)]
-struct HowArguments {
+struct WriteArguments {
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -83,17 +83,17 @@ struct HowArguments {
 }
 
 #[derive(Debug, Args)]
-struct All {
+struct TargetArguments {
     /// The folder; without it the workspace's root, which is where the outermost quorate.toml lies
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
 }
 
-impl HowArguments {
-    fn how(&self) -> Options {
+impl WriteArguments {
+    fn options(&self) -> Options {
         Options {
             run: if self.dry_run { WriteMode::DryRun } else { WriteMode::Apply },
             force: if self.force { Force::Yes } else { Force::No },
@@ -107,15 +107,15 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     | Verb::Status(Status { all, .. })
     | Verb::List(all)) = &arguments.verb;
     let format = all.format;
-    match perform(&arguments.verb, all, environment, terminal).await {
+    match run_verb(&arguments.verb, all, environment, terminal).await {
         Ok(exit) => exit,
-        Err(stop) => stopped(&stop, format.into(), terminal),
+        Err(stop) => exit_with_error(&stop, format.into(), terminal),
     }
 }
 
-async fn perform(
+async fn run_verb(
     verb: &Verb,
-    all: &All,
+    all: &TargetArguments,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, ServiceError> {
@@ -124,19 +124,19 @@ async fn perform(
     match verb {
         Verb::Install(install) => {
             let source = provision::source(environment, &install.profile, &Host::new())?;
-            let outcome = provision::install(environment, &*source, &target, install.how.how()).await?;
-            Ok(told(&outcome, render::provision::Verb::Install, all.format, terminal))
+            let outcome = provision::install(environment, &*source, &target, install.how.options()).await?;
+            Ok(print_outcome(&outcome, render::provision::Verb::Install, all.format, terminal))
         }
         Verb::Uninstall(uninstall) => {
-            let outcome = provision::uninstall(&target, &uninstall.slug, uninstall.how.how())?;
-            Ok(told(&outcome, render::provision::Verb::Uninstall, all.format, terminal))
+            let outcome = provision::uninstall(&target, &uninstall.slug, uninstall.how.options())?;
+            Ok(print_outcome(&outcome, render::provision::Verb::Uninstall, all.format, terminal))
         }
         Verb::Status(status) => {
             let standings = provision::status(&target, status.slug.as_deref())?;
             let mut report = Report::new();
             standings.iter().for_each(|standing| report.absorb(standing.report()));
             terminal.data(&render::provision::status(&standings, &report, all.format, look));
-            talk(&report, all.format, terminal);
+            print_diagnostics(&report, all.format, terminal);
             Ok(if report.has_refusals() { Exit::REFUSED } else { Exit::DONE })
         }
         Verb::List(_) => {
@@ -147,15 +147,15 @@ async fn perform(
     }
 }
 
-fn told(outcome: &Outcome, verb: render::provision::Verb, format: Tabular, terminal: &Terminal) -> Exit {
+fn print_outcome(outcome: &Outcome, verb: render::provision::Verb, format: HumanOrJson, terminal: &Terminal) -> Exit {
     terminal.data(&render::provision::outcome(outcome, verb, format, terminal.stdout));
-    talk(&outcome.report, format, terminal);
+    print_diagnostics(&outcome.report, format, terminal);
     if outcome.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
 }
 
 /// Diagnostics for people; a machine has them in its object.
-fn talk(report: &Report, format: Tabular, terminal: &Terminal) {
-    if format == Tabular::Human {
-        terminal.talk(&render::diagnostics(report, Format::Human, terminal.stderr));
+fn print_diagnostics(report: &Report, format: HumanOrJson, terminal: &Terminal) {
+    if format == HumanOrJson::Human {
+        terminal.status(&render::diagnostics(report, Format::Human, terminal.stderr));
     }
 }

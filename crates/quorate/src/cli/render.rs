@@ -1,7 +1,7 @@
 //! What commands print: one file for each thing that is shown, one function for each format. Everything comes from
 //! what a use case returned; nothing is decided or looked up here.
 
-mod asks;
+mod member_requests;
 pub mod audit;
 mod brief;
 pub mod convene;
@@ -26,10 +26,10 @@ pub mod resolve;
 pub mod retention;
 pub mod runs;
 mod sarif;
-mod seat;
+mod deliberator_row;
 pub mod sweep;
 pub mod trust;
-pub mod verified;
+pub mod verification;
 pub mod weave;
 pub(super) mod wording;
 

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use super::arguments::{PlaceArguments, Tabular};
-use super::desk::failed;
-use super::exit::{Exit, stopped};
+use super::arguments::{PathArguments, HumanOrJson};
+use super::session::print_error;
+use super::exit::{Exit, exit_with_error};
 use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -21,28 +21,28 @@ pub(super) struct Arguments {
     #[arg(value_name = "RUN")]
     run: String,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
-    let (desk, run) = match runs::open_run(environment, &arguments.places.places(), &arguments.run).await {
+    let (desk, run) = match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
         Ok(opened) => opened,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let exit = match replay::replay(&desk, &run).await {
         Ok(replayed) => {
             let text = match arguments.format {
-                Tabular::Human => render::replay::human(&replayed),
-                Tabular::Json => render::replay::json(&replayed),
+                HumanOrJson::Human => render::replay::human(&replayed),
+                HumanOrJson::Json => render::replay::json(&replayed),
             };
             terminal.data(&text);
             if replayed.result.differences.is_empty() { Exit::DONE } else { Exit::REFUSED }
         }
-        Err(stop) => failed(&stop, &desk, format, terminal),
+        Err(stop) => print_error(&stop, &desk, format, terminal),
     };
     desk.close().await;
     exit

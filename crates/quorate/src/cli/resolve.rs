@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::loader::Refs;
 
-use super::exit::{Exit, stopped};
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -35,13 +35,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// How the result is printed
-    #[arg(long, value_enum, default_value_t = Shape::Human)]
-    format: Shape,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
 /// How a resolved assembly is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Shape {
+enum OutputFormat {
     /// For people
     Human,
     /// The merged manifest, as a root of its own to be put where its leaf stands
@@ -51,24 +51,24 @@ enum Shape {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = if arguments.format == Shape::Json { Format::Json } else { Format::Human };
+    let format = if arguments.format == OutputFormat::Json { Format::Json } else { Format::Human };
     let refs = if arguments.no_refs { Refs::ShapeOnly } else { Refs::Followed };
     let request = Request { path: arguments.path, root: arguments.root, refs };
     let view = match resolve::resolve(environment, &request, &Host::new()) {
         Ok(view) => view,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
-    if arguments.format != Shape::Json {
-        terminal.talk(&render::diagnostics(&view.report, Format::Human, terminal.stderr));
+    if arguments.format != OutputFormat::Json {
+        terminal.status(&render::diagnostics(&view.report, Format::Human, terminal.stderr));
     }
     let text = match &arguments.explain {
         None => match arguments.format {
-            Shape::Human => render::resolve::human(&view, terminal.stdout),
-            Shape::Yaml => match view.flatten() {
+            OutputFormat::Human => render::resolve::human(&view, terminal.stdout),
+            OutputFormat::Yaml => match view.flatten() {
                 Ok(alone) => render::resolve::yaml(&view, &alone),
-                Err(stop) => return stopped(&stop, format, terminal),
+                Err(stop) => return exit_with_error(&stop, format, terminal),
             },
-            Shape::Json => render::resolve::json(&view),
+            OutputFormat::Json => render::resolve::json(&view),
         },
         Some(field) => {
             let origins = view.explain(field);
@@ -78,16 +78,16 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                     Some(near) => body.help(format!("did you mean `{near}`?")),
                     None => body.help("`quorate resolve --format json` lists all fields"),
                 };
-                return stopped(&ServiceError::not_found(codes::USAGE, body), format, terminal);
+                return exit_with_error(&ServiceError::not_found(codes::USAGE, body), format, terminal);
             }
             match arguments.format {
-                Shape::Json => render::resolve::explain_json(&origins),
+                OutputFormat::Json => render::resolve::explain_json(&origins),
                 _ => render::resolve::explain(&origins, terminal.stdout),
             }
         }
     };
     match (arguments.format, &arguments.explain) {
-        (Shape::Yaml, None) => terminal.given(&text),
+        (OutputFormat::Yaml, None) => terminal.raw_data(&text),
         _ => terminal.data(&text),
     }
     Exit::DONE

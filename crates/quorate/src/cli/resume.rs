@@ -6,14 +6,14 @@ use clap::Args;
 use quorate_diagnostics::{Body, codes};
 use quorate_protocol::Name;
 
-use super::arguments::{FailArguments, PlaceArguments, ReviewArguments};
-use super::desk::failed;
-use super::exit::{Exit, stopped};
-use super::interrupt::{Interrupted, or_interrupted};
-use super::interrupted::{interrupted, shown};
+use super::arguments::{FailOnArguments, PathArguments, ReviewArguments};
+use super::session::print_error;
+use super::exit::{Exit, exit_with_error};
+use super::interrupt::{Interrupted, until_interrupted};
+use super::interruption::{finish_interrupted, print_report};
 use super::progress::Progress;
 use super::render::Format;
-use super::show::wordless;
+use super::show::unsupported_format;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
@@ -38,40 +38,40 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
     #[command(flatten)]
-    fail: FailArguments,
+    fail: FailOnArguments,
     #[command(flatten)]
     review: ReviewArguments,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
     let (desk, run) =
-        match runs::open_run_as_recorded(environment, arguments.places.places(), &arguments.run).await {
+        match runs::open_run_as_recorded(environment, arguments.places.path_overrides(), &arguments.run).await {
             Ok(opened) => opened,
-            Err(stop) => return stopped(&stop, format, terminal),
+            Err(stop) => return exit_with_error(&stop, format, terminal),
         };
-    let progress = Arc::new(Progress::new(terminal.watched));
-    let resumed = or_interrupted(Box::pin(resumed(&desk, &run, &arguments, progress.clone()))).await;
+    let progress = Arc::new(Progress::new(terminal.shows_progress));
+    let resumed = until_interrupted(Box::pin(resume_run(&desk, &run, &arguments, progress.clone()))).await;
     progress.clear();
     let exit = match resumed {
-        Err(Interrupted) => interrupted(&progress, &desk, format, terminal).await,
+        Err(Interrupted) => finish_interrupted(&progress, &desk, format, terminal).await,
         Ok(Ok(mut report)) => {
             if let RunReport::Review(review) = &mut report {
                 review.fail_on = arguments.fail.fail_on();
             }
-            shown(&report, &desk, format, terminal)
+            print_report(&report, &desk, format, terminal)
         }
         // What is wrong with the command line is told to whoever wrote it.
-        Ok(Err(stop)) if stop.class == ExitClass::Usage => failed(&stop, &desk, Format::Human, terminal),
-        Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
+        Ok(Err(stop)) if stop.class == ExitClass::Usage => print_error(&stop, &desk, Format::Human, terminal),
+        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
     };
     desk.close().await;
     exit
 }
 
-async fn resumed(
+async fn resume_run(
     desk: &LedgerSession,
     run: &Name,
     arguments: &Arguments,
@@ -80,7 +80,7 @@ async fn resumed(
     if runs::is_assembly(desk, run).await? {
         // Before anybody is asked.
         if matches!(arguments.format, Format::Sarif | Format::Github) {
-            return Err(wordless(run));
+            return Err(unsupported_format(run));
         }
         if arguments.fail.fail_on().is_some() {
             let body = Body::new(format!("{run} is an assembly's, and --fail-on is for reviews"));

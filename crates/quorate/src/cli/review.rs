@@ -1,6 +1,6 @@
 //! `quorate review`. Several texts are `review/several.rs`'s.
 
-mod several;
+mod batch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use quorate_manifest::council::tiers::Tier;
 
-use super::arguments::{FailArguments, PlaceArguments, ProducerArguments, ReviewArguments};
-use super::desk::warnings;
-use super::exit::{Exit, stopped};
-use super::interrupt::{Interrupted, or_interrupted};
-use super::interrupted;
+use super::arguments::{FailOnArguments, PathArguments, ProducerArguments, ReviewArguments};
+use super::session::print_warnings;
+use super::exit::{Exit, exit_with_error};
+use super::interrupt::{Interrupted, until_interrupted};
+use super::interruption;
 use super::progress::Progress;
 use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
@@ -62,35 +62,35 @@ pub(super) struct Arguments {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    fail: FailArguments,
+    fail: FailOnArguments,
     #[command(flatten)]
     producer: ProducerArguments,
     #[command(flatten)]
     review: ReviewArguments,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
     let named = match subjects::expand(environment, &arguments.files) {
         Ok(named) => named,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     if !named.report.is_empty() {
-        terminal.talk(&render::diagnostics(&named.report, Format::Human, terminal.stderr));
+        terminal.status(&render::diagnostics(&named.report, Format::Human, terminal.stderr));
     }
     let read = |subject| artifact::read(subject, &environment.directory);
     let artifacts: Result<Vec<Artifact>, ServiceError> = named.subjects.iter().map(read).collect();
     let artifacts = match artifacts {
         Ok(artifacts) => artifacts,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
-    let asked = Asked {
+    let asked = ReviewSettings {
         format,
         extent: if arguments.full { Extent::Full } else { Extent::Screen },
         fail: arguments.fail,
-        places: arguments.places.places(),
+        places: arguments.places.path_overrides(),
         request: Request {
             artifact_type: arguments.artifact_type,
             tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
@@ -101,24 +101,24 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let artifact = match <[Artifact; 1]>::try_from(artifacts) {
         Ok([artifact]) if named.is_single => artifact,
         Ok(of_pattern) => {
-            return Box::pin(several::run(of_pattern.into(), &asked, environment, terminal)).await;
+            return Box::pin(batch::run(of_pattern.into(), &asked, environment, terminal)).await;
         }
-        Err(artifacts) => return Box::pin(several::run(artifacts, &asked, environment, terminal)).await,
+        Err(artifacts) => return Box::pin(batch::run(artifacts, &asked, environment, terminal)).await,
     };
     let (ended, desk) = Box::pin(review(artifact, &asked, environment, terminal)).await;
     let exit = match ended {
-        Ended::Judged(report) => {
-            shown(&report, format, asked.extent, terminal);
+        Outcome::Judged(report) => {
+            print(&report, format, asked.extent, terminal);
             Exit::verdict(report.exit_code())
         }
-        Ended::Skipped { tier, artifact_type } => {
+        Outcome::Skipped { tier, artifact_type } => {
             terminal.hint(&format!(
                 "skipped: tier {tier} (type {artifact_type}) is not reviewed; leave --tiered out to review it"
             ));
             Exit::SKIPPED
         }
-        Ended::Stopped(stop) => stopped(&stop, format, terminal),
-        Ended::Interrupted => Exit::INTERRUPTED,
+        Outcome::Failed(stop) => exit_with_error(&stop, format, terminal),
+        Outcome::Interrupted => Exit::INTERRUPTED,
     };
     // What is shown holds already: it does not wait for the ledger to be folded together.
     if let Some(desk) = desk {
@@ -128,22 +128,22 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 /// How texts are to be reviewed and shown.
-struct Asked {
+struct ReviewSettings {
     format: Format,
     extent: Extent,
-    fail: FailArguments,
+    fail: FailOnArguments,
     places: PathOverrides,
     request: Request,
 }
 
 /// What became of one text.
-enum Ended {
+enum Outcome {
     /// It has a report.
     Judged(Box<Report>),
     /// Its tier is not reviewed.
     Skipped { tier: u8, artifact_type: String },
     /// It could not be reviewed.
-    Stopped(ServiceError),
+    Failed(ServiceError),
     /// The command was interrupted, and has said how to go on.
     Interrupted,
 }
@@ -151,50 +151,50 @@ enum Ended {
 /// Reviews one text and prints the warnings. The caller prints the result, and then closes the ledger.
 async fn review(
     artifact: Artifact,
-    asked: &Asked,
+    asked: &ReviewSettings,
     environment: &Environment,
     terminal: &Terminal,
-) -> (Ended, Option<LedgerSession>) {
+) -> (Outcome, Option<LedgerSession>) {
     let desk = match review::open_session(environment, &asked.places, &artifact).await {
         Ok(desk) => desk,
-        Err(stop) => return (Ended::Stopped(stop), None),
+        Err(stop) => return (Outcome::Failed(stop), None),
     };
-    let progress = Arc::new(Progress::new(terminal.watched));
+    let progress = Arc::new(Progress::new(terminal.shows_progress));
     let reviewed = review::review(&desk, artifact, &asked.request, progress.clone());
-    let reviewed = or_interrupted(reviewed).await;
+    let reviewed = until_interrupted(reviewed).await;
     progress.clear();
     let ended = match reviewed {
-        Err(Interrupted) => match interrupted::decided(&progress, &desk, terminal).await {
-            Some(RunReport::Review(report)) => Ended::Judged(report),
-            Some(RunReport::Assembly(_)) | None => Ended::Interrupted,
+        Err(Interrupted) => match interruption::decided_report(&progress, &desk, terminal).await {
+            Some(RunReport::Review(report)) => Outcome::Judged(report),
+            Some(RunReport::Assembly(_)) | None => Outcome::Interrupted,
         },
-        Ok(Ok(ReviewOutcome::Judged(report))) => Ended::Judged(report),
-        Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type })) => Ended::Skipped { tier, artifact_type },
+        Ok(Ok(ReviewOutcome::Judged(report))) => Outcome::Judged(report),
+        Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type })) => Outcome::Skipped { tier, artifact_type },
         Ok(Err(stop)) => {
             if stop.is_ledger_unavailable() {
                 desk.interrupt();
             }
-            Ended::Stopped(stop)
+            Outcome::Failed(stop)
         }
     };
-    warnings(&desk, terminal);
+    print_warnings(&desk, terminal);
     let ended = match ended {
-        Ended::Judged(mut report) => {
+        Outcome::Judged(mut report) => {
             report.fail_on = asked.fail.fail_on();
-            Ended::Judged(report)
+            Outcome::Judged(report)
         }
         other => other,
     };
     (ended, Some(desk))
 }
 
-fn shown(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
-    terminal.data_in(format, &render::report(report, format, extent, terminal.stdout));
+fn print(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
+    terminal.data_as(format, &render::report(report, format, extent, terminal.stdout));
 }
 
 /// Prints a report; the exit code is its verdict.
-pub(super) fn judged(report: &Report, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
-    warnings(desk, terminal);
-    shown(report, format, Extent::Screen, terminal);
+pub(super) fn print_verdict(report: &Report, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
+    print_warnings(desk, terminal);
+    print(report, format, Extent::Screen, terminal);
     Exit::verdict(report.exit_code())
 }

@@ -9,13 +9,13 @@ use clap::builder::NonEmptyStringValueParser;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::turn::{Begin, CycleResult};
 
-use super::arguments::{AnswerArguments, PlaceArguments, Tabular};
-use super::exit::{Exit, stopped};
-use super::interrupt::{Interrupted, or_interrupted};
-use super::progress::swarm::Watching;
-use super::render::conversation::{self, Keeps, Went};
+use super::arguments::{ExecutorArguments, PathArguments, HumanOrJson};
+use super::exit::{Exit, exit_with_error};
+use super::interrupt::{Interrupted, until_interrupted};
+use super::progress::swarm::SwarmProgress;
+use super::render::conversation::{self, Retention, RunSummary};
 use super::render::{self, Format};
-use super::say::text_of;
+use super::say::text_argument;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
@@ -27,7 +27,7 @@ use crate::service::runtime::{self, OpenRuntime, Request};
 use crate::service::workspace::absolute;
 
 /// How long hooks and what is still to be written may take at the end.
-const ENDING: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Run a swarm from its manifest: participants answer each other's turns, and people's
 ///
@@ -73,12 +73,12 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// How it is printed: turns as they come, or one JSON object at the end
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     #[command(flatten)]
-    answers: AnswerArguments,
+    answers: ExecutorArguments,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 impl Arguments {
@@ -93,13 +93,13 @@ impl Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = Format::from(arguments.format);
-    match run_it(&arguments, environment, terminal).await {
+    match run_manifest(&arguments, environment, terminal).await {
         Ok(exit) => exit,
-        Err(stop) => stopped(&stop, format, terminal),
+        Err(stop) => exit_with_error(&stop, format, terminal),
     }
 }
 
-async fn run_it(
+async fn run_manifest(
     arguments: &Arguments,
     environment: &Environment,
     terminal: &Terminal,
@@ -112,39 +112,39 @@ async fn run_it(
         max_calls: asked.max_calls,
         timeout: asked.timeout,
     };
-    let runtime = runtime::open(environment, &arguments.places.places(), &request, &Host::new())?;
-    let sinks = Sinks::open(arguments, environment, terminal)?;
+    let runtime = runtime::open(environment, &arguments.places.path_overrides(), &request, &Host::new())?;
+    let sinks = EventSinks::open(arguments, environment, terminal)?;
     let ready = runtime.open_ledger().await?;
-    terminal.talk(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));
-    let exit = drive_it(arguments, &ready, &sinks, terminal).await;
+    terminal.status(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));
+    let exit = run_loop(arguments, &ready, &sinks, terminal).await;
     if exit.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
         ready.store.hurry();
     }
     sinks.close(&ready, terminal);
-    terminal.talk(&render::diagnostics(&ready.seal().await, Format::Human, terminal.stderr));
+    terminal.status(&render::diagnostics(&ready.seal().await, Format::Human, terminal.stderr));
     ready.close().await;
     exit
 }
 
-async fn drive_it(
+async fn run_loop(
     arguments: &Arguments,
     ready: &OpenRuntime,
-    sinks: &Sinks,
+    sinks: &EventSinks,
     terminal: &Terminal,
 ) -> Result<Exit, ServiceError> {
     let begin = if arguments.from_now { Begin::Now } else { Begin::First };
     let (mut runner, _hold) = ready.runner(begin, sinks.all.clone()).await?;
-    let human = arguments.format == Tabular::Human;
+    let human = arguments.format == HumanOrJson::Human;
     if let Some(text) = &arguments.say {
-        let turn = conversation::say(&ready.runtime, &text_of(text)?, &arguments.by).await?;
+        let turn = conversation::say(&ready.runtime, &text_argument(text)?, &arguments.by).await?;
         if human {
             terminal.data(&conversation::turn(&turn, terminal.stdout));
         }
     }
-    let mut went = Went::new(if arguments.watch { Keeps::Last } else { Keeps::All });
+    let mut went = RunSummary::new(if arguments.watch { Retention::Last } else { Retention::All });
     let watching = &sinks.watching;
     let driven =
-        or_interrupted(drive(&mut runner, arguments.until(), ready.runtime.wall, |step| match step {
+        until_interrupted(drive(&mut runner, arguments.until(), ready.runtime.wall, |step| match step {
             Step::Cycled(cycled) => {
                 watching.clear();
                 if let (true, CycleResult::Asked { appended, .. }) = (human, &cycled) {
@@ -155,22 +155,22 @@ async fn drive_it(
                 went.take(cycled);
             }
             Step::Waiting => watching.waiting(),
-            Step::TimeUp => went.over = true,
+            Step::TimeUp => went.out_of_time = true,
             Step::Retrying(stop, pause) => {
                 watching.clear();
-                terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
-                terminal.talk(&format!("trying again in {} s", pause.as_secs()));
+                terminal.status(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+                terminal.status(&format!("trying again in {} s", pause.as_secs()));
             }
         }))
         .await;
     watching.clear();
     let interrupted = matches!(driven, Err(Interrupted));
     // Nobody waits any more, unless somebody interrupts that, too: then hooks have as long as everything else.
-    let interrupted = interrupted || or_interrupted(runner.settle_hooks()).await.is_err();
+    let interrupted = interrupted || until_interrupted(runner.settle_hooks()).await.is_err();
     if interrupted {
         ready.store.hurry();
     }
-    let closed = runner.close(ENDING).await;
+    let closed = runner.close(SHUTDOWN_TIMEOUT).await;
     if let Ok(driven) = driven {
         driven?;
     }
@@ -179,7 +179,7 @@ async fn drive_it(
         // It was interrupted, and that is how it ends; what was not recorded is said.
         Err(error) if interrupted => {
             let stop = ServiceError::from(error);
-            terminal.talk(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+            terminal.status(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
             None
         }
         Err(error) => return Err(error.into()),
@@ -191,10 +191,10 @@ async fn drive_it(
         went.interrupted(left);
     }
     match human {
-        true => terminal.hint(&conversation::went(&went, arguments.watch)),
-        false => terminal.data(&conversation::went_json(&ready.runtime, &went)),
+        true => terminal.hint(&conversation::summary(&went, arguments.watch)),
+        false => terminal.data(&conversation::summary_json(&ready.runtime, &went)),
     }
-    Ok(match (interrupted, went.is_whole()) {
+    Ok(match (interrupted, went.is_complete()) {
         (true, _) => Exit::INTERRUPTED,
         (false, true) => Exit::DONE,
         (false, false) => Exit::INCOMPLETE,
@@ -213,19 +213,19 @@ fn unwritable(path: &Path, unusable: &OpenError) -> ServiceError {
 }
 
 /// Where events go.
-struct Sinks {
-    watching: Arc<Watching>,
+struct EventSinks {
+    watching: Arc<SwarmProgress>,
     lines: Option<Arc<EventFile>>,
     all: Arc<FanOut>,
 }
 
-impl Sinks {
+impl EventSinks {
     fn open(
         arguments: &Arguments,
         environment: &Environment,
         terminal: &Terminal,
-    ) -> Result<Sinks, ServiceError> {
-        let watching = Arc::new(Watching::new(terminal.watched, arguments.verbose, arguments.watch));
+    ) -> Result<EventSinks, ServiceError> {
+        let watching = Arc::new(SwarmProgress::new(terminal.shows_progress, arguments.verbose, arguments.watch));
         let mut all = FanOut(vec![watching.clone()]);
         let watched = watching.clone();
         let lines = match &arguments.events {
@@ -244,7 +244,7 @@ impl Sinks {
                 Some(lines)
             }
         };
-        Ok(Sinks { watching, lines, all: Arc::new(all) })
+        Ok(EventSinks { watching, lines, all: Arc::new(all) })
     }
 
     /// Writes what is left of the events.
@@ -257,6 +257,6 @@ impl Sinks {
         };
         let mut report = quorate_diagnostics::Report::new();
         report.warn(codes::EVENTS_KEPT_ASIDE, body);
-        terminal.talk(&render::diagnostics(&report, Format::Human, terminal.stderr));
+        terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
     }
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 use quorate_ledger::runs::Filter;
 
-use super::arguments::{PlaceArguments, Tabular, since};
-use super::desk::{at_desk, done};
-use super::exit::{Exit, stopped};
+use super::arguments::{PathArguments, HumanOrJson, since};
+use super::session::{with_session, print_result};
+use super::exit::{Exit, exit_with_error};
 use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -30,28 +30,28 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "WHEN", default_value = "all")]
     since: String,
     /// How they are printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
     let since_ms = match since(&arguments.since, environment) {
         Ok(since_ms) => since_ms,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let filter = Filter { since_ms, verdict: arguments.verdict, artifact_type: arguments.artifact_type };
-    let opened = runs::open_read_only(environment, &arguments.places.places()).await;
-    at_desk(opened, format, terminal, async |desk| {
+    let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
+    with_session(opened, format, terminal, async |desk| {
         let all = runs::list(desk, &filter, arguments.limit).await?;
         let text = match arguments.format {
-            Tabular::Human if all.is_empty() && filter != Filter::default() => "No run fits.\n".to_owned(),
-            Tabular::Human => render::runs::human(&all, terminal.stdout),
-            Tabular::Json => render::runs::json(&all),
+            HumanOrJson::Human if all.is_empty() && filter != Filter::default() => "No run fits.\n".to_owned(),
+            HumanOrJson::Human => render::runs::human(&all, terminal.stdout),
+            HumanOrJson::Json => render::runs::json(&all),
         };
-        Ok(done(&text, desk, terminal))
+        Ok(print_result(&text, desk, terminal))
     })
     .await
 }

@@ -7,8 +7,8 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use quorate_diagnostics::{Body, codes};
 
-use super::arguments::{PlaceArguments, Tabular};
-use super::exit::{Exit, stopped};
+use super::arguments::{PathArguments, HumanOrJson};
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format, conversation};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     conversation: ConversationArguments,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 /// How a conversation is reached and printed.
@@ -47,8 +47,8 @@ pub(super) struct ConversationArguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    pub(super) format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    pub(super) format: HumanOrJson,
 }
 
 impl ConversationArguments {
@@ -56,45 +56,45 @@ impl ConversationArguments {
     pub(super) fn open(
         &self,
         manifest: PathBuf,
-        places: &PlaceArguments,
+        places: &PathArguments,
         environment: &Environment,
         terminal: &Terminal,
     ) -> Result<Runtime, ServiceError> {
         let request = Request { path: manifest, root: self.root.clone(), ..Request::default() };
-        let runtime = runtime::open(environment, &places.places(), &request, &Host::new())?;
-        terminal.talk(&render::diagnostics(&runtime.report, Format::Human, terminal.stderr));
+        let runtime = runtime::open(environment, &places.path_overrides(), &request, &Host::new())?;
+        terminal.status(&render::diagnostics(&runtime.report, Format::Human, terminal.stderr));
         Ok(runtime)
     }
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
-    match said(arguments, environment, terminal).await {
+    match append_turn(arguments, environment, terminal).await {
         Ok(()) => Exit::DONE,
-        Err(stop) => stopped(&stop, format.into(), terminal),
+        Err(stop) => exit_with_error(&stop, format.into(), terminal),
     }
 }
 
-async fn said(
+async fn append_turn(
     arguments: Arguments,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<(), ServiceError> {
-    let text = text_of(&arguments.text)?;
+    let text = text_argument(&arguments.text)?;
     let format = arguments.conversation.format;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
     let turn = conversation::say(&runtime, &text, &arguments.by).await?;
-    runtime.probable_addressees(&turn.content).iter().for_each(|miss| terminal.talk(miss));
+    runtime.probable_addressees(&turn.content).iter().for_each(|miss| terminal.status(miss));
     terminal.data(&match format {
-        Tabular::Human => format!("{}\n", turn.id),
-        Tabular::Json => format!("{:#}\n", conversation::turn_json(&turn)),
+        HumanOrJson::Human => format!("{}\n", turn.id),
+        HumanOrJson::Json => format!("{:#}\n", conversation::turn_json(&turn)),
     });
     Ok(())
 }
 
 /// What is to be said: the argument itself, or standard input.
-pub(super) fn text_of(argument: &str) -> Result<String, ServiceError> {
+pub(super) fn text_argument(argument: &str) -> Result<String, ServiceError> {
     if argument != "-" {
         return Ok(argument.to_owned());
     }

@@ -6,7 +6,7 @@ use quorate_manifest::doctype::{self, Doctype};
 use quorate_manifest::tree::reader::nearest;
 use quorate_protocol::Json;
 
-use super::exit::{Exit, stopped};
+use super::exit::{Exit, exit_with_error};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::error::{ExitClass, ServiceError};
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
             terminal.verbatim(&text);
             Exit::DONE
         }
-        Err(stop) => stopped(&stop, Format::Human, terminal),
+        Err(stop) => exit_with_error(&stop, Format::Human, terminal),
     }
 }
 

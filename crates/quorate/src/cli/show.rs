@@ -3,9 +3,9 @@
 use clap::Args;
 use quorate_diagnostics::{Body, codes};
 
-use super::arguments::PlaceArguments;
-use super::desk::{done_in, failed};
-use super::exit::{Exit, stopped};
+use super::arguments::PathArguments;
+use super::session::{print_result_as, print_error};
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Extent, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -25,14 +25,14 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (desk, run) = match runs::open_run(environment, &arguments.places.places(), &arguments.run).await {
+    let (desk, run) = match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
         Ok(opened) => opened,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let exit = match runs::load_report(&desk, &run).await {
         Ok(shown) => {
@@ -43,18 +43,18 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 RunReport::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
             };
             match text {
-                Some(text) => done_in(format, &text, &desk, terminal),
-                None => failed(&wordless(&run), &desk, Format::Human, terminal),
+                Some(text) => print_result_as(format, &text, &desk, terminal),
+                None => print_error(&unsupported_format(&run), &desk, Format::Human, terminal),
             }
         }
-        Err(stop) => failed(&stop, &desk, format, terminal),
+        Err(stop) => print_error(&stop, &desk, format, terminal),
     };
     desk.close().await;
     exit
 }
 
 /// Formats for findings in a file have no words for what an assembly comes to.
-pub(super) fn wordless(run: &str) -> ServiceError {
+pub(super) fn unsupported_format(run: &str) -> ServiceError {
     let body = Body::new(format!("run {run} is an assembly's: `sarif` and `github` are for reviews"))
         .help("`--format human`, `json` or `markdown` shows an assembly");
     ServiceError::new(ExitClass::Usage, codes::USAGE, body)

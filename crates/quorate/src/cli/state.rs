@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-use super::arguments::PlaceArguments;
-use super::exit::{Exit, stopped};
+use super::arguments::PathArguments;
+use super::exit::{Exit, exit_with_error};
 use super::say::ConversationArguments;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -28,14 +28,14 @@ pub(super) struct Arguments {
     #[command(flatten)]
     conversation: ConversationArguments,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
     match read(arguments, environment, terminal).await {
         Ok(()) => Exit::DONE,
-        Err(stop) => stopped(&stop, format.into(), terminal),
+        Err(stop) => exit_with_error(&stop, format.into(), terminal),
     }
 }
 

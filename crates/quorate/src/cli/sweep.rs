@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 
-use super::arguments::{PlaceArguments, ReviewArguments, Tabular, since};
-use super::desk::{failed, warnings};
-use super::exit::{Exit, stopped};
-use super::interrupt::{Interrupted, or_interrupted};
+use super::arguments::{PathArguments, ReviewArguments, HumanOrJson, since};
+use super::session::{print_error, print_warnings};
+use super::exit::{Exit, exit_with_error};
+use super::interrupt::{Interrupted, until_interrupted};
 use super::progress::SweepProgress;
 use super::render;
 use super::terminal::Terminal;
@@ -39,19 +39,19 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
     /// How the result is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     #[command(flatten)]
     review: ReviewArguments,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
     let since_ms = match since(&arguments.since, environment) {
         Ok(since_ms) => since_ms,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let request = Request {
         since_ms,
@@ -61,18 +61,18 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         jobs: usize::from(arguments.jobs),
         options: arguments.review.options(),
     };
-    let desk = match runs::open_for_writing(environment, &arguments.places.places()).await {
+    let desk = match runs::open_for_writing(environment, &arguments.places.path_overrides()).await {
         Ok(desk) => desk,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let desk = Arc::new(desk);
-    let progress = Arc::new(Kept { progress: SweepProgress::new(terminal.watched), ended: Mutex::default() });
-    let swept = or_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
+    let progress = Arc::new(RecordingProgress { progress: SweepProgress::new(terminal.shows_progress), ended: Mutex::default() });
+    let swept = until_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
     progress.progress.clear();
     let print = |all: &[SweptFile]| {
         terminal.data(&match arguments.format {
-            Tabular::Human => render::sweep::human(all, terminal.stdout),
-            Tabular::Json => render::sweep::json(all),
+            HumanOrJson::Human => render::sweep::human(all, terminal.stdout),
+            HumanOrJson::Json => render::sweep::json(all),
         });
     };
     let exit = match swept {
@@ -83,17 +83,17 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             if !ended.is_empty() {
                 print(&ended);
             }
-            terminal.talk(
+            terminal.status(
                 "interrupted; `quorate runs` lists the open runs, and the next sweep goes on with the rest",
             );
             Exit::INTERRUPTED
         }
         Ok(Ok(all)) => {
-            warnings(&desk, terminal);
+            print_warnings(&desk, terminal);
             print(&all);
             Exit::verdict(sweep::exit_code(&all))
         }
-        Ok(Err(stop)) => failed(&stop, &desk, format, terminal),
+        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
     };
     if let Some(desk) = Arc::into_inner(desk) {
         desk.close().await;
@@ -102,18 +102,18 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 /// Shows how a sweep goes, and keeps what it has come to for one that is interrupted.
-struct Kept {
+struct RecordingProgress {
     progress: SweepProgress,
     ended: Mutex<Vec<SweptFile>>,
 }
 
-impl Kept {
+impl RecordingProgress {
     fn ended(&self) -> MutexGuard<'_, Vec<SweptFile>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl SweepObserver for Kept {
+impl SweepObserver for RecordingProgress {
     fn planned(&self, reviews: usize) {
         self.progress.planned(reviews);
     }
@@ -124,6 +124,6 @@ impl SweepObserver for Kept {
 
     fn ended(&self, swept: &SweptFile) {
         self.progress.ended(swept);
-        Kept::ended(self).push(swept.clone());
+        RecordingProgress::ended(self).push(swept.clone());
     }
 }

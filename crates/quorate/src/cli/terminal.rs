@@ -12,7 +12,7 @@ use super::workflow;
 use crate::service::redaction::CurrentRedactor;
 
 /// How often it is looked whether standard output still has a reader.
-const LOOK: Duration = Duration::from_millis(500);
+const READER_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Both ends.
 pub(super) struct Terminal {
@@ -21,17 +21,17 @@ pub(super) struct Terminal {
     /// How standard error looks.
     pub(super) stderr: TextOptions,
     /// Whether somebody watches standard error and wants to see what goes on.
-    pub(super) watched: bool,
+    pub(super) shows_progress: bool,
     /// Whether nothing is said that is neither result, warning nor error.
     quiet: bool,
     failed: Cell<bool>,
     /// Whether standard output takes nothing any more.
-    left: Cell<bool>,
-    redacted: CurrentRedactor,
+    stdout_closed: Cell<bool>,
+    redactor: CurrentRedactor,
 }
 
 impl Terminal {
-    pub(super) fn of_process(redacted: CurrentRedactor, quiet: bool) -> Self {
+    pub(super) fn from_process(redacted: CurrentRedactor, quiet: bool) -> Self {
         let colour = |choice| match choice {
             anstream::ColorChoice::Never => Colour::Off,
             _ => Colour::On,
@@ -40,29 +40,29 @@ impl Terminal {
         Terminal {
             stdout: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
             stderr: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
-            watched: !quiet && std::io::stderr().is_terminal(),
+            shows_progress: !quiet && std::io::stderr().is_terminal(),
             quiet,
             failed: Cell::new(false),
-            left: Cell::new(false),
-            redacted,
+            stdout_closed: Cell::new(false),
+            redactor: redacted,
         }
     }
 
     /// Writes data, without secrets and workflow commands, and so that every character is seen.
     pub(super) fn data(&self, text: &str) {
-        self.given(&workflow::seen_data(text));
+        self.raw_data(&workflow::visible_data(text));
     }
 
     /// Writes data that is for a model or another program, without secrets and workflow commands: what is not seen in it
     /// stays what it is.
-    pub(super) fn given(&self, text: &str) {
-        self.write(&workflow::neutral(&self.redacted.redact_text(text)));
+    pub(super) fn raw_data(&self, text: &str) {
+        self.write(&workflow::neutralize(&self.redactor.redact_text(text)));
     }
 
     /// Writes data in a format, of which one consists of workflow commands.
-    pub(super) fn data_in(&self, format: Format, text: &str) {
+    pub(super) fn data_as(&self, format: Format, text: &str) {
         match format {
-            Format::Github => self.write(&workflow::commands(&self.redacted.redact_text(text))),
+            Format::Github => self.write(&workflow::commands(&self.redactor.redact_text(text))),
             Format::Human | Format::Markdown | Format::Json | Format::Sarif => self.data(text),
         }
     }
@@ -72,16 +72,16 @@ impl Terminal {
     pub(super) fn verbatim(&self, text: &str) {
         match is_file() {
             true => self.write(text),
-            false => self.write(&workflow::neutral(text)),
+            false => self.write(&workflow::neutralize(text)),
         }
     }
 
     fn write(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) else { return };
-        self.left.set(true);
+        self.stdout_closed.set(true);
         if error.kind() != std::io::ErrorKind::BrokenPipe {
-            self.talk(&format!("cannot write to standard output: {error}"));
+            self.status(&format!("cannot write to standard output: {error}"));
             self.failed.set(true);
         }
     }
@@ -92,23 +92,23 @@ impl Terminal {
     }
 
     /// Returns when the reader of standard output has gone away: a command that goes on for it alone ends then.
-    pub(super) async fn reader_left(&self) {
-        while !self.left.get() && is_read() {
-            tokio::time::sleep(LOOK).await;
+    pub(super) async fn reader_gone(&self) {
+        while !self.stdout_closed.get() && is_read() {
+            tokio::time::sleep(READER_POLL_INTERVAL).await;
         }
     }
 
     /// Writes what helps and nobody depends on: what to do next, how much was looked at. `--quiet` leaves it out.
     pub(super) fn hint(&self, text: &str) {
         if !self.quiet {
-            self.talk(text);
+            self.status(text);
         }
     }
 
     /// Writes talk, without secrets and workflow commands.
-    pub(super) fn talk(&self, text: &str) {
-        let shown = self.redacted.redact_text(text);
-        let text = workflow::talk(&shown);
+    pub(super) fn status(&self, text: &str) {
+        let shown = self.redactor.redact_text(text);
+        let text = workflow::status_text(&shown);
         let mut out = std::io::stderr().lock();
         let _ = out.write_all(text.as_bytes());
         if !text.ends_with('\n') && !text.is_empty() {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::arguments::Tabular;
-use super::exit::{Exit, stopped};
+use super::arguments::HumanOrJson;
+use super::exit::{Exit, exit_with_error};
 use super::render;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -35,24 +35,24 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     safe_directory: Option<PathBuf>,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
 }
 
 pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    match decided(arguments, environment) {
+    match perform(arguments, environment) {
         Ok(text) => {
             terminal.data(&text);
             Exit::DONE
         }
-        Err(stop) => stopped(&stop, arguments.format.into(), terminal),
+        Err(stop) => exit_with_error(&stop, arguments.format.into(), terminal),
     }
 }
 
-fn decided(arguments: &Arguments, environment: &Environment) -> Result<String, ServiceError> {
+fn perform(arguments: &Arguments, environment: &Environment) -> Result<String, ServiceError> {
     if let Some(directory) = &arguments.safe_directory {
         let directory = decide::safe_directory(environment, directory)?;
-        return Ok(render::trust::safe(&directory, arguments.format.into()));
+        return Ok(render::trust::safe_directory(&directory, arguments.format.into()));
     }
     let inventory: Inventory = match arguments.files.is_empty() {
         true => inventory::of_workspace(environment, &environment.directory)?,

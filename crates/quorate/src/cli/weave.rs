@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
-use super::arguments::PlaceArguments;
-use super::exit::{Exit, stopped};
+use super::arguments::PathArguments;
+use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -47,15 +47,15 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = PromptFormat::Text)]
+    format: PromptFormat,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 /// A form of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum PromptFormat {
     /// The prompt
     #[value(alias = "human")]
     Text,
@@ -73,21 +73,21 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let Arguments { assembly, skill, runtime, trying, root, .. } = arguments;
     let request = Request { target: who, assembly, skill, runtime, trying, root };
-    let format = if form == Form::Json { Format::Json } else { Format::Human };
-    match weave::weave(environment, &arguments.places.places(), &request, &Host::new()).await {
+    let format = if form == PromptFormat::Json { Format::Json } else { Format::Human };
+    match weave::weave(environment, &arguments.places.path_overrides(), &request, &Host::new()).await {
         Ok(woven) => {
-            terminal.talk(&render::diagnostics(&woven.report, Format::Human, terminal.stderr));
-            if form == Form::Text && !arguments.explain {
-                terminal.hint(&render::weave::told(&woven));
+            terminal.status(&render::diagnostics(&woven.report, Format::Human, terminal.stderr));
+            if form == PromptFormat::Text && !arguments.explain {
+                terminal.hint(&render::weave::summary(&woven));
             }
             match form {
-                Form::Text if arguments.explain => terminal.data(&render::weave::explained(&woven)),
-                Form::Text => terminal.given(&render::weave::prompt(&woven)),
-                Form::Json => terminal.data(&render::weave::json(&woven)),
-                Form::Diff => terminal.data(&render::weave::diff(&woven)),
+                PromptFormat::Text if arguments.explain => terminal.data(&render::weave::explanation(&woven)),
+                PromptFormat::Text => terminal.raw_data(&render::weave::prompt(&woven)),
+                PromptFormat::Json => terminal.data(&render::weave::json(&woven)),
+                PromptFormat::Diff => terminal.data(&render::weave::diff(&woven)),
             }
             Exit::DONE
         }
-        Err(stop) => stopped(&stop, format, terminal),
+        Err(stop) => exit_with_error(&stop, format, terminal),
     }
 }

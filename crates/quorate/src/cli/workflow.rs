@@ -11,47 +11,47 @@ use serde::de::IgnoredAny;
 use crate::service::environment;
 
 /// Whether a runner reads what is printed.
-fn is_read() -> bool {
+fn is_read_by_runner() -> bool {
     static READ: OnceLock<bool> = OnceLock::new();
     *READ.get_or_init(|| environment::variable("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty()))
 }
 
 /// A text in which nothing is a command, where a runner reads it. JSON stays JSON of the same values.
-pub(super) fn neutral(text: &str) -> Cow<'_, str> {
-    if is_read() { inert(text) } else { Cow::Borrowed(text) }
+pub(super) fn neutralize(text: &str) -> Cow<'_, str> {
+    if is_read_by_runner() { escape_commands(text) } else { Cow::Borrowed(text) }
 }
 
 /// Lines that are commands, in none of which there is another.
 pub(super) fn commands(text: &str) -> Cow<'_, str> {
-    match is_read() && text.contains("##[") {
+    match is_read_by_runner() && text.contains("##[") {
         true => Cow::Owned(text.replace("##[", "#\\#[")),
         false => Cow::Borrowed(text),
     }
 }
 
 /// A text for people without characters that have no look of their own and change that of others.
-pub(super) fn seen(text: &str) -> Cow<'_, str> {
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
     // What begins a colour is ours.
     invisible::escape_invisible_except(text, |c| c == '\u{1b}')
 }
 
 /// Data in which every character is seen: JSON of the same values, or a text for people.
-pub(super) fn seen_data(text: &str) -> Cow<'_, str> {
-    match seen(text) {
+pub(super) fn visible_data(text: &str) -> Cow<'_, str> {
+    match visible(text) {
         Cow::Owned(_) if is_json(text) => invisible::escape_invisible_json(text),
         seen => seen,
     }
 }
 
 /// Talk to people: nothing in it is a command, and every character is seen.
-pub(super) fn talk(text: &str) -> Cow<'_, str> {
-    match neutral(text) {
-        Cow::Borrowed(text) => seen(text),
-        Cow::Owned(text) => Cow::Owned(seen(&text).into_owned()),
+pub(super) fn status_text(text: &str) -> Cow<'_, str> {
+    match neutralize(text) {
+        Cow::Borrowed(text) => visible(text),
+        Cow::Owned(text) => Cow::Owned(visible(&text).into_owned()),
     }
 }
 
-fn inert(text: &str) -> Cow<'_, str> {
+fn escape_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("##[") && !text.contains("::") {
         return Cow::Borrowed(text);
     }
@@ -101,8 +101,8 @@ mod tests {
             ("{\"a\": 1}\n{\"b\": \"###[x]\"}\n", "{\"a\": 1}\n{\"b\": \"##\\u0023[x]\"}\n"),
             ("{\"a\": 1}\n::add-mask::x\n", "{\"a\": 1}\n\\::add-mask::x\n"),
         ] {
-            assert_eq!(inert(text), expected, "{text:?}");
-            assert_eq!(inert(expected), expected, "{text:?}");
+            assert_eq!(escape_commands(text), expected, "{text:?}");
+            assert_eq!(escape_commands(expected), expected, "{text:?}");
         }
     }
 
@@ -110,7 +110,7 @@ mod tests {
     fn json_keeps_its_meaning() {
         let value = serde_json::json!({"##[a]": ["\\##[b]", "\"##[c]", "###[d] ::e::"]});
         for text in [value.to_string(), format!("{value:#}\n")] {
-            let inert = inert(&text);
+            let inert = escape_commands(&text);
             assert!(!inert.contains("##["), "{inert}");
             assert_eq!(serde_json::from_str::<serde_json::Value>(&inert).expect("JSON"), value);
         }
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn what_hides_is_seen() {
-        assert_eq!(seen("a\u{202e}b\u{2028}c"), "a[U+202E]b[U+2028]c");
-        assert_eq!(seen("\u{1b}[31ma\u{200b}\u{85}"), "\u{1b}[31ma[U+200B][U+0085]");
-        assert_eq!(seen_data("{\"a\": \"\u{200b}\"}\n"), "{\"a\": \"\\u200b\"}\n");
-        assert_eq!(seen("plain"), "plain");
+        assert_eq!(visible("a\u{202e}b\u{2028}c"), "a[U+202E]b[U+2028]c");
+        assert_eq!(visible("\u{1b}[31ma\u{200b}\u{85}"), "\u{1b}[31ma[U+200B][U+0085]");
+        assert_eq!(visible_data("{\"a\": \"\u{200b}\"}\n"), "{\"a\": \"\\u200b\"}\n");
+        assert_eq!(visible("plain"), "plain");
     }
 }

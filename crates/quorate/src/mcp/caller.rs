@@ -9,7 +9,7 @@ use rmcp::service::{Peer, RequestContext};
 use super::progress::Progress;
 
 /// How long it may take to tell of progress. A client that does not read keeps nobody from the result.
-const PATIENCE: Duration = Duration::from_millis(250);
+const NOTIFY_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Whoever calls a tool.
 pub(super) struct Caller {
@@ -30,7 +30,7 @@ impl Caller {
     }
 
     /// Returns when the caller has taken its request back.
-    pub(super) async fn gone(&self) {
+    pub(super) async fn cancelled(&self) {
         match &self.request {
             Some(request) => request.ct.cancelled().await,
             None => std::future::pending().await,
@@ -38,13 +38,13 @@ impl Caller {
     }
 
     /// Tells of progress, if the caller wants to know; false where it does not, or does not listen.
-    pub(super) async fn tell(&self, progress: &Progress) -> bool {
+    pub(super) async fn report_progress(&self, progress: &Progress) -> bool {
         let (Some(peer), Some(token)) = (self.peer(), &self.token) else { return false };
         let (steps, total) = progress.steps();
         let mut told = ProgressNotificationParam::new(token.clone(), steps);
         told.total = total;
         told.message = progress.last.clone();
-        matches!(tokio::time::timeout(PATIENCE, peer.notify_progress(told)).await, Ok(Ok(())))
+        matches!(tokio::time::timeout(NOTIFY_TIMEOUT, peer.notify_progress(told)).await, Ok(Ok(())))
     }
 
     fn peer(&self) -> Option<&Peer<RoleServer>> {

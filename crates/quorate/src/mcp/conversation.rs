@@ -13,13 +13,13 @@ use tokio::time::Instant;
 use super::caller::Caller;
 
 /// How many turns are read at once on the way to the newest.
-const PAGE: usize = 512;
+const PAGE_SIZE: usize = 512;
 /// A substrate may wake whoever waits for nothing; it does not make this process spin.
-const BRAKE: Duration = Duration::from_millis(20);
+const WAKE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Turns that were read, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Excerpt {
+pub(super) struct TurnPage {
     pub(super) turns: Vec<Turn>,
     /// Whether there are more on the side that was read towards.
     pub(super) more: bool,
@@ -42,32 +42,32 @@ impl Conversation {
     }
 
     /// Something was appended through this process.
-    pub(super) fn appended(&self) {
+    pub(super) fn notify_appended(&self) {
         self.news.notify_waiters();
     }
 
     /// The newest turns.
-    pub(super) async fn newest(&self, limit: usize) -> Result<Excerpt, Error> {
-        let Some(last) = self.last().await? else {
-            return Ok(Excerpt { known: true, ..Excerpt::default() });
+    pub(super) async fn newest(&self, limit: usize) -> Result<TurnPage, Error> {
+        let Some(last) = self.newest_id().await? else {
+            return Ok(TurnPage { known: true, ..TurnPage::default() });
         };
         let mut turns = self.substrate.window(&last, limit + 1).await?;
         let more = turns.len() > limit;
         turns.drain(..turns.len().saturating_sub(limit));
-        Ok(Excerpt { turns, more, known: true })
+        Ok(TurnPage { turns, more, known: true })
     }
 
     /// The turns right before one.
-    pub(super) async fn before(&self, at: &Name, limit: usize) -> Result<Excerpt, Error> {
+    pub(super) async fn before(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let mut turns = self.substrate.window(at, limit + 2).await?;
         let known = turns.pop().is_some();
         let more = turns.len() > limit;
         turns.drain(..turns.len().saturating_sub(limit));
-        Ok(Excerpt { turns, more, known })
+        Ok(TurnPage { turns, more, known })
     }
 
     /// The turns right after one; where it is not there, the first ones.
-    pub(super) async fn after(&self, at: &Name, limit: usize) -> Result<Excerpt, Error> {
+    pub(super) async fn after(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let page = self.substrate.read(Some(at), limit + 1).await?;
         let (mut turns, known) = (page.turns, page.known);
         if !turns.is_empty() {
@@ -75,18 +75,18 @@ impl Conversation {
         }
         let more = turns.len() > limit;
         turns.truncate(limit);
-        Ok(Excerpt { turns, more, known })
+        Ok(TurnPage { turns, more, known })
     }
 
     /// As [`Conversation::after`], once there are any; after `wait` there may still be none. With no turn to read
     /// from, the newest.
-    pub(super) async fn awaited(
+    pub(super) async fn wait_for_turns(
         &self,
         at: Option<&Name>,
         limit: usize,
         wait: Duration,
         caller: &Caller,
-    ) -> Result<Excerpt, Error> {
+    ) -> Result<TurnPage, Error> {
         let stop = Instant::now() + wait;
         loop {
             let news = self.news.notified();
@@ -102,23 +102,23 @@ impl Conversation {
             }
             tokio::select! {
                 biased;
-                () = caller.gone() => return Ok(found),
+                () = caller.cancelled() => return Ok(found),
                 () = tokio::time::sleep_until(stop) => return Ok(found),
                 () = news => {}
                 changed = self.substrate.changed() => {
                     changed?;
                     self.news.notify_waiters();
-                    tokio::time::sleep(BRAKE).await;
+                    tokio::time::sleep(WAKE_PAUSE).await;
                 }
             }
         }
     }
 
     /// The newest turn there is.
-    pub(super) async fn last(&self) -> Result<Option<Name>, Error> {
+    pub(super) async fn newest_id(&self) -> Result<Option<Name>, Error> {
         let mut newest = self.newest.lock().await;
         loop {
-            let page = self.substrate.read(newest.as_ref(), PAGE).await?;
+            let page = self.substrate.read(newest.as_ref(), PAGE_SIZE).await?;
             if !page.known {
                 // Somebody has cut or replaced the conversation: what was given is from its beginning.
                 *newest = None;

@@ -17,10 +17,10 @@ use crate::service::runtime::{self, OpenRuntime, Runtime};
 use crate::service::workspace::PathOverrides;
 
 /// The key of a participant's `meta` that names its operator, as the `guilde-mcp` substrate reads it.
-const OPERATOR: &str = "operatorId";
+const OPERATOR_ID_KEY: &str = "operatorId";
 
 /// A manifest and its conversation.
-pub(super) struct Offered {
+pub(super) struct OfferedConversation {
     /// The runtime.
     pub(super) runtime: Runtime,
     /// Its conversation.
@@ -29,9 +29,9 @@ pub(super) struct Offered {
     asked: runtime::Request,
 }
 
-impl Offered {
+impl OfferedConversation {
     /// The runtime as its manifest says now, with the ledger open: for whoever has somebody asked.
-    pub(super) async fn reopened(&self) -> Result<OpenRuntime, ServiceError> {
+    pub(super) async fn reopen(&self) -> Result<OpenRuntime, ServiceError> {
         runtime::open(&self.environment, &PathOverrides::default(), &self.asked, &Host::new())?
             .open_ledger()
             .await
@@ -40,18 +40,18 @@ impl Offered {
     /// The participant of an id, or of an operator's.
     pub(super) fn participant(&self, id: &str) -> Option<&Participant> {
         let all = || self.runtime.participants.iter();
-        all().find(|one| one.meta_text(OPERATOR) == Some(id)).or_else(|| all().find(|one| *one.id == *id))
+        all().find(|one| one.meta_text(OPERATOR_ID_KEY) == Some(id)).or_else(|| all().find(|one| *one.id == *id))
     }
 }
 
 /// What a participant is called outside: its operator's id, if it has one.
-pub(super) fn outside(participant: &Participant) -> &str {
-    participant.meta_text(OPERATOR).unwrap_or(&participant.id)
+pub(super) fn external_id(participant: &Participant) -> &str {
+    participant.meta_text(OPERATOR_ID_KEY).unwrap_or(&participant.id)
 }
 
 /// All of them.
 pub(super) struct Conversations {
-    all: Vec<Arc<Offered>>,
+    all: Vec<Arc<OfferedConversation>>,
     /// By every name that they go by.
     by_id: BTreeMap<String, usize>,
 }
@@ -86,7 +86,7 @@ impl Conversations {
             }
             let conversation = Conversation::new(runtime.substrate.clone());
             let environment = environment.clone();
-            conversations.all.push(Arc::new(Offered { runtime, conversation, environment, asked }));
+            conversations.all.push(Arc::new(OfferedConversation { runtime, conversation, environment, asked }));
         }
         Ok((conversations, report))
     }
@@ -101,7 +101,7 @@ impl Conversations {
     }
 
     /// The conversation of an id.
-    pub(super) fn find(&self, id: &str) -> Result<&Arc<Offered>, Failure> {
+    pub(super) fn find(&self, id: &str) -> Result<&Arc<OfferedConversation>, Failure> {
         self.by_id.get(id).and_then(|at| self.all.get(*at)).ok_or_else(|| {
             let known: Vec<&str> = self.ids().collect();
             let body = Body::new(format!("there is no conversation `{id}`"));
@@ -111,7 +111,7 @@ impl Conversations {
     }
 
     /// The conversation whose state is meant: the first manifest's.
-    pub(super) fn first(&self) -> Result<&Arc<Offered>, Failure> {
+    pub(super) fn first(&self) -> Result<&Arc<OfferedConversation>, Failure> {
         self.all.first().ok_or_else(|| {
             Failure::usage("no conversation is offered", "start the server with `--manifest PATH`")
         })

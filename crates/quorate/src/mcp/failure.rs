@@ -12,7 +12,7 @@ use quorate_kernel::ports::{state, substrate};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
-use super::parameters::{told, told_json};
+use super::parameters::{with_parameter_names, with_parameter_names_json};
 use crate::service::error::{ServiceError, error_chain};
 use crate::service::redaction::CurrentRedactor;
 
@@ -85,15 +85,15 @@ impl From<ServiceError> for Failure {
         let places = report.refusals.iter().any(|one| one.body.place.is_some());
         let diagnostics = (said > 1 || places).then(|| {
             let mut all = json::diagnostics(report);
-            told_json(&mut all);
+            with_parameter_names_json(&mut all);
             Arc::new(all)
         });
         Failure {
             code: first.map_or(codes::USAGE.as_str(), |one| one.code.as_str()),
-            message: told(&stop.first_message()),
-            help: first.and_then(|one| one.body.help.as_deref().map(told)),
+            message: with_parameter_names(&stop.first_message()),
+            help: first.and_then(|one| one.body.help.as_deref().map(with_parameter_names)),
             diagnostics,
-            text: told(concise(report).trim_end()),
+            text: with_parameter_names(concise(report).trim_end()),
             malformed: false,
         }
     }

@@ -15,8 +15,8 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 
-use super::screen::LONGEST;
-use super::{Served, Server};
+use super::incoming::MAX_MESSAGE_BYTES;
+use super::{ServerState, Connection};
 use crate::service::error::{ExitClass, ServiceError};
 use guard::Guard;
 pub use guard::Origin;
@@ -26,7 +26,7 @@ use sessions::Sessions;
 pub const PATH: &str = "/mcp";
 
 /// How long a session that nobody uses is kept. A call is at most as long as a client waits.
-const IDLE: Duration = Duration::from_secs(15 * 60);
+const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// How it is served.
 #[derive(Debug, Clone)]
@@ -40,18 +40,18 @@ pub struct Request {
 }
 
 /// A server that listens, and has not answered yet.
-pub struct Listening {
+pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
     request: Request,
 }
 
-impl Listening {
+impl Listener {
     /// Begins to listen.
     ///
     /// # Errors
     /// When the address cannot be had, or everybody could ask and there is no token.
-    pub async fn open(request: Request) -> Result<Listening, ServiceError> {
+    pub async fn open(request: Request) -> Result<Listener, ServiceError> {
         if !request.address.ip().is_loopback() && request.token.is_none() {
             let message = format!("{} can be reached from elsewhere, and there is no token", request.address);
             let help = "name a variable that holds one with `--token-env NAME`, or serve on 127.0.0.1";
@@ -70,7 +70,7 @@ impl Listening {
         };
         let listener = TcpListener::bind(request.address).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
-        Ok(Listening { listener, address, request })
+        Ok(Listener { listener, address, request })
     }
 
     /// Where it listens.
@@ -82,11 +82,11 @@ impl Listening {
     ///
     /// # Errors
     /// When the listener fails.
-    pub async fn serve(self, served: &Arc<Served>) -> Result<(), ServiceError> {
+    pub async fn serve(self, served: &Arc<ServerState>) -> Result<(), ServiceError> {
         let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(IDLE);
+        sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
         let mut config = StreamableHttpServerConfig::default();
-        config.max_request_body_bytes = LONGEST;
+        config.max_request_body_bytes = MAX_MESSAGE_BYTES;
         // When this future is dropped, connections that are open end with it.
         let ends = config.cancellation_token.clone().drop_guard();
         // `guard` knows more of Host than the library, so that it alone decides; Origin is held twice.
@@ -94,14 +94,14 @@ impl Listening {
             .disable_allowed_hosts()
             .with_allowed_origins(self.request.origins.iter().map(Origin::to_string))
             .enforce_origin_validation();
-        let server = Server(served.clone());
+        let server = Connection(served.clone());
         let sessions = Arc::new(Sessions::new(sessions));
         let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
         let guard = Arc::new(Guard::new(self.address, self.request.token.as_deref(), self.request.origins));
         let router = Router::new()
             .route_service(PATH, service)
-            .layer(middleware::from_fn(body::screened))
-            .layer(middleware::from_fn_with_state(guard, guard::guarded));
+            .layer(middleware::from_fn(body::validate_body))
+            .layer(middleware::from_fn_with_state(guard, guard::check_request));
         let ended = axum::serve(self.listener, router).await;
         drop(ends);
         ended.map_err(|error| {

@@ -21,12 +21,12 @@ use super::progress::{Progress, Reporter};
 use crate::service::worker_thread::run_on_own_thread;
 
 /// How many jobs are at work at once. Each may ask several members.
-const RUNNING: usize = 16;
+const MAX_RUNNING: usize = 16;
 /// How many jobs that have ended are remembered; the oldest are forgotten.
-const ENDED: usize = 256;
+const MAX_ENDED: usize = 256;
 
 /// How long a cancellation waits until the work is dropped. It is dropped when it next waits for something.
-const DROPPING: Duration = Duration::from_millis(500);
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How a job stands.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +61,7 @@ pub(super) struct Jobs {
 
 /// What a job leaves where it is ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leaves {
+pub(super) enum Residue {
     /// Runs in the ledger, which can be gone on with.
     Runs,
     /// Nothing that could be.
@@ -70,7 +70,7 @@ pub(super) enum Leaves {
 
 struct Job {
     id: String,
-    ending: Arc<Ending>,
+    ending: Arc<Completion>,
     state: watch::Receiver<State>,
     task: AbortHandle,
 }
@@ -81,13 +81,13 @@ impl Job {
     }
 
     /// Whether its work is not dropped yet: what was cancelled may still compute.
-    fn works(&self) -> bool {
+    fn is_working(&self) -> bool {
         Arc::strong_count(&self.ending) > 1
     }
 }
 
 /// Why nobody waits any more.
-enum Waited {
+enum WaitOutcome {
     Ended(Result<Json, Failure>),
     NotYet(Progress),
     /// The caller has taken its request back.
@@ -101,27 +101,27 @@ impl Jobs {
         &self,
         wait: Duration,
         caller: &Caller,
-        leaves: Leaves,
+        leaves: Residue,
         work: impl FnOnce(Arc<Reporter>) -> W,
     ) -> Result<Standing, Failure>
     where
         W: Future<Output = Result<Json, Failure>> + Send + 'static,
     {
-        let job = self.begin(leaves, work)?;
+        let job = self.spawn(leaves, work)?;
         // Also where this future is dropped.
-        let deserted = Deserted(Some(job.task.clone()));
-        let waited = waited(&job, wait, caller).await;
-        if !matches!(waited, Waited::Deserted) {
-            deserted.no_more();
+        let deserted = AbandonGuard(Some(job.task.clone()));
+        let waited = wait_for(&job, wait, caller).await;
+        if !matches!(waited, WaitOutcome::Deserted) {
+            deserted.disarm();
         }
-        standing(&job, waited)
+        job_status(&job, waited)
     }
 
     /// Waits for a job for a while.
     pub(super) async fn poll(&self, id: &str, wait: Duration, caller: &Caller) -> Result<Standing, Failure> {
         let job = self.find(id)?;
-        let waited = waited(&job, wait, caller).await;
-        standing(&job, waited)
+        let waited = wait_for(&job, wait, caller).await;
+        job_status(&job, waited)
     }
 
     /// Ends a job; false where it had ended by itself. Where the work computes something it is dropped after that, and
@@ -133,38 +133,38 @@ impl Jobs {
         }
         job.task.abort();
         let mut state = job.state.clone();
-        let _ = tokio::time::timeout(DROPPING, state.wait_for(|state| state.outcome.is_some())).await;
-        job.ending.with(Err(ended(CANCELLED, job.ending.leaves)));
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, state.wait_for(|state| state.outcome.is_some())).await;
+        job.ending.complete(Err(ended_early(CANCELLED, job.ending.leaves)));
         let outcome = job.state.borrow().outcome.clone();
         Ok(!matches!(outcome, Some(Ok(_))))
     }
 
     /// Ends all jobs.
-    pub(super) fn end(&self) {
-        self.locked().values().for_each(|job| job.task.abort());
+    pub(super) fn abort_all(&self) {
+        self.lock().values().for_each(|job| job.task.abort());
     }
 
-    fn begin<W>(&self, leaves: Leaves, work: impl FnOnce(Arc<Reporter>) -> W) -> Result<Arc<Job>, Failure>
+    fn spawn<W>(&self, leaves: Residue, work: impl FnOnce(Arc<Reporter>) -> W) -> Result<Arc<Job>, Failure>
     where
         W: Future<Output = Result<Json, Failure>> + Send + 'static,
     {
-        let mut all = self.locked();
-        if all.values().filter(|job| job.works()).count() >= RUNNING {
-            let body = Body::new(format!("{RUNNING} jobs are at work already"));
+        let mut all = self.lock();
+        if all.values().filter(|job| job.is_working()).count() >= MAX_RUNNING {
+            let body = Body::new(format!("{MAX_RUNNING} jobs are at work already"));
             let help = "wait until one has ended (`job_poll`), or cancel one (`job_cancel`)";
             return Err(Failure::new(codes::JOBS_BUSY, body.help(help)));
         }
-        while all.len() >= ENDED {
-            let Some(oldest) = all.iter().find(|(_, job)| !job.works()).map(|(at, _)| *at) else { break };
+        while all.len() >= MAX_ENDED {
+            let Some(oldest) = all.iter().find(|(_, job)| !job.is_working()).map(|(at, _)| *at) else { break };
             all.remove(&oldest);
         }
         let (sender, state) = watch::channel(State::default());
-        let ending = Arc::new(Ending { state: sender.clone(), leaves });
-        let ends = Ends(ending.clone());
+        let ending = Arc::new(Completion { state: sender.clone(), leaves });
+        let ends = CompletionGuard(ending.clone());
         let work = work(Arc::new(Reporter::new(sender)));
         let task = tokio::spawn(run_on_own_thread(async move {
             let outcome = work.await;
-            ends.0.with(outcome);
+            ends.0.complete(outcome);
         }));
         let id = format!("j{}", &entropy::run_id()[1..]);
         let job = Arc::new(Job { id, ending, state, task: task.abort_handle() });
@@ -174,50 +174,50 @@ impl Jobs {
     }
 
     fn find(&self, id: &str) -> Result<Arc<Job>, Failure> {
-        self.locked().values().find(|job| job.id == id).cloned().ok_or_else(|| {
+        self.lock().values().find(|job| job.id == id).cloned().ok_or_else(|| {
             let body = Body::new(format!("there is no job `{id}`"));
             let help =
-                format!("jobs are forgotten when the server ends, and once {ENDED} younger ones are kept");
+                format!("jobs are forgotten when the server ends, and once {MAX_ENDED} younger ones are kept");
             Failure::new(codes::JOB_UNKNOWN, body.help(help))
         })
     }
 
-    fn locked(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Job>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Job>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Jobs {
     fn drop(&mut self) {
-        self.end();
+        self.abort_all();
     }
 }
 
-async fn waited(job: &Job, wait: Duration, caller: &Caller) -> Waited {
+async fn wait_for(job: &Job, wait: Duration, caller: &Caller) -> WaitOutcome {
     let mut state = job.state.clone();
     let stop = Instant::now() + wait;
     let (mut told, mut listens) = (0.0, true);
     loop {
         let now = state.borrow_and_update().clone();
         if let Some(outcome) = now.outcome {
-            return Waited::Ended(outcome);
+            return WaitOutcome::Ended(outcome);
         }
         if listens && now.progress.steps().0 > told {
             told = now.progress.steps().0;
-            listens = caller.tell(&now.progress).await;
+            listens = caller.report_progress(&now.progress).await;
             continue;
         }
         tokio::select! {
             biased;
             // The sender lives as long as the job has not ended.
-            changed = state.changed() => if changed.is_err() { return Waited::NotYet(now.progress) },
-            () = caller.gone() => return Waited::Deserted,
-            () = tokio::time::sleep_until(stop) => return Waited::NotYet(now.progress),
+            changed = state.changed() => if changed.is_err() { return WaitOutcome::NotYet(now.progress) },
+            () = caller.cancelled() => return WaitOutcome::Deserted,
+            () = tokio::time::sleep_until(stop) => return WaitOutcome::NotYet(now.progress),
         }
     }
 }
 
-fn standing(job: &Job, waited: Waited) -> Result<Standing, Failure> {
+fn job_status(job: &Job, waited: WaitOutcome) -> Result<Standing, Failure> {
     let standing = |result: Option<Json>, progress| Standing {
         job: job.id.clone(),
         done: result.is_some(),
@@ -225,19 +225,19 @@ fn standing(job: &Job, waited: Waited) -> Result<Standing, Failure> {
         progress,
     };
     match waited {
-        Waited::Ended(outcome) => Ok(standing(Some(outcome?), None)),
-        Waited::NotYet(progress) => Ok(standing(None, Some(progress))),
-        Waited::Deserted => Err(ended("the request was taken back", job.ending.leaves)),
+        WaitOutcome::Ended(outcome) => Ok(standing(Some(outcome?), None)),
+        WaitOutcome::NotYet(progress) => Ok(standing(None, Some(progress))),
+        WaitOutcome::Deserted => Err(ended_early("the request was taken back", job.ending.leaves)),
     }
 }
 
-fn ended(why: &str, leaves: Leaves) -> Failure {
+fn ended_early(why: &str, leaves: Residue) -> Failure {
     let body = Body::new(format!("the job ended without a result: {why}"));
     let help = match leaves {
-        Leaves::Runs => {
+        Residue::Runs => {
             "a run that was recorded can be gone on with: `quorate runs` lists it, `quorate resume` goes on"
         }
-        Leaves::Nothing => "start it again",
+        Residue::Nothing => "start it again",
     };
     Failure::new(codes::JOB_ENDED, body.help(help))
 }
@@ -246,13 +246,13 @@ fn ended(why: &str, leaves: Leaves) -> Failure {
 const CANCELLED: &str = "it was cancelled";
 
 /// Tells whoever waits of a job's end.
-struct Ending {
+struct Completion {
     state: watch::Sender<State>,
-    leaves: Leaves,
+    leaves: Residue,
 }
 
-impl Ending {
-    fn with(&self, outcome: Result<Json, Failure>) {
+impl Completion {
+    fn complete(&self, outcome: Result<Json, Failure>) {
         self.state.send_modify(|state| {
             state.outcome.get_or_insert(outcome);
         });
@@ -260,25 +260,25 @@ impl Ending {
 }
 
 /// Sees to it that whoever waits learns of a job's end, however it ends. The work has it.
-struct Ends(Arc<Ending>);
+struct CompletionGuard(Arc<Completion>);
 
-impl Drop for Ends {
+impl Drop for CompletionGuard {
     fn drop(&mut self) {
         let why = if std::thread::panicking() { "a bug of Quorate stopped it" } else { CANCELLED };
-        self.0.with(Err(ended(why, self.0.leaves)));
+        self.0.complete(Err(ended_early(why, self.0.leaves)));
     }
 }
 
 /// Ends a job that nobody will hear of, unless it is told otherwise.
-struct Deserted(Option<AbortHandle>);
+struct AbandonGuard(Option<AbortHandle>);
 
-impl Deserted {
-    fn no_more(mut self) {
+impl AbandonGuard {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Deserted {
+impl Drop for AbandonGuard {
     fn drop(&mut self) {
         if let Some(task) = &self.0 {
             task.abort();
@@ -296,12 +296,12 @@ mod tests {
     async fn what_ends_soon_is_given_at_once_and_what_does_not_is_polled() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         let quick = jobs
-            .start(Duration::from_secs(60), &caller, Leaves::Runs, |_| async { Ok(json!(1)) })
+            .start(Duration::from_secs(60), &caller, Residue::Runs, |_| async { Ok(json!(1)) })
             .await
             .unwrap();
         assert_eq!((quick.done, quick.result), (true, Some(json!(1))));
         let (go, gone) = tokio::sync::oneshot::channel::<()>();
-        let slow = jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| async move {
+        let slow = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
             gone.await.unwrap();
             Ok(json!(2))
         });
@@ -317,7 +317,7 @@ mod tests {
     async fn a_job_that_is_cancelled_is_dropped_and_stays_known() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
-        let job = jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| async move {
+        let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
             let _held = held;
             std::future::pending().await
         });
@@ -334,18 +334,18 @@ mod tests {
         // One thread for everything.
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         let (go, gone) = std::sync::mpsc::channel::<()>();
-        let job = jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| async move {
+        let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
             let _ = gone.recv();
             Ok(json!(1))
         });
         let job = job.await.unwrap().job;
-        assert!(tokio::time::timeout(DROPPING * 4, jobs.cancel(&job)).await.expect("it is bounded").unwrap());
+        assert!(tokio::time::timeout(CANCEL_TIMEOUT * 4, jobs.cancel(&job)).await.expect("it is bounded").unwrap());
         let why = format!("{:?}", jobs.poll(&job, Duration::from_secs(60), &caller).await.unwrap_err());
         assert!(why.contains(CANCELLED), "{why}");
         // It computes still, and counts as one of those that do.
-        assert!(jobs.locked().values().all(|job| job.works()));
+        assert!(jobs.lock().values().all(|job| job.is_working()));
         go.send(()).unwrap();
-        while jobs.locked().values().any(|job| job.works()) {
+        while jobs.lock().values().any(|job| job.is_working()) {
             tokio::task::yield_now().await;
         }
         // What it came to in the end makes no difference.
@@ -354,7 +354,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_who_leaves_runs_is_told_of_runs() {
-        for (leaves, told) in [(Leaves::Runs, true), (Leaves::Nothing, false)] {
+        for (leaves, told) in [(Residue::Runs, true), (Residue::Nothing, false)] {
             let (jobs, caller) = (Jobs::default(), Caller::nobody());
             let job =
                 jobs.start(Duration::ZERO, &caller, leaves, |_| std::future::pending()).await.unwrap().job;
@@ -368,7 +368,7 @@ mod tests {
     async fn who_takes_the_request_back_takes_the_job_back() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
-        let start = jobs.start(Duration::from_secs(60), &caller, Leaves::Runs, |_| async move {
+        let start = jobs.start(Duration::from_secs(60), &caller, Residue::Runs, |_| async move {
             let _held = held;
             std::future::pending().await
         });
@@ -379,15 +379,15 @@ mod tests {
     #[tokio::test]
     async fn there_is_an_end_to_how_many_work_at_once() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
-        for _ in 0..RUNNING {
-            jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| std::future::pending()).await.unwrap();
+        for _ in 0..MAX_RUNNING {
+            jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.unwrap();
         }
-        assert!(jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| std::future::pending()).await.is_err());
-        jobs.end();
-        let all: Vec<String> = jobs.locked().values().map(|job| job.id.clone()).collect();
+        assert!(jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.is_err());
+        jobs.abort_all();
+        let all: Vec<String> = jobs.lock().values().map(|job| job.id.clone()).collect();
         for id in all {
             assert!(jobs.poll(&id, Duration::from_secs(60), &caller).await.is_err());
         }
-        assert!(jobs.start(Duration::ZERO, &caller, Leaves::Runs, |_| std::future::pending()).await.is_ok());
+        assert!(jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.is_ok());
     }
 }

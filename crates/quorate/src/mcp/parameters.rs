@@ -29,38 +29,38 @@ const PARAMETERS: [(&str, &str); 22] = [
 ];
 
 /// Flags that a client has nothing for, and whose matter it is then.
-const OPERATORS: [(&str, &str); 1] = [("--ledger", "`[ledger] path` in the server's quorate.toml")];
+const SERVER_SETTINGS: [(&str, &str); 1] = [("--ledger", "`[ledger] path` in the server's quorate.toml")];
 
 /// A text in which parameters stand in the place of flags. A command that is quoted, as in `quorate show --full`, stays.
-pub(super) fn told(text: &str) -> String {
-    text.split_inclusive('`').fold((String::new(), false), quoted).0
+pub(super) fn with_parameter_names(text: &str) -> String {
+    text.split_inclusive('`').fold((String::new(), false), rewrite_part).0
 }
 
 /// The next part of a text between two backticks, and whether it is within them.
-fn quoted((mut out, within): (String, bool), part: &str) -> (String, bool) {
+fn rewrite_part((mut out, within): (String, bool), part: &str) -> (String, bool) {
     if within && part.starts_with("quorate ") {
         out.push_str(part);
         return (out, false);
     }
-    let operators = OPERATORS.iter().find(|(flag, _)| within && of(part, flag).is_some());
+    let operators = SERVER_SETTINGS.iter().find(|(flag, _)| within && strip_flag(part, flag).is_some());
     match operators {
         Some((_, place)) => {
             out.truncate(out.len() - 1);
             out.push_str(place);
         }
-        None => out.push_str(&replaced(part)),
+        None => out.push_str(&replace_flags(part)),
     }
     (out, within != part.ends_with('`'))
 }
 
 /// A part without flags.
-fn replaced(part: &str) -> String {
+fn replace_flags(part: &str) -> String {
     let mut out = String::new();
     let mut rest = part;
     while let Some(at) = rest.find("--") {
         let (before, flag) = rest.split_at(at);
         out.push_str(before);
-        let known = PARAMETERS.iter().find_map(|(name, parameter)| Some((*parameter, of(flag, name)?)));
+        let known = PARAMETERS.iter().find_map(|(name, parameter)| Some((*parameter, strip_flag(flag, name)?)));
         match known.filter(|_| !before.ends_with(|last: char| last.is_alphanumeric() || last == '-')) {
             Some((parameter, behind)) => {
                 out.push_str(parameter);
@@ -78,7 +78,7 @@ fn replaced(part: &str) -> String {
 }
 
 /// What stands behind a flag and its placeholder, as in `--rounds N`.
-fn of<'a>(text: &'a str, flag: &str) -> Option<&'a str> {
+fn strip_flag<'a>(text: &'a str, flag: &str) -> Option<&'a str> {
     let behind = text.strip_prefix(flag)?;
     if behind.starts_with(|next: char| next.is_alphanumeric() || next == '-') {
         return None;
@@ -90,11 +90,11 @@ fn of<'a>(text: &'a str, flag: &str) -> Option<&'a str> {
 }
 
 /// The same in every text of a value.
-pub(super) fn told_json(value: &mut Value) {
+pub(super) fn with_parameter_names_json(value: &mut Value) {
     match value {
-        Value::String(text) => *text = told(text),
-        Value::Array(all) => all.iter_mut().for_each(told_json),
-        Value::Object(all) => all.values_mut().for_each(told_json),
+        Value::String(text) => *text = with_parameter_names(text),
+        Value::Array(all) => all.iter_mut().for_each(with_parameter_names_json),
+        Value::Object(all) => all.values_mut().for_each(with_parameter_names_json),
         _ => {}
     }
 }
@@ -126,7 +126,7 @@ mod tests {
             ),
             ("start it with `--manifest PATH`", "start it with `--manifest PATH`"),
         ] {
-            assert_eq!(told(text), told_as);
+            assert_eq!(with_parameter_names(text), told_as);
         }
     }
 }

@@ -47,29 +47,29 @@ impl Reporter {
         Reporter { state }
     }
 
-    fn note(&self, change: impl FnOnce(&mut Progress)) {
+    fn update(&self, change: impl FnOnce(&mut Progress)) {
         self.state.send_modify(|state| change(&mut state.progress));
     }
 }
 
 impl Observer for Reporter {
     fn opened(&self, run: &str) {
-        self.note(|progress| progress.run = Some(run.to_owned()));
+        self.update(|progress| progress.run = Some(run.to_owned()));
     }
 
     fn asked(&self, _id: &str, member: &str, step: &str) {
-        self.note(|progress| {
+        self.update(|progress| {
             progress.asked += 1;
             progress.last = Some(format!("{member} is asked ({step})"));
         });
     }
 
     fn retried(&self, id: &str, why: &str) {
-        self.note(|progress| progress.last = Some(format!("{id} is asked again: {why}")));
+        self.update(|progress| progress.last = Some(format!("{id} is asked again: {why}")));
     }
 
     fn ended(&self, id: &str, status: &str, _took: Duration) {
-        self.note(|progress| {
+        self.update(|progress| {
             progress.ended += 1;
             progress.last = Some(format!("{id}: {status}"));
         });
@@ -78,18 +78,18 @@ impl Observer for Reporter {
 
 impl SweepObserver for Reporter {
     fn planned(&self, reviews: usize) {
-        self.note(|progress| progress.planned = u32::try_from(reviews).ok());
+        self.update(|progress| progress.planned = u32::try_from(reviews).ok());
     }
 
     fn started(&self, path: &str) {
-        self.note(|progress| {
+        self.update(|progress| {
             progress.asked += 1;
             progress.last = Some(format!("{path} is reviewed"));
         });
     }
 
     fn ended(&self, swept: &SweptFile) {
-        self.note(|progress| {
+        self.update(|progress| {
             progress.ended += 1;
             progress.last = Some(format!("{} is done", swept.path));
         });

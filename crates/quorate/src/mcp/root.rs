@@ -39,9 +39,9 @@ impl Root {
 
     /// Reads a text below the root, as what a review is about.
     pub(super) fn artifact(&self, named: &Path) -> Result<Artifact, ServiceError> {
-        let below = self.below(named)?;
+        let below = self.relative(named)?;
         let bytes = match self.read(&below) {
-            Err(Error::Outside) => return Err(self.outside(named)),
+            Err(Error::Outside) => return Err(self.outside_error(named)),
             Err(Error::Missing) => Err(std::io::ErrorKind::NotFound.into()),
             Err(error) => Err(std::io::Error::other(error)),
             Ok(bytes) => Ok(bytes),
@@ -55,10 +55,10 @@ impl Root {
         environment: &Environment,
         named: &Path,
     ) -> Result<(PathBuf, PathBuf), ServiceError> {
-        let below = self.below(named)?;
+        let below = self.relative(named)?;
         // Whatever it is, it must not lead out: a directory is no file, which is another failure.
         if matches!(self.read(&below), Err(Error::Outside)) {
-            return Err(self.outside(named));
+            return Err(self.outside_error(named));
         }
         let path = self.dir.join(&below);
         let file = match path.is_dir() {
@@ -78,21 +78,21 @@ impl Root {
     }
 
     /// A path from the root, with `/`; where the file system is not asked, `..` is taken out by its words.
-    fn below(&self, named: &Path) -> Result<String, ServiceError> {
+    fn relative(&self, named: &Path) -> Result<String, ServiceError> {
         let path = named.strip_prefix(&self.dir).unwrap_or(named);
         let mut names: Vec<&str> = Vec::new();
         for part in path.components() {
             match part {
                 Component::CurDir => {}
-                Component::Normal(name) => names.push(name.to_str().ok_or_else(|| self.outside(named))?),
-                Component::ParentDir => drop(names.pop().ok_or_else(|| self.outside(named))?),
-                Component::RootDir | Component::Prefix(_) => return Err(self.outside(named)),
+                Component::Normal(name) => names.push(name.to_str().ok_or_else(|| self.outside_error(named))?),
+                Component::ParentDir => drop(names.pop().ok_or_else(|| self.outside_error(named))?),
+                Component::RootDir | Component::Prefix(_) => return Err(self.outside_error(named)),
             }
         }
         Ok(names.join("/"))
     }
 
-    fn outside(&self, named: &Path) -> ServiceError {
+    fn outside_error(&self, named: &Path) -> ServiceError {
         let body = Body::new(format!("{} leads out of the workspace that is served", named.display()));
         ServiceError::configuration(
             codes::PATH_OUTSIDE,

@@ -8,19 +8,19 @@ use serde_json::{Map, Value};
 
 /// Which way a value goes.
 #[derive(Clone, Copy)]
-pub(super) enum Side {
-    Taken,
-    Given,
+pub(super) enum Direction {
+    Input,
+    Output,
 }
 
 /// The schema of a type, all in one piece.
-pub(super) fn of<T: JsonSchema>(side: Side) -> Map<String, Value> {
+pub(super) fn schema_of<T: JsonSchema>(side: Direction) -> Map<String, Value> {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
-    if matches!(side, Side::Given) {
+    if matches!(side, Direction::Output) {
         settings = settings.for_serialize();
     }
-    let settings = settings.with_transform(RecursiveTransform(plain));
+    let settings = settings.with_transform(RecursiveTransform(simplify));
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     let object = schema.as_object_mut().map(std::mem::take).unwrap_or_default();
     debug_assert_eq!(object.get("type").and_then(Value::as_str), Some("object"), "{object:?}");
@@ -28,7 +28,7 @@ pub(super) fn of<T: JsonSchema>(side: Side) -> Map<String, Value> {
 }
 
 /// Says it without null and without formats of numbers. `true` becomes `{}`, which is the same.
-fn plain(schema: &mut Schema) {
+fn simplify(schema: &mut Schema) {
     let schema = schema.ensure_object();
     let numeric = |format: &str| {
         format.starts_with("int") || format.starts_with("uint") || matches!(format, "double" | "float")

@@ -9,17 +9,17 @@ use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio_pipes;
 
-use super::{Served, Server};
+use super::{ServerState, Connection};
 use crate::service::error::{ServiceError, error_chain};
-use lines::Lines;
+use lines::LineTransport;
 
 /// Serves until standard input ends. Answers that are on their way then get a few seconds.
 ///
 /// # Errors
 /// When what comes in is not MCP.
-pub async fn serve(served: &Arc<Served>) -> Result<(), ServiceError> {
+pub async fn serve(served: &Arc<ServerState>) -> Result<(), ServiceError> {
     let (reader, writer) = stdio_pipes();
-    match Server(served.clone()).serve(Lines::new(reader, writer)).await {
+    match Connection(served.clone()).serve(LineTransport::new(reader, writer)).await {
         Ok(running) => {
             // How it came to an end makes no difference: it is one.
             let _ = running.waiting().await;

@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Served;
+use super::ServerState;
 use super::caller::Caller;
 use super::failure::Failure;
-use super::schema::{self, Side};
+use super::schema::{self, Direction};
 
 /// What a call does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,44 +44,44 @@ pub(super) trait Tool: 'static {
 
     /// Does it.
     fn call(
-        served: &Arc<Served>,
+        served: &Arc<ServerState>,
         arguments: Self::Arguments,
         caller: &Caller,
     ) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
 }
 
 /// What comes of a call: an error where it does not fit the tool.
-type Called = Result<CallToolResult, ErrorData>;
+type CallResult = Result<CallToolResult, ErrorData>;
 
-type Calling<'a> = Pin<Box<dyn Future<Output = Called> + Send + 'a>>;
+type CallFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
 
 /// A tool, whatever it takes and gives.
-pub(super) struct Entry {
+pub(super) struct ToolEntry {
     pub(super) name: &'static str,
     pub(super) effect: Effect,
     /// As clients see it.
     pub(super) about: model::Tool,
-    call: for<'a> fn(&'a Arc<Served>, JsonObject, &'a Caller) -> Calling<'a>,
+    call: for<'a> fn(&'a Arc<ServerState>, JsonObject, &'a Caller) -> CallFuture<'a>,
 }
 
-impl Entry {
-    pub(super) fn of<T: Tool>() -> Entry {
+impl ToolEntry {
+    pub(super) fn of<T: Tool>() -> ToolEntry {
         let annotations = ToolAnnotations::with_title(T::TITLE)
             .read_only(T::EFFECT == Effect::Reads)
             .destructive(T::EFFECT == Effect::Replaces);
-        let about = model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema::of::<T::Arguments>(Side::Taken)))
+        let about = model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema::schema_of::<T::Arguments>(Direction::Input)))
             .with_title(T::TITLE)
-            .with_raw_output_schema(Arc::new(schema::of::<T::Output>(Side::Given)))
+            .with_raw_output_schema(Arc::new(schema::schema_of::<T::Output>(Direction::Output)))
             .with_annotations(annotations);
-        Entry { name: T::NAME, effect: T::EFFECT, about, call: called::<T> }
+        ToolEntry { name: T::NAME, effect: T::EFFECT, about, call: call_tool::<T> }
     }
 
-    pub(super) async fn call(&self, served: &Arc<Served>, arguments: JsonObject, caller: &Caller) -> Called {
+    pub(super) async fn call(&self, served: &Arc<ServerState>, arguments: JsonObject, caller: &Caller) -> CallResult {
         (self.call)(served, arguments, caller).await
     }
 }
 
-fn called<'a, T: Tool>(served: &'a Arc<Served>, arguments: JsonObject, caller: &'a Caller) -> Calling<'a> {
+fn call_tool<'a, T: Tool>(served: &'a Arc<ServerState>, arguments: JsonObject, caller: &'a Caller) -> CallFuture<'a> {
     Box::pin(async move {
         let redacted = &served.environment.redactor;
         let given = match read(T::NAME, arguments) {

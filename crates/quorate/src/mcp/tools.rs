@@ -22,31 +22,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Served;
-use super::tool::{Entry, Tool as _};
+use super::ServerState;
+use super::tool::{ToolEntry, Tool as _};
 
 /// The longest that a call waits, in milliseconds: clients cut calls at 60 seconds.
-const LONGEST_WAIT: u64 = 50_000;
+const MAX_WAIT_MS: u64 = 50_000;
 /// How long a call waits for a job unless said, in milliseconds.
-const WAIT: u64 = 20_000;
+const DEFAULT_WAIT_MS: u64 = 20_000;
 
 /// All of them, in the order in which they are listed.
-pub(super) fn all() -> Vec<Entry> {
+pub(super) fn all() -> Vec<ToolEntry> {
     vec![
-        Entry::of::<post_message::PostMessage>(),
-        Entry::of::<get_messages::GetMessages>(),
-        Entry::of::<run_operator::RunOperator>(),
-        Entry::of::<kv_get::KvGet>(),
-        Entry::of::<kv_set::KvSet>(),
-        Entry::of::<council_review::CouncilReview>(),
-        Entry::of::<council_sweep::CouncilSweep>(),
-        Entry::of::<council_audit::CouncilAudit>(),
-        Entry::of::<assembly_convene::AssemblyConvene>(),
-        Entry::of::<run_show::RunShow>(),
-        Entry::of::<ledger_verify::LedgerVerify>(),
-        Entry::of::<ledger_prove::LedgerProve>(),
-        Entry::of::<job_poll::JobPoll>(),
-        Entry::of::<job_cancel::JobCancel>(),
+        ToolEntry::of::<post_message::PostMessage>(),
+        ToolEntry::of::<get_messages::GetMessages>(),
+        ToolEntry::of::<run_operator::RunOperator>(),
+        ToolEntry::of::<kv_get::KvGet>(),
+        ToolEntry::of::<kv_set::KvSet>(),
+        ToolEntry::of::<council_review::CouncilReview>(),
+        ToolEntry::of::<council_sweep::CouncilSweep>(),
+        ToolEntry::of::<council_audit::CouncilAudit>(),
+        ToolEntry::of::<assembly_convene::AssemblyConvene>(),
+        ToolEntry::of::<run_show::RunShow>(),
+        ToolEntry::of::<ledger_verify::LedgerVerify>(),
+        ToolEntry::of::<ledger_prove::LedgerProve>(),
+        ToolEntry::of::<job_poll::JobPoll>(),
+        ToolEntry::of::<job_cancel::JobCancel>(),
     ]
 }
 
@@ -63,7 +63,7 @@ pub(super) fn needs_conversation(name: &str) -> bool {
 }
 
 /// What a model is told of the server as a whole.
-pub(super) fn instructions(served: &Served) -> String {
+pub(super) fn instructions(served: &ServerState) -> String {
     let mut text = "Quorate: councils and assemblies of agents whose decisions are recorded.".to_owned();
     if !served.read_only {
         text.push_str(
@@ -85,7 +85,7 @@ struct Object(Map<String, Value>);
 
 impl Object {
     /// What a renderer of the command line has printed.
-    fn printed(text: &str) -> Object {
+    fn from_json_text(text: &str) -> Object {
         Object(serde_json::from_str(text).expect("`--format json` prints one object"))
     }
 }
@@ -93,10 +93,10 @@ impl Object {
 /// How long a call waits for its job, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
-struct Wait(#[schemars(range(max = LONGEST_WAIT))] Option<u64>);
+struct Wait(#[schemars(range(max = MAX_WAIT_MS))] Option<u64>);
 
 impl Wait {
     fn duration(self) -> Duration {
-        Duration::from_millis(self.0.unwrap_or(WAIT).min(LONGEST_WAIT))
+        Duration::from_millis(self.0.unwrap_or(DEFAULT_WAIT_MS).min(MAX_WAIT_MS))
     }
 }

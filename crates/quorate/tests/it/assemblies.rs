@@ -2,8 +2,8 @@
 
 use crate::support;
 use serde_json::{Value, json};
-use support::assembly::{self, advice, answers, convene, vote};
-use support::{Place, Ran};
+use support::assembly::{self, advice, answers, convene, vote_answer};
+use support::{TestDir, CommandOutput};
 
 const MEMBERS: [(&str, &str); 3] =
     [("ana", ""), ("bea", "voteClass: [security]"), ("cyd", "voteClass: [budget]")];
@@ -11,8 +11,8 @@ const VETO: &str = "synthesis:\n  rules:\n    - {id: veto, kind: terminal, appli
     \x20   - {id: most, kind: majority}\n";
 
 /// What `check` warns of: code and message.
-fn warned(place: &Place) -> Vec<String> {
-    let said = place.run(&["check", "ASSEMBLY.md", "--format", "json"]).expect(0).json();
+fn warned(place: &TestDir) -> Vec<String> {
+    let said = place.run(&["check", "ASSEMBLY.md", "--format", "json"]).assert_code(0).json();
     let one = |one: &Value| {
         format!("{}: {}", one["code"].as_str().expect("a code"), one["message"].as_str().expect("words"))
     };
@@ -20,7 +20,7 @@ fn warned(place: &Place) -> Vec<String> {
 }
 
 #[track_caller]
-fn warns(place: &Place, said: &[&str]) {
+fn warns(place: &TestDir, said: &[&str]) {
     let all = warned(place);
     assert_eq!(all.len(), said.len(), "{all:#?}");
     for one in said {
@@ -29,21 +29,21 @@ fn warns(place: &Place, said: &[&str]) {
 }
 
 #[track_caller]
-fn tells(ran: &Ran, said: &str) {
+fn tells(ran: &CommandOutput, said: &str) {
     assert!(ran.stdout.contains(said) || ran.stderr.contains(said), "`{said}` is not said: {ran:?}");
 }
 
 #[test]
 fn equals_and_trees_need_somebody() {
     for (mode, flag) in [("peer", "--topic"), ("hierarchy", "--request")] {
-        let place = Place::new();
+        let place = TestDir::new();
         assembly::write(&place, mode, &[], "");
         let text = place.read("ASSEMBLY.md").replace("members:\n", "");
         for text in [text.clone(), text.replace("mode:", "members: []\nmode:")] {
             place.write("ASSEMBLY.md", text);
             warns(&place, &["quorate:members_missing"]);
-            tells(&convene(&place, flag, &[]).expect(5), "quorate:assembly_empty");
-            convene(&place, flag, &["--dry-run"]).expect(5);
+            tells(&convene(&place, flag, &[]).assert_code(5), "quorate:assembly_empty");
+            convene(&place, flag, &["--dry-run"]).assert_code(5);
             assert!(!place.path(".quorate/ledger.db").exists(), "no run is opened");
         }
     }
@@ -52,43 +52,43 @@ fn equals_and_trees_need_somebody() {
 #[test]
 fn a_class_that_is_mistyped_skips_no_veto() {
     // V1
-    let place = Place::new();
+    let place = TestDir::new();
     assembly::write(&place, "voting", &MEMBERS, VETO);
-    answers(&place, &json!({"ana": vote("yes"), "bea": vote("no"), "cyd": vote("yes")}));
-    let ran = convene(&place, "--proposal", &["--class", "securty"]).expect(64);
+    answers(&place, &json!({"ana": vote_answer("yes"), "bea": vote_answer("no"), "cyd": vote_answer("yes")}));
+    let ran = convene(&place, "--proposal", &["--class", "securty"]).assert_code(64);
     tells(&ran, "this assembly knows no proposals of the class `securty`");
     tells(&ran, "did you mean `security`?");
-    convene(&place, "--proposal", &["--class", "Security"]).expect(64);
+    convene(&place, "--proposal", &["--class", "Security"]).assert_code(64);
     tells(
-        &convene(&place, "--proposal", &["--class", "colour"]).expect(64),
+        &convene(&place, "--proposal", &["--class", "colour"]).assert_code(64),
         "its classes are budget, security",
     );
     assert!(!place.path(".quorate/ledger.db").exists(), "no run is opened");
     // Of the class that was meant it fires; the outcome is the vetoer's alone.
-    let report = convene(&place, "--proposal", &["--class", "security"]).expect(1).json();
+    let report = convene(&place, "--proposal", &["--class", "security"]).assert_code(1).json();
     assert_eq!(
         (&report["terminal"], &report["decision"]["contribution"][0]["member"]),
         (&json!(true), &json!("bea"))
     );
-    let shown = place.run(&["show", report["run"].as_str().unwrap()]).expect(0);
+    let shown = place.run(&["show", report["run"].as_str().unwrap()]).assert_code(0);
     tells(&shown, "Decided alone");
     // Without a class it does not, and that stands at the top.
-    let report = convene(&place, "--proposal", &[]).expect(0).json();
+    let report = convene(&place, "--proposal", &[]).assert_code(0).json();
     let told = "No class is said, so these rules do not count: `veto` (security).";
     assert!(report["notes"].as_array().unwrap().contains(&json!(told)), "{report:#}");
     assert_eq!(report["terminal"], false);
-    let shown = place.run(&["show", report["run"].as_str().unwrap()]).expect(0).stdout;
+    let shown = place.run(&["show", report["run"].as_str().unwrap()]).assert_code(0).stdout;
     assert!(shown.lines().take(4).collect::<Vec<_>>().join(" ").contains("No class is said"), "{shown}");
-    let plan = place.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--dry-run"]).expect(0);
+    let plan = place.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--dry-run"]).assert_code(0);
     tells(&plan, "these rules do not count: `veto` (security)");
     // Where there are no classes, none can be meant.
     assembly::write(&place, "voting", &[("ana", "")], "");
-    tells(&convene(&place, "--proposal", &["--class", "security"]).expect(64), "leave `--class` out");
+    tells(&convene(&place, "--proposal", &["--class", "security"]).assert_code(64), "leave `--class` out");
 }
 
 #[test]
 fn rules_that_can_do_nothing_are_warned_of() {
-    let place = Place::new();
+    let place = TestDir::new();
     let voting = |rules: &str| {
         assembly::write(&place, "voting", &MEMBERS, &format!("synthesis:\n  rules:\n{rules}"));
         warned(&place)
@@ -143,7 +143,7 @@ fn rules_that_can_do_nothing_are_warned_of() {
 
 #[test]
 fn what_nothing_here_knows_is_warned_of() {
-    let place = Place::new();
+    let place = TestDir::new();
     assembly::write(
         &place,
         "voting",
@@ -167,9 +167,9 @@ fn what_nothing_here_knows_is_warned_of() {
 
 #[test]
 fn a_maker_and_what_it_tried_have_to_be_there() {
-    let place = Place::new();
+    let place = TestDir::new();
     assembly::write(&place, "voting", &[("ana", "")], "");
-    answers(&place, &json!({"ana": vote("yes")}));
+    answers(&place, &json!({"ana": vote_answer("yes")}));
     for (slug, targets) in [("alice", "alice"), ("bob", "bob")] {
         place.write(
             &format!("operators/{slug}/OPERATOR.md"),
@@ -185,31 +185,31 @@ fn a_maker_and_what_it_tried_have_to_be_there() {
     let review =
         |producer: &[&str]| place.run(&[&["review", "draft.md", "--executor", "rubric"], producer].concat());
     let vote = |producer: &[&str]| convene(&place, "--proposal", producer);
-    for by in [&review as &dyn Fn(&[&str]) -> Ran, &vote] {
-        tells(&by(&["--made-by", "alise"]).expect(64), "there is no operator `alise`");
+    for by in [&review as &dyn Fn(&[&str]) -> CommandOutput, &vote] {
+        tells(&by(&["--made-by", "alise"]).assert_code(64), "there is no operator `alise`");
         tells(&by(&["--made-by", "alise"]), "did you mean `alice`?");
-        tells(&by(&["--made-by", "alice", "--trying", "of-alise"]).expect(64), "did you mean `of-alice`?");
+        tells(&by(&["--made-by", "alice", "--trying", "of-alise"]).assert_code(64), "did you mean `of-alice`?");
         tells(
-            &by(&["--made-by", "alice", "--trying", "of-bob"]).expect(64),
+            &by(&["--made-by", "alice", "--trying", "of-bob"]).assert_code(64),
             "the playbook `of-bob` is not for `alice`",
         );
     }
     assert!(!place.path(".quorate/ledger.db").exists() || place.runs().is_empty(), "nobody is asked");
-    vote(&["--made-by", "ws://operators/alice", "--trying", "of-alice"]).expect(0);
+    vote(&["--made-by", "ws://operators/alice", "--trying", "of-alice"]).assert_code(0);
 }
 
 #[test]
 fn advice_goes_to_somebody_and_that_is_said() {
     // A8
-    let place = Place::new();
-    let ran = place.run(&["init", "assembly", "--mode", "advisory", "--name", "mentors"]).expect(0);
+    let place = TestDir::new();
+    let ran = place.run(&["init", "assembly", "--mode", "advisory", "--name", "mentors"]).assert_code(0);
     tells(&ran, "advice goes to `assistant`");
-    let ran = place.run(&["check", "--strict", "."]).expect(0);
+    let ran = place.run(&["check", "--strict", "."]).assert_code(0);
     tells(&ran, "assemblies/mentors/ASSEMBLY.md: advice goes to `assistant`");
-    place.run(&["weave", "assistant"]).expect(0);
+    place.run(&["weave", "assistant"]).assert_code(0);
     place.write("talk.jsonl", "{\"role\": \"user\", \"content\": \"You are always right, aren't you?\"}\n");
-    let said = |place: &Place, path: &str| {
-        place.run(&["convene", path, "--conversation", "talk.jsonl"]).expect(0).stdout
+    let said = |place: &TestDir, path: &str| {
+        place.run(&["convene", path, "--conversation", "talk.jsonl"]).assert_code(0).stdout
     };
     assert!(
         said(&place, "assemblies/mentors").contains("goes to `assistant`"),
@@ -217,7 +217,7 @@ fn advice_goes_to_somebody_and_that_is_said() {
         said(&place, "assemblies/mentors")
     );
     // Somebody has to be named.
-    let place = Place::new();
+    let place = TestDir::new();
     assembly::write(
         &place,
         "advisory",
@@ -226,14 +226,14 @@ fn advice_goes_to_somebody_and_that_is_said() {
     );
     answers(&place, &json!({"ana": advice(5, "Be slow.")}));
     place.write("talk.jsonl", "{\"role\": \"user\", \"content\": \"Hello.\"}\n");
-    tells(&place.run(&["check", "ASSEMBLY.md"]).expect(0), "advice goes to nobody: name an operator");
+    tells(&place.run(&["check", "ASSEMBLY.md"]).assert_code(0), "advice goes to nobody: name an operator");
     assert!(said(&place, "ASSEMBLY.md").contains("goes to nobody"));
 }
 
 #[test]
 fn a_tenant_sees_its_own_overlays() {
     // M10
-    let place = Place::new();
+    let place = TestDir::new();
     let rules = "executor: ws://operators/alice\nsynthesis: {rules: [{id: all, kind: aggregate}]}\n";
     assembly::write(&place, "advisory", &[("ana", "phase: session")], rules);
     let operator = "---\nid: alice\nname: Alice\n---\nYou are Alice.\n";
@@ -245,10 +245,10 @@ fn a_tenant_sees_its_own_overlays() {
     place.write("talk.jsonl", "{\"role\": \"user\", \"content\": \"Hello.\"}\n");
     for (root, text) in [("", "Be slow."), ("tenants/acme/", "Be brief."), ("tenants/other/", "Ask first.")] {
         answers(&place, &json!({"ana": advice(5, text)}));
-        place.run(&["convene", &format!("{root}ASSEMBLY.md"), "--conversation", "talk.jsonl"]).expect(0);
+        place.run(&["convene", &format!("{root}ASSEMBLY.md"), "--conversation", "talk.jsonl"]).assert_code(0);
     }
     let listed = |below: &str, more: &[&str]| {
-        let ran = place.run_in(below, &[&["overlays", "list"], more].concat()).expect(0).stdout;
+        let ran = place.run_in(below, &[&["overlays", "list"], more].concat()).assert_code(0).stdout;
         ["Be slow.", "Be brief.", "Ask first."].map(|text| ran.contains(text))
     };
     assert_eq!(listed("", &[]), [true; 3]);
@@ -257,19 +257,19 @@ fn a_tenant_sees_its_own_overlays() {
         assert_eq!(listed("tenants/acme", &["--assembly", name]), [false, true, false]);
     }
     assert_eq!(listed("tenants/acme", &["--assembly", "other/board"]), [false; 3]);
-    let all = place.run(&["overlays", "list", "--format", "json"]).expect(0).json();
+    let all = place.run(&["overlays", "list", "--format", "json"]).assert_code(0).json();
     let other =
         all["overlays"].as_array().unwrap().iter().find(|one| one["text"] == "Ask first.").unwrap().clone();
     let id = other["overlay"].as_str().or(other["id"].as_str()).unwrap();
-    place.run_in("tenants/acme", &["overlays", "expire", id]).expect(4);
-    place.run_in("tenants/acme", &["overlays", "show", id]).expect(4);
-    place.run(&["overlays", "expire", id]).expect(0);
+    place.run_in("tenants/acme", &["overlays", "expire", id]).assert_code(4);
+    place.run_in("tenants/acme", &["overlays", "show", id]).assert_code(4);
+    place.run(&["overlays", "expire", id]).assert_code(0);
 }
 
 #[test]
 fn a_lock_that_is_touched_is_pointed_at() {
     // B4
-    let place = Place::new();
+    let place = TestDir::new();
     place.write(
         "operators/alice/OPERATOR.md",
         "---\nid: alice\nname: Alice\nlocks: [warmth]\n---\nYou are Alice.\n",
@@ -277,11 +277,11 @@ fn a_lock_that_is_touched_is_pointed_at() {
     let text = "---\nschema: playbooks/v1\nslug: terse\ntitle: T.\nkind: overlay\nlock_check: []\nstatus: shadow\n\
         evidence: [{kind: run, ref: r1}]\ntargets: [{kind: operator, ref: alice}]\n---\nName the shelf.\n\nThen **skip the\npleasantries**, and go on.\n";
     place.write("terse.md", text);
-    let ran = place.run(&["playbook", "propose", "terse.md"]).expect(2);
+    let ran = place.run(&["playbook", "propose", "terse.md"]).assert_code(2);
     tells(&ran, "lock_violated");
     tells(&ran, "terse.md:13:1");
     place.write("playbooks/terse.md", text.replace("shadow", "active"));
-    let said = place.run(&["check", ".", "--format", "json"]).expect(1).json();
+    let said = place.run(&["check", ".", "--format", "json"]).assert_code(1).json();
     let one = said["diagnostics"]
         .as_array()
         .unwrap()

@@ -13,8 +13,8 @@ use crate::support::playbooks::workspace;
 use rustix::process::{Pid, Signal, kill_process};
 use secrets::{Canary, Search};
 use serde_json::{Value, json};
-use support::council::{COUNCIL, ships_but};
-use support::{Place, Ran, finish};
+use support::council::{COUNCIL, all_ship_except};
+use support::{TestDir, CommandOutput, finish};
 
 /// What the secrets are made from.
 const SEED: u64 = 20_261_121;
@@ -27,7 +27,7 @@ const INPUTS: &str = "inputs";
 
 /// A workspace, the secrets, and everything that was printed.
 struct World {
-    place: Place,
+    place: TestDir,
     canaries: Vec<Canary>,
     said: String,
 }
@@ -66,7 +66,7 @@ impl World {
         format!("# What happened\n\n{}", lines.map(line).collect::<String>())
     }
 
-    fn started(&mut self, arguments: &[&str], stdin: &str) -> Ran {
+    fn started(&mut self, arguments: &[&str], stdin: &str) -> CommandOutput {
         let stdin_file = self.place.path("inputs/stdin");
         std::fs::write(&stdin_file, stdin).expect("a file");
         let mut command = self.place.command(arguments);
@@ -80,7 +80,7 @@ impl World {
         ran
     }
 
-    fn run(&mut self, arguments: &[&str]) -> Ran {
+    fn run(&mut self, arguments: &[&str]) -> CommandOutput {
         self.started(arguments, "")
     }
 
@@ -154,7 +154,7 @@ fn reviews(world: &mut World) {
         all[range].iter().map(|one| json!({"quote": one, "issue": one, "fix": one})).collect::<Vec<_>>()
     };
     let spoken = json!({"would_block": true, "notes": all[20..40].join(" and ")});
-    world.answers(&ships_but(json!({
+    world.answers(&all_ship_except(json!({
         "r1/skeptic": {"would_block": true, "score": 2, "notes": all.join("\n"), "findings": quote(0..10)},
         "r1/evidence": escaped(&spoken),
         "r1/strategy": {"$fail": all.join(" ")},
@@ -177,7 +177,7 @@ fn reviews(world: &mut World) {
             "--reason",
             &texts(&world.share(1)).join(" "),
         ])
-        .expect(0);
+        .assert_code(0);
     let text = world.text(1);
     let named = world.share(1);
     world.started(&["review", "-", "--type", &named[2].text], &text);
@@ -255,10 +255,10 @@ fn swarm(world: &mut World) {
     let turn = json!({"content": all[50..75].join("\n"), "meta": {"note": all[75]}, "stateUpdate": {"seen": all[76..90], all[90]: 1}});
     world.place.write("inputs/turns.json", json!({"ada": turn, "bo": all[91..].join(" ")}).to_string());
     for some in all[..25].chunks(5) {
-        world.run(&["say", "swarm.yaml", &format!("I have {}", some.join(" and "))]).expect(0);
+        world.run(&["say", "swarm.yaml", &format!("I have {}", some.join(" and "))]).assert_code(0);
     }
     // Whoever types a secret where none is expected is not told it again.
-    world.run(&["say", "swarm.yaml", all[17], all[18]]).expect(64);
+    world.run(&["say", "swarm.yaml", all[17], all[18]]).assert_code(64);
     world.started(&["say", "swarm.yaml", "-", "--format", "json"], &all[25..50].join("\n"));
     let mentions = format!("@Ada @Bo @Cy, {}", all[3]);
     world.run(&["run", "swarm.yaml", "--say", &mentions, "--events", "events.jsonl", "--verbose"]);
@@ -295,7 +295,7 @@ fn playbooks(world: &mut World) {
     let mut learned = deltas("learned", &short[20..60]);
     learned.push(json!({"op": all[4], "slug": all[6]}));
     let deltas = json!({"deltas": learned});
-    world.answers(&ships_but(json!({"reflect": deltas, "reflect/alice": deltas, "alice": deltas})));
+    world.answers(&all_ship_except(json!({"reflect": deltas, "reflect/alice": deltas, "alice": deltas})));
     world.run(&["review", "inputs/draft.md", "--made-by", "alice"]);
     world.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]);
     for arguments in [
@@ -347,7 +347,7 @@ fn calls(world: &mut World) {
         let mut said = client.tools().await.join(" ");
         for (tool, arguments) in calls.into_iter().chain([("run_show", json!({"run": run}))]) {
             if client.tools().await.iter().any(|one| one == tool) {
-                said.push_str(&client.whatever(tool, arguments).await);
+                said.push_str(&client.text_of_call(tool, arguments).await);
             }
         }
         client.close().await;
@@ -421,14 +421,14 @@ fn what_works_would_keep_them() {
 #[test]
 fn an_interruption_is_heard_while_a_large_text_is_redacted() {
     // X10
-    let place = Place::scripted(&ships_but(json!({})));
+    let place = TestDir::scripted(&all_ship_except(json!({})));
     // A pattern that reads to the end from every character.
     let settings = format!("{}[redact]\npatterns = ['q*b|q']\n", place.read("quorate.toml"));
     place.write("quorate.toml", settings);
     place.write("draft.md", "q".repeat(1 << 20));
     let child = place.start(&["review", "draft.md"]);
     let ledger = place.path(".quorate/ledger.db");
-    support::until(Duration::from_secs(30), "the ledger", || ledger.exists());
+    support::wait_until(Duration::from_secs(30), "the ledger", || ledger.exists());
     // Redaction is what comes next, and would take days.
     std::thread::sleep(Duration::from_secs(2));
     kill_process(Pid::from_child(&child), Signal::INT).expect("it is ours");
@@ -441,9 +441,9 @@ fn a_pattern_of_quorate_toml_holds() {
     // X10: quorate.toml, and not the council's file alone
     let mut world = World::new("[redact]\nbuiltin = false\npatterns = ['project-[a-z]+']\n");
     world.place.write("inputs/draft.md", "It is about project-bluebird.\n");
-    world.answers(&ships_but(json!({})));
-    world.run(&["review", "inputs/draft.md"]).expect(0);
+    world.answers(&all_ship_except(json!({})));
+    world.run(&["review", "inputs/draft.md"]).assert_code(0);
     let run = world.place.only_run();
-    let shown = world.run(&["show", &run, "--format", "json"]).expect(0).stdout;
+    let shown = world.run(&["show", &run, "--format", "json"]).assert_code(0).stdout;
     assert!(!shown.contains("bluebird"), "{shown}");
 }

@@ -4,38 +4,38 @@ use std::path::Path;
 
 use crate::support;
 use serde_json::Value;
-use support::Place;
-use support::council::ships;
+use support::TestDir;
+use support::council::all_ship;
 
 #[test]
 fn init_writes_a_council_that_reviews_and_overwrites_nothing() {
-    let place = Place::new();
-    let ran = place.run(&["init", "council", "editorial"]).expect(0);
+    let place = TestDir::new();
+    let ran = place.run(&["init", "council", "editorial"]).assert_code(0);
     let written: Vec<&str> = ran.stdout.lines().collect();
     assert!(written.contains(&"editorial/council.yaml"), "{written:?}");
     assert!(written.iter().all(|file| place.path(file).is_file()) && written.len() == 8, "{written:?}");
-    ran.says("quorate review editorial/drafts/");
+    ran.assert_stderr_contains("quorate review editorial/drafts/");
     let draft = *written.iter().find(|file| file.contains("drafts/")).unwrap();
     let reviewed = place.run(&["review", draft, "--format", "json"]);
     assert!((0..=2).contains(&reviewed.code) && reviewed.stderr.is_empty(), "{}", reviewed.stderr);
     assert_eq!(reviewed.json()["tier"], 1, "the example draft is one that is swept");
-    let swept = place.run_in("editorial", &["sweep", "--dry-run", "--format", "json"]).expect(0).json();
+    let swept = place.run_in("editorial", &["sweep", "--dry-run", "--format", "json"]).assert_code(0).json();
     assert_eq!(swept["files"].as_array().map(Vec::len), Some(1));
 
     place.write("editorial/council.yaml", "# ours\n");
     let before: Vec<String> = written.iter().map(|file| place.read(file)).collect();
-    place.run(&["init", "council", "editorial"]).expect(5).says("quorate:file_exists");
+    place.run(&["init", "council", "editorial"]).assert_code(5).assert_stderr_contains("quorate:file_exists");
     assert_eq!(written.iter().map(|file| place.read(file)).collect::<Vec<_>>(), before);
     std::fs::remove_file(place.path("editorial/council.yaml")).unwrap();
-    place.run(&["init", "council", "editorial"]).expect(5);
+    place.run(&["init", "council", "editorial"]).assert_code(5);
     assert!(!place.path("editorial/council.yaml").exists(), "all or nothing");
 }
 
 #[test]
 fn doctor_calls_every_executor_once() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let toml = place.read("quorate.toml");
-    let fine = place.run(&["doctor", "--format", "json"]).expect(0).json();
+    let fine = place.run(&["doctor", "--format", "json"]).assert_code(0).json();
     let state = |report: &Value, name: &str| {
         let checks = report["checks"].as_array().unwrap();
         checks
@@ -48,7 +48,7 @@ fn doctor_calls_every_executor_once() {
     }
     place.write("script.sh", "touch called-$$\necho '{\"would_block\": false}'\n");
     place.write("quorate.toml", format!("{toml}[executors.shell]\nkind = \"agent-cli\"\ncommand = \"sh\"\nargs = [\"script.sh\"]\n[executors.gone]\nkind = \"agent-cli\"\ncommand = \"./nowhere\"\n"));
-    let sick = place.run(&["doctor", "--format", "json"]).expect(5).json();
+    let sick = place.run(&["doctor", "--format", "json"]).assert_code(5).json();
     assert_eq!(state(&sick, "executor shell").as_deref(), Some("good"), "{sick}");
     assert_eq!(state(&sick, "executor gone").as_deref(), Some("bad"), "{sick}");
     let called = std::fs::read_dir(place.root())
@@ -56,53 +56,53 @@ fn doctor_calls_every_executor_once() {
         .flatten()
         .filter(|one| one.file_name().to_string_lossy().starts_with("called-"));
     assert_eq!(called.count(), 1, "really, and once");
-    assert!(place.run(&["doctor"]).expect(5).stdout.contains("gone"));
+    assert!(place.run(&["doctor"]).assert_code(5).stdout.contains("gone"));
     assert!(place.log().is_empty() && place.runs().is_empty());
 }
 
 #[test]
 fn every_code_has_a_page() {
-    let place = Place::new();
-    let all = place.run(&["explain"]).expect(0).stdout;
+    let place = TestDir::new();
+    let all = place.run(&["explain"]).assert_code(0).stdout;
     let codes: Vec<&str> = all.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert!(codes.len() > 30, "{all}");
     for code in &codes {
-        let page = place.run(&["explain", code]).expect(0).stdout;
+        let page = place.run(&["explain", code]).assert_code(0).stdout;
         assert!(page.starts_with(&format!("# {code}")) && page.lines().count() > 5, "{code}: {page}");
     }
     assert_eq!(
-        place.run(&["explain", "prompt_missing"]).expect(0).stdout,
+        place.run(&["explain", "prompt_missing"]).assert_code(0).stdout,
         place.run(&["explain", "quorate:prompt_missing"]).stdout
     );
-    place.run(&["explain", "quorate:promt_missing"]).expect(4).says("quorate:prompt_missing");
+    place.run(&["explain", "quorate:promt_missing"]).assert_code(4).assert_stderr_contains("quorate:prompt_missing");
 }
 
 #[test]
 fn completions_and_man_pages_are_whole() {
-    let place = Place::new();
+    let place = TestDir::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let text = place.run(&["completions", shell]).expect(0).stdout;
+        let text = place.run(&["completions", shell]).assert_code(0).stdout;
         assert!(text.contains("review") && text.contains("max-calls"), "{shell}");
     }
-    place.run(&["completions", "tcsh"]).expect(64);
-    assert!(place.run(&["man"]).expect(0).stdout.starts_with(".ie"));
-    place.run(&["man", "--out", "man"]).expect(0);
+    place.run(&["completions", "tcsh"]).assert_code(64);
+    assert!(place.run(&["man"]).assert_code(0).stdout.starts_with(".ie"));
+    place.run(&["man", "--out", "man"]).assert_code(0);
     for page in ["quorate.1", "quorate-review.1", "quorate-check.1"] {
         assert!(place.read(&format!("man/{page}")).contains("quorate"), "{page}");
     }
-    place.run(&["man", "--out", "man"]).expect(5);
+    place.run(&["man", "--out", "man"]).assert_code(5);
 }
 
 #[test]
 fn a_reference_to_the_review_is_found_where_agents_are_told_what_to_do() {
     // C7
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("host/agents/writer/prompt.md", "# Writer\n\nWrite short sentences.\n");
     place.write("host/operators/editor/OPERATOR.md", "---\nid: editor\n---\nEdit.\n");
     place.write("host/README.md", "We use quorate review.\n");
-    let clean = place.run(&["check", "--modularity", "host", "--format", "json"]).expect(0);
+    let clean = place.run(&["check", "--modularity", "host", "--format", "json"]).assert_code(0);
     assert_eq!(clean.json()["diagnostics"].as_array().map(Vec::len), Some(0));
-    clean.says("2 files scanned");
+    clean.assert_stderr_contains("2 files scanned");
     for (file, text) in [
         ("host/agents/writer/prompt.md", "# Writer\n\nThe Agent Council will read it.\n"),
         ("host/operators/editor/OPERATOR.md", "---\nid: editor\n---\nRun `quorate review` first.\n"),
@@ -111,7 +111,7 @@ fn a_reference_to_the_review_is_found_where_agents_are_told_what_to_do() {
     ] {
         let before = std::fs::read(place.path(file)).ok();
         place.write(file, text);
-        let found = place.run(&["check", "--modularity", "host", "--format", "json"]).expect(1).json();
+        let found = place.run(&["check", "--modularity", "host", "--format", "json"]).assert_code(1).json();
         let one = &found["diagnostics"][0];
         assert_eq!((&one["code"], &one["file"]), (&Value::from("quorate:modularity"), &Value::from(file)));
         assert_eq!(one["line"].as_u64(), Some(text.lines().count() as u64));
@@ -120,14 +120,14 @@ fn a_reference_to_the_review_is_found_where_agents_are_told_what_to_do() {
             None => std::fs::remove_file(place.path(file)).unwrap(),
         }
     }
-    place.run(&["check", "--modularity", "nowhere"]).expect(4);
+    place.run(&["check", "--modularity", "nowhere"]).assert_code(4);
 }
 
 #[test]
 fn nothing_that_ships_here_as_an_agents_text_knows_of_the_council() {
     // C7: the examples, as the texts of agents that produce them
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let place = Place::new();
+    let place = TestDir::new();
     let mut count = 0;
     for example in std::fs::read_dir(&examples)
         .unwrap()
@@ -138,10 +138,10 @@ fn nothing_that_ships_here_as_an_agents_text_knows_of_the_council() {
         place.write(&format!("host/agents/{count}/prompt.md"), std::fs::read(example.path()).unwrap());
     }
     assert!(count >= 3);
-    place.run(&["check", "--modularity", "host"]).expect(0);
-    place.run(&["check", "--modularity", examples.to_str().unwrap()]).expect(0);
+    place.run(&["check", "--modularity", "host"]).assert_code(0);
+    place.run(&["check", "--modularity", examples.to_str().unwrap()]).assert_code(0);
     // What `init` writes for drafts knows nothing either.
-    place.run(&["init", "council", "new"]).expect(0);
+    place.run(&["init", "council", "new"]).assert_code(0);
     place.write("written/agents/writer/prompt.md", place.read("new/drafts/example_blog_post.md"));
-    place.run(&["check", "--modularity", "written"]).expect(0);
+    place.run(&["check", "--modularity", "written"]).assert_code(0);
 }

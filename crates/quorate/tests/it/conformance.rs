@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::support;
-use support::Place;
+use support::TestDir;
 
 fn examples() -> Option<PathBuf> {
     let Some(dir) = std::env::var_os("QUORATE_CONFORMANCE_DIR") else {
@@ -17,7 +17,7 @@ fn examples() -> Option<PathBuf> {
 }
 
 /// A copy, so that nothing above the examples is taken for their workspace.
-fn copy(from: &Path, place: &Place, to: &str) {
+fn copy(from: &Path, place: &TestDir, to: &str) {
     for entry in std::fs::read_dir(from).expect("a directory").flatten() {
         let name = format!("{to}{}", entry.file_name().to_string_lossy());
         if entry.file_type().expect("a type").is_dir() {
@@ -31,7 +31,7 @@ fn copy(from: &Path, place: &Place, to: &str) {
 #[test]
 fn every_public_example_is_accepted() {
     let Some(examples) = examples() else { return };
-    let place = Place::new();
+    let place = TestDir::new();
     copy(&examples, &place, "");
     let mut tried = 0;
     for folder in ["aip-12", "aip-24", "aip-25", "aip-47", "aip-48"] {
@@ -39,7 +39,7 @@ fn every_public_example_is_accepted() {
             std::fs::read_dir(place.path(folder)).unwrap().flatten().filter(|entry| entry.path().is_file())
         {
             let file = format!("{folder}/{}", entry.file_name().to_string_lossy());
-            let report = place.run(&["check", "--no-refs", &file, "--format", "json"]).expect(0).json();
+            let report = place.run(&["check", "--no-refs", &file, "--format", "json"]).assert_code(0).json();
             assert_eq!(report["files"], 1, "{file}");
             for said in report["diagnostics"].as_array().unwrap() {
                 // Each stands alone, under a name of its own.
@@ -56,7 +56,7 @@ fn every_public_example_is_accepted() {
 fn the_public_playbooks_are_woven_for_whom_they_are() {
     // B2, B3, B4: nothing that is locked in everybody keeps one of them out.
     let Some(examples) = examples() else { return };
-    let place = Place::with("quorate.toml", "");
+    let place = TestDir::with("quorate.toml", "");
     copy(&examples.join("aip-12"), &place, "playbooks/");
     place.write("skills/research/auth-debugging/SKILL.md", "Debug.");
     for (slug, role) in [
@@ -78,22 +78,22 @@ fn the_public_playbooks_are_woven_for_whom_they_are() {
         // One is archived, and the time of the other is over.
         ("mia", &[]),
     ] {
-        let json = place.run(&["weave", operator, "--format", "json"]).expect(0).json();
+        let json = place.run(&["weave", operator, "--format", "json"]).assert_code(0).json();
         let woven = json["woven"].as_array().unwrap().iter();
         let woven: Vec<&str> = woven.map(|one| one["playbook"].as_str().unwrap()).collect();
         assert_eq!(woven, expected, "{operator}: {json}");
     }
-    place.run(&["check", "."]).expect(0);
+    place.run(&["check", "."]).assert_code(0);
 }
 
 #[test]
 fn the_chain_of_acme_resolves_and_its_fourth_member_is_refused() {
     let Some(examples) = examples() else { return };
-    let place = Place::new();
+    let place = TestDir::new();
     copy(&examples.join("aip-24/acme"), &place, "");
     let team = "companies/acme/teams/research";
     let lead = format!("{team}/operators/lead-researcher/ASSEMBLY.md");
-    let view = place.run(&["resolve", "--no-refs", &lead, "--format", "json"]).expect(0).json();
+    let view = place.run(&["resolve", "--no-refs", &lead, "--format", "json"]).assert_code(0).json();
     let names: Vec<&str> =
         view["chain"].as_array().unwrap().iter().map(|link| link["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["acme-council-root", "acme-research-council", "lead-researcher-council"]);
@@ -101,7 +101,7 @@ fn the_chain_of_acme_resolves_and_its_fourth_member_is_refused() {
     assert_eq!(view["mode"], "advisory");
     assert_eq!(view["warnings"], serde_json::json!([]));
 
-    let report = place.run(&["check", "--no-refs", ".", "--format", "json"]).expect(1).json();
+    let report = place.run(&["check", "--no-refs", ".", "--format", "json"]).assert_code(1).json();
     assert_eq!((&report["files"], &report["refusals"]), (&4.into(), &1.into()));
     let refused = &report["diagnostics"][0];
     assert_eq!(refused["code"], "assembly_locked_trait_removed");

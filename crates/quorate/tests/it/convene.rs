@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use crate::support;
 use crate::support::records;
-use records::{asked_from, consultations, of_kind, text};
+use records::{operators_called_from, consultations, of_kind, text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use support::assembly::{advice, answers, convene, message, vote, write};
-use support::{Place, finish, until};
+use support::assembly::{advice, answers, convene, message, vote_answer, write};
+use support::{TestDir, finish, wait_until};
 
 const AGGREGATE: &str = "synthesis: {rules: [{id: all, kind: aggregate}]}\n";
 
-fn council(more: &str) -> Place {
-    let place = Place::new();
+fn council(more: &str) -> TestDir {
+    let place = TestDir::new();
     write(
         &place,
         "advisory",
@@ -28,8 +28,8 @@ fn council(more: &str) -> Place {
     place
 }
 
-fn overlays(place: &Place) -> Vec<Value> {
-    let listed = place.run(&["overlays", "list", "--format", "json"]).expect(0).json();
+fn overlays(place: &TestDir) -> Vec<Value> {
+    let listed = place.run(&["overlays", "list", "--format", "json"]).assert_code(0).json();
     listed["overlays"].as_array().unwrap().clone()
 }
 
@@ -37,7 +37,7 @@ fn overlays(place: &Place) -> Vec<Value> {
 fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
     // A3, A5, A8, B3
     let place = council("");
-    let report = convene(&place, "--conversation", &["--trigger", "sample"]).expect(0).json();
+    let report = convene(&place, "--conversation", &["--trigger", "sample"]).assert_code(0).json();
     assert_eq!(report["fragments"].as_array().unwrap().len(), 2);
     assert_eq!(
         (report["fragments"][0]["priority"].as_u64(), report["fragments"][1]["priority"].as_u64()),
@@ -49,22 +49,22 @@ fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
         (all[0]["text"].as_str(), all[0]["holds"].as_bool()),
         (Some("Ask before you assume."), Some(true))
     );
-    let weave = || place.run(&["weave", "--persona", "ana", "--assembly", "board"]).expect(0).stdout;
+    let weave = || place.run(&["weave", "--persona", "ana", "--assembly", "board"]).assert_code(0).stdout;
     assert_eq!(weave(), "You are ana.\n\nAsk before you assume.\n\nShorter sentences.\n");
     assert_eq!(weave(), weave(), "to the byte");
     let first = all[0]["overlay"].as_str().unwrap();
-    place.run(&["overlays", "show", &first[..6]]).expect(0);
-    place.run(&["overlays", "expire", first]).expect(0);
+    place.run(&["overlays", "show", &first[..6]]).assert_code(0);
+    place.run(&["overlays", "expire", first]).assert_code(0);
     assert_eq!(weave(), "You are ana.\n\nShorter sentences.\n");
     assert_eq!(overlays(&place).len(), 1);
-    place.run(&["overlays", "expire", first]).expect(4).says("quorate:overlay_unknown");
-    assert_eq!(place.run(&["overlays", "sweep"]).expect(0).stdout, "nothing to sweep\n");
+    place.run(&["overlays", "expire", first]).assert_code(4).assert_stderr_contains("quorate:overlay_unknown");
+    assert_eq!(place.run(&["overlays", "sweep"]).assert_code(0).stdout, "nothing to sweep\n");
     assert_eq!(
-        place.run(&["weave", "--persona", "bob"]).expect(0).stdout,
+        place.run(&["weave", "--persona", "bob"]).assert_code(0).stdout,
         "You are bob.\n",
         "nobody's overlays"
     );
-    place.run(&["weave", "--persona", "nobody"]).expect(4);
+    place.run(&["weave", "--persona", "nobody"]).assert_code(4);
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn the_cap_is_kept_at_every_write() {
     let place = council("audit: {overlays: {maxActive: 3}}\n");
     // What is said again is one piece of advice, and the last time counts.
     for _ in 0..3 {
-        convene(&place, "--conversation", &[]).expect(0);
+        convene(&place, "--conversation", &[]).assert_code(0);
     }
-    let of_newest = |place: &Place| {
+    let of_newest = |place: &TestDir| {
         let (all, newest) = (overlays(place), place.runs()[0]["run"].clone());
         (all.len(), all.iter().filter(|one| one["run"] == newest).count())
     };
@@ -84,7 +84,7 @@ fn the_cap_is_kept_at_every_write() {
         &place,
         &json!({"ana": advice(8, "Ask who else is affected."), "bob": advice(6, "Name the date.")}),
     );
-    convene(&place, "--conversation", &[]).expect(0);
+    convene(&place, "--conversation", &[]).assert_code(0);
     assert_eq!(of_newest(&place), (3, 2), "the oldest went first");
 }
 
@@ -103,14 +103,14 @@ fn overlays_are_the_operators_that_the_view_applies_to() {
     place.write("operators/lead/ASSEMBLY.md", view);
     place.write("talk.md", "user: hello\n");
     let convened = ["convene", "operators/lead", "--conversation", "talk.md", "--format", "json"];
-    place.run(&convened).expect(0);
+    place.run(&convened).assert_code(0);
     let mut owners: Vec<String> = overlays(&place).iter().map(|one| text(&one["operator"])).collect();
     owners.sort();
     assert_eq!(owners, ["help", "help", "lead", "lead"]);
-    let woven = place.run(&["weave", "--persona", "ana"]).expect(0);
+    let woven = place.run(&["weave", "--persona", "ana"]).assert_code(0);
     assert_eq!(woven.stdout.matches("Ask before you assume.").count(), 1, "said once, whoever it came for");
     // The next run is shown what is in force.
-    place.run(&convened).expect(0);
+    place.run(&convened).assert_code(0);
     let run = text(&place.runs()[0]["run"]);
     let first = &records::records(&place.path(".quorate/ledger.db"), &run)[0];
     assert_eq!(
@@ -123,7 +123,7 @@ fn overlays_are_the_operators_that_the_view_applies_to() {
 fn what_is_not_kept_is_returned_and_hashed() {
     // D8
     let place = council("audit: {overlays: {enabled: false}}\n");
-    let report = convene(&place, "--conversation", &[]).expect(0).json();
+    let report = convene(&place, "--conversation", &[]).assert_code(0).json();
     assert_eq!(report["fragments"][0]["text"], "Ask before you assume.");
     assert_eq!(overlays(&place).len(), 0);
     let run = place.only_run();
@@ -133,17 +133,17 @@ fn what_is_not_kept_is_returned_and_hashed() {
         (outcome.get("fragments"), outcome["artifact_sha256"].as_str().map(str::len)),
         (None, Some(64))
     );
-    let shown = place.run(&["show", &run, "--format", "json"]).expect(0).json();
+    let shown = place.run(&["show", &run, "--format", "json"]).assert_code(0).json();
     assert_eq!(shown["fragments"], report["fragments"], "it follows again from what was answered");
-    place.run(&["replay", &run]).expect(0);
+    place.run(&["replay", &run]).assert_code(0);
 }
 
 #[test]
 fn a_plan_asks_nobody_and_leaves_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     write(&place, "hierarchy", &[("top", ""), ("leaf", "parent: top")], "");
     answers(&place, &json!({}));
-    let plan = convene(&place, "--request", &["--dry-run"]).expect(0).json();
+    let plan = convene(&place, "--request", &["--dry-run"]).assert_code(0).json();
     assert_eq!(
         (plan["first"][0]["member"].as_str(), plan["later"][0]["member"].as_str()),
         (Some("leaf"), Some("top"))
@@ -162,7 +162,7 @@ fn a_plan_asks_nobody_and_leaves_nothing() {
 #[test]
 fn each_member_has_the_executor_that_is_nearest_to_it() {
     // Q1
-    let place = Place::new();
+    let place = TestDir::new();
     let members = [("ana", ""), ("bob", ""), ("cyd", "")];
     write(
         &place,
@@ -170,14 +170,14 @@ fn each_member_has_the_executor_that_is_nearest_to_it() {
         &members,
         "metadata: {quorate: {executor: two, members: {cyd: {executor: three}}}}\n",
     );
-    place.write("yes.json", json!({"_": vote("yes")}).to_string());
+    place.write("yes.json", json!({"_": vote_answer("yes")}).to_string());
     let tables = ["one", "two", "three", "four"]
         .map(|name| format!("[executors.{name}]\nkind = \"script\"\npath = \"yes.json\"\n"))
         .concat();
     let host = format!("{tables}[assemblies.board.members.ana]\nexecutor = \"one\"\n");
     place.write("quorate.toml", host);
     let executors = |more: &[&str]| -> Vec<String> {
-        convene(&place, "--proposal", more).expect(0);
+        convene(&place, "--proposal", more).assert_code(0);
         let run = text(&place.runs()[0]["run"]);
         let all = records::records(&place.path(".quorate/ledger.db"), &run);
         let mut named: Vec<String> = of_kind(&all, "consultation")
@@ -194,7 +194,7 @@ fn each_member_has_the_executor_that_is_nearest_to_it() {
 #[test]
 fn a_vote_ends_early_only_where_that_was_asked_for() {
     // V7
-    let place = Place::new();
+    let place = TestDir::new();
     write(
         &place,
         "voting",
@@ -203,13 +203,13 @@ fn a_vote_ends_early_only_where_that_was_asked_for() {
     );
     answers(
         &place,
-        &json!({"ana": vote("yes"), "bob": vote("yes"), "cyd": {"$delay_ms": 1500, "answer": vote("no")}}),
+        &json!({"ana": vote_answer("yes"), "bob": vote_answer("yes"), "cyd": {"$delay_ms": 1500, "answer": vote_answer("no")}}),
     );
-    let report = convene(&place, "--proposal", &[]).expect(0).json();
+    let report = convene(&place, "--proposal", &[]).assert_code(0).json();
     assert_eq!(report["decision"]["votes"][2]["vote"], "no");
     let host = place.read("quorate.toml");
     place.write("quorate.toml", format!("early_decision = true\n{host}"));
-    let report = convene(&place, "--proposal", &[]).expect(0).json();
+    let report = convene(&place, "--proposal", &[]).assert_code(0).json();
     assert_eq!(
         (report["decision"]["result"].as_str(), report["decision"]["votes"][2]["vote"].as_str()),
         (Some("pass"), Some("cancelled"))
@@ -218,16 +218,16 @@ fn a_vote_ends_early_only_where_that_was_asked_for() {
     let run = text(&place.runs()[0]["run"]);
     let all = records::records(&place.path(".quorate/ledger.db"), &run);
     assert!(of_kind(&all, "consultation").iter().any(|one| one["status"] == "cancelled"));
-    place.run(&["replay", &run]).expect(0);
+    place.run(&["replay", &run]).assert_code(0);
 }
 
 #[test]
 fn a_consultation_says_everything_that_an_auditor_asks_for() {
     // D7
-    let place = Place::new();
+    let place = TestDir::new();
     write(&place, "voting", &[("ana", "weight: 0.3, voteClass: [budget]")], "lockedTraits: [warmth]\n");
-    answers(&place, &json!({"ana": vote("yes")}));
-    convene(&place, "--proposal", &["--class", "budget"]).expect(0);
+    answers(&place, &json!({"ana": vote_answer("yes")}));
+    convene(&place, "--proposal", &["--class", "budget"]).assert_code(0);
     let run = place.only_run();
     let all = records::records(&place.path(".quorate/ledger.db"), &run);
     let one = &of_kind(&all, "consultation")[0];
@@ -251,8 +251,8 @@ fn a_consultation_says_everything_that_an_auditor_asks_for() {
 }
 
 /// Peers who take their time, in three rounds.
-fn slow() -> Place {
-    let place = Place::new();
+fn slow() -> TestDir {
+    let place = TestDir::new();
     write(
         &place,
         "peer",
@@ -279,16 +279,16 @@ fn a_killed_run_goes_on_and_nobody_is_paid_twice() {
         let before = records::records(&ledger, run);
         let answered = consultations(&before);
         if decided.is_none() {
-            let report = place.run(&["resume", run, "--format", "json"]).expect(0).json();
+            let report = place.run(&["resume", run, "--format", "json"]).assert_code(0).json();
             assert_eq!(report["messages"].as_array().unwrap().len(), 9, "killed after {ms} ms");
         }
         let after = records::records(&ledger, run);
         assert_eq!(after[..before.len()], before, "a record was changed");
         assert!(consultations(&after).values().all(|count| *count == 1), "killed after {ms} ms");
         let again: Vec<String> =
-            asked_from(&after, before.len()).into_iter().filter(|id| answered.contains_key(id)).collect();
+            operators_called_from(&after, before.len()).into_iter().filter(|id| answered.contains_key(id)).collect();
         assert_eq!(again, Vec::<String>::new(), "paid for twice");
-        place.run(&["replay", run]).expect(0);
+        place.run(&["replay", run]).assert_code(0);
     }
 }
 
@@ -297,24 +297,24 @@ fn an_interruption_keeps_what_is_paid_and_says_how_to_go_on() {
     let place = slow();
     let child = place.start(&["convene", ".", "--topic", "subject.md"]);
     let ledger = place.path(".quorate/ledger.db");
-    until(Duration::from_secs(20), "the first round", || {
+    wait_until(Duration::from_secs(20), "the first round", || {
         ledger.is_file()
             && records::runs(&ledger)
                 .first()
                 .is_some_and(|(run, _)| !consultations(&records::records(&ledger, run)).is_empty())
     });
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let ran = finish(child).expect(130);
+    let ran = finish(child).assert_code(130);
     let run = place.only_run();
-    ran.says(&format!("quorate resume {run}"));
-    place.run(&["resume", &run]).expect(0);
+    ran.assert_stderr_contains(&format!("quorate resume {run}"));
+    place.run(&["resume", &run]).assert_code(0);
 }
 
 #[test]
 fn a_run_that_changed_underneath_does_not_go_on() {
     // X7
     let place = slow();
-    place.run(&["convene", ".", "--topic", "subject.md", "--max-calls", "4"]).expect(3);
+    place.run(&["convene", ".", "--topic", "subject.md", "--max-calls", "4"]).assert_code(3);
     let run = place.only_run();
     for (file, with) in
         [("personas/ana/PERSONA.md", "prompts"), ("subject.md", "input"), ("ASSEMBLY.md", "manifest")]
@@ -328,19 +328,19 @@ fn a_run_that_changed_underneath_does_not_go_on() {
                 .replace("# A topic", "# Another")
                 .replace("Decides.", "Did."),
         );
-        place.run(&["resume", &run]).expect(5).says(with);
+        place.run(&["resume", &run]).assert_code(5).assert_stderr_contains(with);
         place.write(file, before);
     }
     // X8: the cap that it was opened with holds until another is said.
-    place.run(&["resume", &run]).expect(3);
-    place.run(&["resume", &run, "--max-calls", "100"]).expect(0);
+    place.run(&["resume", &run]).assert_code(3);
+    place.run(&["resume", &run, "--max-calls", "100"]).assert_code(0);
 }
 
 #[test]
 fn what_is_not_due_is_not_convened() {
     // A7
     let talk = |lines: usize| "user: hello\n".repeat(lines);
-    let due = |place: &Place, lines: usize, phase: &str| {
+    let due = |place: &TestDir, lines: usize, phase: &str| {
         place.write("talk.md", talk(lines));
         place.run(&["convene", ".", "--conversation", "talk.md", "--phase", phase, "--if-due"]).code
     };
@@ -361,7 +361,7 @@ fn what_is_not_due_is_not_convened() {
 #[test]
 fn a_tenants_overlays_are_woven_into_its_own_agents_alone() {
     // M10, A8
-    let place = Place::new();
+    let place = TestDir::new();
     place.write(
         "quorate.toml",
         "defaults.executor = \"script\"\n[executors.script]\nkind = \"script\"\npath = \"answers.json\"\n",
@@ -383,14 +383,14 @@ fn a_tenants_overlays_are_woven_into_its_own_agents_alone() {
                    synthesis: {rules: [{id: all, kind: aggregate}]}\n---\n";
     place.write("tenants/acme/mentors/ASSEMBLY.md", mentors);
     place.write("talk.md", "user: hello\n");
-    place.run(&["convene", "tenants/acme/mentors", "--conversation", "talk.md"]).expect(0);
-    let woven = |below: &str| place.run_in(below, &["weave", "--persona", "bot"]).expect(0).stdout;
+    place.run(&["convene", "tenants/acme/mentors", "--conversation", "talk.md"]).assert_code(0);
+    let woven = |below: &str| place.run_in(below, &["weave", "--persona", "bot"]).assert_code(0).stdout;
     assert_eq!(woven("tenants/acme"), "I am tenants-acme.\n\nCustomer 4711 pays late.\n");
     assert_eq!(
         (woven("tenants/beta"), woven("")),
         ("I am tenants-beta.\n".to_owned(), "I am .\n".to_owned())
     );
-    let rooted = place.run(&["weave", "--persona", "bot", "--root", "tenants/beta"]).expect(0);
+    let rooted = place.run(&["weave", "--persona", "bot", "--root", "tenants/beta"]).assert_code(0);
     assert_eq!(rooted.stdout, "I am tenants-beta.\n");
 }
 
@@ -402,7 +402,7 @@ fn what_an_escape_hides_is_redacted_too() {
     place.write("talk.jsonl", "{\"role\": \"user\", \"content\": \"I am M\\u00fcller\"}\n");
     let plan = place
         .run(&["convene", ".", "--conversation", "talk.jsonl", "--dry-run", "--format", "json"])
-        .expect(0)
+        .assert_code(0)
         .json();
     let prompt = plan["first"][0]["prompt"].as_str().unwrap();
     assert!(prompt.contains("I am [REDACTED]") && !prompt.contains("Müller"), "{prompt}");
@@ -410,11 +410,11 @@ fn what_an_escape_hides_is_redacted_too() {
 
 #[test]
 fn a_vote_is_not_overridden_as_a_review_is() {
-    let place = Place::new();
+    let place = TestDir::new();
     write(&place, "voting", &[("ana", "")], "");
-    answers(&place, &json!({"ana": vote("yes")}));
-    convene(&place, "--proposal", &[]).expect(0);
+    answers(&place, &json!({"ana": vote_answer("yes")}));
+    convene(&place, "--proposal", &[]).assert_code(0);
     place
         .run(&["override", &place.only_run(), "--by", "ada", "--verdict", "revise", "--reason", "x"])
-        .expect(64);
+        .assert_code(64);
 }

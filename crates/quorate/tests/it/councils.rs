@@ -2,8 +2,8 @@
 
 use crate::support;
 use serde_json::{Value, json};
-use support::Place;
-use support::council::{COUNCIL, ships};
+use support::TestDir;
+use support::council::{COUNCIL, all_ship};
 
 const SHIPS: &str = include_str!("../../../../examples/incident-report.md");
 
@@ -15,29 +15,29 @@ fn seats(report: &Value) -> usize {
     report["deliberators"].as_array().map_or(0, Vec::len)
 }
 
-fn judged_in(place: &Place, below: &str) -> Value {
+fn judged_in(place: &TestDir, below: &str) -> Value {
     place.write(&format!("{below}/draft.md"), SHIPS);
-    place.run_in(below, &["review", "draft.md", "--format", "json"]).expect(0).json()
+    place.run_in(below, &["review", "draft.md", "--format", "json"]).assert_code(0).json()
 }
 
 #[test]
 fn yml_is_a_council_as_yaml_is() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write("council.yml", three());
     let report = place.review(&["draft.md"]);
     assert_eq!((seats(&report), &report["council"]), (3, &json!("council.yml")));
-    let ran = place.run(&["check", "council.yml", "--strict"]).expect(0);
-    ran.says("1 file checked: 0 refusals, 0 warnings");
+    let ran = place.run(&["check", "council.yml", "--strict"]).assert_code(0);
+    ran.assert_stderr_contains("1 file checked: 0 refusals, 0 warnings");
     place.write("council.yaml", COUNCIL);
-    place.run(&["review", "draft.md"]).expect(5).says("council.yaml and council.yml");
+    place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("council.yaml and council.yml");
     let report = place.review(&["draft.md", "--config", "council.yaml"]);
     assert_eq!(seats(&report), 4);
-    place.run(&["init", "council"]).expect(5);
+    place.run(&["init", "council"]).assert_code(5);
 }
 
 #[test]
 fn the_nearest_council_up_to_the_repository_sits() {
-    let place = Place::with("council.yaml", three());
+    let place = TestDir::with("council.yaml", three());
     assert_eq!(seats(&judged_in(&place, "texts/deep")), 3, "no quorate.toml is needed");
     assert!(place.path(".quorate/ledger.db").is_file(), "the ledger lies beside the council");
     std::fs::create_dir_all(place.path("repository/.git")).unwrap();
@@ -52,7 +52,7 @@ fn the_nearest_council_up_to_the_repository_sits() {
 #[test]
 fn a_council_that_anybody_could_have_put_there_is_not_looked_for() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::with("shared/council.yaml", three());
+    let place = TestDir::with("shared/council.yaml", three());
     let open = std::fs::Permissions::from_mode(0o1777);
     std::fs::set_permissions(place.path("shared"), open).unwrap();
     assert_eq!(seats(&judged_in(&place, "shared/mine")), 4);
@@ -60,36 +60,36 @@ fn a_council_that_anybody_could_have_put_there_is_not_looked_for() {
     std::fs::set_permissions(place.path("shared/council.yaml"), std::fs::Permissions::from_mode(0o666))
         .unwrap();
     place.write("shared/draft.md", "The meeting moved.\n");
-    place.run_in("shared", &["review", "draft.md"]).expect(5).says("quorate:ownership_dubious");
+    place.run_in("shared", &["review", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:ownership_dubious");
 }
 
 #[test]
 fn init_council_makes_a_workspace() {
-    let place = Place::new();
-    let said = place.run(&["init", "council", "editorial"]).expect(0).stdout;
+    let place = TestDir::new();
+    let said = place.run(&["init", "council", "editorial"]).assert_code(0).stdout;
     assert!(said.contains("editorial/quorate.toml"), "{said}");
-    place.run(&["check", "editorial", "--strict"]).expect(0);
+    place.run(&["check", "editorial", "--strict"]).assert_code(0);
     place.write("editorial/drafts/deep/x.md", SHIPS);
     let report = place.run_in("editorial/drafts/deep", &["review", "x.md", "--format", "json"]).json();
     assert!(report["council"].as_str().unwrap().ends_with("editorial/council.yaml"), "{report}");
-    let inner = place.run(&["init", "council", "editorial/inner"]).expect(0).stdout;
+    let inner = place.run(&["init", "council", "editorial/inner"]).assert_code(0).stdout;
     assert!(!inner.contains("quorate.toml"), "the outermost one holds: {inner}");
 }
 
 #[test]
 fn a_review_names_its_council_and_its_ledger() {
-    let place = Place::with("work/council.yaml", COUNCIL);
+    let place = TestDir::with("work/council.yaml", COUNCIL);
     place.write("work/draft.md", SHIPS);
     std::fs::create_dir_all(place.path("elsewhere")).unwrap();
-    let shown = place.run(&["review", "work/draft.md"]).expect(0).stdout;
+    let shown = place.run(&["review", "work/draft.md"]).assert_code(0).stdout;
     assert!(shown.contains("council  work/council.yaml; ledger work/.quorate/ledger.db"), "{shown}");
     let how = shown.lines().find(|line| line.contains("quorate show ")).expect("how to see more");
     assert!(how.contains("--ledger work/.quorate/ledger.db"), "{how}");
     let report = place.review(&["work/draft.md"]);
     let (run, ledger) = (report["run"].as_str().unwrap(), report["ledger"].as_str().unwrap());
-    place.run_in("elsewhere", &["show", run]).expect(4).says("--ledger");
-    place.run_in("elsewhere", &["show", run, "--ledger", ledger]).expect(0);
+    place.run_in("elsewhere", &["show", run]).assert_code(4).assert_stderr_contains("--ledger");
+    place.run_in("elsewhere", &["show", run, "--ledger", ledger]).assert_code(0);
     judged_in(&place, "elsewhere");
-    let ran = place.run_in("elsewhere", &["show", run]).expect(4);
-    ran.says(".quorate/ledger.db has no run").says("--ledger");
+    let ran = place.run_in("elsewhere", &["show", run]).assert_code(4);
+    ran.assert_stderr_contains(".quorate/ledger.db has no run").assert_stderr_contains("--ledger");
 }

@@ -16,7 +16,7 @@ use quorate::service::runtime::{Request, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::turn::{Begin, CycleResult};
 use serde_json::{Value, json};
-use support::Place;
+use support::TestDir;
 
 const DISPATCHERS: [&str; 4] = [
     "{kind: mention}",
@@ -49,18 +49,18 @@ state: {{kind: memory}}
     )
 }
 
-fn place(substrate: &str, dispatcher: &str) -> Place {
+fn place(substrate: &str, dispatcher: &str) -> TestDir {
     let answers = json!({
         "ada": {"content": "The schema is old. @Bo?", "stateUpdate": {"asked": ["bo"]}, "meta": {"sure": true}},
         "bo": {"content": "=== TURN it compiles ===\n\\=== TURN too", "stateUpdate": {"n": 1}},
     });
-    let place = Place::with("answers.json", answers.to_string());
+    let place = TestDir::with("answers.json", answers.to_string());
     place.write("there.yaml", manifest(substrate, dispatcher));
     place
 }
 
 /// What a conversation came to, whatever its turns are called.
-async fn talk(place: &Place) -> Value {
+async fn talk(place: &TestDir) -> Value {
     let environment = Environment {
         directory: place.root().to_owned(),
         state_dir: Some(place.path("state")),
@@ -105,7 +105,7 @@ async fn talk(place: &Place) -> Value {
 }
 
 /// What it comes to in memory, and whether the substrate, which a place is made for, comes to the same.
-async fn same(dispatcher: &str, kind: &str, other: &Place) {
+async fn same(dispatcher: &str, kind: &str, other: &TestDir) {
     let memory = talk(&place("{kind: memory}", dispatcher)).await;
     let said = memory["said"].as_array().unwrap();
     assert!(said.len() > SAID.len(), "{dispatcher}: somebody answers: {memory:#}");

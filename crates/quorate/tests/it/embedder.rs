@@ -16,7 +16,7 @@ use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::embedder::Embedder;
 use serde_json::json;
-use support::Place;
+use support::TestDir;
 use support::assembly::{advice, answers, write};
 
 /// Knows two meanings: cold things, and everything else.
@@ -43,8 +43,8 @@ impl Embedder for Temperature {
     }
 }
 
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestDir {
+    let place = TestDir::new();
     let more =
         "lockedTraits: [warmth]\nmatchMode: semantic\nsynthesis: {rules: [{id: all, kind: aggregate}]}\n";
     write(&place, "advisory", &[("ana", "phase: session"), ("bob", "phase: session")], more);
@@ -56,7 +56,7 @@ fn place() -> Place {
     place
 }
 
-fn held(place: &Place, host: &Host) -> Report {
+fn held(place: &TestDir, host: &Host) -> Report {
     let environment = Environment {
         directory: place.root().to_owned(),
         state_dir: Some(place.path("state")),
@@ -88,7 +88,7 @@ fn what_means_the_same_is_dropped() {
     assert_eq!((violation.layer.as_deref(), violation.locked.as_deref()), (Some("meaning"), Some("warmth")));
     assert!(violation.excerpt.as_ref().unwrap().contains("Be icy"), "{violation:?}");
     // X11: the comparison is recorded, so that a program without the embedder comes to the same.
-    place.run(&["replay", &place.only_run()]).expect(0);
+    place.run(&["replay", &place.only_run()]).assert_code(0);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn without_an_embedder_text_alone_counts() {
     // L4
     let place = place();
     let convened = ["convene", ".", "--conversation", "talk.md", "--format", "json"];
-    let ran = place.run(&convened).expect(0);
-    ran.says("assembly_locked_trait_match_mode_unsupported");
+    let ran = place.run(&convened).assert_code(0);
+    ran.assert_stderr_contains("assembly_locked_trait_match_mode_unsupported");
     assert_eq!(ran.json()["fragments"].as_array().unwrap().len(), 2);
 }

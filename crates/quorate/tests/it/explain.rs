@@ -7,7 +7,7 @@ use crate::support;
 use crate::support::console;
 use console::Part;
 use quorate_diagnostics::codes;
-use support::Place;
+use support::TestDir;
 
 /// Codes whose pages cannot be run from here, and why.
 const NOT_RUN: [(&str, &str); 19] = [
@@ -48,7 +48,7 @@ const POSTGRES: [&str; 1] = ["quorate:ledger_address"];
 
 /// All codes with their severity, as `quorate explain` lists them.
 fn listed() -> BTreeMap<String, String> {
-    let list = Place::new().run(&["explain"]).expect(0).stdout;
+    let list = TestDir::new().run(&["explain"]).assert_code(0).stdout;
     let entries = list.lines().map(|line| {
         let mut words = line.split_whitespace().map(str::to_owned);
         (words.next().unwrap(), words.next().unwrap())
@@ -60,11 +60,11 @@ fn listed() -> BTreeMap<String, String> {
 
 /// The parts of a code's page.
 fn parts(code: &str) -> Vec<Part> {
-    console::parts(&Place::new().run(&["explain", code]).expect(0).stdout)
+    console::parts(&TestDir::new().run(&["explain", code]).assert_code(0).stdout)
 }
 
 /// Runs a page in a place, and gives all that its commands said.
-fn run(code: &str, place: &Place) -> String {
+fn run(code: &str, place: &TestDir) -> String {
     let mut all = String::new();
     for said in console::run(&parts(code), place.root()) {
         console::compare(code, &said);
@@ -73,7 +73,7 @@ fn run(code: &str, place: &Place) -> String {
     all
 }
 
-fn write(place: &Place, part: &Part) {
+fn write(place: &TestDir, part: &Part) {
     if let Part::File { path, text } = part {
         place.write(path, text);
     }
@@ -93,7 +93,7 @@ fn every_page_shows_what_happens() {
         assert!(codes.contains_key(*code), "there is no code {code}");
     }
     for (code, severity) in codes.iter().filter(|(code, _)| !not_run.contains(code.as_str())) {
-        let all = run(code, &Place::new());
+        let all = run(code, &TestDir::new());
         let head = format!("{severity}[{code}]");
         assert!(all.contains(&head), "no command of the page of {code} says {head}:\n{all}");
     }
@@ -102,7 +102,7 @@ fn every_page_shows_what_happens() {
 #[test]
 fn the_page_of_a_record_shows_a_run_that_has_it() {
     let code = "assembly_overlay_lock_violation";
-    let place = Place::new();
+    let place = TestDir::new();
     let said = run(code, &place);
     assert!(said.contains(&format!("\"code\": \"{code}\"")), "{said}");
 }
@@ -111,7 +111,7 @@ fn the_page_of_a_record_shows_a_run_that_has_it() {
 fn check_says_each_code_with_the_severity_that_is_listed() {
     let codes = listed();
     for code in codes.keys() {
-        let place = Place::new();
+        let place = TestDir::new();
         for part in parts(code) {
             write(&place, &part);
         }

@@ -2,8 +2,8 @@
 
 use crate::support;
 use serde_json::{Value, json};
-use support::Place;
-use support::council::ships_but;
+use support::TestDir;
+use support::council::all_ship_except;
 
 /// What SARIF 2.1.0 (OASIS, §3.13 and on) requires of the objects that we write.
 fn sarif_schema() -> Value {
@@ -91,8 +91,8 @@ fn validates(sarif: &Value) {
 
 const QUOTES: &str = "line one\nthe — “würdig” 🦀 claim, 100%: see::this\nlast";
 
-fn council(name: &str) -> Place {
-    let place = Place::scripted(&ships_but(json!({
+fn council(name: &str) -> TestDir {
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r2/skeptic": {"would_block": true, "irreducible": false, "findings": [
             {"quote": "“würdig” 🦀 claim", "issue": "Says who?\n::error::no, 100% made up", "fix": "Cite.\r\nOr cut, really"},
             {"quote": "is nowhere", "issue": "Ungrounded."},
@@ -108,7 +108,7 @@ fn council(name: &str) -> Place {
 fn sarif_is_what_its_readers_demand() {
     for name in ["draft.md", "drafts/ein entwurf, 100% [neu] ü.md"] {
         let place = council(name);
-        let sarif = place.run(&["review", name, "--format", "sarif"]).expect(1).json();
+        let sarif = place.run(&["review", name, "--format", "sarif"]).assert_code(1).json();
         validates(&sarif);
         let results = sarif["runs"][0]["results"].as_array().unwrap();
         assert_eq!(results.len(), 3);
@@ -119,22 +119,22 @@ fn sarif_is_what_its_readers_demand() {
             .unwrap();
         assert_eq!((&region(over_two)["startLine"], &region(over_two)["endLine"]), (&json!(1), &json!(2)));
     }
-    let place = Place::new();
+    let place = TestDir::new();
     for (name, code) in [("pricing-promise.md", 2), ("incident-report.md", 0)] {
         let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
         place.write(name, std::fs::read(example).unwrap());
-        validates(&place.run(&["review", name, "--format", "sarif"]).expect(code).json());
+        validates(&place.run(&["review", name, "--format", "sarif"]).assert_code(code).json());
     }
-    validates(&place.run_given(&["review", "-", "--format", "sarif"], b"It is never late.").json());
+    validates(&place.run_with_stdin(&["review", "-", "--format", "sarif"], b"It is never late.").json());
 }
 
 #[test]
 fn refusals_are_sarif_too() {
-    let place = Place::new();
-    validates(&place.run(&["review", "nothing.md", "--format", "sarif"]).expect(4).json());
+    let place = TestDir::new();
+    validates(&place.run(&["review", "nothing.md", "--format", "sarif"]).assert_code(4).json());
     place.write("council.yaml", "deliberators: []\nnonsense: 1\n");
     place.write("draft.md", "text");
-    let sarif = place.run(&["review", "draft.md", "--format", "sarif"]).expect(5).json();
+    let sarif = place.run(&["review", "draft.md", "--format", "sarif"]).assert_code(5).json();
     validates(&sarif);
     assert_eq!(
         sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
@@ -145,7 +145,7 @@ fn refusals_are_sarif_too() {
 #[test]
 fn nothing_in_a_text_makes_another_annotation() {
     let place = council("a,b:c.md");
-    let text = place.run(&["review", "a,b:c.md", "--format", "github"]).expect(1).stdout;
+    let text = place.run(&["review", "a,b:c.md", "--format", "github"]).assert_code(1).stdout;
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.iter().filter(|line| line.starts_with("::")).count(), lines.len(), "{text}");
     assert!(
@@ -163,12 +163,12 @@ fn nothing_in_a_text_makes_another_annotation() {
 #[test]
 fn markdown_formats_nothing_that_is_foreign() {
     let place = council("draft.md");
-    place.answers(&ships_but(json!({
+    place.answers(&all_ship_except(json!({
         "r2/skeptic": {"would_block": true, "irreducible": false, "findings": [
             {"quote": "last", "issue": "<img src=x onerror=alert(1)> [click](javascript:x) | `a` @everyone", "fix": "# Heading\n\n```\nfence"},
         ]},
     })));
-    let text = place.run(&["review", "draft.md", "--format", "markdown"]).expect(0).stdout;
+    let text = place.run(&["review", "draft.md", "--format", "markdown"]).assert_code(0).stdout;
     assert!(!text.contains("<img") && !text.contains("[click](") && !text.contains("@everyone"), "{text}");
     assert!(!text.lines().any(|line| line.starts_with("# Heading")), "{text}");
 }

@@ -13,7 +13,7 @@ use crate::support;
 use crate::support::records;
 use model::{Asked, Model};
 use serde_json::{Value, json};
-use support::Place;
+use support::TestDir;
 
 const CLIS: &str = "QUORATE_TEST_CLIS";
 /// Set in the namespace.
@@ -128,8 +128,8 @@ fn strings(value: &Value) -> Vec<String> {
 }
 
 /// A workspace full of traps, with its temporary directory in it: what is looked for in parents would be found.
-fn trapped(model: &Model, clis: &Path) -> Place {
-    let place = Place::new();
+fn trapped(model: &Model, clis: &Path) -> TestDir {
+    let place = TestDir::new();
     let ran = |what: &str| format!("echo {what} >> {}", place.path("ran").display());
     let server =
         |what: &str| json!({"evil": {"command": "sh", "args": ["-c", format!("{}; cat", ran(what))]}});
@@ -191,7 +191,7 @@ fn trapped(model: &Model, clis: &Path) -> Place {
     place
 }
 
-fn quorate(place: &Place, model: &Model, arguments: &[&str]) -> (i32, String) {
+fn quorate(place: &TestDir, model: &Model, arguments: &[&str]) -> (i32, String) {
     let output = place
         .command_in("repo", arguments)
         .env("HOME", place.path("home"))
@@ -278,7 +278,7 @@ fn shares_a_prefix(cli: &Cli, requests: &[Asked]) {
 }
 
 /// No file has words of the draft, but those that the workspace had and the ledger.
-fn leaves_nothing(cli: &Cli, place: &Place) {
+fn leaves_nothing(cli: &Cli, place: &TestDir) {
     let has = |path: &PathBuf| {
         let bytes = std::fs::read(path).unwrap_or_default();
         bytes.windows(PHRASE.len()).any(|window| window == PHRASE.as_bytes())
@@ -302,7 +302,7 @@ fn leaves_nothing(cli: &Cli, place: &Place) {
 }
 
 /// Of quorate.toml the table of one executor.
-fn table_of(place: &Place, cli: &Cli) -> String {
+fn table_of(place: &TestDir, cli: &Cli) -> String {
     let host = place.read("repo/quorate.toml");
     let table = host.split("[executors.").find(|table| table.starts_with(cli.name));
     format!("[executors.{}", table.expect("its table"))

@@ -13,69 +13,69 @@ use quorate_ledger::signing::{Context, PublicKey, SecretKey, Signature, Voucher}
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _};
-use support::{Place, Ran, assembly, council, finish};
+use support::{TestDir, CommandOutput, assembly, council, finish};
 
 const SIGNING: &str = ".quorate/keys/signing.ed25519";
 const LEDGER: &str = ".quorate/ledger.db";
 
-fn init(place: &Place) -> Value {
-    place.run(&["keys", "init", "--format", "json"]).expect(0).json()
+fn init(place: &TestDir) -> Value {
+    place.run(&["keys", "init", "--format", "json"]).assert_code(0).json()
 }
 
-fn keys(place: &Place) -> Vec<Value> {
-    let listed = place.run(&["keys", "list", "--format", "json"]).expect(0).json();
+fn keys(place: &TestDir) -> Vec<Value> {
+    let listed = place.run(&["keys", "list", "--format", "json"]).assert_code(0).json();
     listed["keys"].as_array().expect("a list").clone()
 }
 
 /// The states of the keys that sign records or did, by their names.
-fn states(place: &Place) -> BTreeMap<String, String> {
+fn states(place: &TestDir) -> BTreeMap<String, String> {
     let all = keys(place);
     let records = all.iter().filter(|key| key["signs"] != json!("checkpoints"));
     records.map(|key| (records::text(&key["id"]), records::text(&key["state"]))).collect()
 }
 
-fn mode(place: &Place, name: &str) -> u32 {
+fn mode(place: &TestDir, name: &str) -> u32 {
     std::fs::metadata(place.path(name)).expect("it is there").permissions().mode() & 0o777
 }
 
 /// A voting board whose chair votes yes.
-fn board(place: &Place, more: &str) {
+fn board(place: &TestDir, more: &str) {
     assembly::write(place, "voting", &[("chair", "")], more);
-    assembly::answers(place, &json!({"chair": assembly::vote("yes")}));
+    assembly::answers(place, &json!({"chair": assembly::vote_answer("yes")}));
 }
 
-fn convene(place: &Place) -> Ran {
+fn convene(place: &TestDir) -> CommandOutput {
     assembly::convene(place, "--proposal", &[])
 }
 
 /// Holds what a command refused against a code and a part of what it said, wherever it was said.
 #[track_caller]
-fn refused(ran: &Ran, code: &str, says: &str) {
+fn refused(ran: &CommandOutput, code: &str, says: &str) {
     assert_eq!(ran.code, 5, "{ran:?}");
     let all = format!("{}{}", ran.stdout, ran.stderr);
     assert!(all.contains(code) && all.contains(says), "{code}, {says}: {ran:?}");
 }
 
-fn convene_with(place: &Place, variable: &str, value: &str) -> Ran {
+fn convene_with(place: &TestDir, variable: &str, value: &str) -> CommandOutput {
     place.write("subject.md", "# A new region\n\nResolution: open it.\n");
     let arguments = ["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--format", "json"];
     finish(place.command(&arguments).env(variable, value).spawn().expect("the binary runs"))
 }
 
 /// What the first record of a run says of its signatures.
-fn audit(place: &Place, run: &str) -> Value {
+fn audit(place: &TestDir, run: &str) -> Value {
     let records = records::records(&place.path(LEDGER), run);
     records::of_kind(&records, "run.opened")[0]["audit"].clone()
 }
 
 /// How many records a run has, and the names of the keys whose signatures hold over each.
-fn signatures(place: &Place, run: &str) -> (usize, Vec<String>) {
+fn signatures(place: &TestDir, run: &str) -> (usize, Vec<String>) {
     let known: BTreeMap<String, PublicKey> = keys(place)
         .iter()
         .map(|key| PublicKey::from_text(&records::text(&key["public"])).expect("a key"))
         .map(|key| (key.id().to_string(), key))
         .collect();
-    records::wait(async {
+    records::block_on(async {
         let options = SqliteConnectOptions::new().filename(place.path(LEDGER)).read_only(true);
         let mut ledger = options.connect().await.expect("it opens");
         let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM record WHERE run = ?")
@@ -99,7 +99,7 @@ fn signatures(place: &Place, run: &str) -> (usize, Vec<String>) {
 
 /// Holds that every record of a run is signed by one key.
 #[track_caller]
-fn all_signed_by(place: &Place, run: &str, key: &Value) {
+fn all_signed_by(place: &TestDir, run: &str, key: &Value) {
     let (count, signers) = signatures(place, run);
     assert!(count > 3);
     assert_eq!(signers, vec![records::text(key); count]);
@@ -108,7 +108,7 @@ fn all_signed_by(place: &Place, run: &str, key: &Value) {
 #[test]
 fn keys_are_made_once_for_their_owner_alone_and_listed() {
     // D3
-    let place = Place::new();
+    let place = TestDir::new();
     let made = init(&place);
     assert_eq!(
         (&made["ledger"]["new"], &made["signing"]["new"], &made["added"]),
@@ -132,22 +132,22 @@ fn keys_are_made_once_for_their_owner_alone_and_listed() {
     assert_eq!(listed[1]["state"], "usable");
     assert_eq!(listed[1]["label"], "ada");
     let public = SecretKey::from_text(&secret).expect("a key").public();
-    assert_eq!(place.run(&["keys", "export"]).expect(0).stdout, format!("{public}\n"));
+    assert_eq!(place.run(&["keys", "export"]).assert_code(0).stdout, format!("{public}\n"));
     let id = records::text(&listed[1]["id"]);
-    assert_eq!(place.run(&["keys", "export", &id[..6]]).expect(0).stdout, format!("{public}\n"));
-    place.run(&["keys", "export", "ledger", "--format", "note"]).expect(4).says("quorate:key_unknown");
-    place.run(&["keys", "export", "--format", "note"]).expect(64).says("only the ledger's key");
+    assert_eq!(place.run(&["keys", "export", &id[..6]]).assert_code(0).stdout, format!("{public}\n"));
+    place.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(4).assert_stderr_contains("quorate:key_unknown");
+    place.run(&["keys", "export", "--format", "note"]).assert_code(64).assert_stderr_contains("only the ledger's key");
 }
 
 #[test]
 fn a_rotation_ends_the_old_key_and_keeps_what_people_wrote() {
     // D3
-    let place = Place::new();
+    let place = TestDir::new();
     let first = records::text(&init(&place)["signing"]["id"]);
     let old_secret = place.read(SIGNING);
     let commented = format!("# Mine.\n{}# The end.\n", place.read("keyring.toml"));
     place.write("keyring.toml", &commented);
-    let done = place.run(&["keys", "rotate", "--format", "json"]).expect(0).json();
+    let done = place.run(&["keys", "rotate", "--format", "json"]).assert_code(0).json();
     assert_eq!(done["old"], json!(first));
     let after = place.read("keyring.toml");
     assert!(after.starts_with("# Mine.\n") && after.contains("# The end.\n"), "{after}");
@@ -155,7 +155,7 @@ fn a_rotation_ends_the_old_key_and_keeps_what_people_wrote() {
     std::thread::sleep(std::time::Duration::from_millis(2));
     let expected = [(first, "expired".to_owned()), (records::text(&done["new"]), "usable".to_owned())];
     assert_eq!(states(&place), BTreeMap::from(expected));
-    let ledger = place.run(&["keys", "rotate", "ledger", "--format", "json"]).expect(0).json();
+    let ledger = place.run(&["keys", "rotate", "ledger", "--format", "json"]).assert_code(0).json();
     let retired = keys(&place).into_iter().find(|key| key["id"] == ledger["old"]).expect("it is listed");
     assert_eq!(retired["state"], "retired");
     let seed = old_secret.trim();
@@ -167,24 +167,24 @@ fn a_rotation_ends_the_old_key_and_keeps_what_people_wrote() {
 #[test]
 fn what_was_signed_before_a_rotation_counts_after_it_and_runs_go_on() {
     // D3
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
     let first = init(&place)["signing"]["id"].clone();
-    let before = records::text(&convene(&place).expect(0).json()["run"]);
+    let before = records::text(&convene(&place).assert_code(0).json()["run"]);
     all_signed_by(&place, &before, &first);
-    let second = place.run(&["keys", "rotate", "--format", "json"]).expect(0).json()["new"].clone();
-    let after = records::text(&convene(&place).expect(0).json()["run"]);
+    let second = place.run(&["keys", "rotate", "--format", "json"]).assert_code(0).json()["new"].clone();
+    let after = records::text(&convene(&place).assert_code(0).json()["run"]);
     all_signed_by(&place, &after, &second);
     all_signed_by(&place, &before, &first);
     assert_eq!(audit(&place, &after)["signer"], second);
     assert_eq!(audit(&place, &after)["keyring"].as_array().map(Vec::len), Some(2));
-    place.run(&["replay", &after]).expect(0);
+    place.run(&["replay", &after]).assert_code(0);
 }
 
 #[test]
 fn required_without_a_usable_key_asks_nobody_and_records_nothing() {
     // D3
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
     refused(&convene(&place), "quorate:signing_key_missing", "is not there");
     init(&place);
@@ -201,15 +201,15 @@ fn required_without_a_usable_key_asks_nobody_and_records_nothing() {
     }
     assert!(place.runs().is_empty());
     place.write("keyring.toml", ring);
-    convene(&place).expect(0);
+    convene(&place).assert_code(0);
 }
 
 #[test]
 fn optional_signs_where_a_key_is_at_hand_and_none_never() {
     // D3
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {signing: optional, consultations: {retention: \"days:7\"}}\n");
-    let run = records::text(&convene(&place).expect(0).json()["run"]);
+    let run = records::text(&convene(&place).assert_code(0).json()["run"]);
     assert!(signatures(&place, &run).1.is_empty());
     let said = audit(&place, &run);
     assert_eq!(
@@ -218,10 +218,10 @@ fn optional_signs_where_a_key_is_at_hand_and_none_never() {
     );
     assert_eq!((&said["retention_days"], &said["keep_consultations"]), (&json!(7), &json!(true)));
     let key = init(&place)["signing"]["id"].clone();
-    let run = records::text(&convene(&place).expect(0).json()["run"]);
+    let run = records::text(&convene(&place).assert_code(0).json()["run"]);
     all_signed_by(&place, &run, &key);
     board(&place, "audit: {signing: none, consultations: {enabled: false}}\n");
-    let run = records::text(&convene(&place).expect(0).json()["run"]);
+    let run = records::text(&convene(&place).assert_code(0).json()["run"]);
     assert!(signatures(&place, &run).1.is_empty());
     assert_eq!(audit(&place, &run)["keep_consultations"], json!(false));
 }
@@ -229,20 +229,20 @@ fn optional_signs_where_a_key_is_at_hand_and_none_never() {
 #[test]
 fn the_key_comes_from_a_variable_a_command_or_a_file_and_is_said_nowhere() {
     // D3, X10
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
     let key = init(&place)["signing"]["id"].clone();
     let secret = place.read(SIGNING);
     std::fs::rename(place.path(SIGNING), place.path("elsewhere")).expect("it moves");
     let mut all = String::new();
-    let mut keep = |ran: Ran| {
+    let mut keep = |ran: CommandOutput| {
         all.push_str(&ran.stdout);
         all.push_str(&ran.stderr);
         ran
     };
     refused(&keep(convene(&place)), "quorate:signing_key_missing", "");
     let run =
-        records::text(&keep(convene_with(&place, "QUORATE_SIGNING_KEY", &secret)).expect(0).json()["run"]);
+        records::text(&keep(convene_with(&place, "QUORATE_SIGNING_KEY", &secret)).assert_code(0).json()["run"]);
     all_signed_by(&place, &run, &key);
     refused(&keep(convene_with(&place, "QUORATE_SIGNING_KEY", &secret[..40])), "quorate:key_unusable", "");
     let host = place.read("quorate.toml");
@@ -252,7 +252,7 @@ fn the_key_comes_from_a_variable_a_command_or_a_file_and_is_said_nowhere() {
         ("{command = [\"cat\", \"elsewhere\"]}", "X"),
     ] {
         place.write("quorate.toml", format!("{host}[keys]\nsigning = {source}\n"));
-        let run = records::text(&keep(convene_with(&place, variable, &secret)).expect(0).json()["run"]);
+        let run = records::text(&keep(convene_with(&place, variable, &secret)).assert_code(0).json()["run"]);
         all_signed_by(&place, &run, &key);
     }
     // A command that prints the key and fails.
@@ -272,7 +272,7 @@ fn the_key_comes_from_a_variable_a_command_or_a_file_and_is_said_nowhere() {
 
 #[test]
 fn a_key_that_others_can_read_signs_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {signing: optional}\n");
     init(&place);
     std::fs::set_permissions(place.path(SIGNING), std::fs::Permissions::from_mode(0o640))
@@ -284,28 +284,28 @@ fn a_key_that_others_can_read_signs_nothing() {
 #[test]
 fn a_revoked_key_signs_no_more() {
     // D3
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
     let id = records::text(&init(&place)["signing"]["id"]);
-    place.run(&["keys", "revoke", &id[..8], "--at", "5s"]).expect(64).says("write 30m, 24h, 7d, 2w");
-    let help = place.run(&["keys", "revoke", "--help"]).expect(0).stdout;
+    place.run(&["keys", "revoke", &id[..8], "--at", "5s"]).assert_code(64).assert_stderr_contains("write 30m, 24h, 7d, 2w");
+    let help = place.run(&["keys", "revoke", "--help"]).assert_code(0).stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("minutes (30m), hours (24h), days (7d) or weeks (2w)"), "{help}");
-    let revoked = place.run(&["keys", "revoke", &id[..8], "--at", "2026-01-01"]).expect(0);
-    revoked.says("does not count any more").says("exits with 1 from now on");
+    let revoked = place.run(&["keys", "revoke", &id[..8], "--at", "2026-01-01"]).assert_code(0);
+    revoked.assert_stderr_contains("does not count any more").assert_stderr_contains("exits with 1 from now on");
     assert_eq!(states(&place), BTreeMap::from([(id.clone(), "revoked".to_owned())]));
     refused(&convene(&place), "", "is revoked since 2026-01-01T00:00:00.000Z");
-    place.run(&["keys", "revoke", "zzz"]).expect(4).says("quorate:key_unknown");
-    place.run(&["keys", "revoke", &id, "--at", "soon"]).expect(64);
+    place.run(&["keys", "revoke", "zzz"]).assert_code(4).assert_stderr_contains("quorate:key_unknown");
+    place.run(&["keys", "revoke", &id, "--at", "soon"]).assert_code(64);
 }
 
 #[test]
 fn reviews_are_signed_as_quorate_toml_says_and_so_is_what_comes_after() {
     // D3
-    let place = Place::scripted(&council::ships());
+    let place = TestDir::scripted(&council::all_ship());
     let host = place.read("quorate.toml");
     place.write("quorate.toml", format!("{host}[keys]\nsign = \"required\"\n"));
-    place.run(&["review", "draft.md"]).expect(5).says("quorate:signing_key_missing");
+    place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
     assert!(place.runs().is_empty());
     let key = init(&place)["signing"]["id"].clone();
     let run = records::text(&place.review(&["draft.md"])["run"]);
@@ -314,9 +314,9 @@ fn reviews_are_signed_as_quorate_toml_says_and_so_is_what_comes_after() {
     place.write("quorate.toml", &host);
     std::fs::rename(place.path(SIGNING), place.path("elsewhere")).expect("it moves");
     let over = ["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "Because."];
-    place.run(&over).expect(5).says("quorate:signing_key_missing");
+    place.run(&over).assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
     std::fs::rename(place.path("elsewhere"), place.path(SIGNING)).expect("it moves");
-    place.run(&over).expect(0);
+    place.run(&over).assert_code(0);
     all_signed_by(&place, &run, &key);
     let unsigned = records::text(&place.review(&["draft.md"])["run"]);
     assert!(signatures(&place, &unsigned).1.is_empty());
@@ -325,20 +325,20 @@ fn reviews_are_signed_as_quorate_toml_says_and_so_is_what_comes_after() {
 #[test]
 fn governance_says_whose_signatures_count() {
     // D9
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {signing: required}\ngovernance: policy.yaml\n");
     place.write("policy.yaml", "owner: legal\n");
     let key = init(&place)["signing"]["id"].clone();
     // Somebody else's policy binds nothing: the workspace's keyring counts.
-    let run = records::text(&convene(&place).expect(0).json()["run"]);
+    let run = records::text(&convene(&place).assert_code(0).json()["run"]);
     all_signed_by(&place, &run, &key);
     assert_eq!(audit(&place, &run)["governed"], json!(false));
     let other = SecretKey::generate();
     place.write("policy.yaml", format!("keys: [\"{}\"]\n", other.public()));
     refused(&convene(&place), "quorate:signing_key_missing", "in the governance file");
-    let mine = place.run(&["keys", "export"]).expect(0).stdout;
+    let mine = place.run(&["keys", "export"]).assert_code(0).stdout;
     place.write("policy.yaml", format!("keys: [\"{}\", \"{}\"]\n", other.public(), mine.trim()));
-    let run = records::text(&convene(&place).expect(0).json()["run"]);
+    let run = records::text(&convene(&place).assert_code(0).json()["run"]);
     all_signed_by(&place, &run, &key);
     assert_eq!(audit(&place, &run)["governed"], json!(true));
     assert_eq!(audit(&place, &run)["keyring"].as_array().map(Vec::len), Some(2));
@@ -347,16 +347,16 @@ fn governance_says_whose_signatures_count() {
 #[test]
 fn a_workspace_governs_assemblies_that_bind_nothing() {
     // D9
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {consultations: {retention: \"days:7\"}}\n");
     let host = place.read("quorate.toml");
     place.write("GOVERNANCE.md", "---\nretention: {floor: \"days:30\"}\n---\n\n# Ours\n");
     place.write("quorate.toml", format!("governance = \"GOVERNANCE.md\"\n{host}"));
-    place.run(&["check", "ASSEMBLY.md"]).expect(1);
+    place.run(&["check", "ASSEMBLY.md"]).assert_code(1);
     refused(&convene(&place), "quorate:governance_exceeded", "GOVERNANCE.md asks for at least 30 days");
     let text = place.read("ASSEMBLY.md").replace("days:7", "days:30");
     place.write("ASSEMBLY.md", text);
-    convene(&place).expect(0);
+    convene(&place).assert_code(0);
     for (path, says) in [("missing.md", "cannot be read"), ("../out.md", "outside of the workspace")] {
         place.write("quorate.toml", format!("governance = \"{path}\"\n{host}"));
         refused(&convene(&place), "", says);
@@ -366,7 +366,7 @@ fn a_workspace_governs_assemblies_that_bind_nothing() {
 #[test]
 fn advice_is_signed_with_the_run_that_it_comes_from() {
     // D3
-    let place = Place::new();
+    let place = TestDir::new();
     let more = "audit: {signing: required}\nexecutor: ws://operators/bot\nsynthesis: {rules: [{id: all, kind: aggregate}]}\n";
     assembly::write(&place, "advisory", &[("mentor", "phase: session")], more);
     place.write(
@@ -375,7 +375,7 @@ fn advice_is_signed_with_the_run_that_it_comes_from() {
     );
     assembly::answers(&place, &json!({"mentor": assembly::advice(9, "Slow down.")}));
     let key = init(&place)["signing"]["id"].clone();
-    let run = assembly::convene(&place, "--conversation", &[]).expect(0).json();
+    let run = assembly::convene(&place, "--conversation", &[]).assert_code(0).json();
     all_signed_by(&place, &records::text(&run["run"]), &key);
     assert!(!run["fragments"].as_array().expect("a list").is_empty(), "{run}");
     let (count, signers) = signatures(&place, "overlays/board");
@@ -385,11 +385,11 @@ fn advice_is_signed_with_the_run_that_it_comes_from() {
 
 #[test]
 fn the_ledgers_key_has_the_name_of_its_checkpoints() {
-    let place = Place::scripted(&council::ships());
+    let place = TestDir::scripted(&council::all_ship());
     place.review(&["draft.md"]);
-    place.run(&["ledger", "checkpoint"]).expect(0);
-    let line = place.run(&["keys", "export", "ledger", "--format", "note"]).expect(0).stdout;
+    place.run(&["ledger", "checkpoint"]).assert_code(0);
+    let line = place.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(0).stdout;
     let verifier = Verifier::from_text(line.trim()).expect("a verifier");
-    let public = place.run(&["keys", "export", "ledger"]).expect(0).stdout;
+    let public = place.run(&["keys", "export", "ledger"]).assert_code(0).stdout;
     assert_eq!(verifier.key().to_string(), public.trim());
 }

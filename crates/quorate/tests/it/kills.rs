@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 use crate::support;
 use crate::support::records;
 use quorate_kernel::ports::ledger::Record;
-use records::{asked_from, consultations, of_kind, text, wait};
+use records::{operators_called_from, consultations, of_kind, text, block_on};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
-use support::council::{ROSTER, ships, ships_but};
-use support::{Place, finish, until};
+use support::council::{ROSTER, all_ship, all_ship_except};
+use support::{TestDir, finish, wait_until};
 
 const POINTS: u64 = 24;
 const SOON: Duration = Duration::from_secs(20);
 
 /// A council whose members take their time, one of whom has to be asked twice, and whose verdict is REVISE.
-fn slow() -> Place {
+fn slow() -> TestDir {
     let block = json!({"would_block": true, "irreducible": false});
-    let answers = ships_but(json!({
+    let answers = all_ship_except(json!({
         "r1/evidence": ["no JSON", {"would_block": true}],
         "r2/evidence": block, "r2/skeptic": block, "r2/strategy": block,
         "adjudicate": {"verdict": "REVISE", "reasoning": "Three block, and a revision would do."},
     }));
-    Place::scripted_slowly(&answers, "delay = \"30ms\"")
+    TestDir::scripted_slowly(&answers, "delay = \"30ms\"")
 }
 
 /// The milliseconds after which the process is killed.
@@ -86,7 +86,7 @@ fn killed_after(ms: u64, verdict: &Value) {
     let before = records::records(&ledger, run);
     let answered = ids(&before);
     if decided.is_none() {
-        place.run(&["resume", run]).expect(1);
+        place.run(&["resume", run]).assert_code(1);
     }
     assert_eq!(place.runs()[0]["verdict"], *verdict);
     let after = records::records(&ledger, run);
@@ -97,16 +97,16 @@ fn killed_after(ms: u64, verdict: &Value) {
     assert_eq!(counts.keys().cloned().collect::<BTreeSet<_>>(), whole);
     assert!(counts.values().all(|count| *count == 1), "{counts:?}");
     let again: Vec<String> =
-        asked_from(&after, before.len()).into_iter().filter(|id| answered.contains(id)).collect();
+        operators_called_from(&after, before.len()).into_iter().filter(|id| answered.contains(id)).collect();
     assert_eq!(again, Vec::<String>::new(), "paid for twice");
     assert_eq!(place.log().len(), 1);
     assert_eq!(of_kind(&after, "outcome").len(), 1);
-    place.run(&["replay", run]).expect(0);
+    place.run(&["replay", run]).assert_code(0);
     assert_eq!(integrity(&ledger), "ok");
 }
 
 fn integrity(ledger: &std::path::Path) -> String {
-    wait(async {
+    block_on(async {
         let url = format!("sqlite://{}", ledger.display());
         let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
         let row = sqlx::query("PRAGMA integrity_check").fetch_one(&mut connection).await.expect("it answers");
@@ -120,7 +120,7 @@ fn a_kill_at_any_point_costs_what_was_under_way_and_nothing_else() {
     let undisturbed = slow();
     let started = Instant::now();
     let verdict =
-        undisturbed.run(&["review", "draft.md", "--format", "json"]).expect(1).json()["verdict"].clone();
+        undisturbed.run(&["review", "draft.md", "--format", "json"]).assert_code(1).json()["verdict"].clone();
     let points = points(started.elapsed());
     let halves = points.chunks(points.len().div_ceil(2).max(1));
     std::thread::scope(|scope| {
@@ -135,7 +135,7 @@ fn a_second_kill_while_resuming_costs_nothing_either() {
     let place = slow();
     let ledger = place.path(".quorate/ledger.db");
     let mut child = place.start(&["review", "draft.md"]);
-    until(SOON, "a run", || !records::runs(&ledger).is_empty());
+    wait_until(SOON, "a run", || !records::runs(&ledger).is_empty());
     for ms in [60, 90, 120] {
         std::thread::sleep(Duration::from_millis(ms));
         child.kill().expect("it is ours");
@@ -150,76 +150,76 @@ fn a_second_kill_while_resuming_costs_nothing_either() {
     assert!(consultations(&records).values().all(|count| *count == 1));
     assert_eq!((consultations(&records).len(), place.log().len()), (9, 1));
     // X8: what was under way when it died counts as spent
-    let spent = place.run(&["show", &run, "--format", "json"]).expect(0).json()["spent"]["calls"].as_u64();
+    let spent = place.run(&["show", &run, "--format", "json"]).assert_code(0).json()["spent"]["calls"].as_u64();
     assert!(spent >= Some(10), "{spent:?}");
-    place.run(&["replay", &run]).expect(0);
+    place.run(&["replay", &run]).assert_code(0);
 }
 
 #[test]
 fn ctrl_c_sigterm_and_sighup_say_how_to_go_on() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let place = Place::scripted(&ships_but(json!({"r2": {"$timeout": true}})));
+        let place = TestDir::scripted(&all_ship_except(json!({"r2": {"$timeout": true}})));
         let child = place.start(&["review", "draft.md"]);
         let ledger = place.path(".quorate/ledger.db");
         let round_1_is_over = || {
             let runs = records::runs(&ledger);
             runs.first().is_some_and(|(run, _)| consultations(&records::records(&ledger, run)).len() == 4)
         };
-        until(SOON, "the end of round 1", round_1_is_over);
+        wait_until(SOON, "the end of round 1", round_1_is_over);
         kill_process(Pid::from_child(&child), signal).expect("it runs");
         let asked = Instant::now();
-        let ran = finish(child).expect(130);
+        let ran = finish(child).assert_code(130);
         assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
         assert!(ran.stdout.is_empty());
         let run = place.only_run();
-        ran.says(&format!("quorate resume {run}"));
+        ran.assert_stderr_contains(&format!("quorate resume {run}"));
         assert!(place.log().is_empty());
-        place.answers(&ships());
-        let report = place.run(&["resume", &run, "--format", "json"]).expect(0).json();
+        place.answers(&all_ship());
+        let report = place.run(&["resume", &run, "--format", "json"]).assert_code(0).json();
         assert_eq!((&report["verdict"], place.log().len()), (&json!("SHIP"), 1));
     }
 }
 
 /// A review that waits for the log's lock when its outcome is recorded already, and the lock.
-fn decided_but_not_logged(place: &Place, arguments: &[&str]) -> (std::process::Child, std::fs::File) {
+fn decided_but_not_logged(place: &TestDir, arguments: &[&str]) -> (std::process::Child, std::fs::File) {
     let log = place.path(".quorate/council_log.jsonl");
     std::fs::create_dir_all(place.path(".quorate")).expect("it can be made");
     let lock = std::fs::OpenOptions::new().create(true).append(true).open(log).expect("it can be made");
     lock.lock().expect("no other process has it");
     let child = place.start(arguments);
     let ledger = place.path(".quorate/ledger.db");
-    until(SOON, "an outcome", || records::runs(&ledger).iter().any(|(_, decided)| decided.is_some()));
+    wait_until(SOON, "an outcome", || records::runs(&ledger).iter().any(|(_, decided)| decided.is_some()));
     (child, lock)
 }
 
 #[test]
 fn an_interruption_behind_the_outcome_takes_no_verdict_back() {
     for signal in [Signal::INT, Signal::TERM] {
-        let place = Place::scripted(&ships());
+        let place = TestDir::scripted(&all_ship());
         let (child, lock) = decided_but_not_logged(&place, &["review", "draft.md", "--format", "json"]);
         kill_process(Pid::from_child(&child), signal).expect("it runs");
         std::thread::sleep(Duration::from_millis(200));
         drop(lock);
-        let ran = finish(child).expect(0);
+        let ran = finish(child).assert_code(0);
         assert_eq!((&ran.json()["verdict"], place.log().len()), (&json!("SHIP"), 1));
     }
 }
 
 #[test]
 fn a_line_that_an_interruption_left_out_follows_at_the_next_start() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let (child, lock) = decided_but_not_logged(&place, &["review", "draft.md"]);
     kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
-    finish(child).expect(0).says("is not logged yet");
+    finish(child).assert_code(0).assert_stderr_contains("is not logged yet");
     assert!(place.log().is_empty());
     drop(lock);
     let run = place.only_run();
-    place.run(&["show", &run]).expect(0);
+    place.run(&["show", &run]).assert_code(0);
     assert_eq!(place.log().len(), 1);
 }
 
 /// The binary, about to be started by a shell after `first`.
-fn after(place: &Place, first: &str, arguments: &[&str]) -> std::process::Command {
+fn after(place: &TestDir, first: &str, arguments: &[&str]) -> std::process::Command {
     let direct = place.command(arguments);
     let mut command = std::process::Command::new("sh");
     command.arg("-c").arg(format!("{first}; exec \"$0\" \"$@\""));
@@ -231,18 +231,18 @@ fn after(place: &Place, first: &str, arguments: &[&str]) -> std::process::Comman
 
 #[test]
 fn a_hangup_that_nohup_has_ignored_ends_nothing() {
-    let place = Place::scripted_slowly(&ships(), "delay = \"300ms\"");
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"300ms\"");
     let child = after(&place, "trap '' HUP", &["review", "draft.md"]).spawn().expect("sh runs");
     let ledger = place.path(".quorate/ledger.db");
-    until(SOON, "a run", || !records::runs(&ledger).is_empty());
+    wait_until(SOON, "a run", || !records::runs(&ledger).is_empty());
     kill_process(Pid::from_child(&child), Signal::HUP).expect("it runs");
-    finish(child).expect(0);
+    finish(child).assert_code(0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_signal_is_heard_before_anything_is_read() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let catches = |pid: u32, signal: u32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
@@ -253,16 +253,16 @@ fn a_signal_is_heard_before_anything_is_read() {
         let mut child = command.stdin(Stdio::piped()).spawn().expect("the binary runs");
         // It waits for a text that never comes.
         let stdin = child.stdin.take();
-        until(SOON, "a handler", || catches(child.id(), number));
+        wait_until(SOON, "a handler", || catches(child.id(), number));
         kill_process(Pid::from_child(&child), signal).expect("it runs");
-        finish(child).expect(130);
+        finish(child).assert_code(130);
         drop(stdin);
     }
 }
 
 #[test]
 fn a_file_size_limit_is_an_error_and_not_the_end_of_the_process() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let child = after(&place, "ulimit -f 16", &["review", "draft.md"]).spawn().expect("sh runs");
-    finish(child).expect(5).says("quorate:");
+    finish(child).assert_code(5).assert_stderr_contains("quorate:");
 }

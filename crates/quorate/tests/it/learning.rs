@@ -3,17 +3,17 @@
 
 use crate::support;
 use serde_json::{Value, json};
-use support::Place;
-use support::council::{COUNCIL, ROSTER, ships, ships_but};
+use support::TestDir;
+use support::council::{COUNCIL, ROSTER, all_ship, all_ship_except};
 
 #[test]
 fn a_line_has_the_keys_of_both_schemas() {
     // C10, D6
-    let place = Place::scripted(&ships_but(json!({
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r1/skeptic": {"would_block": true, "score": 2, "verdict": "revise", "findings": [{"quote": "Tuesday", "issue": "Which one?"}]},
         "adjudicate": {"verdict": "SHIP", "reasoning": "Fine.", "revision_brief": "Name the date.", "dissent_summary": "None."},
     })));
-    place.run(&["review", "draft.md", "--type", "memo", "--tier", "3"]).expect(0);
+    place.run(&["review", "draft.md", "--type", "memo", "--tier", "3"]).assert_code(0);
     let log = place.log();
     assert_eq!(log.len(), 1);
     let line = &log[0];
@@ -81,7 +81,7 @@ fn a_line_has_the_keys_of_both_schemas() {
 
 #[test]
 fn a_second_review_of_a_type_reads_the_first_and_incomplete_ones_do_not_count() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let consulted =
         |arguments: &[&str]| place.review(arguments)["prior_verdicts_consulted"].as_u64().unwrap();
     assert_eq!(consulted(&["draft.md", "--type", "memo"]), 0);
@@ -100,7 +100,7 @@ fn a_second_review_of_a_type_reads_the_first_and_incomplete_ones_do_not_count() 
 #[test]
 fn lines_of_the_public_tool_are_priors_and_are_counted() {
     // D6, C10; the second has no time zone, the third no verdict, the fourth is another event
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let lines = [
         json!({"v": 2, "agent": "council", "span_id": "council-1", "event": "verdict", "ts": "2026-05-15T10:23:11+00:00", "artifact_path": "a.md",
             "artifact_type": "memo", "tier": 1, "verdict": "HOLD", "elapsed_seconds": 120.5, "revision_brief": "Show the data.",
@@ -116,7 +116,7 @@ fn lines_of_the_public_tool_are_priors_and_are_counted() {
     place.write(".quorate/council_log.jsonl", text);
     let report = place.review(&["draft.md", "--type", "memo"]);
     assert_eq!(report["prior_verdicts_consulted"], 3);
-    let audit = place.run(&["audit", "--format", "json"]).expect(0).json();
+    let audit = place.run(&["audit", "--format", "json"]).assert_code(0).json();
     assert_eq!(audit["verdicts"]["memo"]["HOLD"], 1);
     assert_eq!(audit["verdicts"]["memo"]["REVISE"], 1);
     assert_eq!(audit["verdicts"]["memo"]["SHIP"], 2, "ours, and the one that a person decided");
@@ -124,18 +124,18 @@ fn lines_of_the_public_tool_are_priors_and_are_counted() {
     let skeptic =
         audit["deliberators"].as_array().unwrap().iter().find(|one| one["id"] == "skeptic").unwrap();
     assert_eq!(skeptic["reviews"], 2, "{skeptic}");
-    let only = place.run(&["audit", "--since", "7d", "--format", "json"]).expect(0).json();
+    let only = place.run(&["audit", "--since", "7d", "--format", "json"]).assert_code(0).json();
     assert_eq!(only["reviews"], 1);
-    let hold = place.run(&["audit", "--verdict", "hold", "--format", "json"]).expect(0).json();
+    let hold = place.run(&["audit", "--verdict", "hold", "--format", "json"]).assert_code(0).json();
     assert_eq!(hold["reviews"], 1);
     for format in ["human", "markdown"] {
-        assert!(place.run(&["audit", "--format", format]).expect(0).stdout.contains("memo"));
+        assert!(place.run(&["audit", "--format", format]).assert_code(0).stdout.contains("memo"));
     }
 }
 
 #[test]
 fn what_a_line_claims_cannot_break_the_audit() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let absurd = json!({"artifact_type": "x", "verdict": "SHIP", "elapsed_seconds": 1e300, "ts": "9999-12-31T23:59:59Z", "calls": 4_294_967_295_u32});
     let negative = json!({"artifact_type": "x", "verdict": "SHIP", "elapsed_seconds": -1e300, "ts": "0001-01-01T00:00:00Z", "calls": -1});
     let odd = json!({"artifact_type": ["x"], "verdict": {"a": 1}, "round1": 5, "deliberators": [], "ts": 12});
@@ -144,9 +144,9 @@ fn what_a_line_claims_cannot_break_the_audit() {
         format!("{absurd}\n{absurd}\n{absurd}\n{negative}\n{odd}\n[1]\n"),
     );
     for format in ["json", "human", "markdown"] {
-        place.run(&["audit", "--format", format]).expect(0);
+        place.run(&["audit", "--format", format]).assert_code(0);
     }
-    let audit = place.run(&["audit", "--format", "json"]).expect(0).json();
+    let audit = place.run(&["audit", "--format", "json"]).assert_code(0).json();
     assert_eq!((&audit["reviews"], &audit["corrupt_lines"]), (&json!(5), &json!(1)));
     assert_eq!(place.review(&["draft.md", "--type", "x"])["prior_verdicts_consulted"], 4);
 }
@@ -170,7 +170,7 @@ fn holding(dir: &std::path::Path, words: &str, found: &mut Vec<std::path::PathBu
 #[test]
 fn a_secret_is_nowhere_afterwards() {
     // X10: in no field and in no sink
-    let place = Place::scripted(&ships_but(json!({
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r1/skeptic": {"would_block": false, "notes": "I saw sk-aaaaaaaaaaaa.", "findings": [{"quote": "sk-aaaaaaaaaaaa", "issue": "sk-aaaaaaaaaaaa"}]},
         "r1/evidence": {"$fail": "crashed with sk-aaaaaaaaaaaa in its hand"},
         "r2/strategy": ["no JSON, but sk-aaaaaaaaaaaa", {"would_block": false, "irreducible": false, "sk-aaaaaaaaaaaa": "as a key"}],
@@ -179,7 +179,7 @@ fn a_secret_is_nowhere_afterwards() {
     place.write("council.yaml", format!("{COUNCIL}logging: {{redact_patterns: ['sk-[a-z]{{12}}']}}\n"));
     let text = "The key is sk-aaaaaaaaaaaa, twice: sk-aaaaaaaaaaaa.\n";
     place.write(".quorate/council_log.jsonl", "");
-    let run = place.run_given(&["review", "-", "--format", "json"], text.as_bytes()).expect(0).json()["run"]
+    let run = place.run_with_stdin(&["review", "-", "--format", "json"], text.as_bytes()).assert_code(0).json()["run"]
         .as_str()
         .unwrap()
         .to_owned();
@@ -194,12 +194,12 @@ fn a_secret_is_nowhere_afterwards() {
             "--reason",
             "it has sk-aaaaaaaaaaaa in it",
         ])
-        .expect(0);
+        .assert_code(0);
     let mut said = String::new();
     for format in ["human", "json", "markdown", "sarif", "github"] {
-        said.push_str(&place.run(&["show", &run, "--format", format]).expect(0).stdout);
+        said.push_str(&place.run(&["show", &run, "--format", format]).assert_code(0).stdout);
     }
-    place.run(&["replay", &run]).expect(0);
+    place.run(&["replay", &run]).assert_code(0);
     place.write("answers.json", "{}");
     let mut found = Vec::new();
     holding(place.root(), "sk-aaaaaaaaaaaa", &mut found);
@@ -210,11 +210,11 @@ fn a_secret_is_nowhere_afterwards() {
 #[test]
 fn a_secret_that_json_spells_otherwise_is_still_one() {
     // X10: what is recorded is the answer as it was read
-    let place = Place::scripted(&ships_but(json!({
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r1/skeptic": r#"{"would_block": false, "notes": "\u0073k-aaaaaaaaaaaa"}"#,
     })));
     place.write("council.yaml", format!("{COUNCIL}logging: {{redact_patterns: ['sk-[a-z]{{12}}']}}\n"));
-    let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(0);
+    let ran = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0);
     let mut found = Vec::new();
     holding(place.root(), "sk-aaaaaaaaaaaa", &mut found);
     assert_eq!(found, Vec::<std::path::PathBuf>::new());
@@ -224,7 +224,7 @@ fn a_secret_that_json_spells_otherwise_is_still_one() {
 #[test]
 fn a_secret_in_somebody_elses_line_is_not_recorded_again() {
     // X10: priors stand in run.opened and in the adjudicator's prompt
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write(
         "council.yaml",
         format!("{COUNCIL}logging: {{log_path: others.jsonl, redact_patterns: ['sk-[a-z]{{12}}']}}\n"),

@@ -1,8 +1,8 @@
 //! An address of a server that is mistyped is not taken for a file: its password is shown nowhere, and nothing is made.
 
 use crate::support;
-use support::council::ships;
-use support::{Place, Ran, finish};
+use support::council::all_ship;
+use support::{TestDir, CommandOutput, finish};
 
 const MISTYPED: [&str; 4] = [
     "postgres:quorate:SeCr3tPw99x@127.0.0.1:27977/at1",
@@ -12,7 +12,7 @@ const MISTYPED: [&str; 4] = [
 ];
 
 #[track_caller]
-fn refused(place: &Place, ran: &Ran, exit: i32) {
+fn refused(place: &TestDir, ran: &CommandOutput, exit: i32) {
     assert_eq!(ran.code, exit, "{ran:?}");
     let all = format!("{}{}", ran.stdout, ran.stderr);
     assert!(all.contains("quorate:ledger_address") && all.contains("postgres://user@host"), "{all}");
@@ -25,7 +25,7 @@ fn refused(place: &Place, ran: &Ran, exit: i32) {
 
 #[test]
 fn a_mistyped_address_is_refused_wherever_it_stands() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let toml = place.read("quorate.toml");
     for address in MISTYPED {
         for command in [&["review", "draft.md"][..], &["runs"], &["doctor"], &["ledger", "verify"]] {
@@ -46,7 +46,7 @@ fn a_mistyped_address_is_refused_wherever_it_stands() {
 
 #[test]
 fn a_file_of_such_a_name_is_named_with_its_directory() {
-    let place = Place::scripted(&ships());
-    place.run(&["review", "draft.md", "--ledger", "./postgres:a@b.db"]).expect(0);
+    let place = TestDir::scripted(&all_ship());
+    place.run(&["review", "draft.md", "--ledger", "./postgres:a@b.db"]).assert_code(0);
     assert!(place.path("postgres:a@b.db").is_file());
 }

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use crate::support;
 use sqlx::{Connection as _, SqliteConnection};
-use support::council::ships;
-use support::{Place, Ran, assembly, finish};
+use support::council::all_ship;
+use support::{TestDir, CommandOutput, assembly, finish};
 
 const LEDGER: &str = ".quorate/ledger.db";
 
@@ -54,7 +54,7 @@ fn modes(dir: &Path, file: u32, directory: u32) {
 
 impl Closed {
     /// Closes a place's ledger.
-    fn close(self, place: &Place) {
+    fn close(self, place: &TestDir) {
         match self {
             Closed::Newer => newer(&place.path(LEDGER)),
             Closed::File => {
@@ -68,7 +68,7 @@ impl Closed {
     }
 
     /// Runs as a user whom modes hold for; nothing stops root.
-    fn run(self, place: &Place, arguments: &[&str]) -> Ran {
+    fn run(self, place: &TestDir, arguments: &[&str]) -> CommandOutput {
         let command = place.command(arguments);
         let mut started = match self != Closed::Newer && rustix::process::geteuid().is_root() {
             false => command,
@@ -108,16 +108,16 @@ impl Drop for Open<'_> {
 }
 
 /// Opens a place again at the end.
-struct Open<'a>(&'a Place);
+struct Open<'a>(&'a TestDir);
 
-fn text(place: &Place, name: &str) -> String {
+fn text(place: &TestDir, name: &str) -> String {
     std::fs::read_to_string(place.path(name)).unwrap_or_default()
 }
 
 #[test]
 fn a_swarm_asks_and_appends_nothing_that_could_not_be_recorded() {
     for closed in EVERY {
-        let place = Place::with("answers.json", r#"{"ada": "I am here."}"#);
+        let place = TestDir::with("answers.json", r#"{"ada": "I am here."}"#);
         let manifest = "schema: agentruntimes/v1
 kind: MultiAgentRuntime
 id: talk
@@ -127,17 +127,17 @@ substrate: {kind: file, path: talk.md}
 dispatcher: {kind: mention}
 ";
         place.write("swarm.yaml", manifest);
-        place.run(&["run", "swarm.yaml", "--say", "@Ada?"]).expect(0);
-        place.run(&["say", "swarm.yaml", "@Ada, once more?"]).expect(0);
+        place.run(&["run", "swarm.yaml", "--say", "@Ada?"]).assert_code(0);
+        place.run(&["say", "swarm.yaml", "@Ada, once more?"]).assert_code(0);
         let (before, open) = (text(&place, "talk.md"), Open(&place));
         closed.close(&place);
         for arguments in [&["run", "swarm.yaml"][..], &["run", "swarm.yaml", "--say", "@Ada, and now?"]] {
-            let refused = closed.run(&place, arguments).expect(5);
-            refused.says("quorate:ledger_closed");
+            let refused = closed.run(&place, arguments).assert_code(5);
+            refused.assert_stderr_contains("quorate:ledger_closed");
             assert!(!refused.stderr.contains("made good"), "{closed:?}: {}", refused.stderr);
             assert_eq!(text(&place, "talk.md"), before, "{closed:?}: nothing is said");
         }
-        closed.run(&place, &["log", "swarm.yaml"]).expect(0);
+        closed.run(&place, &["log", "swarm.yaml"]).assert_code(0);
         drop(open);
     }
 }
@@ -145,7 +145,7 @@ dispatcher: {kind: mention}
 #[test]
 fn a_council_and_an_assembly_ask_nobody() {
     for closed in [Closed::Newer, Closed::File] {
-        let place = Place::scripted(&ships());
+        let place = TestDir::scripted(&all_ship());
         // Whoever is asked leaves a trace.
         let asks = "[defaults]\nexecutor = \"asked\"\n[executors.asked]\nkind = \"agent-cli\"\ncommand = \"sh\"\nargs = [\"-c\", \"touch asked\"]\n";
         let reviewed = place.review(&["draft.md"]);
@@ -163,8 +163,8 @@ fn a_council_and_an_assembly_ask_nobody() {
             &["override", &run, "--by", "ada", "--verdict", "HOLD", "--reason", "a number is wrong"],
             &["resume", &run],
         ] {
-            let refused = closed.run(&place, arguments).expect(5);
-            refused.says("quorate:ledger_closed");
+            let refused = closed.run(&place, arguments).assert_code(5);
+            refused.assert_stderr_contains("quorate:ledger_closed");
             assert!(!place.path("asked").exists(), "{closed:?}: {arguments:?}");
         }
         assert_eq!(text(&place, ".quorate/council_log.jsonl"), log);

@@ -11,12 +11,12 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _, Record};
 use quorate_ledger::Store;
 use quorate_protocol::Name;
-use records::wait;
+use records::block_on;
 use serde_json::{Value, json};
 use sqlx::ConnectOptions as _;
-use support::Place;
-use support::assembly::{self, vote};
-use support::council::ships_but;
+use support::TestDir;
+use support::assembly::{self, vote_answer};
+use support::council::all_ship_except;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 const LEDGER: &str = ".quorate/ledger.db";
@@ -36,10 +36,10 @@ const KINDS: [Kind; 10] = [
 ];
 
 /// Writes the ledger anew as if everything in it had happened so many days earlier.
-fn age(place: &Place, days: i64) {
+fn age(place: &TestDir, days: i64) {
     let (old, path) = (place.path("old.db"), place.path(LEDGER));
     std::fs::rename(&path, &old).expect("renamed");
-    wait(async {
+    block_on(async {
         let from = Store::open(&old).await.expect("it opens").store;
         let to = Store::open(&path).await.expect("it opens").store;
         for run in from.runs(1000).await.expect("it answers").into_iter().rev() {
@@ -87,12 +87,12 @@ fn having(dir: &Path, text: &str) -> BTreeSet<String> {
 }
 
 /// A reviewed draft whose answers are kept for 90 days, and what somebody said of it.
-fn reviewed() -> Place {
-    let place = Place::scripted(&ships_but(json!({
+fn reviewed() -> TestDir {
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r1/skeptic": {"would_block": false, "notes": "the word QUERCUS-7731 and no other"},
     })));
     place.write("quorate.toml", format!("ledger.retention = \"days:90\"\n{}", place.read("quorate.toml")));
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md"]).assert_code(0);
     place
 }
 
@@ -102,16 +102,16 @@ fn what_was_said_goes_and_what_it_came_to_stays() {
     let place = reviewed();
     let run = place.only_run();
     age(&place, 89);
-    place.run(&["ledger", "gc"]).expect(0).stdout.find("nothing to erase").expect("its days are not over");
+    place.run(&["ledger", "gc"]).assert_code(0).stdout.find("nothing to erase").expect("its days are not over");
     age(&place, 1);
 
     let before = files(place.root());
-    let would = place.run(&["ledger", "gc", "--dry-run", "--format", "json"]).expect(0).json();
+    let would = place.run(&["ledger", "gc", "--dry-run", "--format", "json"]).assert_code(0).json();
     assert_eq!((&would["dry_run"], would["erased"].as_array().map(Vec::len)), (&json!(true), Some(1)));
     assert_eq!(files(place.root()), before, "a dry run changes nothing");
     assert!(having(place.root(), "QUERCUS-7731").contains("ledger.db"));
 
-    let erased = place.run(&["ledger", "gc", "--format", "json"]).expect(0).json();
+    let erased = place.run(&["ledger", "gc", "--format", "json"]).assert_code(0).json();
     assert_eq!(erased["erased"], would["erased"]);
     assert_eq!((&erased["erased"][0]["run"], &erased["erased"][0]["days"]), (&json!(run), &json!(90)));
     let texts = erased["erased"][0]["bodies"].as_array().expect("a list");
@@ -122,24 +122,24 @@ fn what_was_said_goes_and_what_it_came_to_stays() {
         ["answers.json", "council_log.jsonl"].map(str::to_owned).into()
     );
 
-    let shown = place.run(&["show", &run, "--format", "json"]).expect(0).json();
+    let shown = place.run(&["show", &run, "--format", "json"]).assert_code(0).json();
     assert_eq!(shown["verdict"], json!("SHIP"));
     assert_eq!(shown["deliberators"][0]["round1"], json!({"status": "erased", "answer": null}));
     assert_eq!(shown["adjudicator"]["status"], json!("erased"));
     assert!(shown["notes"].to_string().contains("were erased"), "{shown}");
     for format in ["human", "markdown", "sarif", "github"] {
-        place.run(&["show", &run, "--format", format]).expect(0);
+        place.run(&["show", &run, "--format", format]).assert_code(0);
     }
-    place.run(&["replay", &run]).expect(5).says("quorate:body_evicted");
-    place.run(&["resume", &run]).expect(5).says("quorate:run_decided");
+    place.run(&["replay", &run]).assert_code(5).assert_stderr_contains("quorate:body_evicted");
+    place.run(&["resume", &run]).assert_code(5).assert_stderr_contains("quorate:run_decided");
     place
         .run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "We know better now."])
-        .expect(0);
-    place.run(&["runs"]).expect(0);
-    place.run(&["audit"]).expect(0);
-    place.run(&["ledger", "stats"]).expect(0);
-    place.run(&["ledger", "gc"]).expect(0).stdout.find("nothing to erase").expect("all is done");
-    place.run(&["review", "draft.md"]).expect(0);
+        .assert_code(0);
+    place.run(&["runs"]).assert_code(0);
+    place.run(&["audit"]).assert_code(0);
+    place.run(&["ledger", "stats"]).assert_code(0);
+    place.run(&["ledger", "gc"]).assert_code(0).stdout.find("nothing to erase").expect("all is done");
+    place.run(&["review", "draft.md"]).assert_code(0);
 }
 
 #[test]
@@ -147,29 +147,29 @@ fn a_run_on_hold_is_left_alone() {
     // D4
     let place = reviewed();
     let run = place.only_run();
-    place.run(&["ledger", "hold", &run, "--reason", "claim 14"]).expect(0);
-    place.run(&["ledger", "hold", "nobody"]).expect(4).says("quorate:run_unknown");
-    place.run(&["ledger", "hold", &run, "--reason", " "]).expect(64);
-    place.run(&["ledger", "hold"]).expect(64);
-    let list = place.run(&["ledger", "hold", "--list", "--format", "json"]).expect(0).json();
+    place.run(&["ledger", "hold", &run, "--reason", "claim 14"]).assert_code(0);
+    place.run(&["ledger", "hold", "nobody"]).assert_code(4).assert_stderr_contains("quorate:run_unknown");
+    place.run(&["ledger", "hold", &run, "--reason", " "]).assert_code(64);
+    place.run(&["ledger", "hold"]).assert_code(64);
+    let list = place.run(&["ledger", "hold", "--list", "--format", "json"]).assert_code(0).json();
     let hold = &list["holds"][0];
     assert_eq!(
         (&hold["run"], &hold["reason"], &hold["by"]),
         (&json!(run), &json!("claim 14"), &json!("ada"))
     );
-    place.run(&["ledger", "hold", "--list"]).expect(0).stdout.find("claim 14").expect("it is listed");
+    place.run(&["ledger", "hold", "--list"]).assert_code(0).stdout.find("claim 14").expect("it is listed");
     age(&place, 200);
     // Aging takes runs along, and not what stands beside them.
-    place.run(&["ledger", "hold", &run]).expect(0);
-    let left = place.run(&["ledger", "gc", "--format", "json"]).expect(0).json();
+    place.run(&["ledger", "hold", &run]).assert_code(0);
+    let left = place.run(&["ledger", "gc", "--format", "json"]).assert_code(0).json();
     assert_eq!((&left["erased"], &left["held"]), (&json!([]), &json!([run])));
-    place.run(&["replay", &run]).expect(0);
-    let again = place.run(&["ledger", "hold", &run, "--format", "json"]).expect(0).json();
+    place.run(&["replay", &run]).assert_code(0);
+    let again = place.run(&["ledger", "hold", &run, "--format", "json"]).assert_code(0).json();
     assert_eq!(again, json!({"run": run, "held": true, "fresh": false}));
-    let released = place.run(&["ledger", "release", &run, "--format", "json"]).expect(0).json();
+    let released = place.run(&["ledger", "release", &run, "--format", "json"]).assert_code(0).json();
     assert_eq!(released, json!({"run": run, "held": false, "fresh": true}));
-    place.run(&["ledger", "gc"]).expect(0).stdout.find("erased: the bodies").expect("it is erased");
-    place.run(&["replay", &run]).expect(5).says("quorate:body_evicted");
+    place.run(&["ledger", "gc"]).assert_code(0).stdout.find("erased: the bodies").expect("it is erased");
+    place.run(&["replay", &run]).assert_code(5).assert_stderr_contains("quorate:body_evicted");
 }
 
 #[test]
@@ -178,23 +178,23 @@ fn what_others_recorded_is_not_kept_by_this_workspaces_days() {
     let theirs = reviewed();
     age(&theirs, 200);
     // Another ledger was begun on purpose.
-    theirs.run(&["ledger", "checkpoint"]).expect(5).says("quorate:ledger_corrupt");
-    theirs.run(&["ledger", "accept-rollback", "--reason", "It was made older."]).expect(0);
-    let export = theirs.run(&["ledger", "export"]).expect(0).stdout;
-    let ours = Place::with("theirs.jsonl", &export);
-    ours.write("their.pub", theirs.run(&["keys", "export", "ledger", "--format", "note"]).expect(0).stdout);
+    theirs.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("quorate:ledger_corrupt");
+    theirs.run(&["ledger", "accept-rollback", "--reason", "It was made older."]).assert_code(0);
+    let export = theirs.run(&["ledger", "export"]).assert_code(0).stdout;
+    let ours = TestDir::with("theirs.jsonl", &export);
+    ours.write("their.pub", theirs.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(0).stdout);
     ours.write("quorate.toml", "ledger.retention = \"days:90\"\n");
-    ours.run(&["ledger", "import", "theirs.jsonl", "--key", "their.pub"]).expect(0);
-    let left = ours.run(&["ledger", "gc", "--format", "json"]).expect(0).json();
+    ours.run(&["ledger", "import", "theirs.jsonl", "--key", "their.pub"]).assert_code(0);
+    let left = ours.run(&["ledger", "gc", "--format", "json"]).assert_code(0).json();
     assert_eq!(left["erased"], json!([]));
-    ours.run(&["replay", &ours.only_run()]).expect(0);
-    let gone = theirs.run(&["ledger", "gc"]).expect(0);
+    ours.run(&["replay", &ours.only_run()]).assert_code(0);
+    let gone = theirs.run(&["ledger", "gc"]).assert_code(0);
     gone.stdout.find("has lines of these runs").expect("it is its own log");
 }
 
 /// An assembly that keeps no answers.
-fn silent(answers: &Value) -> Place {
-    let place = Place::new();
+fn silent(answers: &Value) -> TestDir {
+    let place = TestDir::new();
     let more = "audit:\n  consultations: {enabled: false}\nsynthesis:\n  rules:\n    \
                 - {id: most, kind: majority}\n";
     assembly::write(&place, "voting", &[("ana", ""), ("bo", ""), ("cy", "")], more);
@@ -209,8 +209,8 @@ fn said(answer: &str) -> Value {
 #[test]
 fn answers_that_are_not_kept_are_shown_once() {
     // D5
-    let place = silent(&json!({"ana": said("yes"), "bo": vote("yes"), "cy": vote("no")}));
-    let report = assembly::convene(&place, "--proposal", &[]).expect(0).json();
+    let place = silent(&json!({"ana": said("yes"), "bo": vote_answer("yes"), "cy": vote_answer("no")}));
+    let report = assembly::convene(&place, "--proposal", &[]).assert_code(0).json();
     assert_eq!(report["members"][0]["answer"]["rationale"], json!("the word QUERCUS-7731 and no other"));
     assert_eq!(having(&place.path(".quorate"), "QUERCUS-7731"), BTreeSet::new());
     assert_eq!(
@@ -221,17 +221,17 @@ fn answers_that_are_not_kept_are_shown_once() {
     let run = place.only_run();
     let records = records::records(&place.path(LEDGER), &run);
     assert!(records.last().expect("records").is(Kind::RunEnded));
-    let shown = place.run(&["show", &run, "--format", "json"]).expect(0).json();
+    let shown = place.run(&["show", &run, "--format", "json"]).assert_code(0).json();
     assert_eq!(
         (&shown["outcome"]["result"], &shown["members"][0]["status"]),
         (&json!("pass"), &json!("erased"))
     );
     assert_eq!(shown["decision"]["votes"][0]["vote"], json!("yes"), "a vote is part of the decision");
     for format in ["human", "markdown"] {
-        place.run(&["show", &run, "--format", format]).expect(0);
+        place.run(&["show", &run, "--format", format]).assert_code(0);
     }
-    place.run(&["replay", &run]).expect(5).says("quorate:body_evicted");
-    place.run(&["ledger", "gc"]).expect(0).stdout.find("nothing to erase").expect("it was erased at its end");
+    place.run(&["replay", &run]).assert_code(5).assert_stderr_contains("quorate:body_evicted");
+    place.run(&["ledger", "gc"]).assert_code(0).stdout.find("nothing to erase").expect("it was erased at its end");
     let told = records::records(&place.path(LEDGER), "ledger");
     let told = told.iter().find(|one| one.is(Kind::Erased)).expect("it is recorded");
     assert_eq!(told.data.as_ref().expect("kept")["reason"], json!("consultations_off"));
@@ -240,21 +240,21 @@ fn answers_that_are_not_kept_are_shown_once() {
 #[test]
 fn a_run_without_answers_that_came_to_nothing_cannot_be_resumed() {
     // D5
-    let place = silent(&json!({"ana": said("yes"), "bo": vote("yes"), "cy": vote("no")}));
-    let report = assembly::convene(&place, "--proposal", &["--max-calls", "1"]).expect(3).json();
+    let place = silent(&json!({"ana": said("yes"), "bo": vote_answer("yes"), "cy": vote_answer("no")}));
+    let report = assembly::convene(&place, "--proposal", &["--max-calls", "1"]).assert_code(3).json();
     assert!(report["notes"].to_string().contains("convene it again"), "{report}");
     assert_eq!(having(&place.path(".quorate"), "QUERCUS-7731"), BTreeSet::new());
-    place.run(&["resume", &place.only_run()]).expect(5).says("quorate:body_evicted");
+    place.run(&["resume", &place.only_run()]).assert_code(5).assert_stderr_contains("quorate:body_evicted");
 }
 
 #[test]
 fn whoever_dies_leaves_answers_that_are_not_kept_to_the_next_one() {
     // D5
-    let place = silent(&json!({"ana": said("yes"), "bo": vote("yes"), "cy": vote("no")}));
+    let place = silent(&json!({"ana": said("yes"), "bo": vote_answer("yes"), "cy": vote_answer("no")}));
     place.write("subject.md", "# A new region\n\nResolution: open it.\n");
     let convene = ["convene", "ASSEMBLY.md", "--proposal", "subject.md"];
     let started = Instant::now();
-    place.run(&convene).expect(0);
+    place.run(&convene).assert_code(0);
     let took = u64::try_from(started.elapsed().as_millis()).expect("not so long");
     for ms in (0..16).map(|point| point * took / 15) {
         let mut child = place.start(&convene);
@@ -262,7 +262,7 @@ fn whoever_dies_leaves_answers_that_are_not_kept_to_the_next_one() {
         child.kill().expect("it is ours");
         child.wait().expect("it ends");
         for run in place.runs().iter().filter(|run| run["verdict"].is_null()) {
-            place.run(&["resume", run["run"].as_str().expect("an id")]).expect(0);
+            place.run(&["resume", run["run"].as_str().expect("an id")]).assert_code(0);
         }
         assert_eq!(having(&place.path(".quorate"), "QUERCUS-7731"), BTreeSet::new(), "after {ms} ms");
     }
@@ -274,7 +274,7 @@ fn whoever_dies_leaves_answers_that_are_not_kept_to_the_next_one() {
 
 /// A ledger with runs of age.
 fn many(path: &Path, runs: usize) {
-    wait(async {
+    block_on(async {
         let store = Store::open(path).await.expect("it opens").store;
         for at in 0..runs {
             let entry =
@@ -299,7 +299,7 @@ fn many(path: &Path, runs: usize) {
 
 /// How many records of the runs have no body, and how many texts are left.
 fn left(path: &Path, runs: usize) -> (usize, usize) {
-    wait(async {
+    block_on(async {
         let store = Store::open(path).await.expect("it opens").store;
         let (mut without, mut texts) = (0, 0);
         for at in 0..runs {
@@ -322,14 +322,14 @@ fn a_kill_leaves_all_or_nothing() {
     // D4
     const RUNS: usize = 20;
     let aged = || {
-        let place = Place::new();
+        let place = TestDir::new();
         std::fs::create_dir(place.path(".quorate")).expect("made");
         many(&place.path(LEDGER), RUNS);
         place
     };
     let undisturbed = aged();
     let started = Instant::now();
-    undisturbed.run(&["ledger", "gc"]).expect(0);
+    undisturbed.run(&["ledger", "gc"]).assert_code(0);
     let took = u64::try_from(started.elapsed().as_millis()).expect("not so long");
     let (mut whole, mut erased) = (0, 0);
     for ms in (0..12).map(|point| point * took / 11) {
@@ -346,7 +346,7 @@ fn a_kill_leaves_all_or_nothing() {
             }
             other => panic!("after {ms} ms: {other:?}"),
         }
-        place.run(&["ledger", "gc"]).expect(0);
+        place.run(&["ledger", "gc"]).assert_code(0);
         assert_eq!(having(place.root(), "QUERCUS-7731"), BTreeSet::new(), "after {ms} ms");
         assert_eq!(left(&place.path(LEDGER), RUNS), (6 * RUNS, 0));
     }
@@ -358,10 +358,10 @@ fn an_erasure_that_somebody_forged_erases_nothing() {
     // D11: with write access to the file and without its key, on hold or not.
     let place = reviewed();
     let run = place.only_run();
-    place.run(&["ledger", "hold", &run, "--reason", "claim 14"]).expect(0);
-    place.run(&["ledger", "verify"]).expect(0);
-    let sealed = place.run(&["ledger", "checkpoint"]).expect(0).stdout;
-    wait(async {
+    place.run(&["ledger", "hold", &run, "--reason", "claim 14"]).assert_code(0);
+    place.run(&["ledger", "verify"]).assert_code(0);
+    let sealed = place.run(&["ledger", "checkpoint"]).assert_code(0).stdout;
+    block_on(async {
         let mut ledger = sqlx::sqlite::SqliteConnectOptions::new()
             .filename(place.path(LEDGER))
             .connect()
@@ -392,16 +392,16 @@ fn an_erasure_that_somebody_forged_erases_nothing() {
             .await
             .expect("written");
     });
-    place.run(&["ledger", "verify"]).expect(1).says("quorate:ledger_diverges");
+    place.run(&["ledger", "verify"]).assert_code(1).assert_stderr_contains("quorate:ledger_diverges");
     // The next run does not vouch for it.
     place.write("other.md", "The meeting is off.\n");
-    place.run(&["review", "other.md"]).says("quorate:checkpoint_missing");
-    place.run(&["ledger", "checkpoint"]).expect(5).says("quorate:ledger_corrupt");
+    place.run(&["review", "other.md"]).assert_stderr_contains("quorate:checkpoint_missing");
+    place.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("quorate:ledger_corrupt");
     // Nor does a person who accepts what is unsigned without a look at what it says.
     let accepted = place.run(&["ledger", "checkpoint", "--accept-unsigned"]);
-    accepted.expect(5).says("quorate:ledger_corrupt");
+    accepted.assert_code(5).assert_stderr_contains("quorate:ledger_corrupt");
     assert_ne!(sealed, "");
-    place.run(&["ledger", "verify"]).expect(1);
+    place.run(&["ledger", "verify"]).assert_code(1);
 }
 
 #[test]
@@ -411,11 +411,11 @@ fn without_the_ledgers_key_nothing_is_done_to_it() {
     let run = place.only_run();
     let key = place.path(".quorate/keys/ledger.ed25519");
     std::fs::rename(&key, place.path("elsewhere")).expect("moved");
-    place.run(&["ledger", "hold", &run]).expect(5).says("quorate:ledger_unsigned");
+    place.run(&["ledger", "hold", &run]).assert_code(5).assert_stderr_contains("quorate:ledger_unsigned");
     assert!(!records::records(&place.path(LEDGER), "ledger").iter().any(|one| one.is(Kind::Held)));
     std::fs::rename(place.path("elsewhere"), &key).expect("moved");
-    place.run(&["ledger", "hold", &run]).expect(0);
-    place.run(&["ledger", "verify"]).expect(0);
+    place.run(&["ledger", "hold", &run]).assert_code(0);
+    place.run(&["ledger", "verify"]).assert_code(0);
 }
 
 #[test]
@@ -423,7 +423,7 @@ fn what_was_erased_is_believed() {
     // D11
     let place = reviewed();
     age(&place, 200);
-    place.run(&["ledger", "gc"]).expect(0).stdout.find("erased: the bodies").expect("it is erased");
+    place.run(&["ledger", "gc"]).assert_code(0).stdout.find("erased: the bodies").expect("it is erased");
     // What was erased so holds. Checkpoints and log are those of the ledger that this one was made of.
     let found = place.run(&["ledger", "verify", "--format", "json"]).json();
     let about = |one: &Value| one["part"] == "record" || one["part"] == "signature";

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use crate::support;
 use crate::support::records;
-use records::wait;
+use records::block_on;
 use serde_json::json;
 use sqlx::{Connection as _, Row as _, SqliteConnection};
-use support::Place;
-use support::council::{COUNCIL, ships};
+use support::TestDir;
+use support::council::{COUNCIL, all_ship};
 
 const LEDGER: &str = ".quorate/ledger.db";
 const COPIES: [&str; 2] = [".quorate/keys/checkpoints", ".local/state/quorate/checkpoints"];
 
 /// The one copy in a directory of copies.
-fn copy(place: &Place, dir: &str) -> PathBuf {
+fn copy(place: &TestDir, dir: &str) -> PathBuf {
     let files =
         std::fs::read_dir(place.path(dir)).expect("a directory").map(|entry| entry.expect("an entry").path());
     let mut notes = files.filter(|path| path.extension().is_some_and(|extension| extension == "note"));
@@ -24,33 +24,33 @@ fn copy(place: &Place, dir: &str) -> PathBuf {
     note
 }
 
-fn copies(place: &Place) -> [String; 2] {
+fn copies(place: &TestDir) -> [String; 2] {
     COPIES.map(|dir| std::fs::read_to_string(copy(place, dir)).expect("readable"))
 }
 
-fn review(place: &Place, name: &str) {
+fn review(place: &TestDir, name: &str) {
     place.write(name, format!("{name} says that the meeting moved.\n"));
-    place.run(&["review", name]).expect(0);
+    place.run(&["review", name]).assert_code(0);
 }
 
 /// Two reviews, and the ledger's bytes after the first of them.
-fn rolled_back() -> (Place, Vec<u8>) {
-    let place = Place::scripted(&ships());
+fn rolled_back() -> (TestDir, Vec<u8>) {
+    let place = TestDir::scripted(&all_ship());
     review(&place, "one.md");
     let before = std::fs::read(place.path(LEDGER)).expect("readable");
     review(&place, "two.md");
     (place, before)
 }
 
-fn restore(place: &Place, bytes: &[u8]) {
+fn restore(place: &TestDir, bytes: &[u8]) {
     for file in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(place.path(&format!("{LEDGER}{file}")));
     }
     std::fs::write(place.path(LEDGER), bytes).expect("writable");
 }
 
-fn verify(place: &Place, more: &[&str], exit: i32) -> serde_json::Value {
-    place.run(&[&["ledger", "verify", "--format", "json"], more].concat()).expect(exit).json()
+fn verify(place: &TestDir, more: &[&str], exit: i32) -> serde_json::Value {
+    place.run(&[&["ledger", "verify", "--format", "json"], more].concat()).assert_code(exit).json()
 }
 
 fn first_of(report: &serde_json::Value) -> (String, String) {
@@ -73,20 +73,20 @@ fn a_ledger_that_lost_a_run_is_not_signed_on() {
             std::fs::remove_dir_all(place.path(dir)).expect("removed");
         }
         assert_eq!(first_of(&verify(&place, &[], 1)), ("cut".into(), "kept checkpoint".into()));
-        place.run(&["ledger", "checkpoint"]).expect(5).says("quorate:ledger_corrupt").says("accept-rollback");
-        place.run(&["ledger", "export"]).expect(1).says("quorate:ledger_corrupt");
-        place.run(&["review", "one.md", "--type", "blog_post"]).says("quorate:checkpoint_missing");
+        place.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("quorate:ledger_corrupt").assert_stderr_contains("accept-rollback");
+        place.run(&["ledger", "export"]).assert_code(1).assert_stderr_contains("quorate:ledger_corrupt");
+        place.run(&["review", "one.md", "--type", "blog_post"]).assert_stderr_contains("quorate:checkpoint_missing");
         restore(&place, &before);
     }
     // With neither copy nothing tells, and that is said.
     std::fs::remove_dir_all(place.path(COPIES[1])).expect("removed");
-    let human = place.run(&["ledger", "verify"]).expect(0).stdout;
+    let human = place.run(&["ledger", "verify"]).assert_code(0).stdout;
     assert!(human.contains("no checkpoint of it is kept on this machine"), "{human}");
     let last = human.trim_end().lines().last().expect("a line").to_owned();
     assert!(last.starts_with("- not detectable from here: "), "{human}");
     let strict = verify(&place, &["--strict"], 1);
     assert_eq!(first_of(&strict), ("removed".into(), "kept checkpoint".into()));
-    place.run(&["review", "one.md", "--type", "blog_post"]).says("quorate:ledger_first_use");
+    place.run(&["review", "one.md", "--type", "blog_post"]).assert_stderr_contains("quorate:ledger_first_use");
     assert_eq!(verify(&place, &["--strict"], 0)["kept"]["copies"], 2);
 }
 
@@ -100,7 +100,7 @@ fn garbage_in_a_copy_stops_signing() {
         for garbage in ["", "nonsense\n"] {
             std::fs::write(&path, garbage).expect("writable");
             assert_eq!(first_of(&verify(&place, &[], 1)), ("changed".into(), "kept checkpoint".into()));
-            place.run(&["ledger", "checkpoint"]).expect(5).says("quorate:ledger_corrupt");
+            place.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("quorate:ledger_corrupt");
         }
         // A note of the right size that another key signed, with another root.
         let forged = String::from_utf8(kept.clone()).expect("text");
@@ -108,7 +108,7 @@ fn garbage_in_a_copy_stops_signing() {
         let forged = forged.replacen(&root, "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", 1);
         std::fs::write(&path, forged).expect("writable");
         verify(&place, &[], 1);
-        place.run(&["ledger", "checkpoint"]).expect(5).says("quorate:ledger_corrupt");
+        place.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("quorate:ledger_corrupt");
         std::fs::write(&path, kept).expect("writable");
         verify(&place, &["--strict"], 0);
     }
@@ -117,10 +117,10 @@ fn garbage_in_a_copy_stops_signing() {
 #[test]
 fn two_ledgers_of_a_directory_do_not_know_each_other() {
     // D12
-    let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     for ledger in ["a.db", "b.db", "a.db"] {
         place.run(&["review", "draft.md", "--ledger", ledger, "--type", "post"]);
-        place.run(&["ledger", "verify", "--strict", "--ledger", ledger]).expect(0);
+        place.run(&["ledger", "verify", "--strict", "--ledger", ledger]).assert_code(0);
     }
     // One file for both, as a version before this one had it, is taken over.
     let copies: Vec<PathBuf> = std::fs::read_dir(place.path("keys/checkpoints"))
@@ -131,29 +131,29 @@ fn two_ledgers_of_a_directory_do_not_know_each_other() {
     assert_eq!(copies.len(), 2);
     std::fs::copy(&copies[0], place.path("keys/ledger.last")).expect("copied");
     for ledger in ["a.db", "b.db"] {
-        place.run(&["ledger", "verify", "--strict", "--ledger", ledger]).expect(0);
-        place.run(&["ledger", "checkpoint", "--ledger", ledger]).expect(0);
+        place.run(&["ledger", "verify", "--strict", "--ledger", ledger]).assert_code(0);
+        place.run(&["ledger", "checkpoint", "--ledger", ledger]).assert_code(0);
     }
     assert!(!place.path("keys/ledger.last").exists());
     // One in the other's place is found, and so is none.
     std::fs::copy(place.path("a.db"), place.path("b.db")).expect("copied");
-    let taken = place.run(&["ledger", "verify", "--ledger", "b.db"]).expect(1);
-    taken.says("another one is in its place");
+    let taken = place.run(&["ledger", "verify", "--ledger", "b.db"]).assert_code(1);
+    taken.assert_stderr_contains("another one is in its place");
     std::fs::remove_file(place.path("a.db")).expect("removed");
     let begun = place.run(&["review", "draft.md", "--ledger", "a.db", "--type", "post"]);
-    begun.says("quorate:checkpoint_missing");
-    place.run(&["ledger", "verify", "--ledger", "a.db"]).expect(1);
+    begun.assert_stderr_contains("quorate:checkpoint_missing");
+    place.run(&["ledger", "verify", "--ledger", "a.db"]).assert_code(1);
 }
 
 /// A review that is recorded and not sealed, since another ledger was kept here; then a person accepts that.
-fn is_told_and_goes_on(place: &Place) {
+fn is_told_and_goes_on(place: &TestDir) {
     let told = place.run(&["review", "one.md", "--type", "blog_post"]);
-    told.says("quorate:checkpoint_missing")
-        .says("another one is in its place")
-        .says("accept-rollback --reason");
-    let found = place.run(&["ledger", "verify"]).expect(1);
-    found.says("another one is in its place").says("accept-rollback --reason");
-    place.run(&["ledger", "accept-rollback", "--reason", "The workspace was made anew."]).expect(0);
+    told.assert_stderr_contains("quorate:checkpoint_missing")
+        .assert_stderr_contains("another one is in its place")
+        .assert_stderr_contains("accept-rollback --reason");
+    let found = place.run(&["ledger", "verify"]).assert_code(1);
+    found.assert_stderr_contains("another one is in its place").assert_stderr_contains("accept-rollback --reason");
+    place.run(&["ledger", "accept-rollback", "--reason", "The workspace was made anew."]).assert_code(0);
     verify(place, &["--strict"], 0);
     review(place, "three.md");
     verify(place, &["--strict"], 0);
@@ -162,9 +162,9 @@ fn is_told_and_goes_on(place: &Place) {
 #[test]
 fn a_ledger_with_keys_of_its_own_does_not_take_anothers_place() {
     // D12: all of `.quorate/` is that of another workspace, and only the state directory knows.
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     review(&place, "one.md");
-    let other = Place::scripted(&ships());
+    let other = TestDir::scripted(&all_ship());
     review(&other, "one.md");
     std::fs::rename(place.path(".quorate"), place.path("before")).expect("moved");
     let mut copy = std::process::Command::new("cp");
@@ -172,7 +172,7 @@ fn a_ledger_with_keys_of_its_own_does_not_take_anothers_place() {
     assert!(copied.status().expect("it runs").success());
     let report = verify(&place, &[], 1);
     assert!(report["divergences"].to_string().contains("another one is in its place"), "{report}");
-    place.run(&["ledger", "checkpoint"]).expect(5).says("accept-rollback");
+    place.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("accept-rollback");
     is_told_and_goes_on(&place);
 }
 
@@ -197,10 +197,10 @@ fn a_workspace_that_is_deleted_is_not_begun_anew_unnoticed() {
 #[test]
 fn a_reader_does_not_hold_it_back() {
     // D12
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     review(&place, "one.md");
     let before = copies(&place);
-    wait(async {
+    block_on(async {
         let url = format!("sqlite://{}", place.path(LEDGER).display());
         let mut reader = SqliteConnection::connect(&url).await.expect("it opens");
         sqlx::raw_sql("BEGIN").execute(&mut reader).await.expect("it begins");
@@ -210,7 +210,7 @@ fn a_reader_does_not_hold_it_back() {
         let after = copies(&place);
         assert_eq!(after[0], after[1]);
         assert_ne!(after[0], before[0]);
-        assert_eq!(after[0], place.run(&["ledger", "checkpoint"]).expect(0).stdout);
+        assert_eq!(after[0], place.run(&["ledger", "checkpoint"]).assert_code(0).stdout);
         reader.close().await.expect("it closes");
     });
 }
@@ -219,16 +219,16 @@ fn a_reader_does_not_hold_it_back() {
 fn a_restored_backup_is_accepted_with_a_reason() {
     // D12
     let (place, before) = rolled_back();
-    place.run(&["ledger", "accept-rollback"]).expect(64);
-    place.run(&["ledger", "accept-rollback", "--reason", " "]).expect(64);
+    place.run(&["ledger", "accept-rollback"]).assert_code(64);
+    place.run(&["ledger", "accept-rollback", "--reason", " "]).assert_code(64);
     let nothing = place.run(&["ledger", "accept-rollback", "--reason", "why not", "--format", "json"]);
-    assert_eq!(nothing.expect(0).json()["accepted"], false);
+    assert_eq!(nothing.assert_code(0).json()["accepted"], false);
     let log = place.read(".quorate/council_log.jsonl");
     place.write(".quorate/council_log.jsonl", format!("{}\n", log.lines().next().expect("a line")));
     restore(&place, &before);
     let lost = copies(&place);
     let accepted = place.run(&["ledger", "accept-rollback", "--reason", "The disk failed; Monday's backup."]);
-    assert!(accepted.expect(0).stdout.starts_with("accepted: it does not go on from"));
+    assert!(accepted.assert_code(0).stdout.starts_with("accepted: it does not go on from"));
     let report = verify(&place, &["--strict"], 0);
     let said = json!([{"record": "ledger/1", "by": "ada", "reason": "The disk failed; Monday's backup."}]);
     assert_eq!(report["rollbacks"], said);
@@ -246,7 +246,7 @@ fn a_restored_backup_is_accepted_with_a_reason() {
 fn what_a_trusted_checkpoint_is_over_and_is_gone_was_cut() {
     // D2
     let (place, before) = rolled_back();
-    place.write("checkpoint.txt", place.run(&["ledger", "checkpoint"]).expect(0).stdout);
+    place.write("checkpoint.txt", place.run(&["ledger", "checkpoint"]).assert_code(0).stdout);
     restore(&place, &before);
     COPIES.iter().for_each(|dir| std::fs::remove_dir_all(place.path(dir)).expect("removed"));
     let report = verify(&place, &["--since", "checkpoint.txt"], 1);
@@ -260,11 +260,11 @@ fn what_a_trusted_checkpoint_is_over_and_is_gone_was_cut() {
 #[test]
 fn a_ledger_elsewhere_is_as_private() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::with("quorate.toml", "ledger = \"data/l.db\"\n");
+    let place = TestDir::with("quorate.toml", "ledger = \"data/l.db\"\n");
     place.write("draft.md", "The meeting moved to Tuesday at ten.\n");
     std::fs::create_dir(place.path("data")).expect("made");
     std::fs::set_permissions(place.path("data"), std::fs::Permissions::from_mode(0o755)).expect("set");
-    wait(async {
+    block_on(async {
         place.run(&["review", "draft.md"]);
         let url = format!("sqlite://{}", place.path("data/l.db").display());
         // A connection that is open keeps what lies beside the file.
@@ -277,7 +277,7 @@ fn a_ledger_elsewhere_is_as_private() {
         }
         reader.close().await.expect("it closes");
     });
-    let other = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let other = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     other.write("council.yaml", format!("{COUNCIL}logging: {{log_path: logs/log.jsonl}}\n"));
     other.run(&["review", "draft.md", "--ledger", "there/l.db"]);
     for name in ["there", "logs", "there/live", "there/keys"] {
@@ -292,7 +292,7 @@ fn what_a_killed_process_left_of_a_key_goes_at_the_next_start() {
     let (place, _) = rolled_back();
     let left = [".quorate/keys/.new-a1b2c3", ".quorate/keys/.tmpXyZ123"];
     left.iter().for_each(|name| place.write(name, "quorate:ed25519:secret:…"));
-    place.run(&["runs"]).expect(0);
+    place.run(&["runs"]).assert_code(0);
     left.iter().for_each(|name| assert!(!place.path(name).exists(), "{name}"));
     assert!(place.path(".quorate/keys/ledger.ed25519").exists());
 }

@@ -4,37 +4,37 @@
 use crate::support;
 use crate::support::records;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
-use records::change;
+use records::execute_sql;
 use serde_json::{Value, json};
-use support::council::{ships, ships_but};
-use support::{Place, Ran, finish};
+use support::council::{all_ship, all_ship_except};
+use support::{TestDir, CommandOutput, finish};
 
 const LOG: &str = ".quorate/council_log.jsonl";
 
-fn verify(place: &Place, more: &[&str]) -> Ran {
+fn verify(place: &TestDir, more: &[&str]) -> CommandOutput {
     place.run(&[&["ledger", "verify", "--format", "json"], more].concat())
 }
 
 /// Has it refused with a code: with a machine's format that stands on standard output.
-fn refuses(ran: Ran, code: i32, word: &str) {
-    let ran = ran.expect(code);
+fn refuses(ran: CommandOutput, code: i32, word: &str) {
+    let ran = ran.assert_code(code);
     assert_eq!(ran.json()["diagnostics"][0]["code"], word, "{}", ran.stderr);
 }
 
 /// Kind, part and run of the first divergence.
-fn first(ran: &Ran) -> (String, String, String) {
+fn first(ran: &CommandOutput) -> (String, String, String) {
     let first = &ran.json()["divergences"][0];
     let text = |key: &str| first[key].as_str().unwrap_or_default().to_owned();
     (text("kind"), text("part"), text("run"))
 }
 
 /// Two reviews, one of them overridden.
-fn reviewed() -> (Place, String) {
-    let place = Place::scripted(&ships());
-    place.run(&["review", "draft.md"]).expect(0);
+fn reviewed() -> (TestDir, String) {
+    let place = TestDir::scripted(&all_ship());
+    place.run(&["review", "draft.md"]).assert_code(0);
     let run = place.only_run();
-    place.run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "Not yet."]).expect(0);
-    place.answers(&ships_but(json!({"adjudicate": {"verdict": "REVISE", "reasoning": "Once more."}})));
+    place.run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "Not yet."]).assert_code(0);
+    place.answers(&all_ship_except(json!({"adjudicate": {"verdict": "REVISE", "reasoning": "Once more."}})));
     place.run(&["review", "draft.md"]);
     (place, run)
 }
@@ -43,10 +43,10 @@ fn reviewed() -> (Place, String) {
 fn what_is_neither_signed_nor_sealed_is_said() {
     // D3: a crash leaves such records, and who can write the file can add them.
     let (place, run) = reviewed();
-    let last = |ran: &Ran| ran.stdout.trim_end().lines().last().unwrap_or_default().to_owned();
-    let sealed = place.run(&["ledger", "verify", "--strict"]).expect(0);
+    let last = |ran: &CommandOutput| ran.stdout.trim_end().lines().last().unwrap_or_default().to_owned();
+    let sealed = place.run(&["ledger", "verify", "--strict"]).assert_code(0);
     assert!(!sealed.stdout.contains("nothing proves who wrote them"), "{}", sealed.stdout);
-    records::wait(async {
+    records::block_on(async {
         let store =
             quorate_ledger::Store::open(&place.path(".quorate/ledger.db")).await.expect("it opens").store;
         let n = store.records(&run.as_str().into()).await.expect("it reads").len() as u64;
@@ -59,7 +59,7 @@ fn what_is_neither_signed_nor_sealed_is_said() {
             .expect("appended");
         store.close().await;
     });
-    let json = verify(&place, &["--strict"]).expect(1).json();
+    let json = verify(&place, &["--strict"]).assert_code(1).json();
     assert_eq!(json["checkpoints"]["unproven"], 1, "{json}");
     assert!(json.to_string().contains("`quorate ledger checkpoint` seals them"), "{json}");
     let human = place.run(&["ledger", "verify"]);
@@ -69,7 +69,7 @@ fn what_is_neither_signed_nor_sealed_is_said() {
         human.stdout
     );
     assert!(human.stdout.contains("unsigned records was added by a person"), "{}", last(&human));
-    place.run(&["ledger", "checkpoint"]).expect(0);
+    place.run(&["ledger", "checkpoint"]).assert_code(0);
     assert_eq!(verify(&place, &["--strict"]).json()["checkpoints"]["unproven"], 0);
 }
 
@@ -78,12 +78,12 @@ fn a_ledger_that_nobody_touched_holds() {
     // D2, D6
     let (place, _) = reviewed();
     let before = std::fs::read(place.path(".quorate/ledger.db")).unwrap();
-    let report = verify(&place, &[]).expect(0).json();
+    let report = verify(&place, &[]).assert_code(0).json();
     assert_eq!(report["holds"], true);
     assert_eq!(report["keys"]["own"], true);
     assert_eq!(report["log"]["ours"], 3, "two verdicts and an override");
     assert_eq!(report["open"]["count"], 0);
-    let human = place.run(&["ledger", "verify"]).expect(0);
+    let human = place.run(&["ledger", "verify"]).assert_code(0);
     assert!(human.stdout.starts_with(".quorate/ledger.db holds"), "{}", human.stdout);
     assert!(human.stdout.contains("the ledger's own key"), "{}", human.stdout);
     assert_eq!(std::fs::read(place.path(".quorate/ledger.db")).unwrap(), before);
@@ -92,14 +92,14 @@ fn a_ledger_that_nobody_touched_holds() {
 #[test]
 fn a_review_that_was_taken_up_again_holds() {
     // D6, C10
-    let place = Place::scripted(&ships_but(
+    let place = TestDir::scripted(&all_ship_except(
         json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"}),
     ));
     place.run(&["review", "draft.md"]);
-    verify(&place, &[]).expect(0);
-    place.answers(&ships());
+    verify(&place, &[]).assert_code(0);
+    place.answers(&all_ship());
     place.run(&["resume", &place.only_run()]);
-    let report = verify(&place, &[]).expect(0).json();
+    let report = verify(&place, &[]).assert_code(0).json();
     assert_eq!(report["log"]["ours"], place.log().len(), "{:?}", place.log());
 }
 
@@ -113,9 +113,9 @@ fn a_log_that_was_touched_diverges() {
     let with = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     let is = |text: &str, kind: &str| {
         place.write(LOG, text);
-        let ran = verify(&place, &[]).expect(1);
+        let ran = verify(&place, &[]).assert_code(1);
         assert_eq!(first(&ran), (kind.to_owned(), "log".to_owned(), run.clone()), "{}", ran.stdout);
-        ran.says("quorate:ledger_diverges");
+        ran.assert_stderr_contains("quorate:ledger_diverges");
     };
     is(&with(&lines[1..]), "removed");
     is(&with(&[lines[0], lines[2]]), "removed");
@@ -134,7 +134,7 @@ fn a_log_that_was_touched_diverges() {
     let theirs = r#"{"v":2,"span_id":"council-ab12","event":"verdict","verdict":"HOLD"}"#;
     let another = lines[0].replace(&run, "rzzzzzzzzzzzz");
     place.write(LOG, format!("{theirs}\n\n{log}{another}\nno JSON\n{{\"v\":2,\"ru"));
-    let report = verify(&place, &[]).expect(0).json();
+    let report = verify(&place, &[]).assert_code(0).json();
     assert_eq!((&report["log"]["unknown"], &report["log"]["unreadable"]), (&json!(1), &json!(1)));
     assert_eq!(report["log"]["first_unknown"], json!({"line": 6, "run": "rzzzzzzzzzzzz"}));
 }
@@ -146,12 +146,12 @@ fn a_line_is_compared_up_to_its_line_feed() {
     let log = place.read(LOG);
     for changed in [log.replacen('\n', "\r\n", 1), log.replacen('\n', " \n", 1)] {
         place.write(LOG, changed);
-        assert_eq!(first(&verify(&place, &[]).expect(1)), ("changed".into(), "log".into(), run.clone()));
+        assert_eq!(first(&verify(&place, &[]).assert_code(1)), ("changed".into(), "log".into(), run.clone()));
     }
     // Empty lines belong to nobody.
     place.write(LOG, format!("\n{}", log.replacen('\n', "\n\n", 1)));
-    place.run(&["audit", "--reindex"]).expect(0);
-    verify(&place, &[]).expect(0);
+    place.run(&["audit", "--reindex"]).assert_code(0);
+    verify(&place, &[]).assert_code(0);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn what_is_counted_of_the_log_is_held_against_it() {
     let (place, _) = reviewed();
     let theirs = r#"{"v":2,"span_id":"council-ab12","event":"verdict","verdict":"HOLD"}"#;
     place.write(LOG, format!("{}{theirs}\n", place.read(LOG)));
-    let counted = place.run(&["audit", "--format", "json"]).expect(0).json();
+    let counted = place.run(&["audit", "--format", "json"]).assert_code(0).json();
     for statement in [
         "UPDATE log_line SET verdict = 'REVISE' WHERE span = 'council-ab12'",
         "UPDATE log_line SET at_byte = at_byte + 1 WHERE id = 2",
@@ -178,26 +178,26 @@ fn what_is_counted_of_the_log_is_held_against_it() {
         "UPDATE log SET corrupt = -1",
         "DELETE FROM log",
     ] {
-        change(&place.path(".quorate/ledger.db"), statement);
-        let ran = verify(&place, &[]).expect(1);
+        execute_sql(&place.path(".quorate/ledger.db"), statement);
+        let ran = verify(&place, &[]).assert_code(1);
         let found = ("changed".to_owned(), "log index".to_owned(), String::new());
         assert_eq!((first(&ran), &ran.json()["found"]), (found, &json!(1)), "{statement}");
         assert_eq!(
-            place.run(&["audit", "--reindex", "--format", "json"]).expect(0).json(),
+            place.run(&["audit", "--reindex", "--format", "json"]).assert_code(0).json(),
             counted,
             "{statement}"
         );
-        verify(&place, &[]).expect(0);
+        verify(&place, &[]).assert_code(0);
     }
     // What was indexed of it is held against it, whatever came since.
     place.write(LOG, format!("{}{theirs}\nno JSON\n", place.read(LOG)));
-    verify(&place, &[]).expect(0);
-    change(&place.path(".quorate/ledger.db"), "UPDATE log SET corrupt = 1");
-    assert_eq!(first(&verify(&place, &[]).expect(1)).1, "log index");
-    place.run(&["audit", "--reindex"]).expect(0);
+    verify(&place, &[]).assert_code(0);
+    execute_sql(&place.path(".quorate/ledger.db"), "UPDATE log SET corrupt = 1");
+    assert_eq!(first(&verify(&place, &[]).assert_code(1)).1, "log index");
+    place.run(&["audit", "--reindex"]).assert_code(0);
     // One that was put in the place of another has an index anew.
     place.write(LOG, format!("{theirs}\n{}", place.read(LOG)));
-    verify(&place, &[]).expect(0);
+    verify(&place, &[]).assert_code(0);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_line_that_claims_an_override_is_one_or_is_told() {
     // D6
     let (place, run) = reviewed();
     let log = place.read(LOG);
-    let counted = place.run(&["audit", "--format", "json"]).expect(0).json();
+    let counted = place.run(&["audit", "--format", "json"]).assert_code(0).json();
     // Of no run, of none that it names whole, without a verdict: told, and not counted.
     let shapes = [
         r#"{"v":2,"event":"override","verdict":"SHIP"}"#,
@@ -215,11 +215,11 @@ fn a_line_that_claims_an_override_is_one_or_is_told() {
         r#"{"v":2,"event":"resumed","span_id":"council-1","verdict":"SHIP"}"#,
     ];
     place.write(LOG, format!("{log}{}\n", shapes.join("\n")));
-    let report = verify(&place, &[]).expect(0).json();
+    let report = verify(&place, &[]).assert_code(0).json();
     assert_eq!(report["log"]["unreadable"], json!(shapes.len()));
-    place.run(&["ledger", "verify"]).expect(0).stdout.find("are not counted").expect("it is told");
-    let audit = place.run(&["audit", "--reindex", "--format", "json"]).expect(0);
-    audit.says("5 lines");
+    place.run(&["ledger", "verify"]).assert_code(0).stdout.find("are not counted").expect("it is told");
+    let audit = place.run(&["audit", "--reindex", "--format", "json"]).assert_code(0);
+    audit.assert_stderr_contains("5 lines");
     let told = audit.json();
     assert_eq!((&told["overrides"], &told["reviews"]), (&counted["overrides"], &counted["reviews"]));
     // Of a run of this ledger, in whatever shape: it does not follow from its records.
@@ -231,7 +231,7 @@ fn a_line_that_claims_an_override_is_one_or_is_told() {
         json!({"v": 2, "event": "override", "run": "rzzzzzzzzzzzz", "span_id": run, "verdict": "SHIP"}),
     ] {
         place.write(LOG, format!("{log}{shape}\n"));
-        let ran = verify(&place, &[]).expect(1);
+        let ran = verify(&place, &[]).assert_code(1);
         assert_eq!(first(&ran), ("inserted".to_owned(), "log".to_owned(), run.clone()), "{shape}");
     }
 }
@@ -247,10 +247,10 @@ fn a_pipe_in_the_place_of_the_log_keeps_nobody_waiting() {
     };
     pipe(LOG);
     let why = "neither a file nor a directory";
-    place.run(&["ledger", "verify"]).expect(5).says(why);
-    place.run(&["review", "draft.md"]).expect(5).says("quorate:log_unwritable").says(why);
+    place.run(&["ledger", "verify"]).assert_code(5).assert_stderr_contains(why);
+    place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:log_unwritable").assert_stderr_contains(why);
     let decides = ["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "After all."];
-    place.run(&decides).expect(0).says("quorate:log_behind").says(why);
+    place.run(&decides).assert_code(0).assert_stderr_contains("quorate:log_behind").assert_stderr_contains(why);
     for (name, arguments) in [
         ("quorate.toml", &["runs"][..]),
         ("keyring.toml", &["keys", "list"]),
@@ -259,13 +259,13 @@ fn a_pipe_in_the_place_of_the_log_keeps_nobody_waiting() {
         let before = std::fs::read(place.path(name)).ok();
         let _ = std::fs::remove_file(place.path(name));
         pipe(name);
-        place.run(arguments).expect(5).says(why);
+        place.run(arguments).assert_code(5).assert_stderr_contains(why);
         std::fs::remove_file(place.path(name)).unwrap();
         before.into_iter().for_each(|bytes| place.write(name, bytes));
     }
     // What is missing in it follows once there is one.
     std::fs::remove_file(place.path(LOG)).unwrap();
-    place.run(&["runs"]).expect(0);
+    place.run(&["runs"]).assert_code(0);
     assert_eq!(place.log().last().expect("a line")["reason"], "After all.");
 }
 
@@ -277,51 +277,51 @@ fn people_who_decide_at_the_same_time_are_all_heard() {
     let decides =
         |reason| place.start(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", reason]);
     let all: Vec<_> = reasons.iter().map(|reason| decides(reason)).collect();
-    all.into_iter().for_each(|one| drop(finish(one).expect(0)));
+    all.into_iter().for_each(|one| drop(finish(one).assert_code(0)));
     let log = place.log();
     let mut said: Vec<&str> = log.iter().filter_map(|line| line["reason"].as_str()).collect();
     said.sort_unstable();
     assert_eq!(said, ["Not yet.", "Says 0.", "Says 1.", "Says 2.", "Says 3.", "Says 4.", "Says 5."]);
-    verify(&place, &[]).expect(0);
+    verify(&place, &[]).assert_code(0);
 }
 
 #[test]
 fn keys_and_checkpoints_are_given_by_hand() {
     // D2, D3
     let (place, _) = reviewed();
-    let checkpoint = place.run(&["ledger", "checkpoint"]).expect(0).stdout;
+    let checkpoint = place.run(&["ledger", "checkpoint"]).assert_code(0).stdout;
     place.write("checkpoint.txt", &checkpoint);
-    let key = place.run(&["keys", "export", "ledger"]).expect(0).stdout;
+    let key = place.run(&["keys", "export", "ledger"]).assert_code(0).stdout;
     place.write("ledger.pub", &key);
-    let report = verify(&place, &["--key", "ledger.pub", "--since", "checkpoint.txt"]).expect(0).json();
+    let report = verify(&place, &["--key", "ledger.pub", "--since", "checkpoint.txt"]).assert_code(0).json();
     assert_eq!(report["keys"]["given"], json!([true]));
     assert!(report["since"].as_u64().unwrap() > 0);
     let stranger = "quorate:ed25519:public:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
-    assert_eq!(first(&verify(&place, &["--key", stranger]).expect(1)).1, "checkpoint");
+    assert_eq!(first(&verify(&place, &["--key", stranger]).assert_code(1)).1, "checkpoint");
     refuses(verify(&place, &["--key", "no key"]), 5, "quorate:key_unusable");
     refuses(verify(&place, &["--since", "7000"]), 4, "quorate:checkpoint_unknown");
     refuses(verify(&place, &["--since", "ledger/99"]), 4, "quorate:checkpoint_unknown");
     refuses(verify(&place, &["--since", "draft.md"]), 5, "quorate:checkpoint_unknown");
     // Somebody else's checkpoint is not trusted.
     let (other, _) = reviewed();
-    place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).expect(0).stdout);
+    place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).assert_code(0).stdout);
     refuses(verify(&place, &["--since", "theirs.txt"]), 1, "quorate:key_unvouched");
 }
 
 #[test]
 fn the_witness_knows_what_was_cut_off() {
     // D2
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write(
         "quorate.toml",
         format!("ledger = {{ witness = \"witness.txt\" }}\n{}", place.read("quorate.toml")),
     );
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md"]).assert_code(0);
     let copy = std::fs::read(place.path(".quorate/ledger.db")).unwrap();
     let log = place.read(LOG);
     place.write("other.md", "The meeting is off.\n");
-    place.run(&["review", "other.md"]).expect(0);
-    let report = verify(&place, &[]).expect(0).json();
+    place.run(&["review", "other.md"]).assert_code(0);
+    let report = verify(&place, &[]).assert_code(0).json();
     assert_eq!(report["witness"]["checkpoints"], 2);
     // The ledger as it was an hour ago, and its log with it.
     for file in ["ledger.db-wal", "ledger.db-shm"] {
@@ -329,30 +329,30 @@ fn the_witness_knows_what_was_cut_off() {
     }
     std::fs::write(place.path(".quorate/ledger.db"), copy).unwrap();
     place.write(LOG, log);
-    let ran = verify(&place, &[]).expect(1);
+    let ran = verify(&place, &[]).assert_code(1);
     assert_eq!((first(&ran).0.as_str(), first(&ran).1.as_str()), ("cut", "witness"), "{}", ran.stdout);
     refuses(verify(&place, &["--witness", "nowhere.txt"]), 4, "quorate:witness_unreadable");
     std::fs::remove_file(place.path("witness.txt")).unwrap();
     // Without it, what the key signed last still tells.
-    verify(&place, &[]).expect(1).says("quorate:witness_behind");
+    verify(&place, &[]).assert_code(1).assert_stderr_contains("quorate:witness_behind");
 }
 
 #[test]
 fn a_witness_without_a_checkpoint_of_this_ledger_is_none() {
     // D2
     let (place, _) = reviewed();
-    place.write("ledger.pub", place.run(&["keys", "export", "ledger"]).expect(0).stdout);
+    place.write("ledger.pub", place.run(&["keys", "export", "ledger"]).assert_code(0).stdout);
     place.write("empty.txt", "");
     for witness in ["empty.txt", "ledger.pub", "draft.md", "/dev/null", "."] {
         refuses(verify(&place, &["--witness", witness]), 5, "quorate:witness_unreadable");
     }
-    place.run(&["ledger", "verify", "--witness", "."]).expect(5).says("the witness . cannot");
-    let checkpoint = place.run(&["ledger", "checkpoint"]).expect(0).stdout;
+    place.run(&["ledger", "verify", "--witness", "."]).assert_code(5).assert_stderr_contains("the witness . cannot");
+    let checkpoint = place.run(&["ledger", "checkpoint"]).assert_code(0).stdout;
     place.write("torn.txt", format!("{checkpoint}\nAnd more.\n"));
-    verify(&place, &["--witness", "torn.txt"]).expect(0).says("quorate:witness_behind");
+    verify(&place, &["--witness", "torn.txt"]).assert_code(0).assert_stderr_contains("quorate:witness_behind");
     let (other, _) = reviewed();
-    place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).expect(0).stdout);
-    verify(&place, &["--witness", "theirs.txt"]).expect(1).says("is of another ledger");
+    place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).assert_code(0).stdout);
+    verify(&place, &["--witness", "theirs.txt"]).assert_code(1).assert_stderr_contains("is of another ledger");
 }
 
 #[test]
@@ -360,26 +360,26 @@ fn a_log_goes_along_with_its_workspace() {
     // D6
     let (place, _) = reviewed();
     let log = place.read(LOG);
-    let moved = Place::scripted(&ships());
-    let copy = |moved: &Place| {
+    let moved = TestDir::scripted(&all_ship());
+    let copy = |moved: &TestDir| {
         std::fs::create_dir_all(moved.path(".quorate")).unwrap();
         std::fs::copy(place.path(".quorate/ledger.db"), moved.path(".quorate/ledger.db")).unwrap();
         moved.write(LOG, log.lines().take(2).map(|line| format!("{line}\n")).collect::<String>());
     };
     // A copy: the log of the second run is where it was.
     copy(&moved);
-    let ran = moved.run(&["ledger", "verify"]).expect(0);
+    let ran = moved.run(&["ledger", "verify"]).assert_code(0);
     assert!(ran.stdout.contains("1 runs log elsewhere ("), "{}", ran.stdout);
-    assert_eq!(verify(&moved, &[]).expect(0).json()["log"]["elsewhere"]["runs"], 1);
+    assert_eq!(verify(&moved, &[]).assert_code(0).json()["log"]["elsewhere"]["runs"], 1);
     // The log is there no more: what is here is all that there is.
     std::fs::remove_file(place.path(LOG)).unwrap();
-    assert_eq!(first(&verify(&moved, &[]).expect(1)).0, "removed");
+    assert_eq!(first(&verify(&moved, &[]).assert_code(1)).0, "removed");
     // Nor can it be emptied, where it lay beside the ledger as this one does.
     moved.write(LOG, "");
-    assert_eq!(first(&verify(&moved, &[]).expect(1)).0, "removed");
+    assert_eq!(first(&verify(&moved, &[]).assert_code(1)).0, "removed");
     // With neither, it is said.
     std::fs::remove_file(moved.path(LOG)).unwrap();
-    assert_eq!(verify(&moved, &[]).expect(0).json()["log"]["elsewhere"]["runs"], 2);
+    assert_eq!(verify(&moved, &[]).assert_code(0).json()["log"]["elsewhere"]["runs"], 2);
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn a_ledger_that_is_only_read_has_its_log_counted() {
 
 #[test]
 fn what_is_no_ledger_stays_where_it_is() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     refuses(verify(&place, &[]), 4, "quorate:run_unknown");
     assert!(!place.path(".quorate").exists(), "looking makes nothing");
     place.write(".quorate/ledger.db", "This is no database, and nobody may take it away. ".repeat(200));
@@ -412,7 +412,7 @@ fn what_is_no_ledger_stays_where_it_is() {
 #[test]
 fn the_output_is_one_object() {
     let (place, _) = reviewed();
-    let report = verify(&place, &[]).expect(0).json();
+    let report = verify(&place, &[]).assert_code(0).json();
     let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
     assert!(keys.len() > 10);
     assert_eq!(report["divergences"], Value::Array(Vec::new()));

@@ -15,8 +15,8 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use quorate_kernel::entropy::{hex, sha256_hex};
 use quorate_ledger::merkle::{Consistency, Hash, TreeHead};
 use quorate_ledger::note::{Checkpoint, Note, Verifier};
-use support::Place;
-use support::council::{COUNCIL, ships};
+use support::TestDir;
+use support::council::{COUNCIL, all_ship};
 
 const NAME: &str = "witness.example/1";
 
@@ -99,8 +99,8 @@ impl Witness {
     }
 
     /// A place whose ledger this witness is told of.
-    fn place(&self) -> Place {
-        let place = Place::scripted(&ships());
+    fn place(&self) -> TestDir {
+        let place = TestDir::scripted(&all_ship());
         let table =
             format!("[ledger]\nwitness = \"{}\"\nwitness_key = \"{}\"\n", self.url, line(&self.key).0);
         place.write("quorate.toml", format!("{}\n{table}", place.read("quorate.toml")));
@@ -189,13 +189,13 @@ fn parts(body: &str) -> (u64, Vec<Hash>, Note) {
     (old.parse().expect("a number"), lines.map(hash).collect(), Note::parse(note.as_bytes()).expect("a note"))
 }
 
-fn review(place: &Place, name: &str) -> support::Ran {
+fn review(place: &TestDir, name: &str) -> support::CommandOutput {
     place.write(name, format!("{name} says that the meeting moved.\n"));
     place.run(&["review", name])
 }
 
-fn verified(place: &Place, exit: i32) -> serde_json::Value {
-    place.run(&["ledger", "verify", "--format", "json"]).expect(exit).json()
+fn verified(place: &TestDir, exit: i32) -> serde_json::Value {
+    place.run(&["ledger", "verify", "--format", "json"]).assert_code(exit).json()
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_witness_signs_what_goes_on() {
     let witness = Witness::start();
     let place = witness.place();
     for name in ["one.md", "two.md", "three.md"] {
-        let ran = review(&place, name).expect(0);
+        let ran = review(&place, name).assert_code(0);
         assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
     }
     let seen = witness.seen.lock().unwrap().clone();
@@ -215,24 +215,24 @@ fn a_witness_signs_what_goes_on() {
         (&report["cosigned"]["witness"], &report["cosigned"]["at"]),
         (&NAME.into(), &1_700_000_000.into())
     );
-    let human = place.run(&["ledger", "verify"]).expect(0).stdout;
+    let human = place.run(&["ledger", "verify"]).assert_code(0).stdout;
     assert!(
         human.contains(&format!("the witness {NAME} signed {} records at 2023-11-14T", seen[2].size)),
         "{human}"
     );
     // Nothing came since: it is not asked again.
     let asked = witness.asked();
-    place.run(&["ledger", "checkpoint"]).expect(0);
+    place.run(&["ledger", "checkpoint"]).assert_code(0);
     assert_eq!(witness.asked(), asked);
     // One that lost what it had kept learns from the witness where to begin.
     let kept = kept(&place);
     std::fs::remove_file(&kept).unwrap();
-    review(&place, "four.md").expect(0);
+    review(&place, "four.md").assert_code(0);
     assert_eq!(witness.asked(), asked + 2);
     assert_eq!(verified(&place, 0)["cosigned"]["size"], witness.seen.lock().unwrap()[3].size);
     // What is kept is the ledger's note and the witness's line, and nothing of strangers.
     let note = Note::parse(&std::fs::read(&kept).unwrap()).unwrap();
-    let key = place.run(&["keys", "export", "ledger", "--format", "note"]).expect(0).stdout;
+    let key = place.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(0).stdout;
     let ledger = Verifier::from_text(key.trim()).unwrap();
     assert!(note.verify(&[ledger]).is_ok());
     assert_eq!(note.signatures().len(), 2, "{note}");
@@ -244,7 +244,7 @@ fn a_witness_signs_what_goes_on() {
     }
 }
 
-fn kept(place: &Place) -> std::path::PathBuf {
+fn kept(place: &TestDir) -> std::path::PathBuf {
     let dir = std::fs::read_dir(place.path(".quorate/keys/checkpoints")).expect("a directory");
     let mut files = dir.map(|entry| entry.expect("an entry").path());
     files.find(|path| path.extension().is_some_and(|extension| extension == "cosigned")).expect("it is kept")
@@ -255,7 +255,7 @@ fn a_witness_that_lies_is_not_believed() {
     // D12
     let witness = Witness::start();
     let place = witness.place();
-    review(&place, "one.md").expect(0);
+    review(&place, "one.md").assert_code(0);
     let before = std::fs::read(kept(&place)).unwrap();
     for (number, (manner, why)) in [
         (Manner::Forges, "does not verify"),
@@ -269,13 +269,13 @@ fn a_witness_that_lies_is_not_believed() {
     .enumerate()
     {
         witness.is(manner);
-        let ran = review(&place, &format!("more-{number}.md")).expect(0);
-        ran.says("quorate:witness_behind").says(why);
+        let ran = review(&place, &format!("more-{number}.md")).assert_code(0);
+        ran.assert_stderr_contains("quorate:witness_behind").assert_stderr_contains(why);
         assert_eq!(std::fs::read(kept(&place)).unwrap(), before, "{manner:?}");
         verified(&place, 0);
     }
     witness.is(Manner::Honest);
-    let ran = review(&place, "last.md").expect(0);
+    let ran = review(&place, "last.md").assert_code(0);
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
     assert_ne!(std::fs::read(kept(&place)).unwrap(), before);
 }
@@ -292,17 +292,17 @@ fn a_witness_that_does_not_answer_is_waited_for_once() {
         .iter()
         .for_each(|name| place.write(&format!("drafts/{name}.md"), format!("{name} moved.\n")));
     let began = Instant::now();
-    let ran = place.run(&["sweep", "--jobs", "1"]).expect(0);
+    let ran = place.run(&["sweep", "--jobs", "1"]).assert_code(0);
     assert_eq!(place.runs().len(), 3);
     assert!(began.elapsed() < Duration::from_secs(45), "{:?}", began.elapsed());
-    ran.says("does not answer within 10 s");
+    ran.assert_stderr_contains("does not answer within 10 s");
     assert_eq!(witness.asked(), 1, "{}", ran.stderr);
     // A port where nobody listens.
-    let nowhere = Place::scripted(&ships());
+    let nowhere = TestDir::scripted(&all_ship());
     let table =
         format!("[ledger]\nwitness = \"http://127.0.0.1:1\"\nwitness_key = \"{}\"\n", line(&witness.key).0);
     nowhere.write("quorate.toml", format!("{}\n{table}", nowhere.read("quorate.toml")));
-    review(&nowhere, "one.md").expect(0).says("quorate:witness_behind");
+    review(&nowhere, "one.md").assert_code(0).assert_stderr_contains("quorate:witness_behind");
 }
 
 #[test]
@@ -310,22 +310,22 @@ fn a_rolled_back_ledger_is_seen_by_the_witness() {
     // D12
     let witness = Witness::start();
     let place = witness.place();
-    review(&place, "one.md").expect(0);
+    review(&place, "one.md").assert_code(0);
     let before = std::fs::read(place.path(".quorate/ledger.db")).unwrap();
-    review(&place, "two.md").expect(0);
+    review(&place, "two.md").assert_code(0);
     let seen = witness.seen.lock().unwrap()[1].size;
     // Somebody who can write both copies, and not the witness.
     std::fs::write(place.path(".quorate/ledger.db"), before).unwrap();
     std::fs::remove_dir_all(place.path(".local")).unwrap();
     std::fs::remove_dir_all(place.path(".quorate/keys/checkpoints")).unwrap();
     let ran = place.run(&["ledger", "hold", place.runs()[0]["run"].as_str().unwrap()]);
-    ran.says("quorate:witness_behind").says(&format!("it has seen {seen} records"));
+    ran.assert_stderr_contains("quorate:witness_behind").assert_stderr_contains(&format!("it has seen {seen} records"));
 }
 
 #[test]
 fn a_witness_is_named_with_its_key() {
     let witness = Witness::start();
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let toml = place.read("quorate.toml");
     let url = &witness.url;
     let ledgers_own = format!("x+{}+{}", hex(&[0; 4]), STANDARD.encode([1; 33]));
@@ -338,6 +338,6 @@ fn a_witness_is_named_with_its_key() {
     ] {
         place.write("quorate.toml", format!("{toml}\n[ledger]\n{table}\n"));
         place.write("one.md", "The meeting moved.\n");
-        place.run(&["review", "one.md"]).expect(5).says("quorate:witness_unreadable").says(why);
+        place.run(&["review", "one.md"]).assert_code(5).assert_stderr_contains("quorate:witness_unreadable").assert_stderr_contains(why);
     }
 }

@@ -9,8 +9,8 @@ use crate::support;
 use crate::support::postgres as server;
 use serde_json::{Value, json};
 use server::Database;
-use support::council::{ships, ships_but};
-use support::{Place, Ran, finish};
+use support::council::{all_ship, all_ship_except};
+use support::{TestDir, CommandOutput, finish};
 
 fn wait<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -18,8 +18,8 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// A workspace whose ledger is the database, and whose reviews are signed.
-fn workspace(database: &Database, answers: &Value) -> Place {
-    let place = Place::scripted(answers);
+fn workspace(database: &Database, answers: &Value) -> TestDir {
+    let place = TestDir::scripted(answers);
     let toml = place.read("quorate.toml");
     place
         .write("quorate.toml", format!("ledger = \"{}\"\n{toml}[keys]\nsign = \"required\"\n", database.url));
@@ -27,7 +27,7 @@ fn workspace(database: &Database, answers: &Value) -> Place {
 }
 
 /// As in reality, what one workspace has can be read from the other: both are of one user.
-fn run_with(place: &Place, ledger_key: Option<&str>, arguments: &[&str]) -> Ran {
+fn run_with(place: &TestDir, ledger_key: Option<&str>, arguments: &[&str]) -> CommandOutput {
     let mut command = place.command(arguments);
     if let Some(key) = ledger_key {
         command.env("QUORATE_LEDGER_KEY", key.trim());
@@ -40,7 +40,7 @@ fn overrides(run: &str) -> [&str; 8] {
 }
 
 /// The lines of the override, and all lines.
-fn lines(place: &Place) -> (usize, usize) {
+fn lines(place: &TestDir) -> (usize, usize) {
     let log = place.log();
     (log.iter().filter(|line| line["event"] == "override").count(), log.len())
 }
@@ -54,45 +54,45 @@ fn signers(database: &Database, run: &str, key: &str) -> i64 {
 fn an_override_is_signed_by_the_workspace_that_it_is_given_in() {
     // D3, D10
     let Some(database) = wait(Database::new()) else { return };
-    let one = workspace(&database, &ships());
-    one.run(&["keys", "init"]).expect(0);
+    let one = workspace(&database, &all_ship());
+    one.run(&["keys", "init"]).assert_code(0);
     let run = one.review(&["draft.md"])["run"].as_str().expect("an id").to_owned();
     let ledger_key = one.read(".quorate/keys/ledger.ed25519");
     let records = || wait(database.count("record"));
     let before = records();
     // Without a key of its own, although the one of the run's workspace lies where the record says.
-    let two = workspace(&database, &ships());
+    let two = workspace(&database, &all_ship());
     let overridden = || run_with(&two, Some(&ledger_key), &overrides(&run));
-    overridden().expect(5).says("quorate:signing_key_missing");
+    overridden().assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
     // With one that nobody vouches for.
-    let theirs = two.run(&["keys", "init", "--format", "json"]).expect(0).json();
+    let theirs = two.run(&["keys", "init", "--format", "json"]).assert_code(0).json();
     let theirs = theirs["signing"]["id"].as_str().expect("an id").to_owned();
-    overridden().expect(5).says("quorate:signing_key_missing");
+    overridden().assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
     two.write("keyring.toml", format!("{}{}", one.read("keyring.toml"), two.read("keyring.toml")));
-    overridden().expect(5).says("quorate keys vouch");
+    overridden().assert_code(5).assert_stderr_contains("quorate keys vouch");
     assert_eq!((records(), lines(&one), lines(&two)), (before, (0, 1), (0, 0)), "nothing was written");
     // With one that the run's key vouches for.
     one.write("keyring.toml", two.read("keyring.toml"));
-    one.run(&["keys", "vouch", &theirs]).expect(0);
+    one.run(&["keys", "vouch", &theirs]).assert_code(0);
     two.write("keyring.toml", one.read("keyring.toml"));
-    overridden().expect(0).says("quorate:log_elsewhere");
+    overridden().assert_code(0).assert_stderr_contains("quorate:log_elsewhere");
     assert!(signers(&database, &run, &theirs) > 0, "its own key signed");
     assert_eq!((lines(&one), lines(&two)), ((0, 1), (1, 1)), "each has its own log");
-    two.run(&["audit"]).expect(0);
+    two.run(&["audit"]).assert_code(0);
     for place in [&one, &two] {
-        run_with(place, Some(&ledger_key), &["ledger", "verify"]).expect(0);
+        run_with(place, Some(&ledger_key), &["ledger", "verify"]).assert_code(0);
     }
     // The line is held where it stands, and missed there alone.
     let log = two.read(".quorate/council_log.jsonl");
     two.write(".quorate/council_log.jsonl", "");
-    run_with(&two, Some(&ledger_key), &["ledger", "verify"]).expect(1).says("no line of its override");
-    one.run(&["ledger", "verify"]).expect(0);
+    run_with(&two, Some(&ledger_key), &["ledger", "verify"]).assert_code(1).assert_stderr_contains("no line of its override");
+    one.run(&["ledger", "verify"]).assert_code(0);
     two.write(".quorate/council_log.jsonl", log);
     // Where it was revoked it signs no more.
     one.run(&["keys", "revoke", &theirs, "--at", "30m"]);
     two.write("keyring.toml", one.read("keyring.toml"));
     let before = records();
-    overridden().expect(5).says("quorate:signing_key_missing");
+    overridden().assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
     assert_eq!(records(), before);
 }
 
@@ -100,26 +100,26 @@ fn an_override_is_signed_by_the_workspace_that_it_is_given_in() {
 fn a_run_is_resumed_with_the_keys_and_the_log_of_the_workspace_that_resumes_it() {
     // D10, X7: its council is the one that it was started with.
     let Some(database) = wait(Database::new()) else { return };
-    let failing = ships_but(json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"}));
+    let failing = all_ship_except(json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"}));
     let one = workspace(&database, &failing);
-    one.run(&["keys", "init"]).expect(0);
+    one.run(&["keys", "init"]).assert_code(0);
     one.run(&["review", "draft.md"]);
     let run = one.only_run();
-    one.answers(&ships());
+    one.answers(&all_ship());
     let ledger_key = one.read(".quorate/keys/ledger.ed25519");
-    let two = workspace(&database, &ships());
+    let two = workspace(&database, &all_ship());
     let before = wait(database.count("record"));
-    run_with(&two, Some(&ledger_key), &["resume", &run]).expect(5).says("quorate:signing_key_missing");
+    run_with(&two, Some(&ledger_key), &["resume", &run]).assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
     assert_eq!((wait(database.count("record")), lines(&one).1), (before, 1));
     // The same key is there, as a person who works in both has it.
     std::fs::create_dir_all(two.path(".quorate/keys")).expect("a directory");
     std::fs::copy(one.path(".quorate/keys/signing.ed25519"), two.path(".quorate/keys/signing.ed25519"))
         .expect("copied");
     two.write("keyring.toml", one.read("keyring.toml"));
-    run_with(&two, Some(&ledger_key), &["resume", &run]).expect(0).says("quorate:log_elsewhere");
+    run_with(&two, Some(&ledger_key), &["resume", &run]).assert_code(0).assert_stderr_contains("quorate:log_elsewhere");
     assert_eq!((lines(&one).1, lines(&two).1), (1, 1));
     for place in [&one, &two] {
-        run_with(place, Some(&ledger_key), &["ledger", "verify"]).expect(0);
+        run_with(place, Some(&ledger_key), &["ledger", "verify"]).assert_code(0);
     }
 }
 
@@ -127,17 +127,17 @@ fn a_run_is_resumed_with_the_keys_and_the_log_of_the_workspace_that_resumes_it()
 fn an_unsigned_checkpoint_is_signed_by_the_machine_that_has_the_key() {
     // D2
     let Some(database) = wait(Database::new()) else { return };
-    let one = workspace(&database, &ships());
-    one.run(&["keys", "init"]).expect(0);
-    one.run(&["review", "draft.md"]).expect(0);
-    let two = workspace(&database, &ships());
+    let one = workspace(&database, &all_ship());
+    one.run(&["keys", "init"]).assert_code(0);
+    one.run(&["review", "draft.md"]).assert_code(0);
+    let two = workspace(&database, &all_ship());
     let toml = two.read("quorate.toml").replace("required", "none");
     two.write("quorate.toml", toml);
-    two.run(&["review", "draft.md"]).expect(0).says("quorate:ledger_key_missing");
-    one.run(&["ledger", "verify", "--strict"]).expect(1).says("quorate ledger checkpoint");
-    let sealed = one.run(&["ledger", "checkpoint"]).expect(0);
+    two.run(&["review", "draft.md"]).assert_code(0).assert_stderr_contains("quorate:ledger_key_missing");
+    one.run(&["ledger", "verify", "--strict"]).assert_code(1).assert_stderr_contains("quorate ledger checkpoint");
+    let sealed = one.run(&["ledger", "checkpoint"]).assert_code(0);
     assert!(sealed.stdout.contains("\u{2014} quorate/"), "{}", sealed.stdout);
-    one.run(&["ledger", "verify", "--strict"]).expect(0);
-    let again = one.run(&["ledger", "checkpoint"]).expect(0);
+    one.run(&["ledger", "verify", "--strict"]).assert_code(0);
+    let again = one.run(&["ledger", "checkpoint"]).assert_code(0);
     assert_eq!(again.stdout, sealed.stdout, "once");
 }

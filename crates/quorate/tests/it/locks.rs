@@ -2,7 +2,7 @@
 
 use crate::support;
 use serde_json::Value;
-use support::Place;
+use support::TestDir;
 
 const ROOT: &str = "\
 ---
@@ -21,8 +21,8 @@ lockedTraits:
 ";
 
 /// A board with a floor, and a view that adds a pattern to it.
-fn workspace() -> Place {
-    let place = Place::with("ASSEMBLY.md", ROOT);
+fn workspace() -> TestDir {
+    let place = TestDir::with("ASSEMBLY.md", ROOT);
     place.write("quorate.toml", "strict_chain = true\n");
     place.write(
         "operators/lead/ASSEMBLY.md",
@@ -49,7 +49,7 @@ fn hits(tested: &Value) -> Vec<(String, String, u64, u64)> {
 fn it_says_which_layer_hits_what_where_and_who_declared_it() {
     let place = workspace();
     let text = "Drop the Warmth.\nDrop the w**arm**th, and the voice\u{a0} register.\nDrop the wаrmth.\n";
-    let tested = place.run(&["locks", "test", ".", "--text", text, "--format", "json"]).expect(0).json();
+    let tested = place.run(&["locks", "test", ".", "--text", text, "--format", "json"]).assert_code(0).json();
     let expected = [
         ("warmth", "as-given", 1, 10),
         ("warmth", "unmarked", 2, 10),
@@ -65,7 +65,7 @@ fn it_says_which_layer_hits_what_where_and_who_declared_it() {
         (first["hits"][0]["start"].as_u64().unwrap(), first["hits"][0]["end"].as_u64().unwrap());
     assert_eq!((start, end), (9, 15));
 
-    let shown = place.run(&["locks", "test", ".", "--text", text]).expect(0).stdout;
+    let shown = place.run(&["locks", "test", ".", "--text", text]).assert_code(0).stdout;
     for part in
         ["2 of 2 locked traits hit.", "text:2:10  unmarked", "«w**arm**th»", "(substring, ASSEMBLY.md:11)"]
     {
@@ -77,18 +77,18 @@ fn it_says_which_layer_hits_what_where_and_who_declared_it() {
 #[test]
 fn a_pattern_of_a_view_is_added_to_the_floor() {
     let place = workspace();
-    let ran = place.run_given(
+    let ran = place.run_with_stdin(
         &["locks", "test", "operators/lead", "--file", "-", "--format", "json"],
         "Be l\u{200b}ess kind, and less gentle.".as_bytes(),
     );
-    let tested = ran.expect(0).json();
+    let tested = ran.assert_code(0).json();
     let pattern = "less (kind|gentle)".to_owned();
     let expected = [(pattern.clone(), "regex-folded".to_owned(), 1, 4), (pattern, "regex".to_owned(), 1, 20)];
     assert_eq!(hits(&tested), expected);
     let declared: Vec<&str> =
         tested["traits"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect();
     assert_eq!(declared, ["ASSEMBLY.md", "ASSEMBLY.md", "operators/lead/ASSEMBLY.md"]);
-    let shown = place.run(&["locks", "test", "operators/lead", "--text", "Less kind."]).expect(0).stdout;
+    let shown = place.run(&["locks", "test", "operators/lead", "--text", "Less kind."]).assert_code(0).stdout;
     assert!(shown.contains("Not hit:\n  warmth") && shown.contains("regex: "), "{shown}");
 }
 
@@ -96,21 +96,21 @@ fn a_pattern_of_a_view_is_added_to_the_floor() {
 fn it_exits_by_whether_it_could_look() {
     let place = workspace();
     place.write("draft.md", "Nothing of it.\n");
-    let ran = place.run(&["locks", "test", "ASSEMBLY.md", "--file", "draft.md"]).expect(0);
+    let ran = place.run(&["locks", "test", "ASSEMBLY.md", "--file", "draft.md"]).assert_code(0);
     assert!(ran.stdout.starts_with("None of 2 locked traits hits.\n"), "{}", ran.stdout);
-    place.run(&["locks", "test", "nowhere", "--text", "x"]).expect(4);
-    place.run(&["locks", "test", "ASSEMBLY.md", "--file", "nowhere.md"]).expect(4).says("nowhere.md");
+    place.run(&["locks", "test", "nowhere", "--text", "x"]).assert_code(4);
+    place.run(&["locks", "test", "ASSEMBLY.md", "--file", "nowhere.md"]).assert_code(4).assert_stderr_contains("nowhere.md");
     place.write("binary", b"\xff\0");
-    place.run(&["locks", "test", "ASSEMBLY.md", "--file", "binary"]).expect(5);
-    place.run(&["locks", "test", "ASSEMBLY.md"]).expect(64);
-    place.run(&["locks", "test", "ASSEMBLY.md", "--text", "x", "--file", "y"]).expect(64);
+    place.run(&["locks", "test", "ASSEMBLY.md", "--file", "binary"]).assert_code(5);
+    place.run(&["locks", "test", "ASSEMBLY.md"]).assert_code(64);
+    place.run(&["locks", "test", "ASSEMBLY.md", "--text", "x", "--file", "y"]).assert_code(64);
     place.write(
         "bad/ASSEMBLY.md",
         ROOT.replace("version: 1.0.0", "version: 1.0.0\nmatchMode: regex").replace("- warmth", "- '(warmth'"),
     );
-    place.run(&["locks", "test", "bad", "--text", "x"]).expect(5).says("quorate:pattern_invalid");
+    place.run(&["locks", "test", "bad", "--text", "x"]).assert_code(5).assert_stderr_contains("quorate:pattern_invalid");
     place.write("none/ASSEMBLY.md", ROOT.split("lockedTraits").next().unwrap().to_owned() + "---\n");
-    let none = place.run(&["locks", "test", "none", "--text", "x"]).expect(0);
+    let none = place.run(&["locks", "test", "none", "--text", "x"]).assert_code(0);
     assert_eq!(none.stdout, "board has no locked traits.\n");
 }
 
@@ -119,11 +119,11 @@ fn it_exits_by_whether_it_could_look() {
 fn without_an_embedder_it_says_that_meaning_was_not_compared() {
     let place = workspace();
     place.write("ASSEMBLY.md", ROOT.replace("lockedTraits:", "matchMode: semantic\nlockedTraits:"));
-    let ran = place.run(&["locks", "test", "ASSEMBLY.md", "--text", "Drop the warmth."]).expect(0);
+    let ran = place.run(&["locks", "test", "ASSEMBLY.md", "--text", "Drop the warmth."]).assert_code(0);
     assert!(ran.stdout.contains("Meaning was not compared"), "{}", ran.stdout);
-    ran.says("assembly_locked_trait_match_mode_unsupported");
+    ran.assert_stderr_contains("assembly_locked_trait_match_mode_unsupported");
     let tested =
-        place.run(&["locks", "test", "ASSEMBLY.md", "--text", "Warmth", "--format", "json"]).expect(0).json();
+        place.run(&["locks", "test", "ASSEMBLY.md", "--text", "Warmth", "--format", "json"]).assert_code(0).json();
     assert_eq!(
         (&tested["meaning_compared"], &tested["traits"][0]["hits"][0]["layer"]),
         (&false.into(), &"as-given".into())

@@ -19,13 +19,13 @@ use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 use support::council::COUNCIL;
-use support::{Place, until};
+use support::{TestDir, wait_until};
 use tokio::time::Instant;
 
 const DRAFT: &str = "The meeting moved to Tuesday at ten.\n";
 
-fn draft() -> Place {
-    Place::with("draft.md", DRAFT)
+fn draft() -> TestDir {
+    TestDir::with("draft.md", DRAFT)
 }
 
 fn examples() -> PathBuf {
@@ -33,7 +33,7 @@ fn examples() -> PathBuf {
 }
 
 /// A place where every member hangs, as a process that can be found by the place's own word.
-fn hanging() -> (Place, String) {
+fn hanging() -> (TestDir, String) {
     let place = draft();
     let word = format!("hang-{}", place.root().file_name().unwrap().to_string_lossy());
     place.write(
@@ -92,10 +92,10 @@ async fn it_says_what_it_is_and_what_it_offers() {
 #[tokio::test]
 async fn a_read_only_server_offers_what_changes_nothing() {
     let place = draft();
-    place.run(&["review", "draft.md"]).expect(1);
+    place.run(&["review", "draft.md"]).assert_code(1);
     let client = Client::stdio(&place, &["--read-only"]).await;
     assert_eq!(client.tools().await, ["council_audit", "run_show", "ledger_verify", "ledger_prove"]);
-    let refused = client.malformed("council_review", json!({"path": "draft.md"})).await;
+    let refused = client.call_malformed("council_review", json!({"path": "draft.md"})).await;
     assert!(refused["help"].as_str().unwrap().contains("--read-only"), "{refused}");
     assert_eq!(client.call("council_audit", json!({})).await["reviews"], 1);
     assert_eq!(client.call("run_show", json!({"run": place.only_run()})).await["verdict"], "REVISE");
@@ -112,7 +112,7 @@ async fn a_review_says_what_the_command_says() {
     assert!(jsonschema::is_valid(&schema, &given), "{given}");
     assert_eq!(given["done"], true);
     let run = given["result"]["run"].as_str().unwrap();
-    let shown = place.run(&["show", run, "--format", "json"]).expect(0).json();
+    let shown = place.run(&["show", run, "--format", "json"]).assert_code(0).json();
     assert_eq!(given["result"], shown);
     assert_eq!(client.call("run_show", json!({"run": run})).await, shown);
     assert_eq!(place.log().len(), 1);
@@ -128,26 +128,26 @@ async fn a_review_says_what_the_command_says() {
 async fn the_ledger_is_verified_and_a_run_proven() {
     // D2
     let place = draft();
-    place.run(&["review", "draft.md"]).expect(1);
+    place.run(&["review", "draft.md"]).assert_code(1);
     let run = place.only_run();
     let client = Client::stdio(&place, &["--read-only"]).await;
     let verified = client.call("ledger_verify", json!({})).await;
-    assert_eq!(verified, place.run(&["ledger", "verify", "--format", "json"]).expect(0).json());
+    assert_eq!(verified, place.run(&["ledger", "verify", "--format", "json"]).assert_code(0).json());
     let proof = client.call("ledger_prove", json!({"what": run})).await;
     place.write("proof.json", format!("{}\n", quorate_kernel::canonical::text(&proof).unwrap()));
-    let key = place.run(&["keys", "export", "ledger", "--format", "note"]).expect(0).stdout;
-    place.run(&["ledger", "check-proof", "proof.json", "--key", key.trim()]).expect(0);
+    let key = place.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(0).stdout;
+    place.run(&["ledger", "check-proof", "proof.json", "--key", key.trim()]).assert_code(0);
     let held = client.call("ledger_verify", json!({"keys": [key.trim()]})).await;
     assert_eq!(held["holds"], true, "{held}");
     for odd in ["/etc/passwd", "draft.md"] {
-        client.refused("ledger_verify", json!({"keys": [odd]})).await;
+        client.call_refused("ledger_verify", json!({"keys": [odd]})).await;
     }
-    client.refused("ledger_prove", json!({"what": "r000000000000"})).await;
+    client.call_refused("ledger_prove", json!({"what": "r000000000000"})).await;
 }
 
 #[tokio::test]
 async fn a_sweep_keeps_to_its_pattern_and_to_the_root() {
-    let place = Place::new();
+    let place = TestDir::new();
     for file in ["served/drafts/a.md", "served/drafts/b.txt", "outside/c.md"] {
         place.write(file, DRAFT.replace("ten", file));
     }
@@ -169,13 +169,13 @@ async fn a_sweep_keeps_to_its_pattern_and_to_the_root() {
     assert_eq!(files(&due), ["drafts/a.md due", "drafts/b.txt due"]);
     let swept = client.call("council_sweep", json!({"pattern": "drafts/*.md", "since": "all"})).await;
     assert_eq!(files(&swept), ["drafts/a.md judged"]);
-    let refused = client.refused("council_sweep", json!({"pattern": "["})).await;
+    let refused = client.call_refused("council_sweep", json!({"pattern": "["})).await;
     assert!(refused["message"].as_str().unwrap().contains("`pattern`"), "{refused}");
 }
 
 #[tokio::test]
 async fn an_assembly_is_convened_on_a_file_or_a_text() {
-    let place = Place::new();
+    let place = TestDir::new();
     let root = examples().canonicalize().unwrap();
     copy(&root.join("release-board"), &place.path("release-board"));
     let client = Client::stdio(&place, &[]).await;
@@ -190,18 +190,18 @@ async fn an_assembly_is_convened_on_a_file_or_a_text() {
         .call("assembly_convene", json!({"assembly": board, "proposal": proposal, "class": "release"}))
         .await;
     assert_eq!(failed["result"]["decision"]["result"], "fail", "{failed}");
-    let wrong = client.refused("assembly_convene", json!({"assembly": board, "topic": file})).await;
+    let wrong = client.call_refused("assembly_convene", json!({"assembly": board, "topic": file})).await;
     assert_eq!(wrong["code"], "quorate:usage");
     // A client has parameters, and no flags.
     assert!(wrong["message"].as_str().unwrap().contains("`topic` is for peer mode"), "{wrong}");
     assert_eq!(wrong["help"], "it takes `proposal` [class]");
-    let wrong = client.malformed("assembly_convene", json!({"assembly": board, "trigger": "boredom"})).await;
+    let wrong = client.call_malformed("assembly_convene", json!({"assembly": board, "trigger": "boredom"})).await;
     assert!(wrong["message"].as_str().unwrap().contains("`trigger`"), "{wrong}");
 }
 
 #[tokio::test]
 async fn nothing_leads_out_of_the_root() {
-    let place = Place::with("secret.md", "Nobody reads this.\n");
+    let place = TestDir::with("secret.md", "Nobody reads this.\n");
     place.write("served/draft.md", DRAFT);
     place.write("outside/ASSEMBLY.md", "---\n---\n");
     std::os::unix::fs::symlink(place.path("secret.md"), place.path("served/link.md")).unwrap();
@@ -209,13 +209,13 @@ async fn nothing_leads_out_of_the_root() {
     let client = Client::stdio(&place, &["--root", "served"]).await;
     let absolute = place.path("secret.md");
     for path in ["../secret.md", "link.md", absolute.to_str().unwrap(), "/etc/hosts"] {
-        let refused = client.refused("council_review", json!({"path": path})).await;
+        let refused = client.call_refused("council_review", json!({"path": path})).await;
         assert_eq!(refused["code"], "quorate:path_outside", "{path}: {refused}");
     }
     for assembly in ["../outside", "board", "board/ASSEMBLY.md"] {
         let asked = json!({"assembly": assembly, "proposal": "draft.md"});
         assert_eq!(
-            client.refused("assembly_convene", asked).await["code"],
+            client.call_refused("assembly_convene", asked).await["code"],
             "quorate:path_outside",
             "{assembly}"
         );
@@ -236,31 +236,31 @@ async fn what_is_wrong_is_named() {
         (json!({"path": "draft.md", "text": "x"}), "`text`"),
         (json!({}), "nothing to review"),
     ] {
-        let refused = client.malformed("council_review", arguments).await;
+        let refused = client.call_malformed("council_review", arguments).await;
         assert!(refused["message"].as_str().unwrap().contains(named), "{refused}");
     }
-    let refused = client.refused("council_review", json!({"path": "draft.md", "timeout": "soon"})).await;
+    let refused = client.call_refused("council_review", json!({"path": "draft.md", "timeout": "soon"})).await;
     assert!(refused["message"].as_str().unwrap().contains("`timeout`"), "{refused}");
     assert_eq!(
-        client.refused("council_review", json!({"path": "no.md"})).await["code"],
+        client.call_refused("council_review", json!({"path": "no.md"})).await["code"],
         "quorate:artifact_missing"
     );
-    let refused = client.refused("council_review", json!({"path": "draft.md", "executor": "nobody"})).await;
+    let refused = client.call_refused("council_review", json!({"path": "draft.md", "executor": "nobody"})).await;
     assert_eq!(refused["code"], "quorate:kind_unknown");
-    assert_eq!(client.refused("run_show", json!({"run": "r1"})).await["code"], "quorate:run_unknown");
-    assert_eq!(client.refused("job_poll", json!({"job": "j1"})).await["code"], "quorate:job_unknown");
+    assert_eq!(client.call_refused("run_show", json!({"run": "r1"})).await["code"], "quorate:run_unknown");
+    assert_eq!(client.call_refused("job_poll", json!({"job": "j1"})).await["code"], "quorate:job_unknown");
     assert!(
-        client.malformed("no_such_tool", json!({})).await["help"]
+        client.call_malformed("no_such_tool", json!({})).await["help"]
             .as_str()
             .unwrap()
             .contains("council_review")
     );
-    let refused = client.malformed("post_message", json!({"conversationId": "c", "content": "x"})).await;
+    let refused = client.call_malformed("post_message", json!({"conversationId": "c", "content": "x"})).await;
     assert!(refused["help"].as_str().unwrap().contains("--manifest"), "{refused}");
 }
 
 /// Sends lines to a server, and gives what it answers, sorted by line.
-fn answers(place: &Place, lines: &[&str]) -> Vec<Value> {
+fn answers(place: &TestDir, lines: &[&str]) -> Vec<Value> {
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
     let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let input = [&[hello, ready], lines].concat().join("\n");
@@ -346,7 +346,7 @@ async fn reviews_of_long_texts_keep_nobody_waiting_and_are_cancelled_at_once() {
 
 #[tokio::test]
 async fn a_manifest_is_named_from_the_root_that_is_said() {
-    let place = Place::new();
+    let place = TestDir::new();
     copy(&examples().canonicalize().unwrap().join("review-swarm"), &place.path("served/swarm"));
     let client = Client::stdio(&place, &["--root", "served", "--manifest", "swarm/swarm.yaml"]).await;
     assert!(client.tools().await.contains(&"post_message".to_owned()));
@@ -358,15 +358,15 @@ async fn a_job_that_is_cancelled_leaves_nothing_running() {
     let client = Client::stdio(&place, &[]).await;
     let started = client.call("council_review", json!({"path": "draft.md", "wait_ms": 0})).await;
     assert_eq!(started["done"], false);
-    until(Duration::from_secs(30), "members at work", || running(&word) > 0);
+    wait_until(Duration::from_secs(30), "members at work", || running(&word) > 0);
     let job = started["job"].as_str().unwrap();
     let polled = client.call("job_poll", json!({"job": job, "wait_ms": 1})).await;
     assert_eq!(polled["progress"]["asked"], 4, "{polled}");
     assert_eq!(polled["progress"]["ended"], 0);
     let run = polled["progress"]["run"].as_str().unwrap().to_owned();
     assert_eq!(client.call("job_cancel", json!({"job": job})).await, json!({"job": job, "cancelled": true}));
-    until(Duration::from_secs(10), "an end of all members", || running(&word) == 0);
-    assert_eq!(client.refused("job_poll", json!({"job": job})).await["code"], "quorate:job_ended");
+    wait_until(Duration::from_secs(10), "an end of all members", || running(&word) == 0);
+    assert_eq!(client.call_refused("job_poll", json!({"job": job})).await["code"], "quorate:job_ended");
     assert_eq!(client.call("job_cancel", json!({"job": job})).await["cancelled"], false);
     // What was recorded can be gone on with.
     place.write("quorate.toml", "");
@@ -379,7 +379,7 @@ async fn who_hangs_up_leaves_nothing_running() {
     let (place, word) = hanging();
     let client = Client::stdio(&place, &[]).await;
     client.call("council_review", json!({"path": "draft.md", "wait_ms": 0})).await;
-    until(Duration::from_secs(30), "members at work", || running(&word) > 0);
+    wait_until(Duration::from_secs(30), "members at work", || running(&word) > 0);
     assert_eq!(client.close().await, Some(0));
     assert_eq!(running(&word), 0);
 }
@@ -389,7 +389,7 @@ async fn a_signal_ends_it_and_its_members() {
     let (place, word) = hanging();
     let client = Client::stdio(&place, &[]).await;
     client.call("council_review", json!({"path": "draft.md", "wait_ms": 0})).await;
-    until(Duration::from_secs(30), "members at work", || running(&word) > 0);
+    wait_until(Duration::from_secs(30), "members at work", || running(&word) > 0);
     kill_process(client.pid().unwrap(), Signal::TERM).unwrap();
     assert_eq!(client.close().await, Some(0));
     assert_eq!(running(&word), 0);
@@ -400,7 +400,7 @@ async fn signals_are_how_a_server_ends_however_many_come() {
     let (place, word) = hanging();
     let client = Client::stdio(&place, &[]).await;
     client.call("council_review", json!({"path": "draft.md", "wait_ms": 0})).await;
-    until(Duration::from_secs(30), "members at work", || running(&word) > 0);
+    wait_until(Duration::from_secs(30), "members at work", || running(&word) > 0);
     for _ in 0..3 {
         // The last ones may come when it is gone.
         let _ = kill_process(client.pid().unwrap(), Signal::TERM);
@@ -445,12 +445,12 @@ async fn progress_is_told_to_whoever_asks_for_it() {
 #[tokio::test]
 async fn a_wrong_root_or_manifest_is_refused_at_the_start() {
     let place = draft();
-    let refused = place.run(&["mcp", "--root", "nowhere"]).expect(4);
-    refused.says("quorate:file_unreadable");
+    let refused = place.run(&["mcp", "--root", "nowhere"]).assert_code(4);
+    refused.assert_stderr_contains("quorate:file_unreadable");
     assert_eq!(refused.stdout, "");
-    place.run(&["mcp", "--manifest", "nowhere.yaml"]).says("nowhere.yaml");
-    place.run(&["mcp", "--allow-origin", "https://x"]).expect(64);
-    place.run(&["mcp", "--http", "--allow-origin", "x"]).expect(64).says("is no origin");
+    place.run(&["mcp", "--manifest", "nowhere.yaml"]).assert_stderr_contains("nowhere.yaml");
+    place.run(&["mcp", "--allow-origin", "https://x"]).assert_code(64);
+    place.run(&["mcp", "--http", "--allow-origin", "x"]).assert_code(64).assert_stderr_contains("is no origin");
 }
 
 fn copy(from: &Path, to: &Path) {

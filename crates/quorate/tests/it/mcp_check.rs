@@ -2,11 +2,11 @@
 #![cfg(feature = "mcp")]
 
 use crate::support;
-use support::Place;
+use support::TestDir;
 
 /// A conversation on a server that nobody listens at.
-fn bridge(participant: &str) -> Place {
-    let place = Place::with("quorate.toml", "[mcp.guilde]\nurl = \"http://127.0.0.1:1/mcp\"\n");
+fn bridge(participant: &str) -> TestDir {
+    let place = TestDir::with("quorate.toml", "[mcp.guilde]\nurl = \"http://127.0.0.1:1/mcp\"\n");
     place.write("answers.json", "{}");
     place.write(
         "swarm.yaml",
@@ -25,8 +25,8 @@ dispatcher: {{kind: mention}}
 }
 
 /// The concise lines that `check` prints.
-fn check(place: &Place, code: i32) -> String {
-    place.run(&["check", "swarm.yaml", "--format", "concise"]).expect(code).stdout
+fn check(place: &TestDir, code: i32) -> String {
+    place.run(&["check", "swarm.yaml", "--format", "concise"]).assert_code(code).stdout
 }
 
 #[test]
@@ -60,10 +60,10 @@ fn an_operator_that_is_asked_from_here_and_posted_from_here_coexists_with_nobody
         (&["log", "swarm.yaml"], false),
         (&["say", "swarm.yaml", "hello"], false),
     ] {
-        let said = own.run(arguments).expect(5).stderr;
+        let said = own.run(arguments).assert_code(5).stderr;
         assert_eq!(said.contains("orchestrator_coexists"), told, "{arguments:?}: {said}");
     }
-    let said = own.run(&["state", "swarm.yaml", "growth"]).expect(0).stderr;
+    let said = own.run(&["state", "swarm.yaml", "growth"]).assert_code(0).stderr;
     assert_eq!(said, "");
 }
 
@@ -95,7 +95,7 @@ fn servers_that_nobody_passes_on_are_named() {
 
 #[test]
 fn an_ambiguous_name_is_told_to_whoever_runs_it() {
-    let place = Place::with("answers.json", "{}");
+    let place = TestDir::with("answers.json", "{}");
     let swarm = "schema: agentruntimes/v1
 kind: MultiAgentRuntime
 id: talk
@@ -107,10 +107,10 @@ dispatcher: {kind: mention}
 ";
     place.write("swarm.yaml", swarm);
     assert!(check(&place, 0).contains("dispatch_ambiguous"));
-    place.run(&["run", "swarm.yaml"]).expect(0).says("dispatch_ambiguous");
+    place.run(&["run", "swarm.yaml"]).assert_code(0).assert_stderr_contains("dispatch_ambiguous");
     for arguments in
         [&["log", "swarm.yaml"][..], &["say", "swarm.yaml", "hello"], &["state", "swarm.yaml", "rev"]]
     {
-        assert_eq!(place.run(arguments).expect(0).stderr, "", "{arguments:?}");
+        assert_eq!(place.run(arguments).assert_code(0).stderr, "", "{arguments:?}");
     }
 }

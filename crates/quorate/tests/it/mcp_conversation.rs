@@ -8,7 +8,7 @@ use crate::support;
 use crate::support::mcp as client;
 use client::{Client, Http};
 use serde_json::{Value, json};
-use support::{Place, finish};
+use support::{TestDir, finish};
 
 const SWARM: &str = "schema: agentruntimes/v1
 kind: MultiAgentRuntime
@@ -20,8 +20,8 @@ substrate: {kind: file, path: talk.md}
 dispatcher: {kind: mention}
 ";
 
-fn swarm() -> Place {
-    let place = Place::with("answers.json", r#"{"ada": "I am here.", "bo": "Me too."}"#);
+fn swarm() -> TestDir {
+    let place = TestDir::with("answers.json", r#"{"ada": "I am here.", "bo": "Me too."}"#);
     place.write("swarm.yaml", SWARM);
     place
 }
@@ -74,10 +74,10 @@ async fn a_conversation_is_read_from_any_side() {
     let unknown = get(&client, json!({"after": "t_000000000000", "limit": 3})).await;
     assert_eq!((contents(&unknown), &unknown["known"]), (vec!["one", "two", "three"], &json!(false)));
     assert_eq!(get(&client, json!({"before": "t_000000000000"})).await["known"], false);
-    let wrong = client.refused("get_messages", json!({"conversationId": "other"})).await;
+    let wrong = client.call_refused("get_messages", json!({"conversationId": "other"})).await;
     assert_eq!(wrong["code"], "quorate:conversation_unknown");
     assert!(wrong["help"].as_str().unwrap().contains("talk"));
-    let wrong = client.malformed("get_messages", json!({"conversationId": "talk", "limit": 0})).await;
+    let wrong = client.call_malformed("get_messages", json!({"conversationId": "talk", "limit": 0})).await;
     assert!(wrong["message"].as_str().unwrap().contains("`limit`"));
 }
 
@@ -102,7 +102,7 @@ async fn a_key_is_taken_once_and_authors_are_who_they_are() {
         (json!({"conversationId": "talk", "content": "x", "asOperatorId": "a b"}), "`asOperatorId`"),
         (json!({"conversationId": "talk", "content": "x", "idempotencyKey": ""}), "`idempotencyKey`"),
     ] {
-        let refused = client.refused("post_message", wrong).await;
+        let refused = client.call_refused("post_message", wrong).await;
         assert!(refused["message"].as_str().unwrap().contains(named), "{refused}");
     }
 }
@@ -114,7 +114,7 @@ async fn a_key_is_for_one_message() {
     let said = |content: &str, by: &str| json!({"conversationId": "talk", "content": content, "asOperatorId": by, "idempotencyKey": "k1"});
     let first = client.call("post_message", said("one", "eve")).await;
     for other in [said("two", "eve"), said("one", "adam")] {
-        let refused = client.refused("post_message", other).await;
+        let refused = client.call_refused("post_message", other).await;
         assert_eq!(refused["code"], "quorate:key_taken");
         assert!(refused["message"].as_str().unwrap().contains(first["id"].as_str().unwrap()), "{refused}");
     }
@@ -145,14 +145,14 @@ async fn several_clients_see_one_order() {
     let outside = async {
         for at in 0..5 {
             let child = place.start(&["say", "swarm.yaml", &format!("outside {at}")]);
-            tokio::task::spawn_blocking(move || finish(child).expect(0)).await.unwrap();
+            tokio::task::spawn_blocking(move || finish(child).assert_code(0)).await.unwrap();
         }
     };
     tokio::join!(posts(&one), posts(&other), outside);
     let seen = get(&one, json!({"limit": 100})).await;
     assert_eq!(contents(&seen).len(), 45);
     assert_eq!(seen, get(&other, json!({"limit": 100})).await);
-    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).expect(0).json();
+    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).assert_code(0).json();
     let log: Vec<&str> =
         log["turns"].as_array().unwrap().iter().map(|turn| turn["id"].as_str().unwrap()).collect();
     let ids: Vec<&str> =
@@ -174,7 +174,7 @@ async fn whoever_waits_is_woken_by_what_comes() {
     // By another process; two wait for it.
     let say = async {
         let child = place.start(&["say", "swarm.yaml", "third"]);
-        tokio::task::spawn_blocking(move || finish(child).expect(0)).await.unwrap()
+        tokio::task::spawn_blocking(move || finish(child).assert_code(0)).await.unwrap()
     };
     let third = || json!({"after": second, "waitMs": 50_000});
     let (woken, also, _) = tokio::join!(get(&other, third()), get(&one, third()), say);
@@ -196,7 +196,7 @@ async fn a_participant_answers_the_newest_message() {
         }
         arguments
     };
-    assert_eq!(client.refused("run_operator", ask(json!({}))).await["code"], "quorate:usage");
+    assert_eq!(client.call_refused("run_operator", ask(json!({}))).await["code"], "quorate:usage");
     post(&client, "Is somebody there?").await;
     let given = client.call("run_operator", ask(json!({}))).await;
     assert_eq!((&given["done"], &given["result"]), (&json!(true), &json!({"text": "I am here."})));
@@ -213,12 +213,12 @@ async fn a_participant_answers_the_newest_message() {
     let other = client.call("run_operator", ask(json!({"operatorId": "bo", "postReply": true}))).await;
     assert_eq!(other["result"]["text"], "Me too.");
     assert_eq!(get(&client, json!({})).await["messages"].as_array().unwrap().len(), 3);
-    let nobody = client.refused("run_operator", ask(json!({"operatorId": "eve"}))).await;
+    let nobody = client.call_refused("run_operator", ask(json!({"operatorId": "eve"}))).await;
     assert_eq!(nobody["code"], "quorate:participant_unknown");
     // A runtime that runs later does not have the same participants answer it again.
     post(&client, "@Ada and @Bo, and now?").await;
     client.call("run_operator", ask(json!({"operatorId": "bo", "postReply": true}))).await;
-    place.run(&["run", "swarm.yaml"]).expect(0);
+    place.run(&["run", "swarm.yaml"]).assert_code(0);
     let all = get(&client, json!({})).await;
     assert_eq!(contents(&all)[3..], ["@Ada and @Bo, and now?", "Me too.", "I am here."]);
 }
@@ -230,7 +230,7 @@ async fn a_participant_that_fails_says_why() {
     let client = Client::stdio(&place, SERVED).await;
     post(&client, "Is somebody there?").await;
     let asked = json!({"conversationId": "talk", "operatorId": "ada", "postReply": true});
-    let failed = client.refused("run_operator", asked).await;
+    let failed = client.call_refused("run_operator", asked).await;
     assert_eq!(failed["code"], "quorate:operator_failed", "{failed}");
     assert_eq!(contents(&get(&client, json!({})).await).len(), 1);
 }
@@ -245,8 +245,8 @@ async fn state_is_read_and_replaced() {
     let key = "quorate/elsewhere/../%41";
     client.call("kv_set", json!({"key": key, "value": {"n": 1}})).await;
     assert_eq!(client.call("kv_get", json!({"key": key})).await["value"]["n"], 1);
-    assert!(place.run(&["state", "swarm.yaml", "ada"]).expect(0).stdout.contains("calm"));
-    let refused = client.malformed("kv_set", json!({"key": "ada", "value": 7})).await;
+    assert!(place.run(&["state", "swarm.yaml", "ada"]).assert_code(0).stdout.contains("calm"));
+    let refused = client.call_malformed("kv_set", json!({"key": "ada", "value": 7})).await;
     assert!(refused["message"].as_str().unwrap().contains("`value`"), "{refused}");
 }
 

@@ -9,12 +9,12 @@ use crate::support;
 use crate::support::mcp as client;
 use client::{Client, Http};
 use serde_json::json;
-use support::Place;
+use support::TestDir;
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
-fn draft() -> Place {
-    Place::with("draft.md", "The meeting moved to Tuesday at ten.\n")
+fn draft() -> TestDir {
+    TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n")
 }
 
 /// What is answered to a request: the status, and the head in lower case.
@@ -148,11 +148,11 @@ async fn a_token_is_asked_for() {
 #[test]
 fn it_does_not_answer_everybody() {
     let place = draft();
-    let refused = place.run(&["mcp", "--http", "0.0.0.0:0"]).expect(5);
-    refused.says("quorate:mcp_exposed");
+    let refused = place.run(&["mcp", "--http", "0.0.0.0:0"]).assert_code(5);
+    refused.assert_stderr_contains("quorate:mcp_exposed");
     assert_eq!(refused.stdout, "");
-    place.run(&["mcp", "--http", "[::]:0"]).expect(5).says("quorate:mcp_exposed");
-    place.run(&["mcp", "--http", "--token-env", "TOKEN"]).expect(5).says("quorate:mcp_exposed");
+    place.run(&["mcp", "--http", "[::]:0"]).assert_code(5).assert_stderr_contains("quorate:mcp_exposed");
+    place.run(&["mcp", "--http", "--token-env", "TOKEN"]).assert_code(5).assert_stderr_contains("quorate:mcp_exposed");
     let server = Http::start(&place, &[], None);
-    place.run(&["mcp", "--http", server.authority()]).expect(5).says("quorate:address_unusable");
+    place.run(&["mcp", "--http", server.authority()]).assert_code(5).assert_stderr_contains("quorate:address_unusable");
 }

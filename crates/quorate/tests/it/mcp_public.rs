@@ -9,7 +9,7 @@ use crate::support;
 use crate::support::mcp as client;
 use crate::support::public;
 use client::Http;
-use public::{MANIFEST, quorate, repository};
+use public::{MANIFEST, quorate, copied_example};
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
 use quorate::service::runtime::conversation::{ConversationReader, say};
@@ -20,11 +20,11 @@ use quorate::service::workspace::PathOverrides;
 use quorate_adapters::executor::inline::{Inline, Turn};
 use quorate_kernel::turn::Begin;
 use serde_json::{Value, json};
-use support::Place;
+use support::TestDir;
 
 /// A place that serves a conversation of that id, with participants of its own.
-fn serving(conversation: &str, participants: &str) -> (Place, Http) {
-    let place = Place::with("answers.json", r#"{"stan": "It is published."}"#);
+fn serving(conversation: &str, participants: &str) -> (TestDir, Http) {
+    let place = TestDir::with("answers.json", r#"{"stan": "It is published."}"#);
     place.write(
         "here.yaml",
         format!(
@@ -43,13 +43,13 @@ dispatcher: {{kind: mention}}
 }
 
 /// Tells a repository where the server is that its manifest calls `guilde`.
-fn tell(repository: &Place, server: &Http, more: &str) {
+fn tell(repository: &TestDir, server: &Http, more: &str) {
     repository.write("repo/quorate.toml", format!("[mcp.guilde]\nurl = \"{}\"\n{more}", server.url));
 }
 
 /// Who said what, as the server's side has it.
-fn talk(place: &Place) -> Vec<String> {
-    let log = place.run(&["log", "here.yaml", "--format", "json"]).expect(0).json();
+fn talk(place: &TestDir) -> Vec<String> {
+    let log = place.run(&["log", "here.yaml", "--format", "json"]).assert_code(0).json();
     let text = |turn: &Value, key: &str| turn[key].as_str().unwrap().to_owned();
     let said = |turn: &Value| format!("{}: {}", text(turn, "participant"), text(turn, "content"));
     log["turns"].as_array().unwrap().iter().map(said).collect()
@@ -60,27 +60,27 @@ const SOMEBODY: &str = "  - {id: stan, executor: script, config: {path: answers.
 
 #[test]
 fn the_bridge_lets_a_cli_speak_in_a_conversation_on_a_server() {
-    let Some(repository) = repository("02-guilde-bridge.yaml") else { return };
+    let Some(repository) = copied_example("02-guilde-bridge.yaml") else { return };
     let (here, server) = serving("11111111-1111-1111-1111-111111111111", SOMEBODY);
     tell(&repository, &server, "");
-    here.run(&["say", "here.yaml", "@Claude Code, what do you make of it?", "--as", "eve"]).expect(0);
-    quorate(&repository, &["run", MANIFEST]).expect(0);
+    here.run(&["say", "here.yaml", "@Claude Code, what do you make of it?", "--as", "eve"]).assert_code(0);
+    quorate(&repository, &["run", MANIFEST]).assert_code(0);
     let all = [
         "eve: @Claude Code, what do you make of it?",
         "00000000-0000-0000-0000-000000000001: Here is the reviewer of this repository.",
     ];
     assert_eq!(talk(&here), all);
-    quorate(&repository, &["run", MANIFEST]).expect(0).says("nothing is new");
+    quorate(&repository, &["run", MANIFEST]).assert_code(0).assert_stderr_contains("nothing is new");
     assert_eq!(talk(&here), all);
 }
 
 #[test]
 fn a_cli_and_an_operator_of_the_server_answer_side_by_side() {
-    let Some(repository) = repository("03-guilde-mixed.yaml") else { return };
+    let Some(repository) = copied_example("03-guilde-mixed.yaml") else { return };
     let (here, server) = serving("22222222-2222-2222-2222-222222222222", SOMEBODY);
     tell(&repository, &server, "");
     let said = "@Claude Reviewer and @Stan, please";
-    quorate(&repository, &["run", MANIFEST, "--say", said, "--as", "eve"]).expect(0);
+    quorate(&repository, &["run", MANIFEST, "--say", said, "--as", "eve"]).assert_code(0);
     let turns = talk(&here);
     assert_eq!(turns.len(), 3, "{turns:#?}");
     assert_eq!(turns[0], format!("eve: {said}"));
@@ -89,13 +89,13 @@ fn a_cli_and_an_operator_of_the_server_answer_side_by_side() {
     {
         assert!(turns.iter().any(|turn| turn == said), "{said} in {turns:#?}");
     }
-    quorate(&repository, &["run", MANIFEST]).expect(0);
+    quorate(&repository, &["run", MANIFEST]).assert_code(0);
     assert_eq!(talk(&here), turns, "nobody answers twice");
 }
 
 #[tokio::test]
 async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
-    let Some(repository) = repository("05-guilde-autonomous.yaml") else { return };
+    let Some(repository) = copied_example("05-guilde-autonomous.yaml") else { return };
     let (here, server) = serving("33333333-3333-3333-3333-333333333333", SOMEBODY);
     // The router asks a model; here a command chooses whoever is on the roster.
     let router = "#!/bin/sh\ncat > asked.txt\nprintf '%s' '{\"next\": [\"triager\"]}'\n";

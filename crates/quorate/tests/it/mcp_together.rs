@@ -5,7 +5,7 @@ use crate::support;
 use crate::support::mcp as client;
 use client::Http;
 use serde_json::Value;
-use support::Place;
+use support::TestDir;
 
 const HERE: &str = "schema: agentruntimes/v1
 kind: MultiAgentRuntime
@@ -28,53 +28,53 @@ state: {kind: mcp-kv, server: here}
 ";
 
 /// Who said what.
-fn talk(place: &Place, manifest: &str) -> Vec<String> {
-    let log = place.run(&["log", manifest, "--format", "json"]).expect(0).json();
+fn talk(place: &TestDir, manifest: &str) -> Vec<String> {
+    let log = place.run(&["log", manifest, "--format", "json"]).assert_code(0).json();
     let text = |turn: &Value, key: &str| turn[key].as_str().unwrap().to_owned();
     let said = |turn: &Value| format!("{}: {}", text(turn, "participant"), text(turn, "content"));
     log["turns"].as_array().unwrap().iter().map(said).collect()
 }
 
 fn together(substrate: &str) {
-    let here = Place::with("answers.json", r#"{"ada": "Here I am."}"#);
+    let here = TestDir::with("answers.json", r#"{"ada": "Here I am."}"#);
     here.write("here.yaml", HERE.replace("SUBSTRATE", substrate));
     let server = Http::start(&here, &["--manifest", "here.yaml"], Some("open sesame"));
     let zoe = r#"{"zoe": {"content": "Hello from there. @Ada?", "stateUpdate": {"greeted": true}}}"#;
-    let there = Place::with("answers.json", zoe);
+    let there = TestDir::with("answers.json", zoe);
     there.write("quorate.toml", format!("[mcp.here]\nurl = \"{}\"\ntoken = \"TOKEN\"\n", server.url));
     there.write("there.yaml", THERE);
-    let run = |place: &Place, arguments: &[&str]| {
+    let run = |place: &TestDir, arguments: &[&str]| {
         let child = place.command(arguments).env("TOKEN", "open sesame").spawn().unwrap();
         support::finish(child)
     };
     // A person there, and who answers there.
-    run(&there, &["run", "there.yaml", "--say", "@Zoe, say hello", "--as", "eve"]).expect(0);
+    run(&there, &["run", "there.yaml", "--say", "@Zoe, say hello", "--as", "eve"]).assert_code(0);
     let first = ["eve: @Zoe, say hello", "zoe: Hello from there. @Ada?"];
     assert_eq!(talk(&here, "here.yaml"), first);
     // Who is mentioned here answers here, once.
-    here.run(&["run", "here.yaml"]).expect(0);
+    here.run(&["run", "here.yaml"]).assert_code(0);
     let second = [&first[..], &["ada: Here I am."]].concat();
     assert_eq!(talk(&here, "here.yaml"), second);
-    run(&there, &["run", "there.yaml"]).expect(0);
-    here.run(&["run", "here.yaml"]).expect(0);
+    run(&there, &["run", "there.yaml"]).assert_code(0);
+    here.run(&["run", "here.yaml"]).assert_code(0);
     assert_eq!(talk(&here, "here.yaml"), second);
     // Both see one order.
-    let order = |ran: support::Ran| -> Vec<String> {
-        let log = ran.expect(0).json();
+    let order = |ran: support::CommandOutput| -> Vec<String> {
+        let log = ran.assert_code(0).json();
         log["turns"].as_array().unwrap().iter().map(|turn| turn["id"].as_str().unwrap().to_owned()).collect()
     };
     let theirs = order(run(&there, &["log", "there.yaml", "--format", "json"]));
     assert_eq!(theirs, order(here.run(&["log", "here.yaml", "--format", "json"])));
     // What is remembered there is kept here.
-    let state = run(&there, &["state", "there.yaml", "zoe"]).expect(0);
+    let state = run(&there, &["state", "there.yaml", "zoe"]).assert_code(0);
     assert!(state.stdout.contains("greeted"), "{}", state.stdout);
     // An operator that lives here speaks there.
-    run(&there, &["run", "there.yaml", "--say", "@Echo, are you there?", "--as", "eve"]).expect(0);
+    run(&there, &["run", "there.yaml", "--say", "@Echo, are you there?", "--as", "eve"]).assert_code(0);
     let third = [&second[..], &["eve: @Echo, are you there?", "ada: Here I am."]].concat();
     assert_eq!(talk(&here, "here.yaml"), third);
     // Without the token nobody gets in.
     let child = there.command(&["log", "there.yaml"]).env("TOKEN", "wrong").spawn().unwrap();
-    support::finish(child).expect(5).says("token");
+    support::finish(child).assert_code(5).assert_stderr_contains("token");
 }
 
 #[test]
@@ -107,22 +107,22 @@ dispatcher: {kind: mention, maxAgentTurns: 1}
 
 #[test]
 fn a_person_elsewhere_is_a_person_and_an_agent_elsewhere_is_an_agent() {
-    let here = Place::with("answers.json", r#"{"ada": "Here I am. @Zoe?"}"#);
+    let here = TestDir::with("answers.json", r#"{"ada": "Here I am. @Zoe?"}"#);
     here.write("here.yaml", GUARDED);
     let server = Http::start(&here, &["--manifest", "here.yaml"], None);
-    let there = Place::with("answers.json", r#"{"zoe": "Hello from there. @Ada?"}"#);
+    let there = TestDir::with("answers.json", r#"{"zoe": "Hello from there. @Ada?"}"#);
     there.write("quorate.toml", format!("[mcp.here]\nurl = \"{}\"\n", server.url));
     there.write("there.yaml", ELSEWHERE);
     // What a person says through the other one is answered here.
-    there.run(&["say", "there.yaml", "@Ada, are you there?", "--as", "eve"]).expect(0);
-    here.run(&["run", "here.yaml"]).expect(0);
+    there.run(&["say", "there.yaml", "@Ada, are you there?", "--as", "eve"]).assert_code(0);
+    here.run(&["run", "here.yaml"]).assert_code(0);
     let mut said = vec!["eve: @Ada, are you there?", "ada: Here I am. @Zoe?"];
     assert_eq!(talk(&here, "here.yaml"), said);
     // What a participant says is not answered there, nor the other way round.
-    there.run(&["run", "there.yaml"]).expect(0);
+    there.run(&["run", "there.yaml"]).assert_code(0);
     assert_eq!(talk(&there, "there.yaml"), said);
-    there.run(&["run", "there.yaml", "--say", "@Zoe, and you?", "--as", "eve"]).expect(0);
-    here.run(&["run", "here.yaml"]).expect(0);
+    there.run(&["run", "there.yaml", "--say", "@Zoe, and you?", "--as", "eve"]).assert_code(0);
+    here.run(&["run", "here.yaml"]).assert_code(0);
     said.extend(["eve: @Zoe, and you?", "zoe: Hello from there. @Ada?"]);
     assert_eq!(talk(&here, "here.yaml"), said);
 }

@@ -12,12 +12,12 @@ use crate::support;
 use crate::support::mcp as client;
 use client::Http;
 use serde_json::{Value, json};
-use support::Place;
+use support::TestDir;
 
 const SDK: &str = "QUORATE_TEST_MCP_SDK";
 
 /// What the client makes of calls, in their order; `None` where there is no SDK.
-fn called(place: &Place, server: &[&str], calls: &[Value]) -> Option<Vec<Value>> {
+fn called(place: &TestDir, server: &[&str], calls: &[Value]) -> Option<Vec<Value>> {
     let Ok(sdk) = std::env::var(SDK) else {
         eprintln!("SKIPPED: the TypeScript SDK (scripts/services install mcp-sdk prints {SDK})");
         return None;
@@ -64,8 +64,8 @@ fn check(said: &[Value]) {
     }
 }
 
-fn draft() -> Place {
-    Place::with("draft.md", "The meeting moved to Tuesday at ten.\n")
+fn draft() -> TestDir {
+    TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n")
 }
 
 #[test]

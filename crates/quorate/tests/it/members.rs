@@ -11,9 +11,9 @@ use crate::support;
 use crate::support::shell;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use shell::running;
+use shell::running_processes;
 use support::council::{COUNCIL, ROSTER};
-use support::{Place, finish, until};
+use support::{TestDir, finish, wait_until};
 
 const SOON: Duration = Duration::from_secs(20);
 /// Two seconds between SIGTERM and SIGKILL, and room for a busy machine.
@@ -27,7 +27,7 @@ fn long() -> String {
 
 #[test]
 fn a_shell_script_can_sit_on_a_council() {
-    let place = Place::shell("env > env-$member; answer", "env = [\"FRIEND\"]");
+    let place = TestDir::shell("env > env-$member; answer", "env = [\"FRIEND\"]");
     let child = place
         .command(&["review", "draft.md", "--format", "json"])
         .env("FRIEND", "yes")
@@ -35,7 +35,7 @@ fn a_shell_script_can_sit_on_a_council() {
         .env("QUORATE_TRUST", "1")
         .env("QUORATE_OF_OURS", "yes")
         .spawn();
-    let report = finish(child.expect("the binary runs")).expect(0).json();
+    let report = finish(child.expect("the binary runs")).assert_code(0).json();
     assert_eq!(
         (&report["verdict"], &report["model_asked"], &report["executor"]),
         (&json!("SHIP"), &json!(true), &json!("shell"))
@@ -63,8 +63,8 @@ fn members_that_fail_are_quoted_and_do_not_agree() {
         ("[ $member = evidence ] && { answer; exit 1; }; answer", "failed", ""),
         ("[ $member = evidence ] && kill -9 $$; answer", "failed", ""),
     ] {
-        let place = Place::shell(body, "");
-        let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(0);
+        let place = TestDir::shell(body, "");
+        let ran = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0);
         let seat = &ran.json()["deliberators"][2];
         assert_eq!(
             (&seat["round2"]["status"], &seat["counted"]),
@@ -81,18 +81,18 @@ fn members_that_fail_are_quoted_and_do_not_agree() {
 fn a_member_that_hangs_ends_at_its_deadline_with_all_that_it_started() {
     let long = long();
     // One that ends when it is asked to, with a child that left its group.
-    let place = Place::shell(
+    let place = TestDir::shell(
         &format!("if [ $member = skeptic ]; then setsid sleep {long} & sleep {long}; fi; answer"),
         "timeout = \"1s\"",
     );
     let started = Instant::now();
-    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
     assert!(
         started.elapsed() < Duration::from_millis(2 * 1_000 + 2 * 2_000 + 2_500),
         "{:?}",
         started.elapsed()
     );
-    assert_eq!(running(&long), 0);
+    assert_eq!(running_processes(&long), 0);
     assert_eq!(report["deliberators"][0]["round1"]["status"], "timed_out");
     assert_eq!(report["deliberators"][0]["counted"], "missing");
 }
@@ -100,28 +100,28 @@ fn a_member_that_hangs_ends_at_its_deadline_with_all_that_it_started() {
 #[test]
 fn a_member_that_ignores_sigterm_gets_two_seconds() {
     let long = long();
-    let place = Place::shell(
+    let place = TestDir::shell(
         &format!(
             "if [ $step/$member = r1/skeptic ]; then trap '' TERM; sleep {long}; sleep {long}; fi; answer"
         ),
         "timeout = \"1s\"",
     );
     let started = Instant::now();
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md"]).assert_code(0);
     assert!(started.elapsed() < Duration::from_millis(1_000 + 2_000 + 2_500), "{:?}", started.elapsed());
-    assert_eq!(running(&long), 0);
+    assert_eq!(running_processes(&long), 0);
 }
 
 /// A review whose four members hang, one of them deaf to SIGTERM and one with a child in a session of its own.
-fn hanging(long: &str) -> (Place, std::process::Child) {
-    let place = Place::shell(
+fn hanging(long: &str) -> (TestDir, std::process::Child) {
+    let place = TestDir::shell(
         &format!(
             "[ $member = evidence ] && trap '' TERM; [ $member = strategy ] && setsid sleep {long} & sleep {long}; sleep {long}"
         ),
         "",
     );
     let child = place.start(&["review", "draft.md"]);
-    until(SOON, "five sleepers", || running(long) >= 5);
+    wait_until(SOON, "five sleepers", || running_processes(long) >= 5);
     (place, child)
 }
 
@@ -131,10 +131,10 @@ fn nothing_outlives_a_review_that_was_killed() {
     let (place, mut child) = hanging(&long);
     child.kill().expect("it is ours");
     child.wait().expect("it ends");
-    until(GONE, "the end of all members", || running(&long) == 0);
+    wait_until(GONE, "the end of all members", || running_processes(&long) == 0);
     place.member("answer");
     let run = place.only_run();
-    place.run(&["resume", &run]).expect(0);
+    place.run(&["resume", &run]).assert_code(0);
 }
 
 #[test]
@@ -144,10 +144,10 @@ fn nothing_outlives_a_review_that_was_interrupted() {
         let (place, child) = hanging(&long);
         let asked = Instant::now();
         kill_process(Pid::from_child(&child), signal).expect("it runs");
-        let ran = finish(child).expect(130);
+        let ran = finish(child).assert_code(130);
         assert!(asked.elapsed() < GONE, "{:?}", asked.elapsed());
-        until(GONE, "the end of all members", || running(&long) == 0);
-        ran.says(&format!("quorate resume {}", place.only_run()));
+        wait_until(GONE, "the end of all members", || running_processes(&long) == 0);
+        ran.assert_stderr_contains(&format!("quorate resume {}", place.only_run()));
     }
 }
 
@@ -155,18 +155,18 @@ fn nothing_outlives_a_review_that_was_interrupted() {
 fn who_has_answered_is_not_asked_again() {
     // X7, by what members saw and not by what we say
     let long = long();
-    let place = Place::shell(
+    let place = TestDir::shell(
         &format!("if [ $step = r2 ] && [ $member = strategy ]; then sleep {long}; fi; answer"),
         "",
     );
     let mut child = place.start(&["review", "draft.md"]);
-    until(SOON, "a member that hangs", || running(&long) == 1 && place.calls().len() == 8);
+    wait_until(SOON, "a member that hangs", || running_processes(&long) == 1 && place.calls().len() == 8);
     let three_answered = || place.run(&["runs"]).code == 0 && answered(&place) == 7;
-    until(SOON, "seven answers", three_answered);
+    wait_until(SOON, "seven answers", three_answered);
     child.kill().expect("it is ours");
     child.wait().expect("it ends");
     place.member("answer");
-    place.run(&["resume", &place.only_run()]).expect(0);
+    place.run(&["resume", &place.only_run()]).assert_code(0);
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for call in place.calls() {
         *counts.entry(call).or_default() += 1;
@@ -179,8 +179,8 @@ fn who_has_answered_is_not_asked_again() {
 }
 
 /// How many answers the run here has.
-fn answered(place: &Place) -> usize {
-    let report = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
+fn answered(place: &TestDir) -> usize {
+    let report = place.run(&["show", &place.only_run(), "--format", "json"]).assert_code(0).json();
     let seats = report["deliberators"].as_array().expect("seats");
     let rounds = seats.iter().flat_map(|seat| [&seat["round1"], &seat["round2"]]);
     rounds.filter(|answer| answer["status"] == "answered").count()
@@ -188,11 +188,11 @@ fn answered(place: &Place) -> usize {
 
 #[test]
 fn a_timeout_quotes_what_the_member_said_last() {
-    let place = Place::shell(
+    let place = TestDir::shell(
         "[ $member = evidence ] && { printf '\\033[31m429 Too Many Requests\\n' >&2; sleep 60; }; answer",
         "timeout = \"1s\"",
     );
-    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
     assert_eq!(report["deliberators"][2]["round2"]["status"], "timed_out");
     let log = place.read(".quorate/council_log.jsonl");
     assert!(log.contains("its last lines on stderr: 429 Too Many Requests"), "{log}");
@@ -202,7 +202,7 @@ fn a_timeout_quotes_what_the_member_said_last() {
 #[test]
 fn what_a_failed_attempt_cost_counts() {
     // X8
-    let place = Place::shell(
+    let place = TestDir::shell(
         "if [ $step/$member = r1/skeptic ] && [ ! -e failed ]; then touch failed; \
          echo '{\"is_error\": true, \"result\": \"529\", \"total_cost_usd\": 0.5, \
          \"usage\": {\"input_tokens\": 100, \"output_tokens\": 1}}'; exit 1; fi; \
@@ -210,12 +210,12 @@ fn what_a_failed_attempt_cost_counts() {
          \"usage\": {\"input_tokens\": 10, \"cache_read_input_tokens\": 3, \"output_tokens\": 2}}\\n' \"$(answer)\"",
         "output = \"claude-json\"\nretries = 1",
     );
-    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
     let spent = &report["spent"];
     assert_eq!((&spent["calls"], &spent["tokens_in"]), (&json!(10), &json!(100 + 9 * 13)));
     assert_eq!((&spent["tokens_cached"], &spent["tokens_out"]), (&json!(27), &json!(19)));
     assert_eq!(spent["money"], json!({"amount": "2.75", "currency": "USD"}));
-    let shown = place.run(&["show", &place.only_run(), "--format", "json"]).expect(0).json();
+    let shown = place.run(&["show", &place.only_run(), "--format", "json"]).assert_code(0).json();
     assert_eq!(shown["spent"], *spent);
 }
 
@@ -223,18 +223,18 @@ fn what_a_failed_attempt_cost_counts() {
 fn so_many_members_run_at_once_and_waiting_is_nobodys_time() {
     let body = "mkdir -p live; : > live/$$; ls live | wc -l >> peak; sleep 0.8; rm live/$$; answer";
     // The fourth of a round waits longer than its own timeout.
-    let place = Place::shell(body, "timeout = \"2s\"\nmax_processes = 1");
-    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    let place = TestDir::shell(body, "timeout = \"2s\"\nmax_processes = 1");
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
     assert_eq!(report["partial"], false);
     assert!(place.read("peak").lines().all(|line| line.trim() == "1"), "{}", place.read("peak"));
     // All drafts of a sweep share the room.
-    let place = Place::shell(&body.replace("0.8", "0.1"), "max_processes = 3");
+    let place = TestDir::shell(&body.replace("0.8", "0.1"), "max_processes = 3");
     for name in ["a.md", "b.md", "c.md"] {
         place.write(&format!("drafts/{name}"), format!("The meeting of {name} moved to Tuesday.\n"));
     }
     let rules = "tier_rules:\n  tier_1: {draft: ['*.md']}\nwatch: {paths: [./drafts/]}\n";
     place.write("council.yaml", format!("{COUNCIL}{rules}"));
-    place.run(&["sweep", "--since", "all", "--jobs", "3"]).expect(0);
+    place.run(&["sweep", "--since", "all", "--jobs", "3"]).assert_code(0);
     let peaks: Vec<u32> = place.read("peak").lines().filter_map(|line| line.trim().parse().ok()).collect();
     assert!(peaks.len() >= 27 && peaks.iter().all(|peak| *peak <= 3), "{peaks:?}");
     assert!(peaks.contains(&3), "{peaks:?}");
@@ -242,9 +242,9 @@ fn so_many_members_run_at_once_and_waiting_is_nobodys_time() {
 
 #[test]
 fn the_time_of_a_run_ends_also_while_members_wait_for_room() {
-    let place = Place::shell("sleep 60; answer", "max_processes = 1\n[budget]\nwall = \"1s\"");
+    let place = TestDir::shell("sleep 60; answer", "max_processes = 1\n[budget]\nwall = \"1s\"");
     let started = Instant::now();
-    place.run(&["review", "draft.md"]).expect(3);
+    place.run(&["review", "draft.md"]).assert_code(3);
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     assert_eq!(place.calls().len(), 1, "{:?}", place.calls());
 }
@@ -252,7 +252,7 @@ fn the_time_of_a_run_ends_also_while_members_wait_for_room() {
 #[test]
 fn a_parent_that_ignores_the_end_of_children_changes_nothing() {
     let long = long();
-    let place = Place::shell(
+    let place = TestDir::shell(
         &format!("[ $step/$member = r1/skeptic ] && {{ setsid sleep {long} & sleep {long}; }}; answer"),
         "timeout = \"2s\"",
     );
@@ -262,11 +262,11 @@ fn a_parent_that_ignores_the_end_of_children_changes_nothing() {
     deaf.args(["-c", start]).arg(command.get_program()).args(command.get_args());
     deaf.current_dir(place.root()).env("QUORATE_TRUST", "1").stdin(std::process::Stdio::null());
     deaf.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let report = finish(deaf.spawn().expect("python3 is there")).expect(0).json();
+    let report = finish(deaf.spawn().expect("python3 is there")).assert_code(0).json();
     let status = |seat: usize, round: &str| report["deliberators"][seat][round]["status"].clone();
     assert_eq!((status(0, "round1"), status(0, "round2")), (json!("timed_out"), json!("answered")));
     assert!((1..4).all(|seat| status(seat, "round1") == "answered"), "{report}");
-    assert_eq!(running(&long), 0);
+    assert_eq!(running_processes(&long), 0);
 }
 
 /// Starts a process that leaves group and session, has no environment and no limit of ours, and outlives its parents.
@@ -281,23 +281,23 @@ fn unmarked(long: &str) -> String {
 fn a_process_without_any_mark_is_ended_too() {
     // X6
     let long = long();
-    let place = Place::shell(
+    let place = TestDir::shell(
         &format!("[ $step/$member = r1/skeptic ] && {{ {}; sleep 0.3; }}; answer", unmarked(&long)),
         "",
     );
     let child = place.start(&["review", "draft.md"]);
-    until(SOON, "the sleeper", || {
-        running(&long) >= 1 || !place.calls().is_empty() && place.calls().len() >= 9
+    wait_until(SOON, "the sleeper", || {
+        running_processes(&long) >= 1 || !place.calls().is_empty() && place.calls().len() >= 9
     });
-    finish(child).expect(0);
-    assert_eq!(running(&long), 0);
+    finish(child).assert_code(0);
+    assert_eq!(running_processes(&long), 0);
 }
 
 #[test]
 fn a_child_that_was_there_before_is_not_ended() {
     // X6
     let (before, after) = (long(), long());
-    let place = Place::shell(&format!("[ $member = skeptic ] && {}; answer", unmarked(&after)), "");
+    let place = TestDir::shell(&format!("[ $member = skeptic ] && {}; answer", unmarked(&after)), "");
     let mut shell = std::process::Command::new("sh");
     shell
         .args(["-c", "(sleep \"$1\" & sleep \"$1\") >/dev/null 2>&1 & shift; exec \"$@\"", "sh", &before])
@@ -307,8 +307,8 @@ fn a_child_that_was_there_before_is_not_ended() {
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
-    finish(shell.spawn().expect("sh")).expect(0);
-    assert_eq!(running(&before), 2);
+    finish(shell.spawn().expect("sh")).assert_code(0);
+    assert_eq!(running_processes(&before), 2);
     shell::kill(&before);
     shell::kill(&after);
 }

@@ -6,11 +6,11 @@ use crate::support;
 use crate::support::playbooks::workspace;
 use crate::support::records;
 use serde_json::{Value, json};
-use support::assembly::{self, advice, vote};
-use support::council::{COUNCIL, ships_but};
-use support::{Place, Ran};
+use support::assembly::{self, advice, vote_answer};
+use support::council::{COUNCIL, all_ship_except};
+use support::{TestDir, CommandOutput};
 use workspace::{
-    SCORER, at_a_terminal, by_hand, delta, files, has_terminal, log, prompt, propose, recorded, scorer,
+    SCORER, at_a_terminal, write_playbook, delta, files, has_terminal, log, prompt, propose, recorded, scorer,
 };
 
 const SCRIPTED: &str =
@@ -19,12 +19,12 @@ const SCRIPTED: &str =
 /// Advice is what each says, by how severe it is.
 const AGGREGATE: &str = "synthesis: {rules: [{id: all, kind: aggregate}]}\n";
 
-fn promote(place: &Place, slug: &str, gate: &str) -> Ran {
+fn promote(place: &TestDir, slug: &str, gate: &str) -> CommandOutput {
     place.run(&["playbook", "promote", slug, "--gate", gate])
 }
 
 /// Whether alice is told what a delta of these tests says.
-fn is_told(place: &Place, slug: &str) -> bool {
+fn is_told(place: &TestDir, slug: &str) -> bool {
     prompt(place).contains(&format!("Name the shelf when {slug} comes up."))
 }
 
@@ -35,8 +35,8 @@ fn a_person_at_a_terminal_says_yes_or_no() {
         return;
     }
     let place = workspace::workspace("");
-    propose(&place, &delta("cite", json!({}))).expect(0);
-    promote(&place, "cite", "human").expect(2).says("promotion_denied").says("no terminal");
+    propose(&place, &delta("cite", json!({}))).assert_code(0);
+    promote(&place, "cite", "human").assert_code(2).assert_stderr_contains("promotion_denied").assert_stderr_contains("no terminal");
     let asked = |answers: &str| at_a_terminal(&place, "playbook promote cite --gate human", answers);
     let no = asked("n\\nIt says nothing new.\\n");
     assert!(no.stdout.contains("Name the shelf when cite comes up."), "what is decided is shown: {no:?}");
@@ -48,7 +48,7 @@ fn a_person_at_a_terminal_says_yes_or_no() {
     assert!(is_told(&place, "cite"));
     let text = place.read("playbooks/operator/alice/cite.md");
     assert!(text.contains("gate: human") && text.contains("It helps."), "{text}");
-    promote(&place, "cite", "human").expect(2).says("active already");
+    promote(&place, "cite", "human").assert_code(2).assert_stderr_contains("active already");
 }
 
 #[test]
@@ -59,22 +59,22 @@ fn an_assembly_governs_and_from_75_on_alone() {
     assembly::write(&place, "voting", &[("ana", ""), ("bea", ""), ("cyd", "")], rules);
     place.write("quorate.toml", format!("{SCRIPTED}{SCORER}governance = \"ASSEMBLY.md\"\n"));
     scorer(&place, 0.0, 1.0);
-    assembly::answers(&place, &json!({"ana": vote("no"), "bea": vote("no"), "cyd": vote("yes")}));
-    propose(&place, &delta("high", json!({"priority": 75}))).expect(0);
-    promote(&place, "high", "scorer").expect(2).says("promotion_denied").says("only governance");
-    promote(&place, "high", "governance").expect(2).says("promotion_denied").says("decides fail");
+    assembly::answers(&place, &json!({"ana": vote_answer("no"), "bea": vote_answer("no"), "cyd": vote_answer("yes")}));
+    propose(&place, &delta("high", json!({"priority": 75}))).assert_code(0);
+    promote(&place, "high", "scorer").assert_code(2).assert_stderr_contains("promotion_denied").assert_stderr_contains("only governance");
+    promote(&place, "high", "governance").assert_code(2).assert_stderr_contains("promotion_denied").assert_stderr_contains("decides fail");
     assert!(!is_told(&place, "high"));
     assembly::answers(
         &place,
-        &json!({"ana": vote("yes"), "bea": {"$fail": "gone"}, "cyd": {"$fail": "gone"}}),
+        &json!({"ana": vote_answer("yes"), "bea": {"$fail": "gone"}, "cyd": {"$fail": "gone"}}),
     );
     let before = files(&place, "playbooks/operator");
     let one = promote(&place, "high", "governance");
     assert!(one.code == 2 || one.code == 0, "{one:?}");
     if one.code == 2 {
         assert_eq!(files(&place, "playbooks/operator"), before);
-        assembly::answers(&place, &json!({"ana": vote("yes"), "bea": vote("yes"), "cyd": vote("no")}));
-        promote(&place, "high", "governance").expect(0);
+        assembly::answers(&place, &json!({"ana": vote_answer("yes"), "bea": vote_answer("yes"), "cyd": vote_answer("no")}));
+        promote(&place, "high", "governance").assert_code(0);
     }
     assert!(is_told(&place, "high"));
     let last = recorded(&place).pop().expect("a record");
@@ -83,27 +83,27 @@ fn an_assembly_governs_and_from_75_on_alone() {
         (&last["event"], &last["data"]["evidence"]),
         (&json!("playbook.promoted"), &json!(format!("runs/{run}")))
     );
-    place.run(&["show", &run]).expect(0);
-    place.run(&["check", "."]).expect(0);
+    place.run(&["show", &run]).assert_code(0);
+    place.run(&["check", "."]).assert_code(0);
     // Without an assembly nobody governs.
     place.write("quorate.toml", SCRIPTED);
-    propose(&place, &delta("higher", json!({"priority": 80}))).expect(0);
-    promote(&place, "higher", "governance").expect(2).says("no assembly");
+    propose(&place, &delta("higher", json!({"priority": 80}))).assert_code(0);
+    promote(&place, "higher", "governance").assert_code(2).assert_stderr_contains("no assembly");
 }
 
 #[test]
 fn a_scorer_opens_for_what_is_better_and_for_nothing_else() {
     // B6
     let place = workspace::workspace(SCORER);
-    propose(&place, &delta("cite", json!({}))).expect(0);
+    propose(&place, &delta("cite", json!({}))).assert_code(0);
     for (without, with) in [(1.0, 1.0), (2.0, 1.0)] {
         scorer(&place, without, with);
-        promote(&place, "cite", "scorer").expect(2).says("promotion_denied");
+        promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("promotion_denied");
         assert!(!is_told(&place, "cite"));
     }
     for broken in ["exit 1\n", "echo nonsense\n", "read line\necho '{\"without\": 1}'\n"] {
         place.write("score.sh", broken);
-        promote(&place, "cite", "scorer").expect(2).says("the scorer");
+        promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("the scorer");
     }
     // It is asked about the prompt that is told, and the one that would be.
     place.write(
@@ -111,23 +111,23 @@ fn a_scorer_opens_for_what_is_better_and_for_nothing_else() {
         "read -r line\nprintf '%s\\n' \"$line\" >> asked.jsonl\necho '{\"without\": 0, \"with\": 1}'\n",
     );
     let told = prompt(&place);
-    promote(&place, "cite", "scorer").expect(0);
+    promote(&place, "cite", "scorer").assert_code(0);
     let asked = place.read("asked.jsonl");
     let first: Value = serde_json::from_str(asked.lines().next().expect("a line")).expect("JSON");
     assert_eq!(first["prompt"].as_str().map(str::trim), Some(told.trim()));
     assert_eq!(first["counterfactual"].as_str().map(str::trim), Some(prompt(&place).trim()));
-    place.run(&["playbook", "shadow", "cite"]).expect(0);
+    place.run(&["playbook", "shadow", "cite"]).assert_code(0);
     assert_eq!(prompt(&place), told);
     place.write("quorate.toml", "");
-    promote(&place, "cite", "scorer").expect(2).says("no scorer");
+    promote(&place, "cite", "scorer").assert_code(2).assert_stderr_contains("no scorer");
 }
 
 #[test]
 fn outcomes_with_it_and_without_it_decide() {
     // B6: a-b
     let place = workspace::workspace(&format!("{SCRIPTED}[playbooks]\nmin_sample = 3\nerror_rate = 0.2\n"));
-    propose(&place, &delta("cite", json!({}))).expect(0);
-    promote(&place, "cite", "a-b").expect(2).says("0 with it, 0 without");
+    propose(&place, &delta("cite", json!({}))).assert_code(0);
+    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("0 with it, 0 without");
     let drafts = std::cell::Cell::new(0);
     let review = |verdict: &str, producer: &[&str]| {
         // What is nearly the same text is no second outcome.
@@ -135,7 +135,7 @@ fn outcomes_with_it_and_without_it_decide() {
         place.write("draft.md", workspace::draft(drafts.get()));
         assembly::answers(
             &place,
-            &ships_but(
+            &all_ship_except(
                 json!({"adjudicate": {"verdict": verdict, "reasoning": "So it is.", "revision_brief": "Name the day."}}),
             ),
         );
@@ -149,19 +149,19 @@ fn outcomes_with_it_and_without_it_decide() {
         review("HOLD", &["--made-by", "bob"]);
         review("HOLD", &[]);
     }
-    promote(&place, "cite", "a-b").expect(2).says("4 with it, 0 without");
+    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("4 with it, 0 without");
     for _ in 0..4 {
         review("HOLD", &without);
     }
-    promote(&place, "cite", "a-b").expect(0);
+    promote(&place, "cite", "a-b").assert_code(0);
     assert!(is_told(&place, "cite"));
     // And the other way round it stays shut.
-    propose(&place, &delta("worse", json!({}))).expect(0);
+    propose(&place, &delta("worse", json!({}))).assert_code(0);
     for _ in 0..4 {
         review("HOLD", &["--made-by", "alice", "--trying", "worse"]);
         review("SHIP", &without);
     }
-    promote(&place, "worse", "a-b").expect(2).says("0 better, 4 worse");
+    promote(&place, "worse", "a-b").assert_code(2).assert_stderr_contains("0 better, 4 worse");
     assert!(!is_told(&place, "worse"));
 }
 
@@ -170,13 +170,13 @@ fn only_whole_outcomes_of_one_instrument_decide() {
     // B6: a-b compares like with like, and what was compared once stays as it was.
     let place = workspace::workspace(&format!("{SCRIPTED}[playbooks]\nmin_sample = 3\nerror_rate = 0.2\n"));
     for slug in ["cite", "other"] {
-        propose(&place, &delta(slug, json!({}))).expect(0);
+        propose(&place, &delta(slug, json!({}))).assert_code(0);
     }
     let drafts = std::cell::Cell::new(0);
     let review = |verdict: &str, answers: Value, producer: &[&str]| {
         drafts.set(drafts.get() + 1);
         place.write("draft.md", workspace::draft(drafts.get()));
-        assembly::answers(&place, &ships_but(answers));
+        assembly::answers(&place, &all_ship_except(answers));
         let ran = place.run(&[&["review", "draft.md", "--format", "json"], producer].concat());
         assert_eq!(ran.json()["verdict"], verdict, "{ran:?}");
         ran.json()["run"].as_str().expect("an id").to_owned()
@@ -190,7 +190,7 @@ fn only_whole_outcomes_of_one_instrument_decide() {
         review("INCOMPLETE", json!({"adjudicate": broken}), &with);
         review("SHIP", json!({}), &["--made-by", "alice", "--trying", "cite", "--trying", "other"]);
     }
-    promote(&place, "cite", "a-b").expect(2).says("0 with it, 0 without");
+    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("0 with it, 0 without");
     for _ in 0..4 {
         review("SHIP", json!({}), &with);
     }
@@ -199,19 +199,19 @@ fn only_whole_outcomes_of_one_instrument_decide() {
     for _ in 0..4 {
         review("HOLD", holds.clone(), &without);
     }
-    promote(&place, "cite", "a-b").expect(2).says("4 with it, 4 without").says("0 better, 0 worse");
+    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("4 with it, 4 without").assert_stderr_contains("0 better, 0 worse");
     std::fs::remove_file(place.root().join("council.yaml")).expect("it is there");
     let runs: Vec<String> = (0..3).map(|_| review("HOLD", holds.clone(), &without)).collect();
-    promote(&place, "cite", "a-b").expect(2).says("3 better, 0 worse");
+    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("3 better, 0 worse");
     // What a person decides later changes no pair.
     for run in runs {
         place
             .run(&["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "It is fine."])
-            .expect(0);
+            .assert_code(0);
     }
-    promote(&place, "cite", "a-b").expect(2).says("3 better, 0 worse");
+    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("3 better, 0 worse");
     review("HOLD", holds, &without);
-    promote(&place, "cite", "a-b").expect(0);
+    promote(&place, "cite", "a-b").assert_code(0);
     assert!(is_told(&place, "cite"));
 }
 
@@ -220,8 +220,8 @@ fn a_file_made_active_by_hand_keeps_no_rollback_back() {
     // B7: it passed no gate and is not woven, so there is nothing to put aside; one that did pass stays in force.
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
-    by_hand(&place, "old", "status: active", "Name the shelf when old comes up.");
-    propose(&place, &delta("cite", json!({"supersedes": ["old"]}))).expect(0);
+    write_playbook(&place, "old", "status: active", "Name the shelf when old comes up.");
+    propose(&place, &delta("cite", json!({"supersedes": ["old"]}))).assert_code(0);
     let told = prompt(&place);
     let flip = |from: &str, to: &str| {
         let text = place.read("playbooks/operator/alice/cite.md").replacen(from, to, 1);
@@ -231,16 +231,16 @@ fn a_file_made_active_by_hand_keeps_no_rollback_back() {
         );
     };
     flip("status: shadow", "status: active");
-    place.run(&["playbook", "archive", "old"]).expect(0);
+    place.run(&["playbook", "archive", "old"]).assert_code(0);
     assert!(!is_told(&place, "old"));
-    place.run(&["playbook", "rollback", "old", "--to", "1"]).expect(0);
+    place.run(&["playbook", "rollback", "old", "--to", "1"]).assert_code(0);
     assert_eq!(prompt(&place), told);
-    place.run(&["playbook", "repair"]).expect(0);
+    place.run(&["playbook", "repair"]).assert_code(0);
     assert_eq!(prompt(&place), told, "what was changed by hand is in shadow");
     // Once it has passed, its place is taken from it only where it is as its history has it.
-    promote(&place, "cite", "scorer").expect(0);
+    promote(&place, "cite", "scorer").assert_code(0);
     flip("title: ", "title: Also ");
-    place.run(&["playbook", "rollback", "old", "--to", "1"]).expect(5).says("history_mutation");
+    place.run(&["playbook", "rollback", "old", "--to", "1"]).assert_code(5).assert_stderr_contains("history_mutation");
 }
 
 #[test]
@@ -249,18 +249,18 @@ fn check_lets_an_accepted_playbook_be_whatever_becomes_active_beside_it() {
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
     let long = "Walk with whoever asks to the room and to the shelf. ".repeat(4);
-    by_hand(&place, "long", "status: active", &long);
+    write_playbook(&place, "long", "status: active", &long);
     let tone = "Be brief, and be calm, and say one thing at a time, the most important one first. ".repeat(4);
     propose(&place, &delta("brief", json!({"block": "tone", "body": tone, "supersedes": ["long"]})))
-        .expect(0);
-    place.run(&["check", "."]).expect(0);
+        .assert_code(0);
+    place.run(&["check", "."]).assert_code(0);
     let louder =
         "Be quick, and never speak slowly. Ask what happened before you say what follows from it. ".repeat(2);
-    by_hand(&place, "louder", "status: active\npriority: 70\nblock: tone", &louder);
+    write_playbook(&place, "louder", "status: active\npriority: 70\nblock: tone", &louder);
     let text = place.read("playbooks/louder.md").replacen("kind: overlay", "kind: block-replacement", 1);
     place.write("playbooks/louder.md", text);
-    place.run(&["check", "."]).expect(0);
-    promote(&place, "brief", "scorer").expect(2).says("more than a fifth is lost");
+    place.run(&["check", "."]).assert_code(0);
+    promote(&place, "brief", "scorer").assert_code(2).assert_stderr_contains("more than a fifth is lost");
 }
 
 #[test]
@@ -268,25 +268,25 @@ fn no_agent_gets_more_than_the_cap() {
     let place = workspace::workspace(&format!("{SCORER}max_active = 2\n"));
     scorer(&place, 0.0, 1.0);
     for slug in ["one", "two", "three"] {
-        propose(&place, &delta(slug, json!({}))).expect(0);
+        propose(&place, &delta(slug, json!({}))).assert_code(0);
     }
-    propose(&place, &delta("four", json!({"supersedes": ["one"]}))).expect(0);
+    propose(&place, &delta("four", json!({"supersedes": ["one"]}))).assert_code(0);
     for slug in ["one", "two"] {
-        promote(&place, slug, "scorer").expect(0);
+        promote(&place, slug, "scorer").assert_code(0);
     }
-    promote(&place, "three", "scorer").expect(2).says("promotion_denied").says("2 are allowed");
+    promote(&place, "three", "scorer").assert_code(2).assert_stderr_contains("promotion_denied").assert_stderr_contains("2 are allowed");
     assert!(!is_told(&place, "three"));
     // What takes the place of one has it.
-    promote(&place, "four", "scorer").expect(0);
+    promote(&place, "four", "scorer").assert_code(0);
     assert!(is_told(&place, "four") && !is_told(&place, "one"));
     // A rollback does not get around it.
-    place.run(&["playbook", "shadow", "four"]).expect(0);
-    promote(&place, "three", "scorer").expect(0);
-    place.run(&["playbook", "rollback", "one", "--to", "2"]).expect(5).says("promotion_denied");
+    place.run(&["playbook", "shadow", "four"]).assert_code(0);
+    promote(&place, "three", "scorer").assert_code(0);
+    place.run(&["playbook", "rollback", "one", "--to", "2"]).assert_code(5).assert_stderr_contains("promotion_denied");
     let told = prompt(&place);
-    place.run(&["playbook", "rollback", "four", "--to", "1"]).expect(5).says("promotion_denied");
+    place.run(&["playbook", "rollback", "four", "--to", "1"]).assert_code(5).assert_stderr_contains("promotion_denied");
     assert_eq!(prompt(&place), told);
-    place.run(&["check", "."]).expect(0);
+    place.run(&["check", "."]).assert_code(0);
 }
 
 #[test]
@@ -294,19 +294,19 @@ fn a_rollback_takes_back_what_was_superseded_both_ways() {
     // B7
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
-    propose(&place, &delta("old", json!({}))).expect(0);
-    promote(&place, "old", "scorer").expect(0);
-    propose(&place, &delta("new", json!({"supersedes": ["old"]}))).expect(0);
+    propose(&place, &delta("old", json!({}))).assert_code(0);
+    promote(&place, "old", "scorer").assert_code(0);
+    propose(&place, &delta("new", json!({"supersedes": ["old"]}))).assert_code(0);
     let before = prompt(&place);
-    promote(&place, "new", "scorer").expect(0);
+    promote(&place, "new", "scorer").assert_code(0);
     let after = prompt(&place);
-    place.run(&["playbook", "rollback", "new", "--to", "1"]).expect(0);
+    place.run(&["playbook", "rollback", "new", "--to", "1"]).assert_code(0);
     assert_eq!(prompt(&place), before);
-    place.run(&["playbook", "rollback", "new", "--to", "2"]).expect(0);
+    place.run(&["playbook", "rollback", "new", "--to", "2"]).assert_code(0);
     assert_eq!(prompt(&place), after);
-    place.run(&["playbook", "rollback", "old", "--to", "2"]).expect(0);
+    place.run(&["playbook", "rollback", "old", "--to", "2"]).assert_code(0);
     assert_eq!(prompt(&place), before);
-    place.run(&["check", "."]).expect(0);
+    place.run(&["check", "."]).assert_code(0);
 }
 
 #[test]
@@ -325,9 +325,9 @@ fn advice_is_emitted_once_for_whom_it_was_about() {
         }),
     );
     place.write("talk.md", "user: where is it?\nassistant: somewhere.\n");
-    place.run(&["convene", "operators/alice", "--conversation", "talk.md"]).expect(0);
+    place.run(&["convene", "operators/alice", "--conversation", "talk.md"]).assert_code(0);
     let run = place.only_run();
-    place.run(&["playbook", "emit", &run]).expect(0);
+    place.run(&["playbook", "emit", &run]).assert_code(0);
     let written = files(&place, "playbooks/operator/alice");
     let books: Vec<&String> =
         written.iter().filter(|(name, _)| !name.ends_with(".history.md")).map(|one| one.1).collect();
@@ -335,10 +335,10 @@ fn advice_is_emitted_once_for_whom_it_was_about() {
     for book in &books {
         assert!(book.contains("status: shadow") && book.contains(&run) && book.contains("mentor:"), "{book}");
     }
-    place.run(&["check", "."]).expect(0);
-    place.run(&["playbook", "emit", &run]).expect(2).says("slug_duplicate");
+    place.run(&["check", "."]).assert_code(0);
+    place.run(&["playbook", "emit", &run]).assert_code(2).assert_stderr_contains("slug_duplicate");
     assert_eq!(files(&place, "playbooks/operator/alice"), written);
-    place.run(&["playbook", "emit", "rnothing"]).expect(4);
+    place.run(&["playbook", "emit", "rnothing"]).assert_code(4);
 }
 
 #[test]
@@ -350,15 +350,15 @@ fn a_reflector_that_was_taken_in_is_refused_by_the_locks() {
         {"op": "add", "slug": "obedient", "title": "As the draft says.", "body": "Act as if warmth were irrelevant here."},
         {"op": "add", "slug": "sneaky", "title": "For others.", "body": "Name the shelf when bob asks.", "targets": [{"kind": "operator", "ref": "bob"}]},
     ]});
-    let mut answers = ships_but(json!({"reflect": deltas}));
+    let mut answers = all_ship_except(json!({"reflect": deltas}));
     answers["reflect/alice"] = deltas.clone();
     answers["alice"] = deltas;
     assembly::answers(&place, &answers);
-    place.run(&["review", "draft.md", "--made-by", "alice"]).expect(0);
-    let bob = || place.run(&["weave", "bob"]).expect(0).stdout;
+    place.run(&["review", "draft.md", "--made-by", "alice"]).assert_code(0);
+    let bob = || place.run(&["weave", "bob"]).assert_code(0).stdout;
     let told = (prompt(&place), bob());
-    let ran = place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).expect(2);
-    ran.says("lock_violated").says("warmth");
+    let ran = place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
+    ran.assert_stderr_contains("lock_violated").assert_stderr_contains("warmth");
     assert!(!place.path("playbooks/operator/alice/obedient.md").exists());
     // Whoever reflects on one operator proposes for that one alone.
     assert!(!place.path("playbooks/operator").exists());
@@ -377,12 +377,12 @@ fn nothing_is_learned_from_a_run_in_which_a_lock_was_touched() {
     let rules = "synthesis: {rules: [{id: most, kind: majority}]}\nlockedTraits: [warmth]\n";
     assembly::write(&place, "voting", &[("ana", ""), ("bea", "")], rules);
     let poisoned = json!({"vote": "yes", "rationale": "Less warmth would help."});
-    assembly::answers(&place, &json!({"ana": poisoned, "bea": vote("yes")}));
-    assembly::convene(&place, "--proposal", &[]).expect(2);
+    assembly::answers(&place, &json!({"ana": poisoned, "bea": vote_answer("yes")}));
+    assembly::convene(&place, "--proposal", &[]).assert_code(2);
     let run = place.only_run();
     for reference in [run.clone(), format!("runs/{run}")] {
         let evidence = json!({"evidence": [{"kind": "run", "ref": reference}]});
-        propose(&place, &delta("learned", evidence)).expect(2).says("delta_invalid").says("locked trait");
+        propose(&place, &delta("learned", evidence)).assert_code(2).assert_stderr_contains("delta_invalid").assert_stderr_contains("locked trait");
     }
     assert!(!place.path("playbooks/operator").exists());
 }
@@ -391,18 +391,18 @@ fn nothing_is_learned_from_a_run_in_which_a_lock_was_touched() {
 fn a_shadow_is_computed_recorded_and_never_told() {
     // B6
     let place = workspace::workspace("");
-    by_hand(
+    write_playbook(
         &place,
         "always",
         "status: active\ncreated_at: \"2026-01-01T00:00:00Z\"",
         "Say where the stairs are.",
     );
     let without = prompt(&place);
-    propose(&place, &delta("cite", json!({}))).expect(0);
+    propose(&place, &delta("cite", json!({}))).assert_code(0);
     assert_eq!(prompt(&place), without);
-    let tried = place.run(&["weave", "alice", "--trying", "cite"]).expect(0).stdout;
+    let tried = place.run(&["weave", "alice", "--trying", "cite"]).assert_code(0).stdout;
     assert!(tried.contains("when cite comes up") && tried != without, "{tried}");
-    let all = place.run(&["playbook", "log", "--format", "json"]).expect(0).json();
+    let all = place.run(&["playbook", "log", "--format", "json"]).assert_code(0).json();
     let composed =
         all["events"].as_array().expect("events").iter().rfind(|one| one["event"] == "playbooks.composed");
     let data = &composed.expect("it is recorded")["data"];
@@ -416,16 +416,16 @@ fn every_text_that_is_kept_is_named_by_a_record() {
     // D12: a playbook's versions and their history, and prompts that are told and computed in shadow.
     let place = workspace::workspace(SCORER);
     let verify = || place.run(&["ledger", "verify", "--format", "json"]);
-    propose(&place, &delta("cite", json!({}))).expect(0);
+    propose(&place, &delta("cite", json!({}))).assert_code(0);
     prompt(&place);
-    verify().expect(0);
+    verify().assert_code(0);
     scorer(&place, 0.0, 1.0);
-    promote(&place, "cite", "scorer").expect(0);
+    promote(&place, "cite", "scorer").assert_code(0);
     prompt(&place);
-    propose(&place, &delta("other", json!({}))).expect(0);
+    propose(&place, &delta("other", json!({}))).assert_code(0);
     prompt(&place);
     place.run(&["playbook", "archive", "cite", "--reason", "Done."]);
-    let held = verify().expect(0).json();
+    let held = verify().assert_code(0).json();
     assert!(held["texts"].as_u64().is_some_and(|texts| texts > 5), "{held}");
     // One that is gone, or that nobody named, is found.
     let db = place.path(".quorate/ledger.db");
@@ -436,21 +436,21 @@ fn every_text_that_is_kept_is_named_by_a_record() {
         [&data["sha256"], &data["shadows"]["other"]["sha256"]].map(|name| name.as_str().expect("a hash"))
     {
         let text = "SELECT text FROM body WHERE sha256";
-        records::change(
+        records::execute_sql(
             &db,
             &format!("CREATE TABLE away AS {text} = '{name}'; DELETE FROM body WHERE sha256 = '{name}'"),
         );
-        let found = verify().expect(1).json();
+        let found = verify().assert_code(1).json();
         assert_eq!(
             (&found["divergences"][0]["kind"], &found["divergences"][0]["part"]),
             (&json!("removed"), &json!("body"))
         );
-        records::change(&db, &format!("INSERT INTO body SELECT '{name}', text FROM away; DROP TABLE away"));
-        verify().expect(0);
+        records::execute_sql(&db, &format!("INSERT INTO body SELECT '{name}', text FROM away; DROP TABLE away"));
+        verify().assert_code(0);
     }
-    records::change(
+    records::execute_sql(
         &db,
         "INSERT INTO body VALUES ('6b23c0d5f35d1b11f9b683f0b0a617355deb11277d91ae091d399c655b87940d', 'C')",
     );
-    assert_eq!(verify().expect(1).json()["divergences"][0]["kind"], "inserted");
+    assert_eq!(verify().assert_code(1).json()["divergences"][0]["kind"], "inserted");
 }

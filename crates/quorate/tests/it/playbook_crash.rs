@@ -11,8 +11,8 @@ use crate::support;
 use crate::support::playbooks::workspace;
 use quorate_testkit::rng::Rng;
 use serde_json::{Value, json};
-use support::{Place, finish};
-use workspace::{SCORER, delta, files, log, prompt, propose, recorded, refuses, scorer};
+use support::{TestDir, finish};
+use workspace::{SCORER, delta, files, log, prompt, propose, recorded, assert_all_refused, scorer};
 
 /// How often a process is killed, and how often in one workspace.
 const KILLS: u64 = 50;
@@ -20,10 +20,10 @@ const KILLS_EACH: u64 = 10;
 
 /// A workspace in which a good deal was done: `old` is active, `new` would take its place, `shade` is in shadow, and
 /// `back` took the place of `gone`.
-fn lived_in() -> Place {
+fn lived_in() -> TestDir {
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
-    let done = |arguments: &[&str]| drop(place.run(&[&["playbook"], arguments].concat()).expect(0));
+    let done = |arguments: &[&str]| drop(place.run(&[&["playbook"], arguments].concat()).assert_code(0));
     for (slug, more) in [
         ("old", json!({})),
         ("new", json!({"supersedes": ["old"]})),
@@ -31,7 +31,7 @@ fn lived_in() -> Place {
         ("gone", json!({})),
         ("back", json!({"supersedes": ["gone"]})),
     ] {
-        propose(&place, &delta(slug, more)).expect(0);
+        propose(&place, &delta(slug, more)).assert_code(0);
     }
     for slug in ["old", "gone", "back"] {
         done(&["promote", slug, "--gate", "scorer"]);
@@ -56,8 +56,8 @@ const CHANGES: [(&[&str], i32); 7] = [
     (&["shadow", "old"], 0),
 ];
 
-fn copy(place: &Place) -> Place {
-    let new = Place::new();
+fn copy(place: &TestDir) -> TestDir {
+    let new = TestDir::new();
     for (name, _) in files(place, "") {
         let bytes = std::fs::read(place.path(&name)).expect("a file");
         new.write(&name, bytes);
@@ -65,13 +65,13 @@ fn copy(place: &Place) -> Place {
     new
 }
 
-fn allow(place: &Place, mode: u32) {
+fn allow(place: &TestDir, mode: u32) {
     let permissions = std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(place.path("playbooks/_log.md"), permissions).expect("it is ours");
 }
 
 /// The playbooks' files without the log, to which whoever weaves adds, too.
-fn but_log(place: &Place) -> BTreeMap<String, String> {
+fn but_log(place: &TestDir) -> BTreeMap<String, String> {
     let mut files = files(place, "playbooks");
     files.remove("playbooks/_log.md");
     files
@@ -91,16 +91,16 @@ fn a_death_between_any_two_writes_is_repaired() {
         // The log is the last thing that is written: where it cannot be, everything else has been, and the plan is left.
         let left = copy(&before);
         allow(&left, 0o444);
-        left.run(&command).expect(5).says("file_unwritable").says("repair");
+        left.run(&command).assert_code(5).assert_stderr_contains("file_unwritable").assert_stderr_contains("repair");
         let plan = left.read("playbooks/_pending.json");
         let change: Value = serde_json::from_str(&plan).expect("it is whole");
         let after = copy(&left);
         // It is finished wherever the workspace lies by then.
-        after.run(&["playbook", "repair"]).expect(0);
+        after.run(&["playbook", "repair"]).assert_code(0);
         let whole = but_log(&after);
         // Done at one go it comes to the same, but for times.
         let at_once = copy(&before);
-        at_once.run(&command).expect(exit);
+        at_once.run(&command).assert_code(exit);
         assert_eq!(whole.keys().collect::<Vec<_>>(), but_log(&at_once).keys().collect::<Vec<_>>());
         let (told, to_be_told) = (prompt(&before), prompt(&after));
         let allowed = [fragments(&told), fragments(&to_be_told)].concat();
@@ -114,7 +114,7 @@ fn a_death_between_any_two_writes_is_repaired() {
                 let path = write["path"].as_str().expect("a path");
                 place.write(path, write["text"].as_str().expect("a text"));
             }
-            let copied = |from: &Place, name: &str| {
+            let copied = |from: &TestDir, name: &str| {
                 place.write(name, std::fs::read(from.path(name)).expect("it is there"))
             };
             if step > writes.len() {
@@ -129,10 +129,10 @@ fn a_death_between_any_two_writes_is_repaired() {
             let what = format!("{arguments:?}, dead after {step} of {steps} writes");
             let is_told = prompt(&place);
             assert!(fragments(&is_told).iter().all(|one| allowed.contains(one)), "{what}: {is_told}");
-            refuses(&place, &["playbook_unfinished"]);
-            place.run(&["playbook", "archive", "shade"]).expect(5).says("playbook_unfinished");
-            place.run(&["playbook", "repair"]).expect(0);
-            place.run(&["check", "."]).expect(0);
+            assert_all_refused(&place, &["playbook_unfinished"]);
+            place.run(&["playbook", "archive", "shade"]).assert_code(5).assert_stderr_contains("playbook_unfinished");
+            place.run(&["playbook", "repair"]).assert_code(0);
+            place.run(&["check", "."]).assert_code(0);
             assert_eq!(but_log(&place), whole, "{what}");
             assert_eq!(prompt(&place), to_be_told, "{what}");
             once(&place, &what);
@@ -144,7 +144,7 @@ fn a_death_between_any_two_writes_is_repaired() {
 }
 
 /// What happened stands once in the ledger and once in the log, in the same order.
-fn once(place: &Place, what: &str) {
+fn once(place: &TestDir, what: &str) {
     let recorded = recorded(place);
     let lines = log(place);
     assert_eq!(lines.len(), recorded.len(), "{what}: {lines:#?} {recorded:#?}");
@@ -159,8 +159,8 @@ fn once(place: &Place, what: &str) {
 fn a_death_before_the_plan_is_written_leaves_nothing_to_do() {
     let place = lived_in();
     place.write("playbooks/.tmpAbC123", "half a pl");
-    place.run(&["check", "."]).expect(0);
-    place.run(&["playbook", "promote", "new", "--gate", "scorer"]).expect(0);
+    place.run(&["check", "."]).assert_code(0);
+    place.run(&["playbook", "promote", "new", "--gate", "scorer"]).assert_code(0);
     assert!(fragments(&prompt(&place)).contains(&"Name the shelf when new comes up."));
 }
 
@@ -169,21 +169,21 @@ fn a_plan_that_is_cut_is_said_and_nothing_is_guessed() {
     let place = lived_in();
     let before = files(&place, "playbooks");
     place.write("playbooks/_pending.json", "{\"id\": \"ab\", \"files\": [");
-    refuses(&place, &["playbook_unfinished"]);
-    place.run(&["playbook", "repair"]).expect(5).says("playbook_unfinished").says("remove it then");
+    assert_all_refused(&place, &["playbook_unfinished"]);
+    place.run(&["playbook", "repair"]).assert_code(5).assert_stderr_contains("playbook_unfinished").assert_stderr_contains("remove it then");
     std::fs::remove_file(place.path("playbooks/_pending.json")).expect("it is there");
     assert_eq!(files(&place, "playbooks"), before);
-    place.run(&["check", "."]).expect(0);
+    place.run(&["check", "."]).assert_code(0);
 }
 
 #[test]
 fn a_plan_leads_out_of_no_workspace() {
     let place = lived_in();
-    let outside = Place::new();
+    let outside = TestDir::new();
     let path = outside.path("victim.md");
     let plan = json!({"id": "ab", "at_ms": 0, "files": [{"path": path, "was": null, "text": "Got you."}], "events": []});
     place.write("playbooks/_pending.json", plan.to_string());
-    place.run(&["playbook", "repair"]).expect(5).says("playbook_unfinished");
+    place.run(&["playbook", "repair"]).assert_code(5).assert_stderr_contains("playbook_unfinished");
     assert!(!path.exists());
 }
 
@@ -230,7 +230,7 @@ fn killed(seed: u64) -> (u64, u64) {
     let (mut killed, mut unfinished) = (0, 0);
     let mut asked: Vec<String> = Vec::new();
     for slug in ["p0", "p1"] {
-        propose(&place, &delta(slug, json!({}))).expect(0);
+        propose(&place, &delta(slug, json!({}))).assert_code(0);
     }
     for n in 2..KILLS_EACH + 2 {
         let slug = format!("p{}", chance.below(n));
@@ -266,8 +266,8 @@ fn killed(seed: u64) -> (u64, u64) {
             );
             unfinished += 1;
         }
-        place.run(&["playbook", "repair"]).expect(0);
-        place.run(&["check", "."]).expect(0);
+        place.run(&["playbook", "repair"]).assert_code(0);
+        place.run(&["check", "."]).assert_code(0);
         assert!(!place.path("playbooks/_pending.json").exists());
         once(&place, &format!("{arguments:?}"));
     }

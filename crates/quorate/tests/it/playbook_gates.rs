@@ -4,9 +4,9 @@
 use crate::support;
 use crate::support::playbooks::workspace;
 use serde_json::{Value, json};
-use support::council::ships_but;
-use support::{Place, assembly, finish};
-use workspace::{SCORER, by_hand, delta, log, prompt, propose, recorded, refuses, scorer};
+use support::council::all_ship_except;
+use support::{TestDir, assembly, finish};
+use workspace::{SCORER, write_playbook, delta, log, prompt, propose, recorded, assert_all_refused, scorer};
 
 const SCRIPTED: &str = "defaults.executor = \"script\"\n[executors.script]\nkind = \"script\"\npath = \"answers.json\"\n\
     [playbooks]\nmin_sample = 3\nerror_rate = 0.2\n";
@@ -14,17 +14,17 @@ const SCRIPTED: &str = "defaults.executor = \"script\"\n[executors.script]\nkind
 const CITE: &str = "playbooks/operator/alice/cite.md";
 const CITE_HISTORY: &str = "playbooks/operator/alice/cite.history.md";
 
-fn promote(place: &Place, slug: &str, gate: &str) -> support::Ran {
+fn promote(place: &TestDir, slug: &str, gate: &str) -> support::CommandOutput {
     place.run(&["playbook", "promote", slug, "--gate", gate])
 }
 
 /// Holds what was printed, wherever, against what has to be said.
 #[track_caller]
-fn tells(ran: &support::Ran, said: &str) {
+fn tells(ran: &support::CommandOutput, said: &str) {
     assert!(ran.stdout.contains(said) || ran.stderr.contains(said), "`{said}` is not said: {ran:?}");
 }
 
-fn remove(place: &Place, name: &str) {
+fn remove(place: &TestDir, name: &str) {
     std::fs::remove_file(place.path(name)).expect("it is there");
 }
 
@@ -32,7 +32,7 @@ fn remove(place: &Place, name: &str) {
 fn one_text_handed_in_again_and_again_is_one_outcome() {
     // B6
     let place = workspace::workspace(SCRIPTED);
-    propose(&place, &delta("cite", json!({}))).expect(0);
+    propose(&place, &delta("cite", json!({}))).assert_code(0);
     let good =
         "The lens-grinding course begins on Monday in the east room. Bring nothing; everything lies there.";
     let poor =
@@ -41,7 +41,7 @@ fn one_text_handed_in_again_and_again_is_one_outcome() {
         place.write("draft.md", text);
         let adjudication =
             json!({"verdict": verdict, "reasoning": "So it is.", "revision_brief": "Name the day."});
-        assembly::answers(&place, &ships_but(json!({"adjudicate": adjudication})));
+        assembly::answers(&place, &all_ship_except(json!({"adjudicate": adjudication})));
         place.run(&[&["review", "draft.md", "--format", "json"], producer].concat()).json()["run"].clone()
     };
     let (with, without) = (["--made-by", "alice", "--trying", "cite"], ["--made-by", "alice"]);
@@ -52,14 +52,14 @@ fn one_text_handed_in_again_and_again_is_one_outcome() {
         held.push(review("HOLD", &format!("{poor} Room {n}.\n"), &without));
         review("SHIP", &good.replace(' ', &blanks), &with);
     }
-    let said = promote(&place, "cite", "a-b").expect(2);
-    said.says("1 with it, 1 without").says("1 better, 0 worse");
+    let said = promote(&place, "cite", "a-b").assert_code(2);
+    said.assert_stderr_contains("1 with it, 1 without").assert_stderr_contains("1 better, 0 worse");
     // Another council that judges the same text is no second outcome either, and neither is a person's override.
     place.write("council.yaml", format!("{}protocol: {{rounds: 1}}\n", support::council::COUNCIL));
     review("SHIP", good, &with);
     let run = held[0].as_str().expect("an id");
-    place.run(&["override", run, "--by", "ada", "--verdict", "ship", "--reason", "It is fine."]).expect(0);
-    promote(&place, "cite", "a-b").expect(2).says("1 with it, 1 without").says("1 better, 0 worse");
+    place.run(&["override", run, "--by", "ada", "--verdict", "ship", "--reason", "It is fine."]).assert_code(0);
+    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("1 with it, 1 without").assert_stderr_contains("1 better, 0 worse");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_history_that_is_taken_away_opens_no_gate() {
     // B6, B7
     let place = workspace::workspace(SCORER);
     scorer(&place, 0.0, 1.0);
-    propose(&place, &delta("cite", json!({}))).expect(0);
+    propose(&place, &delta("cite", json!({}))).assert_code(0);
     let told = prompt(&place);
     let shadow = place.read(CITE);
     let history = place.read(CITE_HISTORY);
@@ -78,23 +78,23 @@ fn a_history_that_is_taken_away_opens_no_gate() {
     remove(&place, CITE_HISTORY);
     place.write(CITE, &forged);
     assert_eq!(prompt(&place), told);
-    refuses(&place, &["history_mutation", "the ledger has version 1 of it"]);
-    place.run(&["playbook", "archive", "cite"]).expect(5).says("history_mutation");
+    assert_all_refused(&place, &["history_mutation", "the ledger has version 1 of it"]);
+    place.run(&["playbook", "archive", "cite"]).assert_code(5).assert_stderr_contains("history_mutation");
     // As a proposal it begins anew, and a gate opens for it.
     place.write(CITE, forged.replace("status: active", "status: shadow"));
     assert_eq!(prompt(&place), told);
-    promote(&place, "cite", "scorer").expect(0);
+    promote(&place, "cite", "scorer").assert_code(0);
     let active = (place.read(CITE), place.read(CITE_HISTORY));
     assert_ne!(prompt(&place), told);
-    place.run(&["playbook", "archive", "cite"]).expect(0);
+    place.run(&["playbook", "archive", "cite"]).assert_code(0);
     // What was active once and is not any more is not woven because somebody puts old files back.
     place.write(CITE, &active.0);
     place.write(CITE_HISTORY, &active.1);
     assert_eq!(prompt(&place), told);
-    refuses(&place, &["history_mutation", "the ledger has version 3 of it; here is 2"]);
+    assert_all_refused(&place, &["history_mutation", "the ledger has version 3 of it; here is 2"]);
     assert_ne!(history, active.1);
     // Another ledger knows nothing of it: files are what a clone has.
-    let elsewhere = place.run(&["weave", "alice", "--ledger", "other.db"]).expect(0);
+    let elsewhere = place.run(&["weave", "alice", "--ledger", "other.db"]).assert_code(0);
     assert_ne!(elsewhere.stdout, told);
 }
 
@@ -102,43 +102,43 @@ fn a_history_that_is_taken_away_opens_no_gate() {
 fn what_a_file_by_hand_supersedes_is_not_woven() {
     // B3, B6
     let place = workspace::workspace("");
-    by_hand(&place, "old", "status: active", "Name the room when somebody asks for a book.");
-    by_hand(&place, "new", "status: active\nsupersedes: [old]", "Name the room and the shelf.");
-    let ran = place.run(&["weave", "alice", "--explain"]).expect(0);
+    write_playbook(&place, "old", "status: active", "Name the room when somebody asks for a book.");
+    write_playbook(&place, "new", "status: active\nsupersedes: [old]", "Name the room and the shelf.");
+    let ran = place.run(&["weave", "alice", "--explain"]).assert_code(0);
     tells(&ran, "old: `new` takes its place");
     assert!(prompt(&place).contains("the shelf.") && !prompt(&place).contains("asks for a book."));
-    place.run(&["check", "."]).expect(0);
+    place.run(&["check", "."]).assert_code(0);
     // Unknown, and mutual: told, and nothing is left out.
-    by_hand(&place, "odd", "status: active\nsupersedes: [odl]", "Say when the house closes.");
-    by_hand(
+    write_playbook(&place, "odd", "status: active\nsupersedes: [odl]", "Say when the house closes.");
+    write_playbook(
         &place,
         "old",
         "status: active\nsupersedes: [new]",
         "Name the room when somebody asks for a book.",
     );
     for arguments in [&["weave", "alice"][..], &["check", "."]] {
-        let ran = place.run(arguments).expect(0);
+        let ran = place.run(arguments).assert_code(0);
         tells(&ran, "supersedes_without_effect");
         tells(&ran, "`odd` supersedes `odl`, to no effect: there is no such playbook");
         tells(&ran, "each of them supersedes the other");
     }
     assert!(prompt(&place).contains("the shelf.") && prompt(&place).contains("asks for a book."));
     // What governance has promoted is replaced by governance alone.
-    by_hand(&place, "old", "status: active\npriority: 80", "Name the room when somebody asks for a book.");
-    tells(&place.run(&["check", "playbooks/new.md"]).expect(0), "only governance promotes");
+    write_playbook(&place, "old", "status: active\npriority: 80", "Name the room when somebody asks for a book.");
+    tells(&place.run(&["check", "playbooks/new.md"]).assert_code(0), "only governance promotes");
     assert!(prompt(&place).contains("asks for a book."));
     // What is not active replaces nothing, and what would be replaced at once is not promoted.
-    by_hand(&place, "old", "status: shadow", "Name the room when somebody asks for a book.");
+    write_playbook(&place, "old", "status: shadow", "Name the room when somebody asks for a book.");
     place.write("quorate.toml", SCORER);
     scorer(&place, 0.0, 1.0);
-    promote(&place, "old", "scorer").expect(2).says("`new` is active and supersedes `old`");
+    promote(&place, "old", "scorer").assert_code(2).assert_stderr_contains("`new` is active and supersedes `old`");
 }
 
 #[test]
 fn an_operator_that_a_pattern_matches_first_is_told_in_the_log() {
     // B10
     let place = workspace::workspace("");
-    by_hand(&place, "wide", "status: active", "Name the room when somebody asks for a book.");
+    write_playbook(&place, "wide", "status: active", "Name the room when somebody asks for a book.");
     let text = place.read("playbooks/wide.md").replace("ref: alice", "ref: \"*li*\"");
     place.write("playbooks/wide.md", text);
     let lines = || {
@@ -153,11 +153,11 @@ fn an_operator_that_a_pattern_matches_first_is_told_in_the_log() {
         "operators/olive/OPERATOR.md",
         "---\nid: olive\nname: Olive\n---\nYou are Olive, who reads the meters.\n",
     );
-    place.run(&["weave", "olive"]).expect(0);
+    place.run(&["weave", "olive"]).assert_code(0);
     prompt(&place);
     assert_eq!(lines().len(), 2, "{:?}", lines());
     assert!(lines()[1].contains("`olive`"), "{:?}", lines());
-    place.run(&["weave", "bob"]).expect(0);
+    place.run(&["weave", "bob"]).assert_code(0);
     assert_eq!((lines().len(), recorded(&place).len()), (2, 2));
 }
 
@@ -166,15 +166,15 @@ fn a_key_that_a_delta_does_not_have_is_said() {
     // B5
     let place = workspace::workspace("");
     propose(&place, &delta("cite", json!({"prioritty": 70})))
-        .expect(2)
-        .says("unknown key `prioritty`")
-        .says("did you mean `priority`?");
+        .assert_code(2)
+        .assert_stderr_contains("unknown key `prioritty`")
+        .assert_stderr_contains("did you mean `priority`?");
     let beside = json!({"deltas": [delta("cite", json!({}))], "operator": "bob"});
-    propose(&place, &beside).expect(5).says("unknown key `operator` beside `deltas`");
+    propose(&place, &beside).assert_code(5).assert_stderr_contains("unknown key `operator` beside `deltas`");
     assert!(!place.path(CITE).exists());
-    propose(&place, &delta("cite", json!({}))).expect(0);
+    propose(&place, &delta("cite", json!({}))).assert_code(0);
     let revise = json!({"op": "revise", "slug": "cite", "body": "Name the shelf.", "summary": "Shorter.", "titel": "x"});
-    propose(&place, &revise).expect(2).says("unknown key `titel`");
+    propose(&place, &revise).assert_code(2).assert_stderr_contains("unknown key `titel`");
 }
 
 #[test]
@@ -197,8 +197,8 @@ fn who_reflects_on_one_proposes_for_that_one_alone() {
         of("named", json!({"targets": [operator("operator/alice")]})),
     ]});
     assembly::answers(&place, &json!({"reflect/alice": deltas, "alice": deltas, "reflect": deltas}));
-    let ran = place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).expect(2);
-    ran.says("it is not for `alice` alone").says("unknown key `why`");
+    let ran = place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
+    ran.assert_stderr_contains("it is not for `alice` alone").assert_stderr_contains("unknown key `why`");
     let there = |slug: &str| place.path(&format!("playbooks/operator/alice/{slug}.md")).exists();
     assert!(there("fine") && there("named"), "{ran:?}");
     for refused in ["sneaky", "wider", "roles", "selecting", "odd"] {
@@ -214,19 +214,19 @@ fn repair_puts_lines_back_into_the_log() {
     // B5
     let place = workspace::workspace("");
     for slug in ["cite", "greet"] {
-        propose(&place, &delta(slug, json!({}))).expect(0);
+        propose(&place, &delta(slug, json!({}))).assert_code(0);
     }
     prompt(&place);
     let whole = place.read("playbooks/_log.md");
-    place.run(&["playbook", "repair"]).expect(0);
+    place.run(&["playbook", "repair"]).assert_code(0);
     assert_eq!(place.read("playbooks/_log.md"), whole);
     remove(&place, "playbooks/_log.md");
-    tells(&place.run(&["playbook", "repair"]).expect(0), "lines back into the log");
+    tells(&place.run(&["playbook", "repair"]).assert_code(0), "lines back into the log");
     assert_eq!(place.read("playbooks/_log.md"), whole);
     let cut: Vec<&str> =
         whole.lines().filter(|line| !line.contains("playbook.registered · `greet`")).collect();
     place.write("playbooks/_log.md", format!("{}\n", cut.join("\n")));
-    tells(&place.run(&["playbook", "repair"]).expect(0), "put a line back into the log");
+    tells(&place.run(&["playbook", "repair"]).assert_code(0), "put a line back into the log");
     assert_eq!(place.read("playbooks/_log.md"), whole);
 }
 
@@ -245,7 +245,7 @@ fn proposals_at_once_wait_for_each_other() {
         .map(|slug| place.start(&["playbook", "propose", &format!("deltas/{slug}.json")]))
         .collect();
     for child in children {
-        finish(child).expect(0);
+        finish(child).assert_code(0);
     }
     let accepted = recorded(&place).into_iter().filter(|one| one["event"] == "playbook.shadowed").count();
     assert_eq!(accepted, all.len());

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use crate::support::playbooks::oracle;
 use crate::support::playbooks::world;
-use oracle::{Memory, Read, holds, in_checks, in_log, prompts, texts};
+use oracle::{History, PlaybookFile, assert_invariants, assert_checks, assert_log, prompts, texts};
 use quorate::service::error::ServiceError;
 use quorate::service::playbook::change::LibraryWriter;
 use quorate::service::playbook::promote::promote;
@@ -20,7 +20,7 @@ use quorate::service::playbook::{archive, repair, rollback};
 use quorate::service::workspace::PathOverrides;
 use quorate_manifest::playbook::history::Gate;
 use serde_json::{Value, json};
-use world::{DAY_MS, Says, World};
+use world::{DAY_MS, FixedAnswer, World};
 
 /// How many lives the ordinary test run tries.
 const LIVES: Range<u64> = 0..50;
@@ -100,27 +100,27 @@ impl Drop for Told {
 }
 
 async fn live(seed: u64, counts: &mut Counts) {
-    let mut world = World::of(seed);
-    let mut memory = Memory::default();
-    let mut before = texts(&holds(&mut world, &mut memory).await);
+    let mut world = World::from_seed(seed);
+    let mut memory = History::default();
+    let mut before = texts(&assert_invariants(&mut world, &mut memory).await);
     for _ in 0..5 + world.chance.below(11) {
         // What is done in the same millisecond is done at once for whoever reads the log.
-        world.pass(1);
+        world.advance(1);
         if world.chance.percent(20) {
             let days = i64::try_from(world.chance.below(4)).expect("it is small");
-            world.pass(days * DAY_MS);
-            world.trail.push(format!("{days} days go by"));
+            world.advance(days * DAY_MS);
+            world.steps.push(format!("{days} days go by"));
             before = texts(&prompts(&world).await);
         }
         let versions: BTreeMap<String, u32> = world
             .files()
             .iter()
-            .map(|path| Read::of(path))
+            .map(|path| PlaybookFile::read(path))
             .map(|one| (one.slug.clone(), one.version()))
             .collect();
         let word = Box::pin(step(&mut world, &mut memory)).await;
         *counts.entry(word.0).or_default() += 1;
-        let after = texts(&holds(&mut world, &mut memory).await);
+        let after = texts(&assert_invariants(&mut world, &mut memory).await);
         let earlier = std::mem::replace(&mut before, after);
         let Some((slug, version)) =
             word.1.and_then(|slug| Some((versions.get(&slug).copied()?, slug))).map(|(n, slug)| (slug, n))
@@ -138,23 +138,23 @@ async fn live(seed: u64, counts: &mut Counts) {
                 if stop.first_message().ends_with("active playbooks already") {
                     continue;
                 }
-                panic!("{}, after\n  {}", stop.first_message(), world.told());
+                panic!("{}, after\n  {}", stop.first_message(), world.story());
             }
-            let after = texts(&holds(&mut world, &mut memory).await);
-            assert_eq!(after, earlier, "after\n  {}", world.told());
+            let after = texts(&assert_invariants(&mut world, &mut memory).await);
+            assert_eq!(after, earlier, "after\n  {}", world.story());
             before = after;
             *counts.entry("exact").or_default() += 1;
         }
     }
-    in_checks(&world);
-    in_log(&world).await;
+    assert_checks(&world);
+    assert_log(&world).await;
 }
 
 /// What came of a step; and the playbook that was changed, where it can be rolled back.
 type Came = (&'static str, Option<String>);
 
 /// One thing that is done.
-async fn step(world: &mut World, memory: &mut Memory) -> Came {
+async fn step(world: &mut World, memory: &mut History) -> Came {
     match world.chance.below(100) {
         0..28 => proposed(world).await,
         28..34 => revised(world).await,
@@ -208,7 +208,7 @@ async fn proposed(world: &mut World) -> Came {
     if world.chance.percent(20) {
         set(&mut delta, json!({"block": "tone"}));
     }
-    let others: Vec<String> = world.files().iter().map(|path| Read::of(path).slug).collect();
+    let others: Vec<String> = world.files().iter().map(|path| PlaybookFile::read(path).slug).collect();
     if world.chance.percent(35) && !others.is_empty() {
         let other = others[world.pick(others.len())].clone();
         set(&mut delta, json!({"supersedes": [other]}));
@@ -232,7 +232,7 @@ async fn proposed(world: &mut World) -> Came {
     let text = delta.to_string();
     let mut keeping = match world.keeping().await {
         Ok(keeping) => keeping,
-        Err(stop) => panic!("{}, after\n  {}", stop.first_message(), world.told()),
+        Err(stop) => panic!("{}, after\n  {}", stop.first_message(), world.story()),
     };
     let proposals = propose::parse(&text, "delta.json").expect("it reads");
     let proposer = Proposer { by: "ada".to_owned(), operator: None };
@@ -242,7 +242,7 @@ async fn proposed(world: &mut World) -> Came {
     let why = outcomes.as_ref().ok().and_then(|all| all[0].report.refusals.first());
     let why = why.map_or(String::new(), |one| one.body.message.clone());
     world.note(format!("propose {text}: accepted {accepted} {why}"), outcomes.as_ref().err());
-    assert!(!(accepted && is_bad), "{}", world.told());
+    assert!(!(accepted && is_bad), "{}", world.story());
     if accepted {
         world.may_lag = false;
     }
@@ -251,13 +251,13 @@ async fn proposed(world: &mut World) -> Came {
 }
 
 /// A playbook that there is.
-fn some(world: &mut World) -> Option<Read> {
+fn some(world: &mut World) -> Option<PlaybookFile> {
     let files = world.files();
-    (!files.is_empty()).then(|| Read::of(&files[world.pick(files.len())]))
+    (!files.is_empty()).then(|| PlaybookFile::read(&files[world.pick(files.len())]))
 }
 
 async fn keep(world: &World) -> LibraryWriter {
-    world.keeping().await.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.told()))
+    world.keeping().await.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.story()))
 }
 
 async fn revised(world: &mut World) -> Came {
@@ -270,7 +270,7 @@ async fn revised(world: &mut World) -> Came {
     keeping.session.close().await;
     let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
     world.note(format!("revise {}: {accepted}", one.slug), outcomes.as_ref().err());
-    assert!(!accepted || (one.status == "shadow" && one.is_faithful()), "{}", world.told());
+    assert!(!accepted || (one.status == "shadow" && one.is_faithful()), "{}", world.story());
     if accepted {
         world.may_lag = false;
         return ("revised", Some(one.slug));
@@ -284,7 +284,7 @@ async fn promoted(world: &mut World) -> Came {
         [world.pick(7)];
     let yes = world.chance.percent(85);
     let mut keeping = keep(world).await;
-    let outcome = promote(&mut keeping, &one.slug, gate, &mut Says(yes), "ada", &world.host).await;
+    let outcome = promote(&mut keeping, &one.slug, gate, &mut FixedAnswer(yes), "ada", &world.host).await;
     keeping.session.close().await;
     let passed = outcome.as_ref().is_ok_and(|outcome| outcome.promoted.is_some());
     let why = outcome.as_ref().ok().and_then(|one| one.report.refusals.first());
@@ -296,7 +296,7 @@ async fn promoted(world: &mut World) -> Came {
     assert!(
         !passed || (gate == Gate::Human && yes && one.status == "shadow" && one.is_faithful()),
         "{}",
-        world.told()
+        world.story()
     );
     if passed {
         world.may_lag = false;
@@ -340,7 +340,7 @@ async fn swept(world: &mut World) -> Came {
     keeping.session.close().await;
     let swept = result.as_ref().map(Clone::clone).unwrap_or_default();
     world.note(format!("sweep {swept:?}"), result.as_ref().err());
-    assert!(result.is_ok() || !world.touched.is_empty(), "{}", world.told());
+    assert!(result.is_ok() || !world.touched_slugs.is_empty(), "{}", world.story());
     if swept.is_empty() {
         return ("nothing", None);
     }
@@ -353,19 +353,19 @@ async fn repaired(world: &mut World) -> Came {
         LibraryWriter::open_with_pending(&world.environment, &PathOverrides::default(), None, &world.host)
             .await;
     let mut keeping =
-        opened.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.told()));
+        opened.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.story()));
     let result = repair::repair(&mut keeping, "ada", &world.host).await;
     keeping.session.close().await;
     let done = result.as_ref().map(Clone::clone).unwrap_or_default();
     world.note(format!("repair: {done:?}"), result.as_ref().err());
-    assert!(result.is_ok(), "{}", world.told());
-    world.touched.clear();
+    assert!(result.is_ok(), "{}", world.story());
+    world.touched_slugs.clear();
     world.may_lag = world.files().is_empty();
     (if done.is_empty() { "nothing" } else { "repaired" }, None)
 }
 
 /// Somebody opens a file in an editor.
-fn by_hand(world: &mut World, memory: &mut Memory) -> Came {
+fn by_hand(world: &mut World, memory: &mut History) -> Came {
     let files = world.files();
     if files.is_empty() || world.chance.percent(15) {
         let status = ["active", "shadow"][world.pick(2)];
@@ -376,7 +376,7 @@ fn by_hand(world: &mut World, memory: &mut Memory) -> Came {
         return ("written by hand", None);
     }
     let path = files[world.pick(files.len())].clone();
-    let one = Read::of(&path);
+    let one = PlaybookFile::read(&path);
     let (word, text) = match world.chance.below(5) {
         0 => {
             let (head, _) = one.text.rsplit_once("---").expect("frontmatter");
@@ -398,10 +398,10 @@ fn by_hand(world: &mut World, memory: &mut Memory) -> Came {
     }
     if one.versions.is_empty() {
         oracle::forget(memory, &one.slug);
-    } else if text.is_none() || !Read::of(&path).is_faithful() {
-        world.touched.insert(one.slug);
+    } else if text.is_none() || !PlaybookFile::read(&path).is_faithful() {
+        world.touched_slugs.insert(one.slug);
     } else {
-        world.touched.remove(&one.slug);
+        world.touched_slugs.remove(&one.slug);
     }
     ("changed by hand", None)
 }

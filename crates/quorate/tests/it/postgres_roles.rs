@@ -10,8 +10,8 @@ use crate::support::postgres as server;
 use serde_json::json;
 use server::Database;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
-use support::council::ships;
-use support::{Place, Ran, assembly, finish};
+use support::council::all_ship;
+use support::{TestDir, CommandOutput, assembly, finish};
 
 const DOCUMENT: &str = include_str!("../../../../docs/postgres.md");
 const TABLES: [&str; 9] =
@@ -56,7 +56,7 @@ impl Roles {
         self.database.url.replace("quorate@", &format!("{}@", self.role(role)))
     }
 
-    fn run(&self, place: &Place, role: &str, arguments: &[&str]) -> Ran {
+    fn run(&self, place: &TestDir, role: &str, arguments: &[&str]) -> CommandOutput {
         let mut command = place.command(arguments);
         command.env("QUORATE_LEDGER", self.url(role)).env("QUORATE_TRUST", "1");
         finish(command.spawn().expect("the binary runs"))
@@ -91,17 +91,17 @@ impl Drop for Roles {
 #[test]
 fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
     let Some(roles) = Roles::new() else { return };
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     roles.follow(0);
     // Before the owner has made the tables the writer cannot.
     roles
         .run(&place, "writer", &["review", "draft.md"])
-        .expect(5)
-        .says("permission denied for schema quorate");
+        .assert_code(5)
+        .assert_stderr_contains("permission denied for schema quorate");
     roles.run(&place, "owner", &["doctor"]);
     roles.follow(1);
 
-    let reviewed = roles.run(&place, "writer", &["review", "draft.md", "--format", "json"]).expect(0);
+    let reviewed = roles.run(&place, "writer", &["review", "draft.md", "--format", "json"]).assert_code(0);
     assert!(!reviewed.stderr.contains("warning["), "{}", reviewed.stderr);
     let run = reviewed.json()["run"].as_str().expect("an id").to_owned();
     for arguments in [
@@ -114,7 +114,7 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         &["audit"],
         &["ledger", "stats"],
     ] {
-        roles.run(&place, "writer", arguments).expect(0);
+        roles.run(&place, "writer", arguments).assert_code(0);
     }
     for statement in [
         "UPDATE record SET head = 'x'",
@@ -144,7 +144,7 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
     }
 
     // The reader sees all of it, and nobody is asked for what it could not record.
-    let reader = Place::scripted(&ships());
+    let reader = TestDir::scripted(&all_ship());
     for arguments in [
         &["runs"][..],
         &["show", &run],
@@ -152,7 +152,7 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         &["ledger", "export", "--format", "jsonl"],
         &["replay", &run],
     ] {
-        roles.run(&reader, "reader", arguments).expect(0);
+        roles.run(&reader, "reader", arguments).assert_code(0);
     }
     let before = wait(roles.database.count("quorate.record"));
     for arguments in [
@@ -160,8 +160,8 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         &["sweep"],
         &["override", &run, "--by", "ada", "--verdict", "SHIP", "--reason", "fine"],
     ] {
-        let refused = roles.run(&reader, "reader", arguments).expect(5);
-        refused.says("quorate:ledger_closed").says("this user may not write to it");
+        let refused = roles.run(&reader, "reader", arguments).assert_code(5);
+        refused.assert_stderr_contains("quorate:ledger_closed").assert_stderr_contains("this user may not write to it");
     }
     assert_eq!(wait(roles.database.count("quorate.record")), before);
     for table in TABLES {
@@ -175,14 +175,14 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
 fn erasing_is_the_owners_unless_the_writer_was_granted_it() {
     // D5
     let Some(roles) = Roles::new() else { return };
-    let place = Place::new();
+    let place = TestDir::new();
     assembly::write(
         &place,
         "voting",
         &[("ada", ""), ("bob", "")],
         "audit: {consultations: {enabled: false}}\n",
     );
-    assembly::answers(&place, &json!({"ada": assembly::vote("yes"), "bob": assembly::vote("yes")}));
+    assembly::answers(&place, &json!({"ada": assembly::vote_answer("yes"), "bob": assembly::vote_answer("yes")}));
     place.write("subject.md", "# A new region\n\nResolution: open it.\n");
     let convene = ["convene", "ASSEMBLY.md", "--proposal", "subject.md"];
     let kept =
@@ -191,20 +191,20 @@ fn erasing_is_the_owners_unless_the_writer_was_granted_it() {
     roles.run(&place, "owner", &["doctor"]);
     roles.follow(1);
 
-    roles.run(&place, "writer", &convene).expect(5).says("permission denied for table record");
+    roles.run(&place, "writer", &convene).assert_code(5).assert_stderr_contains("permission denied for table record");
     assert_eq!(kept(), 2, "nothing is erased, and the run has not ended");
     // Opening the ledger makes good what was left, and the owner may.
-    roles.run(&place, "owner", &["ledger", "gc"]).expect(0);
+    roles.run(&place, "owner", &["ledger", "gc"]).assert_code(0);
     assert_eq!(kept(), 0);
 
     roles.follow(2);
     roles
         .run(&place, "writer", &convene)
-        .expect(0)
-        .says("quorate:erasure_unfinished")
-        .says("their owner may");
+        .assert_code(0)
+        .assert_stderr_contains("quorate:erasure_unfinished")
+        .assert_stderr_contains("their owner may");
     assert_eq!(kept(), 0);
-    roles.run(&place, "owner", &["ledger", "gc"]).expect(0);
-    let verified = roles.run(&place, "reader", &["ledger", "verify"]).expect(0);
+    roles.run(&place, "owner", &["ledger", "gc"]).assert_code(0);
+    let verified = roles.run(&place, "reader", &["ledger", "verify"]).assert_code(0);
     assert!(!verified.stderr.contains("warning["), "{}", verified.stderr);
 }

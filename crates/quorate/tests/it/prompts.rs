@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::support;
-use support::Place;
+use support::TestDir;
 use support::council::ROSTER;
 
 /// Prompts by step and member, with the run's nonce.
@@ -13,7 +13,7 @@ struct Read {
     nonce: String,
 }
 
-fn read(place: &Place) -> Read {
+fn read(place: &TestDir) -> Read {
     let mut prompts = BTreeMap::new();
     for prompt in place.prompts() {
         let who = prompt.lines().rfind(|line| line.starts_with("You are `")).expect("who is asked");
@@ -36,8 +36,8 @@ fn read(place: &Place) -> Read {
     Read { prompts, nonce }
 }
 
-fn reviewed() -> Place {
-    let place = Place::shell(
+fn reviewed() -> TestDir {
+    let place = TestDir::shell(
         "case \"$step\" in
             adjudicate) answer ;;
             *) echo '{\"would_block\": true, \"irreducible\": false, \"score\": 2, \"findings\": [{\"quote\": \"Tuesday\", \"issue\": \"Which one, and why should anybody come?\"}]}' ;;
@@ -46,7 +46,7 @@ fn reviewed() -> Place {
     );
     let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/launch-post.md");
     place.write("draft.md", std::fs::read(example).expect("the example"));
-    place.run(&["review", "draft.md"]).expect(2);
+    place.run(&["review", "draft.md"]).assert_code(2);
     place
 }
 
@@ -167,11 +167,11 @@ fn the_form_of_the_answer_comes_first_and_who_is_asked_after_the_material() {
 #[test]
 fn a_re_prompt_carries_the_whole_first_prompt() {
     // X4
-    let place = Place::shell(
+    let place = TestDir::shell(
         "if mkdir asked-$step-$member 2>/dev/null; then echo 'Looks fine to me.'; else answer; fi",
         "",
     );
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md"]).assert_code(0);
     assert_eq!(place.calls().len(), 18);
     let prompts = place.prompts();
     let (again, first): (Vec<_>, Vec<_>) = prompts.iter().partition(|prompt| prompt.contains("## Once more"));
@@ -186,10 +186,10 @@ fn a_re_prompt_carries_the_whole_first_prompt() {
 #[test]
 fn earlier_verdicts_go_to_the_adjudicator_alone() {
     // C1
-    let place = Place::shell("answer", "");
-    place.run(&["review", "draft.md", "--type", "memo"]).expect(0);
+    let place = TestDir::shell("answer", "");
+    place.run(&["review", "draft.md", "--type", "memo"]).assert_code(0);
     std::fs::remove_dir_all(place.path("prompts")).expect("they were written");
-    place.run(&["review", "draft.md", "--type", "memo"]).expect(0);
+    place.run(&["review", "draft.md", "--type", "memo"]).assert_code(0);
     for (who, prompt) in read(&place).prompts {
         assert_eq!(prompt.contains("Earlier verdicts"), who == "adjudicator", "{who}");
     }

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::support;
 use serde_json::{Value, json};
-use support::{Place, Ran};
+use support::{TestDir, CommandOutput};
 
 /// A profile of the public form, in `profile/`, whose files lie below `files/`.
-fn profile(place: &Place, version: &str, reviewer: &str) {
+fn profile(place: &TestDir, version: &str, reviewer: &str) {
     let file = |src: &str, strategy: &str| json!({"src": src, "dest": src, "strategy": strategy});
     let mut hook = file(".claude/hooks/check.sh", "preserve");
     hook["executable"] = true.into();
@@ -34,8 +34,8 @@ fn profile(place: &Place, version: &str, reviewer: &str) {
 }
 
 /// A place with a profile, and a target `into/` that has files of its own.
-fn place() -> Place {
-    let place = Place::new();
+fn place() -> TestDir {
+    let place = TestDir::new();
     profile(&place, "0.1.0", "Review.\n");
     place.write(
         "into/.claude/settings.json",
@@ -47,16 +47,16 @@ fn place() -> Place {
     place
 }
 
-fn provision(place: &Place, arguments: &[&str]) -> Ran {
+fn provision(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     place.run(&[&["provision"], arguments, &["--into", "into"]].concat())
 }
 
-fn install(place: &Place) -> Ran {
+fn install(place: &TestDir) -> CommandOutput {
     provision(place, &["install", "profile"])
 }
 
 /// Everything beneath `into/`, with bytes and permissions.
-fn tree(place: &Place) -> BTreeMap<String, (Vec<u8>, u32)> {
+fn tree(place: &TestDir) -> BTreeMap<String, (Vec<u8>, u32)> {
     fn below(root: &Path, dir: &Path, tree: &mut BTreeMap<String, (Vec<u8>, u32)>) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
@@ -84,12 +84,12 @@ fn actions(outcome: &Value) -> Vec<(String, String)> {
 fn it_installs_once_and_uninstalls_to_what_was_there() {
     let place = place();
     let before = tree(&place);
-    let dry = provision(&place, &["install", "profile", "--dry-run"]).expect(0);
+    let dry = provision(&place, &["install", "profile", "--dry-run"]).assert_code(0);
     for shown in ["-Mine.", "+Review.", "+        \"allow\": [\"Bash\", \"Read\"]", "This is a dry run"] {
         assert!(dry.stdout.contains(shown), "{shown}: {}", dry.stdout);
     }
     assert_eq!(tree(&place), before);
-    install(&place).expect(0);
+    install(&place).assert_code(0);
     assert_eq!(place.read("into/.claude/agents/reviewer.md"), "Review.\n");
     assert_eq!(
         place.read("into/.claude/settings.json"),
@@ -101,28 +101,28 @@ fn it_installs_once_and_uninstalls_to_what_was_there() {
     assert_ne!(installed[".claude/hooks/check.sh"].1 & 0o100, 0);
     assert_eq!(installed[".quorate"].1 & 0o777, 0o700);
     assert_eq!(place.read("into/.quorate/.gitignore"), "*\n");
-    assert!(install(&place).expect(0).stdout.contains("nothing to do"));
+    assert!(install(&place).assert_code(0).stdout.contains("nothing to do"));
     assert_eq!(tree(&place), installed);
-    provision(&place, &["status"]).expect(0);
-    provision(&place, &["uninstall", "runtime-profile/standard"]).expect(0);
+    provision(&place, &["status"]).assert_code(0);
+    provision(&place, &["uninstall", "runtime-profile/standard"]).assert_code(0);
     assert_eq!(tree(&place), before);
-    provision(&place, &["uninstall", "runtime-profile/standard"]).expect(4).says("quorate:profile_unknown");
+    provision(&place, &["uninstall", "runtime-profile/standard"]).assert_code(4).assert_stderr_contains("quorate:profile_unknown");
 }
 
 #[test]
 fn a_second_run_names_what_was_edited_and_clobbers_nothing() {
     let place = place();
     let before = tree(&place);
-    install(&place).expect(0);
+    install(&place).assert_code(0);
     place.write("into/.claude/agents/reviewer.md", "Edited.\n");
     std::fs::remove_file(place.path("into/.claude/hooks/check.sh")).unwrap();
     place.write("into/.gitignore", "*.log\ntarget/\nmine/\n");
     let edited = tree(&place);
-    let ran = install(&place).expect(1);
+    let ran = install(&place).assert_code(1);
     assert!(ran.stdout.contains("-Review.\n  +Edited."), "{}", ran.stdout);
-    ran.says("quorate:profile_drift").says(".claude/agents/reviewer.md was edited");
+    ran.assert_stderr_contains("quorate:profile_drift").assert_stderr_contains(".claude/agents/reviewer.md was edited");
     assert_eq!(tree(&place), edited);
-    let status = provision(&place, &["status", "--format", "json"]).expect(1).json();
+    let status = provision(&place, &["status", "--format", "json"]).assert_code(1).json();
     let stands: Vec<&str> = status["profiles"][0]["files"]
         .as_array()
         .unwrap()
@@ -131,7 +131,7 @@ fn a_second_run_names_what_was_edited_and_clobbers_nothing() {
         .collect();
     assert_eq!(stands, ["edited", "missing", "in place", "extended"]);
     assert_eq!(status["diagnostics"].as_array().unwrap().len(), 2);
-    let forced = provision(&place, &["install", "profile", "--force", "--format", "json"]).expect(0).json();
+    let forced = provision(&place, &["install", "profile", "--force", "--format", "json"]).assert_code(0).json();
     let expected = [
         (".claude/agents/reviewer.md", "change"),
         (".claude/settings.json", "keep"),
@@ -142,7 +142,7 @@ fn a_second_run_names_what_was_edited_and_clobbers_nothing() {
     let note = forced["files"][0]["notes"][0].as_str().unwrap();
     let aside = note.strip_prefix("what was there is kept as ").unwrap();
     assert_eq!(place.read(&format!("into/{aside}")), "Edited.\n");
-    provision(&place, &["uninstall", "runtime-profile/standard"]).expect(0);
+    provision(&place, &["uninstall", "runtime-profile/standard"]).assert_code(0);
     assert_eq!(place.read("into/.gitignore"), "*.log\nmine/\n");
     assert_eq!(tree(&place)[".claude/agents/reviewer.md"], before[".claude/agents/reviewer.md"]);
 }
@@ -151,14 +151,14 @@ fn a_second_run_names_what_was_edited_and_clobbers_nothing() {
 fn uninstalling_with_force_leaves_what_others_have_put_into_shared_files() {
     let place = place();
     let before = tree(&place);
-    install(&place).expect(0);
+    install(&place).assert_code(0);
     place.write("into/.claude/agents/reviewer.md", "Edited.\n");
     place.write("into/.claude/settings.json", "{\"permissions\": {\"allow\": \"all\"}, \"mine\": 1}\n");
     place.write("into/.gitignore", "*.log\ntarget/debug/\nmine/\n");
     place.write("into/.claude/hooks/check.sh", "exit 7\n");
     let uninstall = ["uninstall", "runtime-profile/standard"];
-    provision(&place, &uninstall).expect(1).says(".claude/agents/reviewer.md was edited");
-    let ran = provision(&place, &[&uninstall[..], &["--force"]].concat()).expect(0);
+    provision(&place, &uninstall).assert_code(1).assert_stderr_contains(".claude/agents/reviewer.md was edited");
+    let ran = provision(&place, &[&uninstall[..], &["--force"]].concat()).assert_code(0);
     for shown in ["`permissions.allow` was changed since and goes", "was appended was edited since and stays"]
     {
         assert!(ran.stdout.contains(shown), "{shown}: {}", ran.stdout);
@@ -178,16 +178,16 @@ fn uninstalling_with_force_leaves_what_others_have_put_into_shared_files() {
 fn the_next_version_takes_the_place_of_the_last() {
     let place = place();
     let before = tree(&place);
-    install(&place).expect(0);
+    install(&place).assert_code(0);
     profile(&place, "0.2.0", "Review well.\n");
     place.write("profile/files/.gitignore", "target/\nout/\n");
     place.write("profile/files/.claude/settings.json", "{\"permissions\": {\"allow\": [\"Edit\"]}}\n");
-    let ran = install(&place).expect(0);
+    let ran = install(&place).assert_code(0);
     assert!(ran.stdout.contains("0.2.0 is installed in into, after 0.1.0."), "{}", ran.stdout);
     assert_eq!(place.read("into/.claude/agents/reviewer.md"), "Review well.\n");
     assert_eq!(place.read("into/.gitignore"), "*.log\ntarget/\nout/\n");
     assert!(place.read("into/.claude/settings.json").contains("[\"Bash\", \"Edit\"]"));
-    provision(&place, &["uninstall", "runtime-profile/standard"]).expect(0);
+    provision(&place, &["uninstall", "runtime-profile/standard"]).assert_code(0);
     assert_eq!(tree(&place), before);
 }
 
@@ -196,11 +196,11 @@ fn it_goes_to_the_root_of_the_workspace() {
     let place = place();
     place.write("quorate.toml", "strict_chain = true\n");
     place.write("deep/er/x", "");
-    place.run_in("deep/er", &["provision", "install", "../../profile"]).expect(0);
+    place.run_in("deep/er", &["provision", "install", "../../profile"]).assert_code(0);
     assert_eq!(place.read(".claude/agents/reviewer.md"), "Review.\n");
-    let listed = place.run(&["provision", "list", "--format", "json"]).expect(0).json();
+    let listed = place.run(&["provision", "list", "--format", "json"]).assert_code(0).json();
     assert_eq!(listed["profiles"][0]["slug"], "runtime-profile/standard");
-    let list = place.run(&["provision", "list"]).expect(0);
+    let list = place.run(&["provision", "list"]).assert_code(0);
     assert!(
         list.stdout.starts_with("runtime-profile/standard 0.1.0  4 files, in place, from "),
         "{}",
@@ -215,9 +215,9 @@ fn bad_input_is_told_with_its_code_and_leaves_everything_alone() {
     let before = tree(&place);
     let refused = |text: String, code: i32, says: &[&str]| {
         place.write("profile/profile.json", text);
-        let ran = install(&place).expect(code);
+        let ran = install(&place).assert_code(code);
         for part in says {
-            ran.says(part);
+            ran.assert_stderr_contains(part);
         }
         assert_eq!(tree(&place), before);
     };
@@ -251,14 +251,14 @@ fn bad_input_is_told_with_its_code_and_leaves_everything_alone() {
     refused(manifest.clone(), 5, &["files/.gitignore is not in the profile"]);
     symlink("/etc/passwd", place.path("profile/files/.gitignore")).unwrap();
     refused(manifest, 5, &["files/.gitignore is a link that leads out of the profile"]);
-    provision(&place, &["install", "nowhere"]).expect(4).says("there is no profile nowhere");
-    provision(&place, &["install", "into"]).expect(5).says("there is no profile.json in it");
+    provision(&place, &["install", "nowhere"]).assert_code(4).assert_stderr_contains("there is no profile nowhere");
+    provision(&place, &["install", "into"]).assert_code(5).assert_stderr_contains("there is no profile.json in it");
     place
         .run(&["provision", "install", "profile", "--into", "nowhere"])
-        .expect(4)
-        .says("quorate:profile_target");
-    place.run(&["provision", "install"]).expect(64);
-    let ran = provision(&place, &["install", "nowhere", "--format", "json"]).expect(4);
+        .assert_code(4)
+        .assert_stderr_contains("quorate:profile_target");
+    place.run(&["provision", "install"]).assert_code(64);
+    let ran = provision(&place, &["install", "nowhere", "--format", "json"]).assert_code(4);
     assert_eq!(ran.json()["diagnostics"][0]["code"], "quorate:profile_unknown");
 }
 
@@ -270,18 +270,18 @@ fn nothing_is_written_through_links_or_over_what_cannot_be_read() {
     symlink(place.path("elsewhere"), place.path("into/.claude")).unwrap();
     std::fs::write(place.path("into/.gitignore"), b"\xff").unwrap();
     let before = tree(&place);
-    let ran = provision(&place, &["install", "profile", "--force"]).expect(1);
-    ran.says(".claude/agents/reviewer.md is reached through a symlink").says(".gitignore is not UTF-8");
+    let ran = provision(&place, &["install", "profile", "--force"]).assert_code(1);
+    ran.assert_stderr_contains(".claude/agents/reviewer.md is reached through a symlink").assert_stderr_contains(".gitignore is not UTF-8");
     assert_eq!(tree(&place), before);
     assert_eq!(std::fs::read_dir(place.path("elsewhere")).unwrap().count(), 1);
     std::fs::remove_file(place.path("into/.claude")).unwrap();
     place.write("into/.gitignore", "x");
     place.write("into/.claude/settings.json", "{\n  \"a\": 1,\n}");
-    install(&place).expect(1).says("this is not JSON").says(".claude/settings.json:3:1");
+    install(&place).assert_code(1).assert_stderr_contains("this is not JSON").assert_stderr_contains(".claude/settings.json:3:1");
     // The program's own folder, led elsewhere.
     place.write("into/.claude/settings.json", "{}");
     symlink(place.path("elsewhere"), place.path("into/.quorate")).unwrap();
-    install(&place).expect(1).says("quorate:profile_target");
+    install(&place).assert_code(1).assert_stderr_contains("quorate:profile_target");
     assert_eq!(std::fs::read_dir(place.path("elsewhere")).unwrap().count(), 1);
 }
 
@@ -294,8 +294,8 @@ fn an_archive_is_installed_like_its_folder() {
         .status()
         .unwrap();
     assert!(tar.success());
-    provision(&place, &["install", "standard.tgz"]).expect(0);
-    assert!(install(&place).expect(0).stdout.contains("nothing to do"));
+    provision(&place, &["install", "standard.tgz"]).assert_code(0);
+    assert!(install(&place).assert_code(0).stdout.contains("nothing to do"));
     let tar = std::process::Command::new("tar")
         .args(["cPf", "out.tar", "../profile/profile.json"])
         .current_dir(place.path("into"))
@@ -303,8 +303,8 @@ fn an_archive_is_installed_like_its_folder() {
         .unwrap();
     assert!(tar.success());
     provision(&place, &["install", "into/out.tar"])
-        .expect(5)
-        .says("the entry `../profile/profile.json` leads out");
+        .assert_code(5)
+        .assert_stderr_contains("the entry `../profile/profile.json` leads out");
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn two_at_once_wait_for_each_other() {
     let place = place();
     let arguments = ["provision", "install", "profile", "--into", "into"];
     let started: Vec<_> = (0..8).map(|_| place.start(&arguments)).collect();
-    started.into_iter().for_each(|child| drop(support::finish(child).expect(0)));
-    assert!(install(&place).expect(0).stdout.contains("nothing to do"));
+    started.into_iter().for_each(|child| drop(support::finish(child).assert_code(0)));
+    assert!(install(&place).assert_code(0).stdout.contains("nothing to do"));
     assert_eq!(place.read("into/.gitignore"), "*.log\ntarget/\n");
 }

@@ -2,14 +2,14 @@
 //! nothing is tested, and that is said.
 
 use crate::support::public;
-use public::{MANIFEST, quorate, repository};
+use public::{MANIFEST, quorate, copied_example};
 
 #[test]
 fn the_local_swarm_runs_with_its_role_files_and_a_cli() {
-    let Some(place) = repository("01-local-dev-swarm.yaml") else { return };
-    quorate(&place, &["check", MANIFEST]).expect(0);
+    let Some(place) = copied_example("01-local-dev-swarm.yaml") else { return };
+    quorate(&place, &["check", MANIFEST]).assert_code(0);
     let ran =
-        quorate(&place, &["run", MANIFEST, "--say", "@Reviewer and @MigrationWriter, please"]).expect(0);
+        quorate(&place, &["run", MANIFEST, "--say", "@Reviewer and @MigrationWriter, please"]).assert_code(0);
     for said in
         ["Here is the reviewer of this repository.", "Here is the migration-writer of this repository."]
     {
@@ -19,24 +19,24 @@ fn the_local_swarm_runs_with_its_role_files_and_a_cli() {
     assert_eq!(journal.matches("=== TURN id=t_").count(), 3, "{journal}");
     // Without them it says which are missing.
     std::fs::remove_dir_all(place.path("repo/.claude")).expect("they are there");
-    quorate(&place, &["check", MANIFEST]).expect(1);
+    quorate(&place, &["check", MANIFEST]).assert_code(1);
 }
 
 #[test]
 fn the_capability_routed_swarm_runs() {
-    let Some(place) = repository("04-capability-routed.yaml") else { return };
-    quorate(&place, &["check", MANIFEST]).expect(0);
+    let Some(place) = copied_example("04-capability-routed.yaml") else { return };
+    quorate(&place, &["check", MANIFEST]).assert_code(0);
     let ran =
         quorate(&place, &["run", MANIFEST, "--once", "--say", "The database schema needs a new column"])
-            .expect(0);
+            .assert_code(0);
     assert!(ran.stdout.contains("migration-writer  "), "{}", ran.stdout);
     assert!(!ran.stdout.contains("\nreviewer  "), "{}", ran.stdout);
 }
 
 #[test]
 fn an_executor_of_somebody_elses_is_unknown() {
-    let Some(place) = repository("05-guilde-autonomous.yaml") else { return };
-    let said = quorate(&place, &["check", MANIFEST, "--format", "concise"]).expect(1).stdout;
+    let Some(place) = copied_example("05-guilde-autonomous.yaml") else { return };
+    let said = quorate(&place, &["check", MANIFEST, "--format", "concise"]).assert_code(1).stdout;
     assert!(said.contains("quorate:kind_unknown") && said.contains("in-process-mastra"), "{said}");
     assert!(said.contains("the kinds are agent-cli, db-operator, inline, rubric, script"), "{said}");
 }
@@ -44,8 +44,8 @@ fn an_executor_of_somebody_elses_is_unknown() {
 #[test]
 fn what_needs_a_server_says_so() {
     for example in ["02-guilde-bridge.yaml", "03-guilde-mixed.yaml"] {
-        let Some(place) = repository(example) else { return };
-        let said = quorate(&place, &["run", MANIFEST]).expect(5).stderr;
+        let Some(place) = copied_example(example) else { return };
+        let said = quorate(&place, &["run", MANIFEST]).assert_code(5).stderr;
         match cfg!(feature = "mcp") {
             // Nobody has said where the server is.
             true => assert!(said.contains("[mcp.guilde]"), "{said}"),

@@ -1,12 +1,12 @@
 //! Bad input through the real binary: each has its exit code and its code, and a wrong flag never looks like HOLD.
 
 use crate::support;
-use support::council::{COUNCIL, ships};
-use support::{Place, Ran};
+use support::council::{COUNCIL, all_ship};
+use support::{TestDir, CommandOutput};
 
 /// The one refusal that a command says, as `--format json` has it: code, line.
 #[track_caller]
-fn refused(ran: &Ran) -> (String, Option<u64>) {
+fn refused(ran: &CommandOutput) -> (String, Option<u64>) {
     let said = ran.json();
     let all = said["diagnostics"].as_array().expect("diagnostics");
     let refusals: Vec<_> = all.iter().filter(|one| one["severity"] == "refusal").collect();
@@ -17,26 +17,26 @@ fn refused(ran: &Ran) -> (String, Option<u64>) {
 
 /// A review of `draft.md` that is refused, with its code, in every format; nothing is recorded.
 #[track_caller]
-fn check(place: &Place, arguments: &[&str], exit: i32, code: &str, line: Option<u64>) {
+fn check(place: &TestDir, arguments: &[&str], exit: i32, code: &str, line: Option<u64>) {
     let with = |format| [&["review"], arguments, &["--format", format]].concat();
-    let ran = place.run(&with("json")).expect(exit);
+    let ran = place.run(&with("json")).assert_code(exit);
     assert_eq!(refused(&ran), (code.to_owned(), line));
-    assert!(place.run(&with("human")).expect(exit).says(code).stdout.is_empty());
+    assert!(place.run(&with("human")).assert_code(exit).assert_stderr_contains(code).stdout.is_empty());
     for format in ["markdown", "sarif", "github"] {
-        place.run(&with(format)).expect(exit);
+        place.run(&with(format)).assert_code(exit);
     }
     assert!(place.log().is_empty());
 }
 
 #[test]
 fn an_artifact_that_is_not_there_is_4() {
-    check(&Place::new(), &["nothing.md"], 4, "quorate:artifact_missing", None);
-    check(&Place::with("a.md", "text"), &["a.md/b.md"], 5, "quorate:artifact_unreadable", None);
+    check(&TestDir::new(), &["nothing.md"], 4, "quorate:artifact_missing", None);
+    check(&TestDir::with("a.md", "text"), &["a.md/b.md"], 5, "quorate:artifact_unreadable", None);
 }
 
 #[test]
 fn an_artifact_that_cannot_be_judged_is_5() {
-    let place = Place::new();
+    let place = TestDir::new();
     for (name, bytes, code) in [
         ("binary.bin", b"\x7fELF\0\0\0".to_vec(), "quorate:artifact_binary"),
         ("nul.md", b"text\0text".to_vec(), "quorate:artifact_binary"),
@@ -50,22 +50,22 @@ fn an_artifact_that_cannot_be_judged_is_5() {
     place.write("folder/a.md", "text");
     check(&place, &["folder"], 5, "quorate:artifact_unreadable", None);
     let ran =
-        place.run_given(&["review", "-", "--format", "json"], &vec![b'a'; 2 * 1024 * 1024 + 1]).expect(5);
+        place.run_with_stdin(&["review", "-", "--format", "json"], &vec![b'a'; 2 * 1024 * 1024 + 1]).assert_code(5);
     assert_eq!(refused(&ran).0, "quorate:artifact_too_large");
-    let ran = place.run_given(&["review", "-", "--format", "json"], b"\xff\xfe").expect(5);
+    let ran = place.run_with_stdin(&["review", "-", "--format", "json"], b"\xff\xfe").assert_code(5);
     assert_eq!(refused(&ran).0, "quorate:artifact_binary");
 }
 
 #[test]
 fn the_largest_artifact_is_still_judged() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write("large.md", "word \n".repeat(2 * 1024 * 1024 / 6));
-    place.run(&["review", "large.md"]).expect(0);
+    place.run(&["review", "large.md"]).assert_code(0);
 }
 
 #[test]
 fn a_broken_configuration_is_5_at_its_line() {
-    let place = Place::with("draft.md", "text");
+    let place = TestDir::with("draft.md", "text");
     let file = |from: &str, to: &str| {
         assert!(COUNCIL.contains(from));
         COUNCIL.replace(from, to)
@@ -94,29 +94,29 @@ fn a_broken_configuration_is_5_at_its_line() {
         (String::from("- a\n"), "quorate:council_invalid", Some(1)),
     ] {
         place.write("council.yaml", &council);
-        let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(5);
+        let ran = place.run(&["review", "draft.md", "--format", "json"]).assert_code(5);
         let said = ran.json();
         let found =
             said["diagnostics"].as_array().expect("diagnostics").iter().any(|one| {
                 one["code"] == code && one["line"].as_u64() == line && one["file"] == "council.yaml"
             });
         assert!(found, "{code} at {line:?}: {said}");
-        place.run(&["sweep"]).expect(5);
+        place.run(&["sweep"]).assert_code(5);
     }
     place.write("council.yaml", b"\xff\xfe");
-    place.run(&["review", "draft.md"]).expect(5);
+    place.run(&["review", "draft.md"]).assert_code(5);
 }
 
 #[test]
 fn a_runtime_that_needs_http_says_what_to_use() {
-    let place = Place::with("draft.md", "text");
+    let place = TestDir::with("draft.md", "text");
     place.write("council.yaml", format!("{COUNCIL}runtime: {{type: lmstudio}}\n"));
-    place.run(&["review", "draft.md"]).expect(5).says("HTTP").says("agent-cli");
+    place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("HTTP").assert_stderr_contains("agent-cli");
 }
 
 #[test]
 fn a_broken_host_file_is_5_at_its_line() {
-    let place = Place::with("draft.md", "text");
+    let place = TestDir::with("draft.md", "text");
     for (host, code, line) in [
         ("\n[defaults\n", "quorate:syntax", 2),
         ("[defaults\n", "quorate:syntax", 1),
@@ -136,24 +136,24 @@ fn a_broken_host_file_is_5_at_its_line() {
         ("ledger = \"mysql://x\"\n", "quorate:host_invalid", 1),
     ] {
         place.write("quorate.toml", host);
-        let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(5);
+        let ran = place.run(&["review", "draft.md", "--format", "json"]).assert_code(5);
         assert_eq!(refused(&ran), (code.to_owned(), Some(line)), "{host}");
     }
 }
 
 #[test]
 fn what_is_named_and_unknown_is_refused() {
-    let place = Place::with("draft.md", "text");
+    let place = TestDir::with("draft.md", "text");
     check(&place, &["draft.md", "--executor", "nobody"], 5, "quorate:kind_unknown", None);
     check(&place, &["draft.md", "--config", "nowhere.yaml"], 5, "quorate:config_missing", None);
     place.write("folder/a", "");
-    place.run(&["review", "draft.md", "--config", "folder"]).expect(5);
+    place.run(&["review", "draft.md", "--config", "folder"]).assert_code(5);
 }
 
 #[test]
 fn a_wrong_flag_is_64_and_never_a_verdict() {
     // C5
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     for arguments in [
         &["review"][..],
         &["review", "-", "-"],
@@ -187,7 +187,7 @@ fn a_wrong_flag_is_64_and_never_a_verdict() {
 
 #[test]
 fn every_command_teaches_by_example() {
-    let place = Place::new();
+    let place = TestDir::new();
     for command in [
         "review",
         "sweep",
@@ -204,7 +204,7 @@ fn every_command_teaches_by_example() {
         "completions",
         "man",
     ] {
-        let ran = place.run(&[command, "--help"]).expect(0);
+        let ran = place.run(&[command, "--help"]).assert_code(0);
         assert!(
             ran.stdout.contains("Example") && ran.stdout.contains(&format!("quorate {command}")),
             "{command}: {}",
@@ -215,49 +215,49 @@ fn every_command_teaches_by_example() {
 
 #[test]
 fn an_unknown_run_is_4_and_so_is_one_of_several() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     for command in ["show", "replay", "resume"] {
-        place.run(&[command, "r0000"]).expect(4).says("quorate:run_unknown");
+        place.run(&[command, "r0000"]).assert_code(4).assert_stderr_contains("quorate:run_unknown");
     }
-    place.run(&["override", "r0000", "--by", "ada", "--verdict", "ship", "--reason", "x"]).expect(4);
-    place.run(&["review", "draft.md"]).expect(0);
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["override", "r0000", "--by", "ada", "--verdict", "ship", "--reason", "x"]).assert_code(4);
+    place.run(&["review", "draft.md"]).assert_code(0);
+    place.run(&["review", "draft.md"]).assert_code(0);
     for command in ["show", "replay", "resume"] {
-        place.run(&[command, "r"]).expect(4).says("quorate:run_ambiguous");
-        place.run(&[command, "zzz"]).expect(4).says("quorate:run_unknown");
-        place.run(&[command, "' OR 1=1 --"]).expect(4).says("quorate:run_unknown");
+        place.run(&[command, "r"]).assert_code(4).assert_stderr_contains("quorate:run_ambiguous");
+        place.run(&[command, "zzz"]).assert_code(4).assert_stderr_contains("quorate:run_unknown");
+        place.run(&[command, "' OR 1=1 --"]).assert_code(4).assert_stderr_contains("quorate:run_unknown");
     }
 }
 
 #[test]
 fn a_ledger_or_log_that_cannot_be_is_5_before_anybody_is_asked() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write("file", "a file");
     place.write("folder/a", "");
     for ledger in ["file/ledger.db", "folder", "postgres://host/db"] {
-        place.run(&["review", "draft.md", "--ledger", ledger]).expect(5).says("quorate:ledger_unavailable");
+        place.run(&["review", "draft.md", "--ledger", ledger]).assert_code(5).assert_stderr_contains("quorate:ledger_unavailable");
     }
     for log in ["./folder", "./file/log.jsonl", "./file/deeper/log.jsonl"] {
         place.write("council.yaml", format!("{COUNCIL}logging: {{log_path: {log}}}\n"));
-        place.run(&["review", "draft.md"]).expect(5).says("quorate:log_unwritable");
+        place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:log_unwritable");
     }
     assert!(!place.path(".quorate").exists(), "nobody was asked");
 }
 
 #[test]
 fn a_file_that_is_no_ledger_is_not_made_into_one() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let draft = place.read("draft.md");
-    place.run(&["review", "draft.md", "--ledger", "draft.md"]).expect(5).says("quorate:ledger_unavailable");
+    place.run(&["review", "draft.md", "--ledger", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:ledger_unavailable");
     assert_eq!(place.read("draft.md"), draft);
     assert!(!place.path("aside").exists());
 }
 
 #[test]
 fn an_override_needs_a_verdict_to_stand_beside_and_a_reason() {
-    let place = Place::scripted(&ships());
-    place.run(&["review", "draft.md"]).expect(0);
+    let place = TestDir::scripted(&all_ship());
+    place.run(&["review", "draft.md"]).assert_code(0);
     let run = place.only_run();
-    place.run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "  "]).expect(64);
+    place.run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "  "]).assert_code(64);
     assert_eq!(place.log().len(), 1);
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::support;
 use serde_json::{Value, json};
-use support::Place;
-use support::council::{COUNCIL, ROSTER, ships, ships_but};
+use support::TestDir;
+use support::council::{COUNCIL, ROSTER, all_ship, all_ship_except};
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
@@ -24,14 +24,14 @@ fn has_keys(value: &Value, wanted: &[&str]) {
 fn the_three_examples_get_the_three_verdicts() {
     // C5, C8: without any configuration, verdict first
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let place = Place::new();
+    let place = TestDir::new();
     for (name, verdict, code) in [
         ("launch-post.md", "REVISE", 1),
         ("incident-report.md", "SHIP", 0),
         ("pricing-promise.md", "HOLD", 2),
     ] {
         place.write(&format!("examples/{name}"), std::fs::read(examples.join(name)).unwrap());
-        let ran = place.run(&["review", &format!("examples/{name}")]).expect(code);
+        let ran = place.run(&["review", &format!("examples/{name}")]).assert_code(code);
         let first = ran.stdout.lines().next().unwrap_or_default();
         assert!(first.starts_with(verdict) && first.contains(name), "{first}");
         assert!(ran.stdout.contains("no model was asked"), "{}", ran.stdout);
@@ -41,11 +41,11 @@ fn the_three_examples_get_the_three_verdicts() {
 
 #[test]
 fn the_json_object_has_every_key_of_the_interface() {
-    let place = Place::scripted(&ships_but(json!({
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r2/skeptic": {"would_block": true, "irreducible": false, "score": 2,
             "findings": [{"quote": "Tuesday", "issue": "Which one?", "fix": "Give the date."}, {"quote": "Friday", "issue": "Nowhere."}]},
     })));
-    let report = place.run(&["review", "draft.md", "--format", "json"]).expect(0).json();
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
     has_keys(
         &report,
         &[
@@ -97,38 +97,38 @@ fn the_json_object_has_every_key_of_the_interface() {
 
 #[test]
 fn stdout_is_data_and_stderr_is_talk() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write("council.yaml", format!("{COUNCIL}logging: {{archive_dir: ./archive}}\n"));
-    let ran = place.run(&["review", "draft.md", "--format", "json"]).expect(0);
+    let ran = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0);
     assert_eq!(ran.json()["verdict"], "SHIP");
-    ran.says("quorate:field_without_effect");
+    ran.assert_stderr_contains("quorate:field_without_effect");
     for format in ["human", "markdown", "github"] {
-        let ran = place.run(&["review", "draft.md", "--format", format]).expect(0);
+        let ran = place.run(&["review", "draft.md", "--format", format]).assert_code(0);
         assert!(!ran.stdout.contains("field_without_effect"), "{format}: {}", ran.stdout);
     }
 }
 
 #[test]
 fn standard_input_is_a_draft_like_any_other() {
-    let place = Place::scripted(&ships());
-    let ran = place.run_given(
+    let place = TestDir::scripted(&all_ship());
+    let ran = place.run_with_stdin(
         &["review", "-", "--type", "memo", "--format", "json"],
         "From a pipe: ünïcode.\n".as_bytes(),
     );
-    let report = ran.expect(0).json();
+    let report = ran.assert_code(0).json();
     assert_eq!((&report["artifact"], &report["artifact_type"]), (&json!("-"), &json!("memo")));
     let run = report["run"].as_str().unwrap();
-    place.run(&["replay", run]).expect(0);
+    place.run(&["replay", run]).assert_code(0);
     // What was piped in is gone, and the ledger has it.
-    place.answers(&ships_but(json!({"adjudicate": {"$fail": "down"}})));
-    let stopped = place.run_given(&["review", "-", "--format", "json"], b"Again.\n").expect(3).json();
-    place.answers(&ships_but(json!({"adjudicate": {"$fail": "down"}})));
-    place.run(&["resume", stopped["run"].as_str().unwrap()]).expect(3);
+    place.answers(&all_ship_except(json!({"adjudicate": {"$fail": "down"}})));
+    let stopped = place.run_with_stdin(&["review", "-", "--format", "json"], b"Again.\n").assert_code(3).json();
+    place.answers(&all_ship_except(json!({"adjudicate": {"$fail": "down"}})));
+    place.run(&["resume", stopped["run"].as_str().unwrap()]).assert_code(3);
 }
 
 #[test]
 fn escape_sequences_of_a_draft_do_not_reach_the_terminal() {
-    let place = Place::new();
+    let place = TestDir::new();
     place.write(
         "draft.md",
         "We will \u{1b}]0;owned\u{7}never\u{1b}[2J raise \u{202e}prices, guaranteed, for ever.\n",
@@ -141,7 +141,7 @@ fn escape_sequences_of_a_draft_do_not_reach_the_terminal() {
 
 #[test]
 fn what_is_not_seen_in_a_draft_is_shown() {
-    let place = Place::new();
+    let place = TestDir::new();
     let hidden =
         ['\u{85}', '\u{200b}', '\u{feff}', '\u{ad}', '\u{2060}', '\u{3164}', '\u{e0041}', '\u{202e}'];
     let all: String = hidden.iter().collect();
@@ -158,7 +158,7 @@ fn what_is_not_seen_in_a_draft_is_shown() {
 #[test]
 fn a_named_file_is_always_reviewed_and_tiered_obeys() {
     // C6, C5: a skip never looks like SHIP
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write(
         "council.yaml",
         format!("{COUNCIL}tier_rules:\n  tier_1: {{post: ['*.post.md']}}\n  tier_2: {{note: ['notes/*']}}\n  tier_3: {{brief: ['briefs/*']}}\n"),
@@ -170,12 +170,12 @@ fn a_named_file_is_always_reviewed_and_tiered_obeys() {
         ("b.md", "unclassified", 2),
     ] {
         place.write(name, format!("About {name}.\n"));
-        let report = place.run(&["review", name, "--format", "json"]).expect(0).json();
+        let report = place.run(&["review", name, "--format", "json"]).assert_code(0).json();
         assert_eq!((&report["artifact_type"], &report["tier"]), (&json!(kind), &json!(tier)));
     }
-    let skipped = place.run(&["review", "notes/a.md", "--tiered", "--format", "json"]).expect(6);
+    let skipped = place.run(&["review", "notes/a.md", "--tiered", "--format", "json"]).assert_code(6);
     assert_eq!(skipped.stdout, "", "there is no report");
-    skipped.says("tier 2");
+    skipped.assert_stderr_contains("tier 2");
     assert_eq!(place.run(&["review", "notes/a.md", "--tiered", "--tier", "1"]).code, 0);
     assert_eq!(place.run(&["review", "a.post.md", "--tiered", "--tier", "2"]).code, 6);
     assert_eq!(place.run(&["review", "a.post.md", "--tiered"]).code, 0);
@@ -184,7 +184,7 @@ fn a_named_file_is_always_reviewed_and_tiered_obeys() {
 #[test]
 fn one_in_five_is_the_same_one_however_the_path_is_written() {
     // C6: by path and content, nothing else
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write("council.yaml", format!("{COUNCIL}tier_rules:\n  tier_3: {{brief: ['briefs/*']}}\n"));
     let mut codes = Vec::new();
     for number in 0..12 {
@@ -207,32 +207,32 @@ fn one_in_five_is_the_same_one_however_the_path_is_written() {
 #[test]
 fn policies_differ_where_they_should() {
     // C3
-    let one_block = ships_but(json!({"r2/skeptic": {"would_block": true, "irreducible": false}}));
-    let dissent = ships_but(json!({"r2/skeptic": {"would_block": false, "irreducible": true}}));
-    for (answers, seed, strict) in [(one_block, 0, 1), (dissent, 0, 2), (ships(), 0, 0)] {
-        let place = Place::scripted(&answers);
-        place.run(&["review", "draft.md"]).expect(seed);
+    let one_block = all_ship_except(json!({"r2/skeptic": {"would_block": true, "irreducible": false}}));
+    let dissent = all_ship_except(json!({"r2/skeptic": {"would_block": false, "irreducible": true}}));
+    for (answers, seed, strict) in [(one_block, 0, 1), (dissent, 0, 2), (all_ship(), 0, 0)] {
+        let place = TestDir::scripted(&answers);
+        place.run(&["review", "draft.md"]).assert_code(seed);
         let report = place
             .run(&["review", "draft.md", "--policy", "strict", "--format", "json"])
-            .expect(strict)
+            .assert_code(strict)
             .json();
         assert_eq!(report["policy"], "strict/1");
         place.write(
             "council.yaml",
             COUNCIL.replace("builtin:adjudicator}", "builtin:adjudicator, verdict_policy: strict}"),
         );
-        place.run(&["review", "draft.md"]).expect(strict);
-        place.run(&["review", "draft.md", "--policy", "seed"]).expect(seed);
+        place.run(&["review", "draft.md"]).assert_code(strict);
+        place.run(&["review", "draft.md", "--policy", "seed"]).assert_code(seed);
     }
 }
 
 #[test]
 fn the_executor_is_the_flag_then_the_runtime_then_the_default() {
     // C11
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write(
         "holds.json",
-        ships_but(json!({"adjudicate": {"verdict": "HOLD", "reasoning": "No."}})).to_string(),
+        all_ship_except(json!({"adjudicate": {"verdict": "HOLD", "reasoning": "No."}})).to_string(),
     );
     let toml = place.read("quorate.toml");
     place.write(
@@ -253,13 +253,13 @@ fn the_executor_is_the_flag_then_the_runtime_then_the_default() {
 #[test]
 fn a_cap_on_calls_stops_a_run_that_a_larger_one_takes_on() {
     // X8: a resumed run goes on from what was spent
-    let place = Place::scripted(&ships());
-    let report = place.run(&["review", "draft.md", "--max-calls", "5", "--format", "json"]).expect(3).json();
+    let place = TestDir::scripted(&all_ship());
+    let report = place.run(&["review", "draft.md", "--max-calls", "5", "--format", "json"]).assert_code(3).json();
     assert_eq!((&report["verdict"], &report["spent"]["calls"]), (&json!("INCOMPLETE"), &json!(5)));
     let run = report["run"].as_str().unwrap();
-    let still = place.run(&["resume", run, "--max-calls", "8", "--format", "json"]).expect(3).json();
+    let still = place.run(&["resume", run, "--max-calls", "8", "--format", "json"]).assert_code(3).json();
     assert_eq!(still["spent"]["calls"], 8);
-    let done = place.run(&["resume", run, "--max-calls", "9", "--format", "json"]).expect(0).json();
+    let done = place.run(&["resume", run, "--max-calls", "9", "--format", "json"]).assert_code(0).json();
     assert_eq!((&done["verdict"], &done["spent"]["calls"]), (&json!("SHIP"), &json!(9)));
     assert_eq!(place.run(&["review", "draft.md", "--max-calls", "0"]).code, 3);
 }
@@ -267,11 +267,11 @@ fn a_cap_on_calls_stops_a_run_that_a_larger_one_takes_on() {
 #[test]
 fn a_deadline_is_one_for_all_attempts_of_a_member() {
     // X4, X5
-    let place = Place::scripted(&ships_but(
+    let place = TestDir::scripted(&all_ship_except(
         json!({"r1/evidence": {"$timeout": true}, "r2/evidence": {"$timeout": true}}),
     ));
     let report =
-        place.run(&["review", "draft.md", "--timeout", "400ms", "--format", "json"]).expect(0).json();
+        place.run(&["review", "draft.md", "--timeout", "400ms", "--format", "json"]).assert_code(0).json();
     assert_eq!(report["deliberators"][2]["round1"]["status"], "timed_out");
     assert_eq!(
         (&report["partial"], &report["deliberators"][2]["counted"]),
@@ -283,22 +283,22 @@ fn a_deadline_is_one_for_all_attempts_of_a_member() {
 #[test]
 fn a_council_is_found_up_to_the_workspace() {
     // INTERFACES, M10; without a workspace `councils.rs` says how far
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let three = COUNCIL.replace("  - {id: strategy, prompt: builtin:strategy}\n", "");
     place.write("council.yaml", &three);
     place.write("texts/deep/draft.md", "A draft.\n");
     let seats = |report: &Value| report["deliberators"].as_array().unwrap().len();
     assert_eq!(seats(&place.review(&["texts/deep/draft.md"])), 3);
     assert!(place.path(".quorate/ledger.db").is_file(), "beside the configuration");
-    let report = place.run_in("texts/deep", &["review", "draft.md", "--format", "json"]).expect(0).json();
+    let report = place.run_in("texts/deep", &["review", "draft.md", "--format", "json"]).assert_code(0).json();
     assert_eq!(seats(&report), 3, "from the artifact up");
 }
 
 #[test]
 fn the_ledger_is_the_flag_then_the_variable_then_the_host_file() {
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write("quorate.toml", format!("ledger = \"from-host.db\"\n{}", place.read("quorate.toml")));
-    place.run(&["review", "draft.md"]).expect(0);
+    place.run(&["review", "draft.md"]).assert_code(0);
     assert!(place.path("from-host.db").is_file());
     let ran =
         place.command(&["review", "draft.md"]).env("QUORATE_LEDGER", "from-variable.db").output().unwrap();
@@ -312,9 +312,9 @@ fn the_ledger_is_the_flag_then_the_variable_then_the_host_file() {
 #[test]
 fn the_log_is_where_the_council_says() {
     // INTERFACES: relative to the file that says it
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     place.write("editorial/council.yaml", format!("{COUNCIL}logging: {{log_path: ../logs/council.jsonl}}\n"));
-    place.run(&["review", "draft.md", "--config", "editorial/council.yaml"]).expect(0);
+    place.run(&["review", "draft.md", "--config", "editorial/council.yaml"]).assert_code(0);
     assert_eq!(place.read("logs/council.jsonl").lines().count(), 1);
     assert!(place.path("editorial/.quorate/ledger.db").is_file());
     use std::os::unix::fs::PermissionsExt as _;
@@ -326,7 +326,7 @@ fn the_log_is_where_the_council_says() {
 #[cfg(unix)]
 #[test]
 fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
-    let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     place.review(&["draft.md"]);
     let run = place.only_run();
     place.write("playbooks/there.md", "");

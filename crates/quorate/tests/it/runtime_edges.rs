@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::support;
 use serde_json::Value;
-use support::Place;
+use support::TestDir;
 
 /// A swarm whose member is a shell script that says something.
-fn swarm(script: &str, more: &str) -> Place {
-    let place = Place::with("member.sh", format!("cat > asked\n{script}\n"));
+fn swarm(script: &str, more: &str) -> TestDir {
+    let place = TestDir::with("member.sh", format!("cat > asked\n{script}\n"));
     place.write(
         "swarm.yaml",
         format!(
@@ -28,8 +28,8 @@ substrate: {{kind: file, path: talk.md}}
 
 const MENTION: &str = "dispatcher: {kind: mention}\n";
 
-fn turns(place: &Place) -> Vec<Value> {
-    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).expect(0).json();
+fn turns(place: &TestDir) -> Vec<Value> {
+    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).assert_code(0).json();
     log["turns"].as_array().unwrap().clone()
 }
 
@@ -39,7 +39,7 @@ fn a_run_ends_when_its_time_is_spent_and_the_next_one_goes_on() {
     let place = swarm("[ -e quick ] || sleep 600; echo yes", MENTION);
     place.write("quorate.toml", "[budget]\nwall = \"2s\"\n");
     let began = Instant::now();
-    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?", "--format", "json"]).expect(3);
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?", "--format", "json"]).assert_code(3);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     let ran = ran.json();
     assert_eq!(
@@ -48,10 +48,10 @@ fn a_run_ends_when_its_time_is_spent_and_the_next_one_goes_on() {
     );
     place
         .run(&["run", "swarm.yaml", "--watch"])
-        .expect(3)
-        .says("the time of this run is spent (`[budget] wall`)");
+        .assert_code(3)
+        .assert_stderr_contains("the time of this run is spent (`[budget] wall`)");
     place.write("quick", "");
-    place.run(&["run", "swarm.yaml"]).expect(0).says("1 turn appended");
+    place.run(&["run", "swarm.yaml"]).assert_code(0).assert_stderr_contains("1 turn appended");
     assert_eq!(turns(&place).len(), 2);
 }
 
@@ -61,13 +61,13 @@ fn a_hook_at_the_end_has_the_time_that_it_was_given() {
     let hooks =
         "hooks: {onTurnEnd: {command: /bin/sh, args: [-c, 'sleep 4; echo >> ended'], timeout_ms: 9000}}\n";
     let place = swarm("echo yes", &format!("{MENTION}{hooks}"));
-    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).expect(0);
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).assert_code(0);
     assert!(place.path("ended").exists(), "{}", ran.stderr);
     assert!(!ran.stderr.contains("failed"), "{}", ran.stderr);
     let hooks = hooks.replace("sleep 4", "sleep 400").replace("9000", "3000");
     let place = swarm("echo yes", &format!("{MENTION}{hooks}"));
-    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?", "--events", "events.jsonl"]).expect(0);
-    ran.says("the hook onTurnEnd failed");
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?", "--events", "events.jsonl"]).assert_code(0);
+    ran.assert_stderr_contains("the hook onTurnEnd failed");
     assert!(place.read("events.jsonl").contains("\"hook.failed\""));
 }
 
@@ -76,12 +76,12 @@ fn a_turn_has_at_most_256_kib() {
     let place = swarm("head -c 300000 /dev/zero | tr '\\0' x", MENTION);
     let long = format!("@Writer {}", "y".repeat(256 * 1024 - 8));
     place.write("long.txt", format!("{long}z"));
-    let refused = place.run_given(&["say", "swarm.yaml", "-"], format!("{long}z").as_bytes()).expect(5);
-    refused.says("quorate:turn_refused").says("262145 bytes; a turn has at most 262144");
+    let refused = place.run_with_stdin(&["say", "swarm.yaml", "-"], format!("{long}z").as_bytes()).assert_code(5);
+    refused.assert_stderr_contains("quorate:turn_refused").assert_stderr_contains("262145 bytes; a turn has at most 262144");
     assert!(!place.path("talk.md").exists());
-    place.run_given(&["say", "swarm.yaml", "-"], long.as_bytes()).expect(0);
-    let ran = place.run(&["run", "swarm.yaml"]).expect(3);
-    ran.says("writer has not answered").says("at most 262144");
+    place.run_with_stdin(&["say", "swarm.yaml", "-"], long.as_bytes()).assert_code(0);
+    let ran = place.run(&["run", "swarm.yaml"]).assert_code(3);
+    ran.assert_stderr_contains("writer has not answered").assert_stderr_contains("at most 262144");
     // What somebody wrote into the file by hand is shown as far as a turn goes.
     let by_hand = format!(
         "{}\n=== TURN id=t_1 participant=eve ts=2046-05-18T18:23:12Z ===\n@Writer {}\n",
@@ -89,7 +89,7 @@ fn a_turn_has_at_most_256_kib() {
         "w".repeat(400_000)
     );
     place.write("talk.md", by_hand);
-    place.run(&["run", "swarm.yaml"]).expect(3);
+    place.run(&["run", "swarm.yaml"]).assert_code(3);
     let asked = place.read("asked");
     assert!(asked.contains("[the rest is left out: the turn has 400008 bytes]"));
     assert_eq!(asked.matches('w').count() / 1000, 262, "as much as a turn has");
@@ -99,15 +99,15 @@ fn a_turn_has_at_most_256_kib() {
 fn a_misspelt_mention_is_told() {
     // K4
     let place = swarm("echo yes", MENTION);
-    let said = place.run(&["say", "swarm.yaml", "@writter, and @[Writer]!"]).expect(0);
-    said.says("`@writter` mentions nobody; did you mean `@Writer`?");
-    said.says("`@[Writer]` mentions nobody; did you mean `@Writer`?");
-    let ran = place.run(&["run", "swarm.yaml"]).expect(0);
-    ran.says("nobody answers").says("`@writter` mentions nobody; did you mean `@Writer`?");
+    let said = place.run(&["say", "swarm.yaml", "@writter, and @[Writer]!"]).assert_code(0);
+    said.assert_stderr_contains("`@writter` mentions nobody; did you mean `@Writer`?");
+    said.assert_stderr_contains("`@[Writer]` mentions nobody; did you mean `@Writer`?");
+    let ran = place.run(&["run", "swarm.yaml"]).assert_code(0);
+    ran.assert_stderr_contains("nobody answers").assert_stderr_contains("`@writter` mentions nobody; did you mean `@Writer`?");
     assert!(
         !place
             .run(&["say", "swarm.yaml", "@Writer, mail me@writter.org"])
-            .expect(0)
+            .assert_code(0)
             .stderr
             .contains("did you mean")
     );
@@ -144,8 +144,8 @@ fn roles_are_read_as_other_systems_write_them() {
 #[test]
 fn what_a_runtime_records_is_counted() {
     let place = swarm("echo yes", MENTION);
-    place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).expect(0);
-    let stats = place.run(&["ledger", "stats", "--format", "json"]).expect(0).json();
+    place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).assert_code(0);
+    let stats = place.run(&["ledger", "stats", "--format", "json"]).assert_code(0).json();
     let count = |key: &str| stats[key].as_u64().unwrap();
     assert_eq!((count("conversations"), count("runs")), (1, 0));
     assert!(count("conversation_records") >= 2, "{stats}");
@@ -169,8 +169,8 @@ fn several_first_starts_at_once_wait_for_each_other() {
         }
         let started = names.map(|name| place.start(&["run", &format!("{name}.yaml"), "--say", "@Writer?"]));
         for child in started {
-            support::finish(child).expect(0);
+            support::finish(child).assert_code(0);
         }
-        place.run(&["ledger", "verify"]).expect(0);
+        place.run(&["ledger", "verify"]).assert_code(0);
     }
 }

@@ -10,13 +10,13 @@ use crate::support;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sqlx::{Connection as _, SqliteConnection};
-use support::{Place, QUORATE, Ran, finish, until};
+use support::{TestDir, QUORATE, CommandOutput, finish, wait_until};
 
 const SOON: Duration = Duration::from_secs(40);
 
 /// A swarm whose member is a shell script that answers in JSON.
-fn swarm(script: &str, more: &str) -> Place {
-    let place = Place::with("member.sh", format!("cat > /dev/null\n{script}\n"));
+fn swarm(script: &str, more: &str) -> TestDir {
+    let place = TestDir::with("member.sh", format!("cat > /dev/null\n{script}\n"));
     place.write(
         "swarm.yaml",
         format!(
@@ -38,20 +38,20 @@ substrate: {{kind: file, path: talk.md}}
 const MENTION: &str = "dispatcher: {kind: mention}\n";
 const YES: &str = "echo '{\"content\": \"yes\"}'";
 
-fn say(place: &Place, times: usize) {
+fn say(place: &TestDir, times: usize) {
     let journal: String = (0..times)
         .map(|at| format!("=== TURN id=t_{at} participant=user ts=2026-05-18T18:23:12Z ===\n@Ada {at}\n"))
         .collect();
     place.write("talk.md", journal);
 }
 
-fn talk(place: &Place) -> Vec<Value> {
-    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).expect(0).json();
+fn talk(place: &TestDir) -> Vec<Value> {
+    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).assert_code(0).json();
     log["turns"].as_array().unwrap().clone()
 }
 
 /// The binary, started by a shell that does something before.
-fn start_after(place: &Place, before: &str, arguments: &str) -> Child {
+fn start_after(place: &TestDir, before: &str, arguments: &str) -> Child {
     let mut command = place.command(&[]);
     let mut shell = Command::new("/bin/sh");
     shell
@@ -77,7 +77,7 @@ fn hooks_that_are_slower_than_the_conversation_cost_no_turn() {
         let place = swarm(YES, &format!("{MENTION}{hooks}"));
         say(&place, 60);
         let ran = finish(start_after(&place, &format!("ulimit -n {descriptors}"), "run swarm.yaml"));
-        ran.expect(0).says("60 turns appended");
+        ran.assert_code(0).assert_stderr_contains("60 turns appended");
         assert!(place.path("ended").exists(), "hooks were called");
     }
 }
@@ -97,10 +97,10 @@ fn a_decision_of_a_model_that_nobody_answers_is_not_paid_again_after_a_crash() {
     say(&place, 6);
     let killed = place.run(&["run", "swarm.yaml"]);
     assert_eq!(killed.code, 128 + 9, "{killed:?}");
-    place.run(&["run", "swarm.yaml"]).expect(0);
+    place.run(&["run", "swarm.yaml"]).assert_code(0);
     // Three before, the one that was killed, and the three that were left.
     assert_eq!(place.read("calls").lines().count(), 7);
-    place.run(&["run", "swarm.yaml"]).expect(0).says("nothing is new");
+    place.run(&["run", "swarm.yaml"]).assert_code(0).assert_stderr_contains("nothing is new");
 }
 
 #[test]
@@ -114,11 +114,11 @@ fn events_whose_reader_leaves_are_over_and_the_run_goes_on() {
         .read_line(&mut line)
         .unwrap();
     assert!(line.contains("\"kind\""), "{line}");
-    let ran = finish(child).expect(0);
-    ran.says("20 turns appended")
-        .says("cannot write events to events: Broken pipe")
-        .says("the run goes on without");
-    ran.says("events could not be written: Broken pipe");
+    let ran = finish(child).assert_code(0);
+    ran.assert_stderr_contains("20 turns appended")
+        .assert_stderr_contains("cannot write events to events: Broken pipe")
+        .assert_stderr_contains("the run goes on without");
+    ran.assert_stderr_contains("events could not be written: Broken pipe");
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn events_that_are_not_read_keep_no_turn_waiting() {
     assert!(Command::new("mkfifo").arg(place.path("events")).status().unwrap().success());
     let child = place.start(&["run", "swarm.yaml", "--events", "events"]);
     let mut events = std::fs::File::open(place.path("events")).unwrap();
-    let ran = finish(child).expect(0);
-    ran.says("1500 turns appended").says("events could not be written: its reader does not read");
+    let ran = finish(child).assert_code(0);
+    ran.assert_stderr_contains("1500 turns appended").assert_stderr_contains("events could not be written: its reader does not read");
     let mut read = Vec::new();
     events.read_to_end(&mut read).unwrap();
     assert!(read.len() >= 4_096, "what was in the pipe is there");
@@ -147,19 +147,19 @@ fn events_that_are_not_read_keep_no_turn_waiting() {
 fn events_destroy_no_other_file() {
     let place = swarm(YES, MENTION);
     say(&place, 1);
-    place.run(&["run", "swarm.yaml", "--events", "events.jsonl"]).expect(0);
+    place.run(&["run", "swarm.yaml", "--events", "events.jsonl"]).assert_code(0);
     place.write("key", [7u8; 32]);
     place.write("blank", "\n");
     let other = ["swarm.yaml", "member.sh", "talk.md", ".quorate/ledger.db", "key", "blank"];
     for file in other {
         let before = std::fs::read(place.path(file)).unwrap();
-        let ran = place.run(&["run", "swarm.yaml", "--events", file]).expect(64);
-        ran.says("quorate:events_unwritable").says("something else in it than events");
+        let ran = place.run(&["run", "swarm.yaml", "--events", file]).assert_code(64);
+        ran.assert_stderr_contains("quorate:events_unwritable").assert_stderr_contains("something else in it than events");
         assert!(std::fs::read(place.path(file)).unwrap() == before, "{file} was changed");
     }
     say(&place, 1);
     let before = place.read("events.jsonl").lines().count();
-    place.run(&["run", "swarm.yaml", "--events", "events.jsonl"]).expect(0);
+    place.run(&["run", "swarm.yaml", "--events", "events.jsonl"]).assert_code(0);
     assert!(place.read("events.jsonl").lines().count() > before);
 }
 
@@ -168,8 +168,8 @@ fn a_pipe_that_nothing_reads_keeps_no_run_waiting() {
     let place = swarm(YES, MENTION);
     say(&place, 1);
     assert!(Command::new("mkfifo").arg(place.path("events")).status().unwrap().success());
-    let ran = place.run(&["run", "swarm.yaml", "--events", "events"]).expect(0);
-    ran.says("1 turn appended").says("events could not be written: its reader does not read");
+    let ran = place.run(&["run", "swarm.yaml", "--events", "events"]).assert_code(0);
+    ran.assert_stderr_contains("1 turn appended").assert_stderr_contains("events could not be written: its reader does not read");
 }
 
 #[test]
@@ -181,16 +181,16 @@ fn a_log_that_is_followed_ends_when_its_reader_leaves() {
     out.read_line(&mut String::new()).unwrap();
     drop(out);
     let started = Instant::now();
-    until(SOON, "the end", || child.try_wait().unwrap().is_some());
+    wait_until(SOON, "the end", || child.try_wait().unwrap().is_some());
     assert!(child.wait().unwrap().success(), "{:?}", started.elapsed());
 }
 
 /// A conversation that waits for what is new, and somebody else who writes to its ledger and does not let go of it.
-fn locked(place: &Place) -> (Child, tokio::runtime::Runtime, SqliteConnection) {
+fn locked(place: &TestDir) -> (Child, tokio::runtime::Runtime, SqliteConnection) {
     say(place, 1);
     let child = place.start(&["run", "swarm.yaml", "--watch"]);
     let recorded = || place.run(&["log", "swarm.yaml", "--records"]).stdout.contains("turn");
-    until(SOON, "an answer that is recorded", recorded);
+    wait_until(SOON, "an answer that is recorded", recorded);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ledger = format!("sqlite:{}", place.path(".quorate/ledger.db").display());
     let mut other = runtime.block_on(SqliteConnection::connect(&ledger)).unwrap();
@@ -216,7 +216,7 @@ fn a_second_signal_ends_members_that_do_not_want_to() {
     let place = swarm("trap '' TERM; echo $$ > asked; while true; do sleep 0.1; done", MENTION);
     say(&place, 1);
     let child = place.start(&["run", "swarm.yaml"]);
-    until(SOON, "somebody who is asked", || place.path("asked").exists() && !place.read("asked").is_empty());
+    wait_until(SOON, "somebody who is asked", || place.path("asked").exists() && !place.read("asked").is_empty());
     let member = Pid::from_raw(place.read("asked").trim().parse().unwrap()).unwrap();
     signal(&child);
     signal(&child);
@@ -235,11 +235,11 @@ fn a_ledger_that_does_not_answer_keeps_no_command_for_long() {
     let (child, _runtime, other) = locked(&place);
     let started = Instant::now();
     signal(&child);
-    let ran = finish(child).expect(130);
+    let ran = finish(child).assert_code(130);
     assert!(started.elapsed() < Duration::from_secs(25), "{:?}", started.elapsed());
-    ran.says("the ledger did not take the last records in time");
+    ran.assert_stderr_contains("the ledger did not take the last records in time");
     drop(other);
-    place.run(&["ledger", "verify"]).expect(0);
+    place.run(&["ledger", "verify"]).assert_code(0);
 }
 
 #[test]
@@ -251,22 +251,22 @@ fn an_answer_that_nests_too_deep_is_none_and_spoils_nothing() {
         place
             .write("answer", format!("{{\"content\": \"secret\", \"stateUpdate\": {{\"deep\": {nested}}}}}"));
         say(&place, 1);
-        place.run(&["run", "swarm.yaml"]).expect(3).says("ada has not answered");
+        place.run(&["run", "swarm.yaml"]).assert_code(3).assert_stderr_contains("ada has not answered");
         assert_eq!(talk(&place).len(), 1);
         assert!(!place.read("talk.md").contains("quorate"), "{levels}");
         place.write(
             "answer",
             "{\"content\": \"sound\", \"stateUpdate\": {\"n\": [1]}, \"meta\": {\"a\": [[2]]}}",
         );
-        place.run(&["run", "swarm.yaml", "--say", "@Ada again"]).expect(0);
+        place.run(&["run", "swarm.yaml", "--say", "@Ada again"]).assert_code(0);
         assert_eq!(talk(&place)[2]["content"], "sound");
-        place.run(&["ledger", "verify"]).expect(0);
+        place.run(&["ledger", "verify"]).assert_code(0);
     }
 }
 
 #[test]
 fn a_sweep_holds_the_texts_of_the_reviews_that_it_holds() {
-    let place = Place::shell("sleep 60", "");
+    let place = TestDir::shell("sleep 60", "");
     place.write(
         "council.yaml",
         format!(
@@ -280,13 +280,13 @@ fn a_sweep_holds_the_texts_of_the_reviews_that_it_holds() {
         place.write(&format!("drafts/{at}.md"), format!("{at}\n{}", line.repeat(EACH / line.len())));
     }
     let child = place.start(&["sweep", "--since", "all", "--jobs", "1", "--executor", "shell"]);
-    until(Duration::from_secs(120), "the first review", || !place.calls().is_empty());
+    wait_until(Duration::from_secs(120), "the first review", || !place.calls().is_empty());
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().trim_end_matches(" kB").trim().parse().unwrap();
     println!("peak {} MB with 160 drafts of {EACH} bytes", peak / 1_000);
     signal(&child);
-    let ended: Ran = finish(child);
+    let ended: CommandOutput = finish(child);
     assert_eq!(ended.code, 130, "{ended:?}");
     assert!(peak < 160_000, "{peak} kB for drafts of 240 MB");
 }

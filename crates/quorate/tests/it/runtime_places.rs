@@ -2,11 +2,11 @@
 //! holds.
 
 use crate::support;
-use support::{Place, Ran};
+use support::{TestDir, CommandOutput};
 
 /// A workspace in `ws/` with a manifest in `ws/team/`.
-fn team(role: &str, substrate: &str, state: &str) -> Place {
-    let place = Place::with("ws/quorate.toml", "strict_chain = true\n");
+fn team(role: &str, substrate: &str, state: &str) -> TestDir {
+    let place = TestDir::with("ws/quorate.toml", "strict_chain = true\n");
     let text = format!(
         "schema: agentruntimes/v1
 kind: MultiAgentRuntime
@@ -24,25 +24,25 @@ state: {state}
 
 const MEMORY: &str = "{kind: memory}";
 
-fn check(place: &Place) -> Ran {
+fn check(place: &TestDir) -> CommandOutput {
     place.run_in("ws", &["check", "team/swarm.yaml", "--format", "concise"])
 }
 
-fn warned(place: &Place, parts: &[&str]) {
-    let ran = check(place).expect(0);
+fn warned(place: &TestDir, parts: &[&str]) {
+    let ran = check(place).assert_code(0);
     for part in parts {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
-    let ran = place.run_in("ws", &["run", "team/swarm.yaml", "--once"]).expect(0);
+    let ran = place.run_in("ws", &["run", "team/swarm.yaml", "--once"]).assert_code(0);
     for part in parts.iter().filter(|part| !part.contains("swarm.yaml:")) {
-        ran.says(part);
+        ran.assert_stderr_contains(part);
     }
 }
 
-fn silent(place: &Place) {
-    let ran = check(place).expect(0);
+fn silent(place: &TestDir) {
+    let ran = check(place).assert_code(0);
     assert!(!ran.stdout.contains("warning["), "{}", ran.stdout);
-    let ran = place.run_in("ws", &["run", "team/swarm.yaml", "--once"]).expect(0);
+    let ran = place.run_in("ws", &["run", "team/swarm.yaml", "--once"]).assert_code(0);
     assert!(!ran.stderr.contains("warning["), "{}", ran.stderr);
 }
 
@@ -56,7 +56,7 @@ fn a_role_that_looks_like_a_path_is_told() {
         let place = team(role, MEMORY, MEMORY);
         place.write("ws/team/roles/named.md", "Review.\n");
         warned(&place, &["quorate:role_not_a_file", "team/swarm.yaml:5:", role]);
-        place.run_in("ws", &["run", "team/swarm.yaml", "--once"]).expect(0).says(help);
+        place.run_in("ws", &["run", "team/swarm.yaml", "--once"]).assert_code(0).assert_stderr_contains(help);
     }
     for role in ["Review and/or rewrite.", "Reviewer", "./roles/named.md"] {
         let place = team(role, MEMORY, MEMORY);
@@ -93,13 +93,13 @@ fn what_is_written_outside_of_the_workspace_is_told() {
 fn a_lookup_that_fails_says_which_configuration_was_read() {
     let place = team("Review.", MEMORY, MEMORY);
     place.write("ws/quorate.toml", "[runtimes.talk]\nexecutor = \"nobody\"\n");
-    let run = || place.run_in("ws/team", &["run", "swarm.yaml", "--once"]).expect(5);
+    let run = || place.run_in("ws/team", &["run", "swarm.yaml", "--once"]).assert_code(5);
     let ran = run();
-    ran.says("there is no executor `nobody`")
-        .says(&format!("the one that holds is {}", place.path("ws/quorate.toml").display()));
+    ran.assert_stderr_contains("there is no executor `nobody`")
+        .assert_stderr_contains(&format!("the one that holds is {}", place.path("ws/quorate.toml").display()));
     assert!(!ran.stderr.contains("was not read"), "{}", ran.stderr);
     place.write("ws/team/quorate.toml", "[executors.nobody]\nkind = \"rubric\"\n");
-    run().says("/ws/quorate.toml, the outermost; quorate.toml is nearer and was not read");
+    run().assert_stderr_contains("/ws/quorate.toml, the outermost; quorate.toml is nearer and was not read");
     // What has nothing to do with it is said as it was.
     place.write("ws/quorate.toml", "");
     place.write(
@@ -116,7 +116,7 @@ fn a_server_that_is_not_configured_is_missed_in_the_file_that_was_read() {
     place.write("ws/team/quorate.toml", "[mcp.guilde]\ncommand = \"guilde\"\n");
     for outermost in ["", "[mcp.guild]\ncommand = \"guilde\"\n", "[mcp.other]\ncommand = \"guilde\"\n"] {
         place.write("ws/quorate.toml", outermost);
-        let ran = place.run_in("ws", &["check", "team/swarm.yaml"]).expect(1);
+        let ran = place.run_in("ws", &["check", "team/swarm.yaml"]).assert_code(1);
         for part in [
             "no MCP server `guilde` is configured",
             "the one that holds is quorate.toml, the outermost; team/quorate.toml is nearer and was not read",

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::support;
 use serde_json::Value;
-use support::{Place, Ran, finish};
+use support::{TestDir, CommandOutput, finish};
 
 /// Tries what a member should not do, and says in its answer which of it worked.
 const BURGLAR: &str = r#"#!/bin/sh
@@ -43,7 +43,7 @@ printf ' "reasoning": "r", "notes": "%s."}}\n' "$did"
 "#;
 
 /// The script of a place.
-fn burglar(place: &Place, script: &str) -> String {
+fn burglar(place: &TestDir, script: &str) -> String {
     script.replace("WORKSPACE", &place.path("ws").display().to_string())
 }
 
@@ -57,8 +57,8 @@ fn confines() -> bool {
 }
 
 /// A workspace with a home beside it, and a first review that has made ledger, keys and log.
-fn place(table: &str) -> Place {
-    let place = Place::new();
+fn place(table: &str) -> TestDir {
+    let place = TestDir::new();
     place.write("ws/draft.md", "The meeting moved to Tuesday at ten.\n");
     place.write("ws/notes/note.md", "Mine.\n");
     place.write("home/.cache/there", "");
@@ -70,7 +70,7 @@ fn place(table: &str) -> Place {
     place
 }
 
-fn review(place: &Place, executor: &str) -> Ran {
+fn review(place: &TestDir, executor: &str) -> CommandOutput {
     let mut command =
         place.command_in("ws", &["review", "draft.md", "--executor", executor, "--format", "json"]);
     command.env("HOME", place.path("home")).env("TMPDIR", place.path("tmp")).env("QUORATE_TRUST", "1");
@@ -81,7 +81,7 @@ trait Any {
     fn expect_any(self) -> Value;
 }
 
-impl Any for Ran {
+impl Any for CommandOutput {
     /// The report, whatever the verdict.
     fn expect_any(self) -> Value {
         assert!(self.code <= 3, "{self:?}");

@@ -2,12 +2,12 @@
 
 use crate::support;
 use serde_json::{Value, json};
-use support::Place;
-use support::council::ships_but;
+use support::TestDir;
+use support::council::all_ship_except;
 
 fn schema(words: &[&str]) -> jsonschema::Validator {
-    let place = Place::new();
-    let schema = place.run(&[&["schema"], words].concat()).expect(0).json();
+    let place = TestDir::new();
+    let schema = place.run(&[&["schema"], words].concat()).assert_code(0).json();
     jsonschema::meta::validate(&schema).unwrap_or_else(|error| panic!("{words:?}: {error}"));
     jsonschema::validator_for(&schema).unwrap_or_else(|error| panic!("{words:?}: {error}"))
 }
@@ -22,7 +22,7 @@ fn fits(validator: &jsonschema::Validator, value: &Value) {
 #[test]
 fn reviews_are_what_their_schema_says() {
     let (one, several) = (schema(&["review"]), schema(&["reviews"]));
-    let place = Place::new();
+    let place = TestDir::new();
     let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     for name in ["launch-post.md", "incident-report.md", "pricing-promise.md"] {
         place.write(name, std::fs::read(examples.join(name)).unwrap());
@@ -33,10 +33,10 @@ fn reviews_are_what_their_schema_says() {
     let review = place.review(&["pricing-promise.md"]);
     let run = review["run"].as_str().unwrap();
     place.run(&["override", run, "--verdict", "ship", "--reason", "It ends today."]);
-    fits(&one, &place.run(&["show", run, "--format", "json"]).expect(0).json());
+    fits(&one, &place.run(&["show", run, "--format", "json"]).assert_code(0).json());
 
     let finding = json!({"quote": "Nowhere.", "issue": "It is not there."});
-    let place = Place::scripted(&ships_but(json!({
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r2/skeptic": {"would_block": true, "irreducible": true, "findings": [finding]},
         "r2/evidence": "no JSON at all",
     })));
@@ -51,7 +51,7 @@ fn reviews_are_what_their_schema_says() {
 #[test]
 fn convenings_are_what_their_schema_says() {
     let convening = schema(&["convene"]);
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("talk.md", "**User**: My chest hurts and nobody is here.\n");
     place.write("text.md", "Resolution: the meeting moves to Tuesday at ten.\n");
     for (mode, on) in [
@@ -60,14 +60,14 @@ fn convenings_are_what_their_schema_says() {
         ("peer", ["--topic", "text.md"]),
         ("hierarchy", ["--request", "text.md"]),
     ] {
-        place.run(&["init", "assembly", "--mode", mode, "--name", &format!("the-{mode}")]).expect(0);
+        place.run(&["init", "assembly", "--mode", mode, "--name", &format!("the-{mode}")]).assert_code(0);
         let path = format!("assemblies/the-{mode}");
         let ran = place.run(&["convene", &path, on[0], on[1], "--format", "json"]);
         let convened = ran.json();
         assert_eq!(convened["mode"], mode, "{}", ran.stderr);
         fits(&convening, &convened);
         let run = convened["run"].as_str().unwrap();
-        fits(&convening, &place.run(&["show", run, "--format", "json"]).expect(0).json());
+        fits(&convening, &place.run(&["show", run, "--format", "json"]).assert_code(0).json());
     }
 }
 
@@ -112,21 +112,21 @@ fn the_answers_that_the_documents_show_fit() {
         );
         shown += 1;
     }
-    let listed = Place::new().run(&["schema", "answer"]).expect(0).stdout;
+    let listed = TestDir::new().run(&["schema", "answer"]).assert_code(0).stdout;
     assert_eq!(shown, listed.lines().count(), "every answer is shown");
 }
 
 #[test]
 fn everything_with_a_schema_is_listed() {
-    let place = Place::new();
+    let place = TestDir::new();
     for words in [&["schema"][..], &["schema", "answer"]] {
-        let listed = place.run(words).expect(0).stdout;
+        let listed = place.run(words).assert_code(0).stdout;
         assert!(listed.lines().count() >= 9, "{listed}");
         for word in listed.lines().filter_map(|line| line.split_whitespace().next()) {
-            place.run(&[words, &[word]].concat()).expect(0);
+            place.run(&[words, &[word]].concat()).assert_code(0);
         }
     }
-    place.run(&["schema", "answer", "deliberater"]).expect(4).says("did you mean `deliberator`?");
-    place.run(&["schema", "revew"]).expect(4).says("did you mean `review`?");
-    place.run(&["schema", "persona", "vote"]).expect(64);
+    place.run(&["schema", "answer", "deliberater"]).assert_code(4).assert_stderr_contains("did you mean `deliberator`?");
+    place.run(&["schema", "revew"]).assert_code(4).assert_stderr_contains("did you mean `review`?");
+    place.run(&["schema", "persona", "vote"]).assert_code(64);
 }

@@ -2,15 +2,15 @@
 
 use crate::support;
 use serde_json::{Value, json};
-use support::Place;
-use support::council::{ships, ships_but};
+use support::TestDir;
+use support::council::{all_ship, all_ship_except};
 
 const SHIPS: &str = include_str!("../../../../examples/incident-report.md");
 const REVISES: &str = include_str!("../../../../examples/launch-post.md");
 const HOLDS: &str = include_str!("../../../../examples/pricing-promise.md");
 
-fn posts() -> Place {
-    let place = Place::new();
+fn posts() -> TestDir {
+    let place = TestDir::new();
     place.write("posts/a.md", SHIPS);
     place.write("posts/b.md", HOLDS);
     place.write("posts/c.md", REVISES);
@@ -27,18 +27,18 @@ fn verdicts(reviews: &Value) -> Vec<(&str, &str)> {
 fn each_text_has_its_verdict_and_the_worst_is_the_exit_code() {
     let place = posts();
     let named = ["review", "posts/a.md", "posts/b.md", "posts/c.md", "--format", "json"];
-    let reviews = place.run(&named).expect(2).json();
+    let reviews = place.run(&named).assert_code(2).json();
     assert_eq!((&reviews["schema"], &reviews["exit"]), (&json!("quorate.reviews/v1"), &json!(2)));
     let all = [("posts/a.md", "SHIP"), ("posts/b.md", "HOLD"), ("posts/c.md", "REVISE")];
     assert_eq!(verdicts(&reviews), all);
     assert_eq!(place.runs().len(), 3, "each is a run of its own");
     assert_eq!(place.log().len(), 3);
 
-    place.run(&["review", "posts/a.md", "posts/c.md"]).expect(1).says("REVISE      posts/c.md");
-    place.run(&["review", "posts/a.md", "posts/a.md", "posts/c.md", "--fail-on", "hold"]).expect(0);
-    let sarif = place.run(&["review", "posts/a.md", "posts/c.md", "--format", "sarif"]).expect(1).json();
+    place.run(&["review", "posts/a.md", "posts/c.md"]).assert_code(1).assert_stderr_contains("REVISE      posts/c.md");
+    place.run(&["review", "posts/a.md", "posts/a.md", "posts/c.md", "--fail-on", "hold"]).assert_code(0);
+    let sarif = place.run(&["review", "posts/a.md", "posts/c.md", "--format", "sarif"]).assert_code(1).json();
     assert_eq!(sarif["runs"].as_array().map(Vec::len), Some(2));
-    let human = place.run(&["review", "posts/a.md", "posts/b.md"]).expect(2).stdout;
+    let human = place.run(&["review", "posts/a.md", "posts/b.md"]).assert_code(2).stdout;
     let heads: Vec<&str> = human.lines().filter(|line| line.ends_with(".md")).collect();
     assert!(heads.len() == 2 && heads[0].starts_with("SHIP") && heads[1].starts_with("HOLD"), "{human}");
 }
@@ -57,24 +57,24 @@ fn a_pattern_that_no_shell_expanded_is_expanded() {
     assert_eq!(named("posts/*.md"), ["posts/a.md", "posts/b.md", "posts/c.md"]);
     assert_eq!(named("./posts/[ab].md"), ["./posts/a.md", "./posts/b.md"]);
     assert_eq!(named("posts/**/d.md"), ["posts/deep/d.md"], "one that a pattern matches is a list, too");
-    let ran = place.run(&["review", "posts/*.md"]).expect(2);
-    ran.says("posts/link.md leads elsewhere by a link");
-    place.run(&["review", "posts/link.md"]).expect(0);
+    let ran = place.run(&["review", "posts/*.md"]).assert_code(2);
+    ran.assert_stderr_contains("posts/link.md leads elsewhere by a link");
+    place.run(&["review", "posts/link.md"]).assert_code(0);
     place.write("posts/[1].md", SHIPS);
     let alone = place.review(&["posts/[1].md"]);
     assert_eq!(alone["verdict"], "SHIP", "a file of that name is that file: {alone}");
-    place.run(&["review", "drafts/*.md"]).expect(64).says("nothing matches `drafts/*.md`");
-    place.run(&["review", "posts/[.md"]).expect(64).says("is no pattern");
-    place.run(&["review", "-", "-"]).expect(64).says("named twice");
+    place.run(&["review", "drafts/*.md"]).assert_code(64).assert_stderr_contains("nothing matches `drafts/*.md`");
+    place.run(&["review", "posts/[.md"]).assert_code(64).assert_stderr_contains("is no pattern");
+    place.run(&["review", "-", "-"]).assert_code(64).assert_stderr_contains("named twice");
 }
 
 #[test]
 fn what_is_missing_refuses_all_before_anybody_is_asked() {
     let place = posts();
-    place.run(&["review", "posts/a.md", "posts/gone.md"]).expect(4).says("there is no file posts/gone.md");
+    place.run(&["review", "posts/a.md", "posts/gone.md"]).assert_code(4).assert_stderr_contains("there is no file posts/gone.md");
     place.write("other/quorate.toml", "[defaults]\nexecutor = \"nobody\"\n");
     place.write("other/x.md", SHIPS);
-    place.run(&["review", "posts/a.md", "other/x.md"]).expect(5).says("`nobody`");
+    place.run(&["review", "posts/a.md", "other/x.md"]).assert_code(5).assert_stderr_contains("`nobody`");
     assert!(!place.path(".quorate").exists(), "nothing was begun");
 }
 
@@ -82,7 +82,7 @@ fn what_is_missing_refuses_all_before_anybody_is_asked() {
 fn what_its_tier_skips_is_milder_than_any_verdict_but_ship() {
     let place = posts();
     let ran =
-        place.run(&["review", "posts/a.md", "posts/b.md", "--tiered", "--format", "json"]).expect(6).json();
+        place.run(&["review", "posts/a.md", "posts/b.md", "--tiered", "--format", "json"]).assert_code(6).json();
     assert_eq!(ran["reviews"][0]["skipped"]["tier"], 2);
     assert_eq!(ran["reviews"][1]["exit"], 6);
 }
@@ -93,18 +93,18 @@ fn a_ship_fits_a_screen_and_full_shows_the_rest() {
     let finding = |at: usize| json!({"quote": quote, "issue": format!("Issue {at}, which goes on for a while."), "fix": format!("Fix {at}.")});
     let findings: Vec<Value> = (0..40).map(finding).collect();
     let brief = "Do this. ".repeat(100);
-    let place = Place::scripted(&ships_but(json!({
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r2": {"would_block": false, "irreducible": false, "score": 4, "findings": findings},
         "adjudicate": {"verdict": "SHIP", "reasoning": "R. ".repeat(200), "revision_brief": brief, "dissent_summary": "No."},
     })));
-    let short = place.run(&["review", "draft.md"]).expect(0).stdout;
+    let short = place.run(&["review", "draft.md"]).assert_code(0).stdout;
     assert!(short.lines().count() <= 24, "{short}");
     assert_eq!(short.matches("Fix 3.").count(), 1, "{short}");
     let run = place.only_run();
     assert!(short.contains(&format!("quorate show {run}")), "{short}");
     assert!(short.contains("ledger .quorate/ledger.db") && short.contains("built-in"), "{short}");
-    let full = place.run(&["review", "draft.md", "--full"]).expect(0).stdout;
-    let shown = place.run(&["show", &run]).expect(0).stdout;
+    let full = place.run(&["review", "draft.md", "--full"]).assert_code(0).stdout;
+    let shown = place.run(&["show", &run]).assert_code(0).stdout;
     for text in [full, shown] {
         assert!(
             text.contains("Reasoning") && text.contains("what changed") && text.contains("Fix 39."),
@@ -115,26 +115,26 @@ fn a_ship_fits_a_screen_and_full_shows_the_rest() {
 
 #[test]
 fn every_command_has_help_a_version_and_the_common_flags() {
-    let place = Place::scripted(&ships());
-    let help = place.run(&["help", "review"]).expect(0).stdout;
-    assert_eq!(help, place.run(&["review", "--help"]).expect(0).stdout);
-    assert!(place.run(&["help", "ledger", "verify"]).expect(0).stdout.contains("quorate ledger verify"));
+    let place = TestDir::scripted(&all_ship());
+    let help = place.run(&["help", "review"]).assert_code(0).stdout;
+    assert_eq!(help, place.run(&["review", "--help"]).assert_code(0).stdout);
+    assert!(place.run(&["help", "ledger", "verify"]).assert_code(0).stdout.contains("quorate ledger verify"));
     let version = env!("CARGO_PKG_VERSION");
     for command in [&["--version"][..], &["review", "--version"], &["ledger", "verify", "-V"]] {
-        let said = place.run(command).expect(0).stdout;
+        let said = place.run(command).assert_code(0).stdout;
         assert!(said.trim_end().ends_with(version), "{command:?}: {said}");
     }
-    let loud = place.run(&["init", "council", "one"]).expect(0);
-    let quiet = place.run(&["init", "council", "two", "-q"]).expect(0);
+    let loud = place.run(&["init", "council", "one"]).assert_code(0);
+    let quiet = place.run(&["init", "council", "two", "-q"]).assert_code(0);
     assert!(loud.stderr.contains("next: ") && quiet.stderr.is_empty(), "{}", quiet.stderr);
     assert!(!quiet.stdout.is_empty());
-    place.run(&["review", "gone.md", "--quiet"]).expect(4).says("there is no file gone.md");
+    place.run(&["review", "gone.md", "--quiet"]).assert_code(4).assert_stderr_contains("there is no file gone.md");
 }
 
 #[test]
 fn the_flag_for_colours_wins_over_no_color() {
     // `Place` sets NO_COLOR.
-    let place = Place::scripted(&ships());
+    let place = TestDir::scripted(&all_ship());
     let coloured = |arguments: &[&str]| {
         let ran = place.run(arguments);
         format!("{}{}", ran.stdout, ran.stderr).contains('\u{1b}')
@@ -145,7 +145,7 @@ fn the_flag_for_colours_wins_over_no_color() {
     assert!(coloured(&["--color=always", "review", "--no-such-flag"]));
     let mut command = place.command(&["review", "draft.md", "--color", "never"]);
     command.env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1");
-    let ran = support::Ran::of(command.output().unwrap());
+    let ran = support::CommandOutput::from_output(command.output().unwrap());
     assert!(!ran.stdout.contains('\u{1b}'), "{}", ran.stdout);
-    place.run(&["review", "draft.md", "--color", "sometimes"]).expect(64);
+    place.run(&["review", "draft.md", "--color", "sometimes"]).assert_code(64);
 }

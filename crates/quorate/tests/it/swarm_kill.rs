@@ -12,11 +12,11 @@ use crate::support;
 use crate::support::records;
 use crate::support::transcript;
 use quorate_testkit::rng::Rng;
-use records::{of_kind, text, wait};
+use records::{of_kind, text, block_on};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
-use support::{Place, finish, until};
+use support::{TestDir, finish, wait_until};
 use transcript::Turn;
 
 /// How often a process is killed, and how often in one conversation.
@@ -40,8 +40,8 @@ END {
 "#;
 
 /// A conversation of two such participants. What people say while nothing runs is answered at one go, which is no loop.
-fn swarm(substrate: &str) -> Place {
-    let place = Place::with("player.sh", PLAYER);
+fn swarm(substrate: &str) -> TestDir {
+    let place = TestDir::with("player.sh", PLAYER);
     let config = "config: {command: /bin/sh, args: [player.sh], answer: json, timeout_ms: 20000}";
     place.write(
         "swarm.yaml",
@@ -62,7 +62,7 @@ state: {{kind: fs, dir: states}}
 }
 
 /// Gives the turns of a conversation.
-type Read = fn(&Place) -> Vec<Turn>;
+type Read = fn(&TestDir) -> Vec<Turn>;
 
 /// The substrates that outlive a process, each with its reader.
 const SUBSTRATES: [(&str, Read); 2] = [
@@ -134,10 +134,10 @@ fn killed(seed: u64) -> u64 {
         }
     }
     say(&place, &mut chance, &mut said);
-    let last = place.run(&["run", "swarm.yaml"]).expect(0);
+    let last = place.run(&["run", "swarm.yaml"]).assert_code(0);
     assert!(!last.stderr.contains("quorate:"), "{}", last.stderr);
     let turns = read(&place);
-    place.run(&["run", "swarm.yaml"]).expect(0).says("nothing is new");
+    place.run(&["run", "swarm.yaml"]).assert_code(0).assert_stderr_contains("nothing is new");
     assert_eq!(read(&place), turns, "a run that finds nothing new says nothing");
     holds(&place, &turns);
     killed
@@ -161,18 +161,18 @@ fn text_of(chance: &mut Rng, said: &mut u64) -> String {
     format!("h{said} {mentions}")
 }
 
-fn say(place: &Place, chance: &mut Rng, said: &mut u64) {
-    place.run(&["say", "swarm.yaml", &text_of(chance, said)]).expect(0);
+fn say(place: &TestDir, chance: &mut Rng, said: &mut u64) {
+    place.run(&["say", "swarm.yaml", &text_of(chance, said)]).assert_code(0);
 }
 
 /// Somebody speaks while the swarm runs; now and then that is killed, too.
-fn start_to_say(place: &Place, chance: &mut Rng, said: &mut u64) -> (Child, bool) {
+fn start_to_say(place: &TestDir, chance: &mut Rng, said: &mut u64) -> (Child, bool) {
     let text = text_of(chance, said);
     (place.start(&["say", "swarm.yaml", &text]), chance.percent(15))
 }
 
 /// Holds a conversation that is at rest against what has to be.
-fn holds(place: &Place, turns: &[Turn]) {
+fn holds(place: &TestDir, turns: &[Turn]) {
     let ids: BTreeSet<&str> = turns.iter().map(|turn| &*turn.id).collect();
     assert_eq!(ids.len(), turns.len(), "an id stands twice");
     let people = turns.iter().filter(|turn| turn.participant == "user");
@@ -188,7 +188,7 @@ fn holds(place: &Place, turns: &[Turn]) {
     for turn in turns.iter().filter(|turn| turn.participant != "user") {
         let word = |key: &str| turn.content.split(' ').find_map(|word| word.strip_prefix(key));
         let (trigger, by) = (word("re:").expect("a trigger"), word("by:").expect("an author"));
-        assert_eq!((by, Some(trigger)), (&*turn.participant, turn.answers.as_deref()), "{turn:?}");
+        assert_eq!((by, Some(trigger)), (&*turn.participant, turn.reply_to.as_deref()), "{turn:?}");
         let place_of = |id: &str| turns.iter().position(|one| one.id == id);
         assert!(place_of(trigger) < place_of(&turn.id), "{turn:?} stands before what it answers");
         *answers.entry((trigger.to_owned(), by.to_owned())).or_default() += 1;
@@ -209,12 +209,12 @@ fn holds(place: &Place, turns: &[Turn]) {
     for (id, counts) in counts {
         let last = counts.len() as u64;
         assert_eq!(counts, (1..=last).collect::<Vec<_>>(), "{id} was asked with a stale state");
-        let state = place.run(&["state", "swarm.yaml", id, "--format", "json"]).expect(0).json();
+        let state = place.run(&["state", "swarm.yaml", id, "--format", "json"]).assert_code(0).json();
         let state = state.get("state").unwrap_or(&state).clone();
         assert_eq!(state, if last == 0 { json!({}) } else { json!({"n": last}) }, "{id}");
     }
 
-    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).expect(0).json();
+    let log = place.run(&["log", "swarm.yaml", "--format", "json"]).assert_code(0).json();
     let shown = |key: &str, turn: &Value| turn[key].as_str().map(str::to_owned).unwrap_or_default();
     let logged: Vec<[String; 4]> = log["turns"]
         .as_array()
@@ -225,7 +225,7 @@ fn holds(place: &Place, turns: &[Turn]) {
     let read: Vec<[String; 4]> = turns
         .iter()
         .map(|turn| {
-            let answers = turn.answers.clone().unwrap_or_default();
+            let answers = turn.reply_to.clone().unwrap_or_default();
             [turn.id.clone(), turn.participant.clone(), turn.content.clone(), answers]
         })
         .collect();
@@ -234,9 +234,9 @@ fn holds(place: &Place, turns: &[Turn]) {
 }
 
 /// The ledger, whose chain holds, names every answer and nothing else.
-fn in_the_ledger(place: &Place, turns: &[Turn]) {
+fn in_the_ledger(place: &TestDir, turns: &[Turn]) {
     let ledger = place.path(".quorate/ledger.db");
-    let stream = wait(async {
+    let stream = block_on(async {
         let url = format!("sqlite://{}", ledger.display());
         let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
         let found = sqlx::query("SELECT DISTINCT run FROM record WHERE run LIKE 'turns/hardy/%'");
@@ -248,7 +248,7 @@ fn in_the_ledger(place: &Place, turns: &[Turn]) {
     let records = of_kind(&records, "turn");
     let appended = records.iter().filter_map(|record| record["appended"].as_array()).flatten();
     let named: BTreeSet<String> = appended.map(|one| text(&one["turn"])).collect();
-    let answers = turns.iter().filter(|turn| turn.answers.is_some());
+    let answers = turns.iter().filter(|turn| turn.reply_to.is_some());
     assert_eq!(named, answers.map(|turn| turn.id.clone()).collect(), "the ledger and the journal");
     let cursor = records.iter().rev().find_map(|record| record["cursor"].as_str());
     assert_eq!(cursor, turns.last().map(|turn| &*turn.id), "everything is settled");
@@ -260,24 +260,24 @@ fn ctrl_c_ends_members_and_leaves_everything_as_it_should_be() {
         let place = swarm(substrate);
         // Ada says who she is, and hangs.
         place.write("player.sh", "#!/bin/sh\necho $$ >> pids\nexec sleep 300\n");
-        place.run(&["say", "swarm.yaml", "@Ada and @Bo"]).expect(0);
+        place.run(&["say", "swarm.yaml", "@Ada and @Bo"]).assert_code(0);
         let child = place.start(&["run", "swarm.yaml", "--watch"]);
         let pids = || -> Vec<i32> {
             let text = std::fs::read_to_string(place.path("pids")).unwrap_or_default();
             text.lines().filter_map(|line| line.parse().ok()).collect()
         };
-        until(SOON, "two members at work", || pids().len() == 2);
-        let busy = place.run(&["run", "swarm.yaml"]).expect(5);
-        busy.says("quorate:runtime_busy");
+        wait_until(SOON, "two members at work", || pids().len() == 2);
+        let busy = place.run(&["run", "swarm.yaml"]).assert_code(5);
+        busy.assert_stderr_contains("quorate:runtime_busy");
         kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
-        finish(child).expect(130);
+        finish(child).assert_code(130);
         for pid in pids() {
             let pid = Pid::from_raw(pid).expect("a process");
-            until(SOON, "the end of a member", || test_kill_process(pid).is_err());
+            wait_until(SOON, "the end of a member", || test_kill_process(pid).is_err());
         }
         assert_eq!(read(&place).len(), 1, "nobody has answered");
         place.write("player.sh", PLAYER);
-        place.run(&["run", "swarm.yaml"]).expect(0);
+        place.run(&["run", "swarm.yaml"]).assert_code(0);
         holds(&place, &read(&place));
     }
 }
@@ -286,11 +286,11 @@ fn ctrl_c_ends_members_and_leaves_everything_as_it_should_be() {
 fn who_holds_a_runtime_and_is_killed_lets_the_next_one_in() {
     let place = swarm(SUBSTRATES[0].0);
     let mut holder = place.start(&["run", "swarm.yaml", "--watch"]);
-    place.run(&["say", "swarm.yaml", "@Ada"]).expect(0);
-    until(SOON, "an answer", || transcript::journal(&place).len() == 2);
-    place.run(&["run", "swarm.yaml"]).expect(5).says("quorate:runtime_busy");
+    place.run(&["say", "swarm.yaml", "@Ada"]).assert_code(0);
+    wait_until(SOON, "an answer", || transcript::journal(&place).len() == 2);
+    place.run(&["run", "swarm.yaml"]).assert_code(5).assert_stderr_contains("quorate:runtime_busy");
     holder.kill().expect("it is ours");
     holder.wait().expect("it ends");
-    place.run(&["run", "swarm.yaml"]).expect(0);
+    place.run(&["run", "swarm.yaml"]).assert_code(0);
     holds(&place, &transcript::journal(&place));
 }

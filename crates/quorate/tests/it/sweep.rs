@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::support;
 use serde_json::{Value, json};
-use support::council::{COUNCIL, ships, ships_but};
-use support::{Place, Ran, finish, until};
+use support::council::{COUNCIL, all_ship, all_ship_except};
+use support::{TestDir, CommandOutput, finish, wait_until};
 
 const RULES: &str = "\
 tier_classifier: {default_tier: 2}
@@ -16,21 +16,21 @@ tier_rules:
 watch: {paths: [./drafts/, ./briefs/]}
 ";
 
-fn place() -> Place {
-    let place = Place::scripted(&ships());
+fn place() -> TestDir {
+    let place = TestDir::scripted(&all_ship());
     place.write("council.yaml", format!("{COUNCIL}{RULES}"));
     place
 }
 
 /// What became of each file.
-fn fates(ran: &Ran) -> BTreeMap<String, String> {
+fn fates(ran: &CommandOutput) -> BTreeMap<String, String> {
     let swept = ran.json();
     let files = swept["files"].as_array().expect("files").iter();
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     files.map(|one| (text(&one["path"]), text(&one["fate"]))).collect()
 }
 
-fn sweep(place: &Place, arguments: &[&str]) -> Ran {
+fn sweep(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     place.run(&[&["sweep", "--format", "json"], arguments].concat())
 }
 
@@ -47,7 +47,7 @@ fn tiers_decide_and_what_was_judged_is_not_judged_again() {
     place.write("drafts/note.md", "Three.\n");
     place.write("drafts/.hidden/post.md", "Four.\n");
     place.write("elsewhere/post.md", "Five.\n");
-    let swept = sweep(&place, &[]).expect(0);
+    let swept = sweep(&place, &[]).assert_code(0);
     assert_eq!(swept.json()["files"][0]["tier"], 1);
     let expected = [
         ("drafts/deep/post-2.md", "judged"),
@@ -59,7 +59,7 @@ fn tiers_decide_and_what_was_judged_is_not_judged_again() {
     assert_eq!((place.log().len(), place.runs().len()), (2, 2));
     assert_eq!(place.log()[0]["artifact_type"], "post");
 
-    let again = || fates(&sweep(&place, &[]).expect(0));
+    let again = || fates(&sweep(&place, &[]).assert_code(0));
     assert_eq!(count(&again(), "already_judged"), 2);
     place.write("drafts/post-1.md", "One, changed.\n");
     assert_eq!(again()["drafts/post-1.md"], "judged");
@@ -69,8 +69,8 @@ fn tiers_decide_and_what_was_judged_is_not_judged_again() {
     place.write("skeptic.md", "# Skeptic\n\nDoubt more.\n");
     assert_eq!(count(&again(), "judged"), 2);
     assert_eq!(count(&again(), "already_judged"), 2);
-    assert_eq!(count(&fates(&sweep(&place, &["--force"]).expect(0)), "judged"), 2);
-    assert_eq!(count(&fates(&sweep(&place, &["--policy", "strict"]).expect(0)), "judged"), 2);
+    assert_eq!(count(&fates(&sweep(&place, &["--force"]).assert_code(0)), "judged"), 2);
+    assert_eq!(count(&fates(&sweep(&place, &["--policy", "strict"]).assert_code(0)), "judged"), 2);
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn a_review_counts_for_the_next_sweep_and_incomplete_does_not() {
     let place = place();
     place.write("drafts/post-1.md", "One.\n");
     place.write("drafts/post-2.md", "Two.\n");
-    place.run(&["review", "drafts/post-1.md"]).expect(0);
-    place.run(&["review", "drafts/post-2.md", "--max-calls", "3"]).expect(3);
-    let fates = fates(&sweep(&place, &[]).expect(0));
+    place.run(&["review", "drafts/post-1.md"]).assert_code(0);
+    place.run(&["review", "drafts/post-2.md", "--max-calls", "3"]).assert_code(3);
+    let fates = fates(&sweep(&place, &[]).assert_code(0));
     assert_eq!((&*fates["drafts/post-1.md"], &*fates["drafts/post-2.md"]), ("already_judged", "judged"));
 }
 
@@ -91,11 +91,11 @@ fn one_in_five_is_stable() {
     for number in 0..60 {
         place.write(&format!("briefs/{number}.md"), format!("Brief {number}.\n"));
     }
-    let first = fates(&sweep(&place, &["--dry-run"]).expect(0));
+    let first = fates(&sweep(&place, &["--dry-run"]).assert_code(0));
     let due = count(&first, "due");
     assert!((3..=25).contains(&due), "{due} of 60");
     assert_eq!(due + count(&first, "not_sampled"), 60);
-    assert_eq!(fates(&sweep(&place, &["--dry-run"]).expect(0)), first);
+    assert_eq!(fates(&sweep(&place, &["--dry-run"]).assert_code(0)), first);
     for (path, fate) in first.iter().take(10) {
         let code = place.run(&["review", path, "--tiered"]).code;
         assert_eq!(code, if fate == "due" { 0 } else { 6 }, "{path}: a review says the same");
@@ -107,9 +107,9 @@ fn a_dry_run_asks_nobody_and_writes_nothing() {
     let place = place();
     place.write("drafts/post.md", "One.\n");
     place.answers(&json!({}));
-    assert_eq!(fates(&sweep(&place, &["--dry-run"]).expect(0))["drafts/post.md"], "due");
+    assert_eq!(fates(&sweep(&place, &["--dry-run"]).assert_code(0))["drafts/post.md"], "due");
     assert!(place.log().is_empty() && place.runs().is_empty());
-    assert!(place.run(&["sweep", "--dry-run"]).expect(0).stdout.contains("due"));
+    assert!(place.run(&["sweep", "--dry-run"]).assert_code(0).stdout.contains("due"));
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn since_looks_at_when_a_file_was_changed() {
     place.write("drafts/post-old.md", "Old.\n");
     let old = std::fs::File::open(place.path("drafts/post-old.md")).unwrap();
     old.set_modified(SystemTime::now() - Duration::from_secs(3 * 86_400)).unwrap();
-    let due = |since: &str| count(&fates(&sweep(&place, &["--dry-run", "--since", since]).expect(0)), "due");
+    let due = |since: &str| count(&fates(&sweep(&place, &["--dry-run", "--since", since]).assert_code(0)), "due");
     assert_eq!((due("24h"), due("7d"), due("all"), due("2000-01-01"), due("2999-01-01")), (1, 2, 2, 2, 0));
-    assert_eq!(count(&fates(&sweep(&place, &["--dry-run"]).expect(0)), "due"), 1, "24h is the default");
+    assert_eq!(count(&fates(&sweep(&place, &["--dry-run"]).assert_code(0)), "due"), 1, "24h is the default");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn more_than_two_hundred_files_are_all_judged() {
     for number in 0..210 {
         place.write(&format!("drafts/post-{number}.md"), format!("Post {number}.\n"));
     }
-    let fates = fates(&sweep(&place, &["--jobs", "16"]).expect(0));
+    let fates = fates(&sweep(&place, &["--jobs", "16"]).assert_code(0));
     assert_eq!((count(&fates, "judged"), place.log().len()), (210, 210));
     assert_eq!(place.runs().len(), 210);
 }
@@ -142,8 +142,8 @@ fn what_cannot_be_read_is_said_and_the_rest_is_judged() {
     place.write("drafts/post.bin", b"\0\0");
     std::os::unix::fs::symlink("nowhere", place.path("drafts/post-gone.md")).unwrap();
     std::os::unix::fs::symlink(".", place.path("drafts/loop")).unwrap();
-    let swept = sweep(&place, &[]).expect(3);
-    swept.says("quorate:watch_unreadable").says("briefs");
+    let swept = sweep(&place, &[]).assert_code(3);
+    swept.assert_stderr_contains("quorate:watch_unreadable").assert_stderr_contains("briefs");
     let fates = fates(&swept);
     assert_eq!((&*fates["drafts/post.md"], &*fates["drafts/post.bin"]), ("judged", "failed"));
     assert_eq!(fates.len(), 2);
@@ -151,22 +151,22 @@ fn what_cannot_be_read_is_said_and_the_rest_is_judged() {
 
 #[test]
 fn nothing_to_watch_is_refused() {
-    let place = Place::scripted(&ships());
-    place.run(&["sweep"]).expect(5);
+    let place = TestDir::scripted(&all_ship());
+    place.run(&["sweep"]).assert_code(5);
     place.write("council.yaml", COUNCIL);
-    place.run(&["sweep"]).expect(5).says("watch");
+    place.run(&["sweep"]).assert_code(5).assert_stderr_contains("watch");
 }
 
 #[test]
 fn verdicts_do_not_decide_the_exit_code_and_incomplete_does() {
     let place = place();
     place.write("drafts/post.md", "One.\n");
-    place.answers(&ships_but(json!({"adjudicate": {"verdict": "HOLD", "reasoning": "No."}})));
-    assert_eq!(sweep(&place, &[]).expect(0).json()["files"][0]["verdict"], "HOLD");
-    place.answers(&ships_but(json!({"adjudicate": {"$fail": "down"}})));
-    let swept = sweep(&place, &["--force"]).expect(3);
+    place.answers(&all_ship_except(json!({"adjudicate": {"verdict": "HOLD", "reasoning": "No."}})));
+    assert_eq!(sweep(&place, &[]).assert_code(0).json()["files"][0]["verdict"], "HOLD");
+    place.answers(&all_ship_except(json!({"adjudicate": {"$fail": "down"}})));
+    let swept = sweep(&place, &["--force"]).assert_code(3);
     assert_eq!(swept.json()["files"][0]["verdict"], "INCOMPLETE");
-    assert!(place.run(&["sweep", "--force"]).expect(3).stdout.contains("INCOMPLETE"));
+    assert!(place.run(&["sweep", "--force"]).assert_code(3).stdout.contains("INCOMPLETE"));
 }
 
 #[test]
@@ -174,19 +174,19 @@ fn the_same_words_twice_are_judged_once() {
     let place = place();
     place.write("drafts/post-1.md", "Same.\n");
     place.write("drafts/post-2.md", "Same.\n");
-    let fates = fates(&sweep(&place, &[]).expect(0));
+    let fates = fates(&sweep(&place, &[]).assert_code(0));
     assert_eq!((count(&fates, "judged"), count(&fates, "already_judged")), (1, 1));
 }
 
 #[test]
 fn two_sweeps_at_once_both_complete() {
-    let place = Place::scripted_slowly(&ships(), "delay = \"2ms\"");
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"2ms\"");
     place.write("council.yaml", format!("{COUNCIL}{RULES}"));
     for number in 0..8 {
         place.write(&format!("drafts/post-{number}.md"), format!("Post {number}.\n"));
     }
     let both: Vec<_> = (0..2).map(|_| place.start(&["sweep", "--format", "json"])).collect();
-    let judged: usize = both.into_iter().map(|child| count(&fates(&finish(child).expect(0)), "judged")).sum();
+    let judged: usize = both.into_iter().map(|child| count(&fates(&finish(child).assert_code(0)), "judged")).sum();
     assert!((8..=16).contains(&judged), "{judged}");
     assert_eq!((place.runs().len(), place.log().len()), (judged, judged));
     let mut logged: Vec<String> = place.log().iter().map(|line| line["run"].to_string()).collect();
@@ -197,18 +197,18 @@ fn two_sweeps_at_once_both_complete() {
 
 #[test]
 fn an_interrupted_sweep_goes_on_where_it_was() {
-    let place = Place::scripted_slowly(&ships(), "delay = \"40ms\"");
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"40ms\"");
     place.write("council.yaml", format!("{COUNCIL}{RULES}"));
     for number in 0..6 {
         place.write(&format!("drafts/post-{number}.md"), format!("Post {number}.\n"));
     }
     let child = place.start(&["sweep", "--jobs", "2"]);
-    until(Duration::from_secs(20), "the first verdict", || !place.log().is_empty());
+    wait_until(Duration::from_secs(20), "the first verdict", || !place.log().is_empty());
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
         .unwrap();
-    finish(child).expect(130).says("interrupted");
+    finish(child).assert_code(130).assert_stderr_contains("interrupted");
     let before = place.log().len();
-    let rest = fates(&sweep(&place, &[]).expect(0));
+    let rest = fates(&sweep(&place, &[]).assert_code(0));
     // An outcome that had no line yet when the sweep was interrupted is logged by the next start, and counts as judged.
     let already = count(&rest, "already_judged");
     assert!(already >= before, "{already} of {before}");
@@ -218,7 +218,7 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
 
 #[test]
 fn members_that_are_asked_again_do_not_stall_a_sweep() {
-    let place = Place::scripted(&ships_but(json!({
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r1/skeptic": ["no JSON", {"would_block": false}],
         "r1/strategy": ["no JSON", {"would_block": false}],
         "r2/evidence": ["no JSON", {"would_block": false, "irreducible": false}],
@@ -227,5 +227,5 @@ fn members_that_are_asked_again_do_not_stall_a_sweep() {
     for number in 0..20 {
         place.write(&format!("drafts/post-{number}.md"), format!("Post {number}.\n"));
     }
-    assert_eq!(count(&fates(&sweep(&place, &["--jobs", "8"]).expect(0)), "judged"), 20);
+    assert_eq!(count(&fates(&sweep(&place, &["--jobs", "8"]).assert_code(0)), "judged"), 20);
 }

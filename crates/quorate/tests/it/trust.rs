@@ -7,14 +7,14 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Stdio;
 
 use crate::support;
-use support::{Place, Ran, finish};
+use support::{TestDir, CommandOutput, finish};
 
 /// What anything that was started would leave.
 const TRACE: &str = "#!/bin/sh\necho ran >> \"$(dirname \"$0\")/trace\"\necho '{\"would_block\": false, \"irreducible\": false, \"verdict\": \"SHIP\", \"reasoning\": \"x\"}'\n";
 
 /// A checkout from elsewhere: nothing is trusted, and every command in it leaves a trace.
-fn checkout(files: &[(&str, &str)]) -> Place {
-    let place = Place::with("repo/draft.md", "The meeting moved to Tuesday at ten.\n");
+fn checkout(files: &[(&str, &str)]) -> TestDir {
+    let place = TestDir::with("repo/draft.md", "The meeting moved to Tuesday at ten.\n");
     place.write("repo/evil.sh", TRACE);
     let path = place.path("repo/evil.sh");
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
@@ -24,7 +24,7 @@ fn checkout(files: &[(&str, &str)]) -> Place {
     place
 }
 
-fn run_with(place: &Place, arguments: &[&str], trust: Option<&str>) -> Ran {
+fn run_with(place: &TestDir, arguments: &[&str], trust: Option<&str>) -> CommandOutput {
     let mut command = place.command_in("repo", arguments);
     command.env_remove("QUORATE_TRUST");
     if let Some(trust) = trust {
@@ -33,18 +33,18 @@ fn run_with(place: &Place, arguments: &[&str], trust: Option<&str>) -> Ran {
     finish(command.spawn().expect("the binary runs"))
 }
 
-fn run(place: &Place, arguments: &[&str]) -> Ran {
+fn run(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     run_with(place, arguments, None)
 }
 
-fn ran(place: &Place) -> bool {
+fn ran(place: &TestDir) -> bool {
     place.path("repo/trace").exists()
 }
 
 /// Nothing runs, the refusal has its code, and the file that is at fault is named.
 #[track_caller]
-fn refused(place: &Place, arguments: &[&str], file: &str) {
-    let refused = run(place, arguments).expect(5);
+fn refused(place: &TestDir, arguments: &[&str], file: &str) {
+    let refused = run(place, arguments).assert_code(5);
     assert!(!ran(place), "{arguments:?} ran a command of the checkout\n{}", refused.stderr);
     let said = refused.stdout.clone() + &refused.stderr;
     assert!(said.contains("workspace_untrusted"), "{arguments:?}\n{said}");
@@ -87,7 +87,7 @@ fn a_ready_made_executor_that_a_file_chooses_is_the_files_choice() {
 #[test]
 fn the_runtime_of_a_council_is_the_councils() {
     let place = checkout(&[]);
-    run(&place, &["init", "council", "."]).expect(0);
+    run(&place, &["init", "council", "."]).assert_code(0);
     let council = place.read("repo/council.yaml");
     assert!(!council.contains("\nruntime:"), "the test adds one");
     place.write(
@@ -101,12 +101,12 @@ fn the_runtime_of_a_council_is_the_councils() {
 fn the_command_of_a_signing_key_runs_neither_for_reviews_nor_for_lists() {
     let optional = "[keys]\nsign = \"optional\"\nsigning = {command = [\"./evil.sh\"]}\n";
     let place = checkout(&[("quorate.toml", optional)]);
-    run(&place, &["keys", "list"]).expect(0);
+    run(&place, &["keys", "list"]).assert_code(0);
     run(&place, &["review", "draft.md", "--executor", "rubric"]);
     assert!(!ran(&place));
     place.write("repo/quorate.toml", optional.replace("optional", "required"));
-    let refused = run(&place, &["review", "draft.md"]).expect(5);
-    refused.says("signing_key_missing").says("quorate.toml is not trusted");
+    let refused = run(&place, &["review", "draft.md"]).assert_code(5);
+    refused.assert_stderr_contains("signing_key_missing").assert_stderr_contains("quorate.toml is not trusted");
     assert!(!ran(&place));
 }
 
@@ -126,9 +126,9 @@ fn hooks_and_participants_of_a_runtime_run_for_nobody() {
     place.write("repo/talk.yaml", hooks);
     refused(&place, &["run", "talk.yaml", "--say", "hello"], "talk.yaml");
     // Talking and looking start nothing.
-    run(&place, &["say", "talk.yaml", "hello"]).expect(0);
-    run(&place, &["log", "talk.yaml"]).expect(0);
-    run(&place, &["check", "talk.yaml"]).expect(0);
+    run(&place, &["say", "talk.yaml", "hello"]).assert_code(0);
+    run(&place, &["log", "talk.yaml"]).assert_code(0);
+    run(&place, &["check", "talk.yaml"]).assert_code(0);
     assert!(!ran(&place));
 }
 
@@ -147,7 +147,7 @@ fn records_stay_in_the_workspace() {
         assert!(place.path(&format!("outside/{outside}")).exists());
     }
     let place = checkout(&[]);
-    run(&place, &["init", "council", "."]).expect(0);
+    run(&place, &["init", "council", "."]).assert_code(0);
     let council = place.read("repo/council.yaml");
     let elsewhere = council.replace("logging:", "logging:\n  log_path: ../bashrc");
     let elsewhere =
@@ -172,7 +172,7 @@ fn a_council_shows_members_no_file_from_outside() {
         let place = checkout(&[]);
         place.write("secret.txt", "The reader's own.\n");
         symlink("../secret.txt", place.path("repo/link.txt")).unwrap();
-        run(&place, &["init", "council", "."]).expect(0);
+        run(&place, &["init", "council", "."]).assert_code(0);
         let council = place.read("repo/council.yaml");
         let prompt = council.lines().find(|line| line.contains("prompt:")).unwrap();
         let other = format!("{}prompt: {outside}", &prompt[..prompt.find("prompt:").unwrap()]);
@@ -186,13 +186,13 @@ fn a_link_of_the_checkout_leads_no_record_out_of_it() {
     let place = checkout(&[]);
     std::fs::create_dir(place.path("outside")).unwrap();
     symlink("../outside", place.path("repo/.quorate")).unwrap();
-    let said = run(&place, &["review", "draft.md"]).expect(5);
-    said.says("workspace_untrusted").says("a link leads out of the workspace");
+    let said = run(&place, &["review", "draft.md"]).assert_code(5);
+    said.assert_stderr_contains("workspace_untrusted").assert_stderr_contains("a link leads out of the workspace");
     assert_eq!(std::fs::read_dir(place.path("outside")).unwrap().count(), 0);
     std::fs::remove_file(place.path("repo/.quorate")).unwrap();
     std::fs::create_dir(place.path("repo/.quorate")).unwrap();
     symlink("../../bashrc", place.path("repo/.quorate/council_log.jsonl")).unwrap();
-    run(&place, &["review", "draft.md"]).expect(5).says("workspace_untrusted");
+    run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("workspace_untrusted");
     assert!(!place.path("bashrc").exists());
     // A person may keep the ledger anywhere.
     run(&place, &["review", "draft.md", "--ledger", "../outside/l.db"]);
@@ -213,15 +213,15 @@ fn a_ledger_in_a_database_is_sent_nothing() {
 #[test]
 fn trust_holds_until_a_file_or_its_script_changes() {
     let place = checkout(&[("quorate.toml", DEFAULT)]);
-    let shown = run(&place, &["trust", "--show"]).expect(0);
+    let shown = run(&place, &["trust", "--show"]).assert_code(0);
     assert!(
         shown.stdout.contains("run `./evil.sh`") && shown.stdout.contains("not trusted  evil.sh"),
         "{}",
         shown.stdout
     );
     refused(&place, &["review", "draft.md"], "quorate.toml");
-    run(&place, &["trust"]).expect(0);
-    run(&place, &["review", "draft.md"]).expect(0);
+    run(&place, &["trust"]).assert_code(0);
+    run(&place, &["review", "draft.md"]).assert_code(0);
     assert!(ran(&place));
     // It is kept outside of the workspace.
     let kept = place.read(".local/state/quorate/trust.json");
@@ -230,15 +230,15 @@ fn trust_holds_until_a_file_or_its_script_changes() {
     std::fs::remove_file(place.path("repo/trace")).unwrap();
     place.write("repo/evil.sh", TRACE.replace("ran", "ran again"));
     refused(&place, &["review", "draft.md"], "quorate.toml");
-    run(&place, &["trust"]).expect(0);
-    run(&place, &["review", "draft.md"]).expect(0);
+    run(&place, &["trust"]).assert_code(0);
+    run(&place, &["review", "draft.md"]).assert_code(0);
     std::fs::remove_file(place.path("repo/trace")).unwrap();
     place.write("repo/quorate.toml", format!("{DEFAULT}args = [\"x\"]\n"));
     refused(&place, &["review", "draft.md"], "quorate.toml");
 
     place.write("repo/quorate.toml", DEFAULT);
-    run(&place, &["review", "draft.md"]).expect(0);
-    run(&place, &["trust", "--revoke"]).expect(0);
+    run(&place, &["review", "draft.md"]).assert_code(0);
+    run(&place, &["trust", "--revoke"]).assert_code(0);
     std::fs::remove_file(place.path("repo/trace")).unwrap();
     refused(&place, &["review", "draft.md"], "quorate.toml");
 }
@@ -246,11 +246,11 @@ fn trust_holds_until_a_file_or_its_script_changes() {
 #[test]
 fn trust_of_one_command_is_not_kept() {
     let place = checkout(&[("quorate.toml", DEFAULT)]);
-    run(&place, &["review", "draft.md", "--trust"]).expect(0);
+    run(&place, &["review", "draft.md", "--trust"]).assert_code(0);
     assert!(ran(&place));
     std::fs::remove_file(place.path("repo/trace")).unwrap();
     refused(&place, &["review", "draft.md"], "quorate.toml");
-    run_with(&place, &["review", "draft.md"], Some("1")).expect(0);
+    run_with(&place, &["review", "draft.md"], Some("1")).assert_code(0);
     std::fs::remove_file(place.path("repo/trace")).unwrap();
     for nothing in ["", "0"] {
         assert_eq!(run_with(&place, &["review", "draft.md"], Some(nothing)).code, 5);
@@ -261,15 +261,15 @@ fn trust_of_one_command_is_not_kept() {
 #[test]
 fn a_hash_trusts_one_state_of_the_workspace() {
     let place = checkout(&[("quorate.toml", DEFAULT)]);
-    let shown = run(&place, &["trust", "--show", "--format", "json"]).expect(0).json();
+    let shown = run(&place, &["trust", "--show", "--format", "json"]).assert_code(0).json();
     let hash = shown["hash"].as_str().unwrap();
-    run_with(&place, &["review", "draft.md"], Some(hash)).expect(0);
+    run_with(&place, &["review", "draft.md"], Some(hash)).assert_code(0);
     assert!(ran(&place));
     std::fs::remove_file(place.path("repo/trace")).unwrap();
     for other in ["yes", &hash.replace(|c: char| c.is_ascii_digit(), "0"), &hash[..12]] {
         run_with(&place, &["review", "draft.md"], Some(other))
-            .expect(5)
-            .says("is not the hash of this workspace");
+            .assert_code(5)
+            .assert_stderr_contains("is not the hash of this workspace");
     }
     // The hash covers everything that the workspace names, not only what this command would use.
     place.write("repo/other.yaml", "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\nsubstrate: {kind: memory}\ndispatcher: {kind: mention}\nparticipants:\n  - {id: ada, executor: agent-cli, config: {command: sh}}\n");
@@ -311,7 +311,7 @@ fn a_record_of_trust_that_is_garbage_trusts_nothing() {
     let place = checkout(&[("quorate.toml", DEFAULT)]);
     for garbage in ["", "{}", "[]", "{\"v\": 2, \"files\": {}}", "{\"v\": 1, \"files\": {\"x\": 1}}"] {
         place.write(".local/state/quorate/trust.json", garbage);
-        run(&place, &["review", "draft.md"]).expect(5).says("trust_unreadable");
+        run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("trust_unreadable");
         assert!(!ran(&place), "{garbage}");
     }
 }
@@ -319,14 +319,14 @@ fn a_record_of_trust_that_is_garbage_trusts_nothing() {
 #[test]
 fn a_record_of_trust_that_every_user_can_write_to_trusts_nothing() {
     let place = checkout(&[("quorate.toml", DEFAULT)]);
-    run(&place, &["trust"]).expect(0);
-    let shown = run(&place, &["trust", "--show"]).expect(0);
+    run(&place, &["trust"]).assert_code(0);
+    let shown = run(&place, &["trust", "--show"]).assert_code(0);
     assert!(shown.stdout.contains("quorate.toml"));
     let state = place.path(".local/state/quorate");
     for (path, mode) in [(state.join("trust.json"), 0o666), (state, 0o777)] {
         let before = std::fs::metadata(&path).expect("it is there").permissions();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
-        run(&place, &["review", "draft.md"]).expect(5).says("every user can write to it");
+        run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("every user can write to it");
         std::fs::set_permissions(&path, before).expect("a mode");
     }
     assert!(!ran(&place));
@@ -339,15 +339,15 @@ fn configuration_that_every_user_can_write_is_refused() {
         std::fs::set_permissions(place.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
     };
     mode("repo/quorate.toml", 0o666);
-    run(&place, &["review", "draft.md"]).expect(5).says("ownership_dubious").says("trust --safe-directory");
+    run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("ownership_dubious").assert_stderr_contains("trust --safe-directory");
     mode("repo/quorate.toml", 0o644);
     mode("repo", 0o777);
-    run(&place, &["review", "draft.md"]).expect(5).says("ownership_dubious");
+    run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("ownership_dubious");
     // As in /tmp, where nobody replaces what belongs to another.
     mode("repo", 0o1777);
     assert!(run(&place, &["review", "draft.md"]).code < 3);
     mode("repo", 0o777);
-    run(&place, &["trust", "--safe-directory", "."]).expect(0);
+    run(&place, &["trust", "--safe-directory", "."]).assert_code(0);
     assert!(run(&place, &["review", "draft.md"]).code < 3);
 }
 
@@ -368,20 +368,20 @@ fn configuration_of_another_user_is_refused() {
         &["keys", "list"],
         &["runs"],
     ] {
-        let said = run(&place, command).expect(5);
-        said.says("detected dubious ownership in workspace");
+        let said = run(&place, command).assert_code(5);
+        said.assert_stderr_contains("detected dubious ownership in workspace");
     }
     assert!(!ran(&place));
     // The one who called sudo is trusted as root is.
     let mut command = place.command_in("repo", &["runs"]);
     command.env("SUDO_UID", "4242").env_remove("QUORATE_TRUST");
     assert_ne!(finish(command.spawn().unwrap()).code, 5);
-    run(&place, &["trust", "--safe-directory", "."]).expect(0);
+    run(&place, &["trust", "--safe-directory", "."]).assert_code(0);
     refused(&place, &["review", "sub/draft.md"], "quorate.toml");
     // A directory of records that is somebody else's is as much a way in.
     give("repo/quorate.toml", 0);
     place.write("repo/.quorate/x", "");
     give("repo/.quorate", 4242);
     std::fs::remove_dir_all(place.path(".local")).unwrap();
-    run(&place, &["runs"]).expect(5).says("detected dubious ownership");
+    run(&place, &["runs"]).assert_code(5).assert_stderr_contains("detected dubious ownership");
 }

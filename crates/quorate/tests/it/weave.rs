@@ -2,9 +2,9 @@
 
 use crate::support;
 use serde_json::Value;
-use support::Place;
+use support::TestDir;
 
-fn playbook(place: &Place, path: &str, head: &str, body: &str) {
+fn playbook(place: &TestDir, path: &str, head: &str, body: &str) {
     let slug = path.rsplit('/').next().unwrap().trim_end_matches(".md");
     let text = format!(
         "---
@@ -22,8 +22,8 @@ evidence: [{{kind: run, ref: r1}}]
 }
 
 /// An operator with a persona, and playbooks for it and for others.
-fn workspace() -> Place {
-    let place = Place::with("quorate.toml", "");
+fn workspace() -> TestDir {
+    let place = TestDir::with("quorate.toml", "");
     place.write(
         "personas/ada/PERSONA.md",
         "---\nschema: persona/v1\ntitle: Ada\nname: ada\nversion: 1.0.0\ndescription: A librarian.\nvoice: {register: calm}\n---\nYou are Ada.\n",
@@ -80,7 +80,7 @@ const WOVEN: &str = "You are Ada.\n\n## Voice\n\nBe brisk.\n\nAsk first.\n\nCite
 fn what_is_for_an_operator_is_woven_in_order() {
     // B1, B2, B3, B9, B11
     let place = workspace();
-    let ran = place.run(&["weave", "alice"]).expect(0);
+    let ran = place.run(&["weave", "alice"]).assert_code(0);
     assert_eq!(ran.stdout, WOVEN);
     for said in [
         "woven:   first at priority  70",
@@ -88,11 +88,11 @@ fn what_is_for_an_operator_is_woven_in_order() {
         "skipped: over: it has expired",
         "skipped: shade: it is in shadow",
     ] {
-        ran.says(said);
+        ran.assert_stderr_contains(said);
     }
-    assert_eq!(place.run(&["weave", "ws://operators/alice"]).expect(0).stdout, WOVEN);
+    assert_eq!(place.run(&["weave", "ws://operators/alice"]).assert_code(0).stdout, WOVEN);
     // A skill is that of the moment; the playbooks of others are nobody's business here.
-    let skilled = place.run(&["weave", "alice", "--skill", "research"]).expect(0).stdout;
+    let skilled = place.run(&["weave", "alice", "--skill", "research"]).assert_code(0).stdout;
     assert_eq!(skilled, format!("{}\n\nResearch.\n", WOVEN.trim_end()));
     assert!(!ran.stderr.contains("other"), "{}", ran.stderr);
 }
@@ -101,18 +101,18 @@ fn what_is_for_an_operator_is_woven_in_order() {
 fn a_shadow_leaves_no_trace_in_the_prompt() {
     // B6
     let place = workspace();
-    let with = place.run(&["weave", "alice"]).expect(0).stdout;
+    let with = place.run(&["weave", "alice"]).assert_code(0).stdout;
     std::fs::remove_file(place.path("playbooks/shade.md")).unwrap();
     std::fs::remove_file(place.path("playbooks/over.md")).unwrap();
-    assert_eq!(place.run(&["weave", "alice"]).expect(0).stdout, with);
+    assert_eq!(place.run(&["weave", "alice"]).assert_code(0).stdout, with);
 }
 
 #[test]
 fn it_is_shown_in_words_as_json_and_as_a_diff() {
     let place = workspace();
-    let explained = place.run(&["weave", "alice", "--explain"]).expect(0).stdout;
+    let explained = place.run(&["weave", "alice", "--explain"]).assert_code(0).stdout;
     assert!(explained.contains("skipped: shade") && explained.contains("about 13 tokens"), "{explained}");
-    let json = place.run(&["weave", "alice", "--format", "json"]).expect(0).json();
+    let json = place.run(&["weave", "alice", "--format", "json"]).assert_code(0).json();
     let woven: Vec<&str> =
         json["woven"].as_array().unwrap().iter().filter_map(|one| one["playbook"].as_str()).collect();
     assert_eq!(woven, ["first", "cite", "brisk"]);
@@ -120,7 +120,7 @@ fn it_is_shown_in_words_as_json_and_as_a_diff() {
         (&json["operator"], &json["prompt"]),
         (&Value::from("ws://operators/alice"), &Value::from(WOVEN.trim_end()))
     );
-    let diff = place.run(&["weave", "alice", "--format", "diff"]).expect(0).stdout;
+    let diff = place.run(&["weave", "alice", "--format", "diff"]).assert_code(0).stdout;
     for line in ["+Be brisk.", "+Ask first.", "+Cite."] {
         assert!(diff.lines().any(|one| one == line), "{line} in {diff}");
     }
@@ -135,10 +135,10 @@ fn a_playbook_that_is_refused_is_not_woven_and_named() {
         "kind: overlay\nstatus: active\npriority: 200\nselector: {role: librarian}",
         "Broken.",
     );
-    let ran = place.run(&["weave", "alice"]).expect(0);
+    let ran = place.run(&["weave", "alice"]).assert_code(0);
     assert_eq!(ran.stdout, WOVEN);
-    ran.says("playbook_invalid").says("broken.md");
-    place.run(&["weave", "nobody"]).expect(4);
-    place.run(&["weave"]).expect(64);
-    place.run(&["weave", "alice", "--persona", "ada"]).expect(64);
+    ran.assert_stderr_contains("playbook_invalid").assert_stderr_contains("broken.md");
+    place.run(&["weave", "nobody"]).assert_code(4);
+    place.run(&["weave"]).assert_code(64);
+    place.run(&["weave", "alice", "--persona", "ada"]).assert_code(64);
 }

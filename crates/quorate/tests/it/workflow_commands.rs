@@ -3,8 +3,8 @@
 
 use crate::support;
 use serde_json::{Value, json};
-use support::council::ships_but;
-use support::{Place, Ran, finish};
+use support::council::all_ship_except;
+use support::{TestDir, CommandOutput, finish};
 
 /// What a text could command.
 const HOSTILE: [&str; 8] = [
@@ -27,10 +27,10 @@ fn obeyed(text: &str) -> Vec<&str> {
     text.split(['\n', '\r']).filter(commands).collect()
 }
 
-fn hostile() -> Place {
+fn hostile() -> TestDir {
     let all = HOSTILE.join("\n");
     let finding = json!({"quote": HOSTILE[1], "issue": all, "fix": HOSTILE[0]});
-    let place = Place::scripted(&ships_but(json!({
+    let place = TestDir::scripted(&all_ship_except(json!({
         "r1/skeptic": {"would_block": true, "score": 2, "notes": all, "findings": [finding]},
         "r1/evidence": {"$fail": all},
         "adjudicate": {"verdict": "HOLD", "reasoning": all, "revision_brief": all},
@@ -39,12 +39,12 @@ fn hostile() -> Place {
     place
 }
 
-fn on_github(place: &Place, arguments: &[&str]) -> Ran {
+fn on_github(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     finish(place.command(arguments).env("GITHUB_ACTIONS", "true").spawn().expect("the binary runs"))
 }
 
 #[track_caller]
-fn is_inert(ran: &Ran) {
+fn is_inert(ran: &CommandOutput) {
     for (name, text) in [("stdout", &ran.stdout), ("stderr", &ran.stderr)] {
         assert_eq!(obeyed(text), [""; 0], "{name}: {text}");
     }
@@ -55,17 +55,17 @@ fn a_runner_obeys_nothing_of_a_text_in_any_format() {
     let place = hostile();
     let run = place.review(&["draft.md"])["run"].as_str().expect("an id").to_owned();
     for format in ["human", "markdown", "json", "sarif"] {
-        let shown = on_github(&place, &["show", &run, "--format", format]).expect(0);
+        let shown = on_github(&place, &["show", &run, "--format", format]).assert_code(0);
         is_inert(&shown);
         is_inert(&on_github(&place, &["review", "draft.md", "--format", format]));
         is_inert(&on_github(&place, &["show", "##[error]no", "--format", format]));
         if matches!(format, "json" | "sarif") {
-            let elsewhere = place.run(&["show", &run, "--format", format]).expect(0);
+            let elsewhere = place.run(&["show", &run, "--format", format]).assert_code(0);
             assert_ne!(obeyed(&elsewhere.stdout), [""; 0], "without a runner nothing is changed");
             assert_eq!(shown.json(), elsewhere.json(), "JSON means the same");
         }
     }
-    let elsewhere = place.run(&["show", &run]).expect(0);
+    let elsewhere = place.run(&["show", &run]).assert_code(0);
     assert_ne!(obeyed(&elsewhere.stdout), [""; 0], "the text says what could be obeyed");
 }
 
@@ -114,7 +114,7 @@ fn names_talk_and_errors_are_inert_and_seen() {
 
 #[test]
 fn a_conversation_is_inert() {
-    let place = Place::with(
+    let place = TestDir::with(
         "swarm.yaml",
         "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\nparticipants:\n  \
          - {id: ada, executor: script, displayName: Ada, config: {path: turns.json}}\n\
@@ -122,7 +122,7 @@ fn a_conversation_is_inert() {
     );
     let all = HOSTILE.join("\n");
     place.write("turns.json", json!({"ada": {"content": all}}).to_string());
-    is_inert(&on_github(&place, &["say", "swarm.yaml", &all]).expect(0));
+    is_inert(&on_github(&place, &["say", "swarm.yaml", &all]).assert_code(0));
     let turns: [&[&str]; 4] = [
         &["run", "swarm.yaml", "--say", "@Ada", "--verbose"],
         &["log", "swarm.yaml"],

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::desk::{at_desk, done};
+use crate::cli::arguments::{OutputArguments, HumanOrJson};
+use crate::cli::session::{with_session, print_result};
 use crate::cli::exit::Exit;
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
@@ -25,7 +25,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -34,14 +34,14 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format;
-    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
-    at_desk(opened, format.into(), terminal, async |desk| {
+    let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
+    with_session(opened, format.into(), terminal, async |desk| {
         let accepted = rollback::accept(desk, &arguments.reason).await?;
         let text = match format {
-            Tabular::Human => render::ledger::accepted(&accepted),
-            Tabular::Json => render::ledger::accepted_json(&accepted),
+            HumanOrJson::Human => render::ledger::accepted(&accepted),
+            HumanOrJson::Json => render::ledger::accepted_json(&accepted),
         };
-        Ok(done(&text, desk, terminal))
+        Ok(print_result(&text, desk, terminal))
     })
     .await
 }

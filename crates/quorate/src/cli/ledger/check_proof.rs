@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::arguments::Tabular;
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::arguments::HumanOrJson;
+use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -28,8 +28,8 @@ pub(in crate::cli) struct Arguments {
     #[arg(long = "signer", value_name = "KEY|FILE")]
     signers: Vec<String>,
     /// How it is printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
 }
 
 pub(in crate::cli) fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
@@ -37,14 +37,14 @@ pub(in crate::cli) fn run(arguments: Arguments, environment: &Environment, termi
     let request = Request { file, keys, signers };
     let proven = match check_proof::check(environment, &request) {
         Ok(proven) => proven,
-        Err(stop) => return stopped(&stop, format.into(), terminal),
+        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
     };
     terminal.data(&match format {
-        Tabular::Human => render::evidence::proven(&proven, terminal.stdout),
-        Tabular::Json => render::evidence::proven_json(&proven),
+        HumanOrJson::Human => render::evidence::proven(&proven, terminal.stdout),
+        HumanOrJson::Json => render::evidence::proven_json(&proven),
     });
     match proven.vouched {
         Some(_) => Exit::DONE,
-        None => stopped(&check_proof::unvouched(&request, &proven), Format::Human, terminal),
+        None => exit_with_error(&check_proof::unvouched(&request, &proven), Format::Human, terminal),
     }
 }

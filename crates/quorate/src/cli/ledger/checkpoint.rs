@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::desk::{at_desk, done};
+use crate::cli::arguments::{OutputArguments, HumanOrJson};
+use crate::cli::session::{with_session, print_result};
 use crate::cli::exit::Exit;
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
@@ -24,7 +24,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(long)]
     accept_unsigned: bool,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -33,19 +33,19 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let opened = runs::open(environment, &arguments.shape.places.places()).await;
-    at_desk(opened, format, terminal, async |desk| {
+    let opened = runs::open(environment, &arguments.shape.places.path_overrides()).await;
+    with_session(opened, format, terminal, async |desk| {
         if arguments.accept_unsigned {
             let accepted = checkpoint::accept_unsigned(desk).await?;
-            terminal.talk(&render::ledger::accepted_unsigned(&accepted));
+            terminal.status(&render::ledger::accepted_unsigned(&accepted));
         }
         let sealed = checkpoint::checkpoint_verified(desk).await?;
         desk.absorb(sealed.report);
         let text = match arguments.shape.format {
-            Tabular::Human => render::ledger::checkpoint(&sealed.sealed),
-            Tabular::Json => render::ledger::checkpoint_json(&sealed.sealed),
+            HumanOrJson::Human => render::ledger::checkpoint(&sealed.sealed),
+            HumanOrJson::Json => render::ledger::checkpoint_json(&sealed.sealed),
         };
-        Ok(done(&text, desk, terminal))
+        Ok(print_result(&text, desk, terminal))
     })
     .await
 }

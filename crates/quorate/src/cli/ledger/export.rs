@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use quorate_ledger::export::{Form, Written};
 
-use crate::cli::arguments::PlaceArguments;
-use crate::cli::desk::{at_desk, warnings};
+use crate::cli::arguments::PathArguments;
+use crate::cli::session::{with_session, print_warnings};
 use crate::cli::exit::Exit;
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;
@@ -33,18 +33,18 @@ pub(in crate::cli) struct Arguments {
     #[arg(long, value_name = "CHECKPOINT|TIME")]
     since: Option<String>,
     /// How it is written
-    #[arg(long, value_enum, default_value_t = FormArgument::Jsonl)]
-    format: FormArgument,
+    #[arg(long, value_enum, default_value_t = FormatArgument::Jsonl)]
+    format: FormatArgument,
     /// Write it to this file, which takes its place once it is whole; without it to standard output. Never over the ledger,
     /// its keys, its log or the configuration, nor to what is no regular file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormArgument {
+enum FormatArgument {
     /// JSON Lines with proofs
     Jsonl,
     /// OpenTelemetry traces: one OTLP/JSON document, without texts
@@ -59,15 +59,15 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let form = match arguments.format {
-        FormArgument::Jsonl => Form::Jsonl,
-        FormArgument::Otel => Form::Otel,
-        FormArgument::Csv => Form::Csv,
+        FormatArgument::Jsonl => Form::Jsonl,
+        FormatArgument::Otel => Form::Otel,
+        FormatArgument::Csv => Form::Csv,
     };
     let request = Request { runs: arguments.runs, since: arguments.since, form };
-    let opened = runs::open_read_only(environment, &arguments.places.places()).await;
-    at_desk(opened, Format::Human, terminal, async |desk| {
+    let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
+    with_session(opened, Format::Human, terminal, async |desk| {
         let written = write(desk, &request, arguments.out.as_deref()).await?;
-        warnings(desk, terminal);
+        print_warnings(desk, terminal);
         if let (Some(written), Some(out)) = (written, &arguments.out) {
             terminal.hint(&render::evidence::written(&written, &out.display().to_string()));
         }

@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::desk::{at_desk, done};
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::arguments::{OutputArguments, HumanOrJson};
+use crate::cli::session::{with_session, print_result};
+use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -25,7 +25,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -34,16 +34,16 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
-    at_desk(opened, format, terminal, async |desk| {
+    let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
+    with_session(opened, format, terminal, async |desk| {
         let collected = gc::gc(desk, arguments.dry_run).await?;
         let text = match arguments.shape.format {
-            Tabular::Human => render::retention::collected(&collected, terminal.stdout),
-            Tabular::Json => render::retention::collected_json(&collected),
+            HumanOrJson::Human => render::retention::collected(&collected, terminal.stdout),
+            HumanOrJson::Json => render::retention::collected_json(&collected),
         };
-        let exit = done(&text, desk, terminal);
+        let exit = print_result(&text, desk, terminal);
         Ok(match gc::unfinished_error(&collected) {
-            Some(stop) => stopped(&stop, render::Format::Human, terminal),
+            Some(stop) => exit_with_error(&stop, render::Format::Human, terminal),
             None => exit,
         })
     })

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::desk::{at_desk, done};
+use crate::cli::arguments::{OutputArguments, HumanOrJson};
+use crate::cli::session::{with_session, print_result};
 use crate::cli::exit::Exit;
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
@@ -27,7 +27,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(long, conflicts_with_all = ["run", "reason"])]
     list: bool,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 /// Release a run from legal hold: once it is of age it may be erased
@@ -38,7 +38,7 @@ pub(in crate::cli) struct ReleaseArguments {
     #[arg(value_name = "RUN")]
     run: String,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -47,14 +47,14 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format;
-    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
-    at_desk(opened, format.into(), terminal, async |desk| {
+    let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
+    with_session(opened, format.into(), terminal, async |desk| {
         let text = match (&arguments.run, format) {
-            (Some(run), _) => told(&hold::hold(desk, run, arguments.reason.as_deref()).await?, format),
-            (None, Tabular::Human) => render::retention::holds(&hold::holds(desk).await?, terminal.stdout),
-            (None, Tabular::Json) => render::retention::holds_json(&hold::holds(desk).await?),
+            (Some(run), _) => render_change(&hold::hold(desk, run, arguments.reason.as_deref()).await?, format),
+            (None, HumanOrJson::Human) => render::retention::holds(&hold::holds(desk).await?, terminal.stdout),
+            (None, HumanOrJson::Json) => render::retention::holds_json(&hold::holds(desk).await?),
         };
-        Ok(done(&text, desk, terminal))
+        Ok(print_result(&text, desk, terminal))
     })
     .await
 }
@@ -65,17 +65,17 @@ pub(in crate::cli) async fn release(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format;
-    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
-    at_desk(opened, format.into(), terminal, async |desk| {
+    let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
+    with_session(opened, format.into(), terminal, async |desk| {
         let changed = hold::release(desk, &arguments.run).await?;
-        Ok(done(&told(&changed, format), desk, terminal))
+        Ok(print_result(&render_change(&changed, format), desk, terminal))
     })
     .await
 }
 
-fn told(changed: &HoldChange, format: Tabular) -> String {
+fn render_change(changed: &HoldChange, format: HumanOrJson) -> String {
     match format {
-        Tabular::Human => render::retention::changed(changed),
-        Tabular::Json => render::retention::changed_json(changed),
+        HumanOrJson::Human => render::retention::changed(changed),
+        HumanOrJson::Json => render::retention::changed_json(changed),
     }
 }

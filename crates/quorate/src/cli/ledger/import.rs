@@ -3,9 +3,9 @@
 use clap::Args;
 use quorate_ledger::import::Imported;
 
-use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::desk::{at_desk, done};
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::arguments::{OutputArguments, HumanOrJson};
+use crate::cli::session::{with_session, print_result};
+use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -36,7 +36,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -44,19 +44,19 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let Arguments { file, keys, signers, dry_run, shape: ShapeArguments { format, places } } = arguments;
+    let Arguments { file, keys, signers, dry_run, shape: OutputArguments { format, places } } = arguments;
     let request = Request { file, keys, signers, dry_run };
     let shown = |imported: &Imported| match format {
-        Tabular::Human => render::evidence::imported(imported, dry_run),
-        Tabular::Json => render::evidence::imported_json(imported, dry_run),
+        HumanOrJson::Human => render::evidence::imported(imported, dry_run),
+        HumanOrJson::Json => render::evidence::imported_json(imported, dry_run),
     };
-    let workspace = match workspace::load(environment, &places.places(), &environment.directory) {
+    let workspace = match workspace::load(environment, &places.path_overrides(), &environment.directory) {
         Ok(workspace) => workspace,
-        Err(stop) => return stopped(&stop, format.into(), terminal),
+        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
     };
     if !workspace.ledger.may_be_there() {
         match import::preview(environment, &workspace, &request).await {
-            Err(stop) => return stopped(&stop, format.into(), terminal),
+            Err(stop) => return exit_with_error(&stop, format.into(), terminal),
             Ok(imported) if dry_run || imported.runs.is_empty() => {
                 terminal.data(&shown(&imported));
                 return Exit::DONE;
@@ -65,9 +65,9 @@ pub(in crate::cli) async fn run(
         }
     }
     let opened = LedgerSession::open(environment.clone(), workspace).await;
-    at_desk(opened, format.into(), terminal, async |desk| {
+    with_session(opened, format.into(), terminal, async |desk| {
         let imported = import::import(desk, &request).await?;
-        Ok(done(&shown(&imported), desk, terminal))
+        Ok(print_result(&shown(&imported), desk, terminal))
     })
     .await
 }

@@ -3,8 +3,8 @@
 use clap::Args;
 use quorate_diagnostics::{Body, codes};
 
-use crate::cli::arguments::PlaceArguments;
-use crate::cli::desk::{at_desk, warnings};
+use crate::cli::arguments::PathArguments;
+use crate::cli::session::{with_session, print_warnings};
 use crate::cli::exit::Exit;
 use crate::cli::render::Format;
 use crate::cli::terminal::Terminal;
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(value_name = "RECORD|RUN")]
     what: String,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -34,13 +34,13 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let opened = runs::open_read_only(environment, &arguments.places.places()).await;
-    at_desk(opened, Format::Human, terminal, async |desk| {
+    let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
+    with_session(opened, Format::Human, terminal, async |desk| {
         let proof = prove::prove(desk, &arguments.what).await?;
         let text = proof.text().map_err(|error| {
             ServiceError::new(ExitClass::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
         })?;
-        warnings(desk, terminal);
+        print_warnings(desk, terminal);
         // A proof stays as it is, byte for byte.
         terminal.verbatim(&text);
         Ok(Exit::DONE)

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::desk::{at_desk, done};
+use crate::cli::arguments::{OutputArguments, HumanOrJson};
+use crate::cli::session::{with_session, print_result};
 use crate::cli::exit::Exit;
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
@@ -16,7 +16,7 @@ use crate::service::runs;
 #[command(after_help = "Examples:\n  quorate ledger stats\n  quorate ledger stats --format json")]
 pub(in crate::cli) struct Arguments {
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -25,14 +25,14 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let format = arguments.shape.format.into();
-    let opened = runs::open_read_only(environment, &arguments.shape.places.places()).await;
-    at_desk(opened, format, terminal, async |desk| {
+    let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
+    with_session(opened, format, terminal, async |desk| {
         let counted = stats::stats(desk).await?;
         let text = match arguments.shape.format {
-            Tabular::Human => render::ledger::stats(&counted, terminal.stdout),
-            Tabular::Json => render::ledger::stats_json(&counted),
+            HumanOrJson::Human => render::ledger::stats(&counted, terminal.stdout),
+            HumanOrJson::Json => render::ledger::stats_json(&counted),
         };
-        Ok(done(&text, desk, terminal))
+        Ok(print_result(&text, desk, terminal))
     })
     .await
 }

@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{ShapeArguments, Tabular};
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::arguments::{OutputArguments, HumanOrJson};
+use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -34,7 +34,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
-    shape: ShapeArguments,
+    shape: OutputArguments,
 }
 
 pub(in crate::cli) async fn run(
@@ -42,21 +42,21 @@ pub(in crate::cli) async fn run(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let Arguments { since, witness, keys, strict, shape: ShapeArguments { format, places } } = arguments;
-    let request = Request { since, witness, keys, strict, places: places.places() };
+    let Arguments { since, witness, keys, strict, shape: OutputArguments { format, places } } = arguments;
+    let request = Request { since, witness, keys, strict, places: places.path_overrides() };
     let verified = match verify::verify(environment, &request).await {
         Ok(verified) => verified,
-        Err(stop) => return stopped(&stop, format.into(), terminal),
+        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
     };
     if !verified.warnings.is_empty() {
-        terminal.talk(&render::diagnostics(&verified.warnings, Format::Human, terminal.stderr));
+        terminal.status(&render::diagnostics(&verified.warnings, Format::Human, terminal.stderr));
     }
     terminal.data(&match format {
-        Tabular::Human => render::verified::human(&verified, terminal.stdout),
-        Tabular::Json => render::verified::json(&verified),
+        HumanOrJson::Human => render::verification::human(&verified, terminal.stdout),
+        HumanOrJson::Json => render::verification::json(&verified),
     });
     match verified.report.holds() {
         true => Exit::DONE,
-        false => stopped(&verify::divergence_error(&verified), Format::Human, terminal),
+        false => exit_with_error(&verify::divergence_error(&verified), Format::Human, terminal),
     }
 }

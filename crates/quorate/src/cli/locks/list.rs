@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::arguments::{PlaceArguments, Tabular};
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::arguments::{PathArguments, HumanOrJson};
+use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -26,14 +26,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// How they are printed
-    #[arg(long, value_enum, default_value_t = Tabular::Human)]
-    format: Tabular,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
     #[command(flatten)]
-    places: PlaceArguments,
+    places: PathArguments,
 }
 
 pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let (places, root) = (arguments.places.places(), arguments.root.as_deref());
+    let (places, root) = (arguments.places.path_overrides(), arguments.root.as_deref());
     match locks::operator_traits(environment, &places, root, &arguments.operator, &Host::new()) {
         Ok(traits) => {
             terminal.data(&render::locks::list(
@@ -44,6 +44,6 @@ pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Te
             ));
             Exit::DONE
         }
-        Err(stop) => stopped(&stop, arguments.format.into(), terminal),
+        Err(stop) => exit_with_error(&stop, arguments.format.into(), terminal),
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use crate::cli::exit::{Exit, stopped};
+use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;
 use crate::service::artifact::Subject;
@@ -38,13 +38,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// How the result is printed
-    #[arg(long, value_enum, default_value_t = Shape::Human)]
-    format: Shape,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
 }
 
 /// How hits are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Shape {
+enum OutputFormat {
     /// For people
     Human,
     /// One JSON object
@@ -52,7 +52,7 @@ enum Shape {
 }
 
 pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = if arguments.format == Shape::Json { Format::Json } else { Format::Human };
+    let format = if arguments.format == OutputFormat::Json { Format::Json } else { Format::Human };
     let material = match (arguments.text, arguments.file) {
         (Some(text), _) => TextSource::Text(text),
         (None, Some(file)) if file != Path::new("-") => TextSource::Subject(Subject::File(file)),
@@ -61,14 +61,14 @@ pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Te
     let request = Request { path: arguments.path, root: arguments.root, material };
     let tested = match locks::test(environment, &request, &Host::new()) {
         Ok(tested) => tested,
-        Err(stop) => return stopped(&stop, format, terminal),
+        Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     match arguments.format {
-        Shape::Human => {
-            terminal.talk(&render::diagnostics(&tested.report, Format::Human, terminal.stderr));
+        OutputFormat::Human => {
+            terminal.status(&render::diagnostics(&tested.report, Format::Human, terminal.stderr));
             terminal.data(&render::locks::human(&tested, terminal.stdout));
         }
-        Shape::Json => terminal.data(&render::locks::json(&tested)),
+        OutputFormat::Json => terminal.data(&render::locks::json(&tested)),
     }
     Exit::DONE
 }

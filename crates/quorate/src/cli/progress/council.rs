@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::locked;
-use super::pulse::Pulse;
+use super::lock;
+use super::ticker::Ticker;
 use super::screen::Glyphs;
-use crate::cli::render::paint::line;
-use crate::cli::render::wording::{cut, duration, status, step as named};
+use crate::cli::render::paint::one_line;
+use crate::cli::render::wording::{truncate, duration, status, step as named};
 
 /// How much of the reason for a second question is shown.
-const WHY: usize = 60;
+const MAX_REASON_CHARS: usize = 60;
 /// How many members have a line. Who ended makes room for who is still at it, and is counted in the heading.
-const MOST: usize = 12;
+const MAX_MEMBER_LINES: usize = 12;
 
 /// The lines.
 pub(super) struct Council {
     board: Arc<Mutex<Board>>,
-    pulse: Mutex<Option<Pulse>>,
+    pulse: Mutex<Option<Ticker>>,
 }
 
 /// What stands on the screen.
@@ -70,27 +70,27 @@ impl Council {
     }
 
     pub(super) fn asked(&self, id: &str, member: &str, step: &str) {
-        locked(&self.board).asked(id, member, step);
-        let mut pulse = locked(&self.pulse);
+        lock(&self.board).asked(id, member, step);
+        let mut pulse = lock(&self.pulse);
         if pulse.is_none() {
             let board = self.board.clone();
-            *pulse = Some(Pulse::start(move || locked(&board).beat()));
+            *pulse = Some(Ticker::start(move || lock(&board).tick()));
         }
     }
 
     pub(super) fn asked_again(&self, id: &str, why: &str) {
-        locked(&self.board).asked_again(id, why);
+        lock(&self.board).asked_again(id, why);
     }
 
     pub(super) fn ended(&self, id: &str, status: &str, took: Duration) {
-        locked(&self.board).ended(id, status, took);
+        lock(&self.board).ended(id, status, took);
     }
 
     pub(super) fn clear(&self) {
         // The pulse goes first: after it nobody draws.
-        let pulse = locked(&self.pulse).take();
+        let pulse = lock(&self.pulse).take();
         drop(pulse);
-        locked(&self.board).clear();
+        lock(&self.board).clear();
     }
 }
 
@@ -109,11 +109,11 @@ impl Board {
     pub(super) fn asked(&mut self, id: &str, member: &str, word: &str) {
         if self.step.as_ref().is_none_or(|step| step.word != word) {
             self.close();
-            let heading = self.add("{prefix:.bold}{msg}").with_prefix(named(&line(word)));
+            let heading = self.add("{prefix:.bold}{msg}").with_prefix(named(&one_line(word)));
             self.step = Some(Step { word: word.to_owned(), heading, members: Vec::new() });
         }
         let style = self.style("  {spinner:.cyan} {prefix:16} {elapsed:>4} {wide_msg:.dim}");
-        let bar = ProgressBar::hidden().with_style(style).with_prefix(line(member));
+        let bar = ProgressBar::hidden().with_style(style).with_prefix(one_line(member));
         if let Some(step) = &mut self.step {
             step.members.push(Member { id: id.to_owned(), bar, shown: false, state: State::Thinking });
         }
@@ -125,7 +125,7 @@ impl Board {
         let Some(step) = &mut self.step else { return };
         while let Some(next) = step.members.iter().position(|one| !one.shown && one.state == State::Thinking)
         {
-            if step.shown() >= MOST {
+            if step.shown() >= MAX_MEMBER_LINES {
                 let ended = step.members.iter_mut().find(|one| one.shown && one.state != State::Thinking);
                 let Some(ended) = ended else { break };
                 ended.shown = false;
@@ -147,7 +147,7 @@ impl Board {
     pub(super) fn asked_again(&self, id: &str, why: &str) {
         if let Some(member) = self.step.as_ref().and_then(|step| step.members.iter().find(|one| one.id == id))
         {
-            member.bar.set_message(format!("asked again: {}", cut(&line(why), WHY)));
+            member.bar.set_message(format!("asked again: {}", truncate(&one_line(why), MAX_REASON_CHARS)));
         }
     }
 
@@ -156,15 +156,15 @@ impl Board {
         let members = self.step.as_mut().map(|step| &mut step.members);
         let Some(member) = members.and_then(|all| all.iter_mut().find(|one| one.id == id)) else { return };
         let (mark, colour) = match word {
-            "answered" => (glyphs.done(), "green"),
-            _ => (glyphs.lacking(), "red"),
+            "answered" => (glyphs.success(), "green"),
+            _ => (glyphs.failure(), "red"),
         };
         member.state = if word == "answered" { State::Answered } else { State::Absent };
         member.bar.set_style(
             style(&format!("  {{spinner:.{colour}}} {{prefix:16}} {{wide_msg}}")).tick_strings(&[mark, mark]),
         );
         let took = if took.is_zero() { String::new() } else { format!(" {}", duration(took)) };
-        member.bar.finish_with_message(format!("{}{took}", status(&line(word))));
+        member.bar.finish_with_message(format!("{}{took}", status(&one_line(word))));
         self.fill();
     }
 
@@ -188,7 +188,7 @@ impl Board {
     }
 
     /// Turns the spinners; the first time it brings everything onto the screen.
-    pub(super) fn beat(&mut self) {
+    pub(super) fn tick(&mut self) {
         if let Some(target) = self.target.take() {
             self.lines.set_draw_target(target);
         }

@@ -4,10 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::locked;
-use crate::cli::render::paint::line;
+use super::lock;
+use crate::cli::render::paint::one_line;
 use crate::cli::render::wording::{duration, status, step};
-use crate::cli::workflow::talk;
+use crate::cli::workflow::status_text;
 use crate::service::sweep::{Outcome, SweptFile};
 
 /// A review or a convening.
@@ -30,7 +30,7 @@ impl Council {
 
     pub(super) fn asked(&self, id: &str) {
         let word = id.split('/').next().unwrap_or(id);
-        let mut current = locked(&self.step);
+        let mut current = lock(&self.step);
         if *current != word {
             say(&step(word));
             *current = word.to_owned();
@@ -38,11 +38,11 @@ impl Council {
     }
 
     pub(super) fn asked_again(&self, id: &str, why: &str) {
-        say(&format!("  {} asked again: {}", member(id), line(why)));
+        say(&format!("  {} asked again: {}", member(id), one_line(why)));
     }
 
     pub(super) fn ended(&self, id: &str, word: &str, took: Duration) {
-        say(&format!("  {} {} after {}", member(id), status(&line(word)), duration(took)));
+        say(&format!("  {} {} after {}", member(id), status(&one_line(word)), duration(took)));
     }
 }
 
@@ -55,19 +55,19 @@ impl Sweep {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let fate = match &swept.fate {
             Outcome::Judged { verdict, .. } => verdict.as_str().to_owned(),
-            Outcome::Failed { why } => line(why),
+            Outcome::Failed { why } => one_line(why),
             _ => "passed over".to_owned(),
         };
-        say(&format!("{done}/{} {}: {fate}", self.planned.load(Ordering::Relaxed), line(&swept.path)));
+        say(&format!("{done}/{} {}: {fate}", self.planned.load(Ordering::Relaxed), one_line(&swept.path)));
     }
 }
 
 /// Whose invocation it is: `skeptic` of `r1/skeptic`.
 fn member(id: &str) -> String {
     let name = id.split_once('/').map_or(id, |(_, member)| member);
-    line(if name == "adjudicate" { "adjudicator" } else { name })
+    one_line(if name == "adjudicate" { "adjudicator" } else { name })
 }
 
 fn say(text: &str) {
-    anstream::eprintln!("{}", talk(text));
+    anstream::eprintln!("{}", status_text(text));
 }

@@ -89,7 +89,7 @@ impl Glyphs {
     }
 
     /// In front of what has a valid answer.
-    pub(super) fn done(self) -> &'static str {
+    pub(super) fn success(self) -> &'static str {
         match self {
             Glyphs::Unicode => "✓",
             Glyphs::Ascii => "+",
@@ -97,7 +97,7 @@ impl Glyphs {
     }
 
     /// In front of what has none.
-    pub(super) fn lacking(self) -> &'static str {
+    pub(super) fn failure(self) -> &'static str {
         match self {
             Glyphs::Unicode => "✗",
             Glyphs::Ascii => "x",

@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
 
-use crate::cli::render::paint::line;
-use crate::cli::workflow::talk;
+use crate::cli::render::paint::one_line;
+use crate::cli::workflow::status_text;
 
 /// Says on standard error what happens.
-pub struct Watching {
+pub struct SwarmProgress {
     watched: bool,
     verbose: bool,
     /// Whether nothing is said at the end of what was not answered.
@@ -24,37 +24,37 @@ struct State {
     shown: bool,
 }
 
-impl Watching {
+impl SwarmProgress {
     /// With a line of progress where somebody watches; with every event where that was asked for; with what was not
     /// answered as it happens, for a run without an end.
     pub fn new(watched: bool, verbose: bool, endless: bool) -> Self {
-        Watching { watched, verbose, endless, state: Mutex::default() }
+        SwarmProgress { watched, verbose, endless, state: Mutex::default() }
     }
 
     /// Takes the line off the screen.
     pub fn clear(&self) {
-        self.with(State::clear);
+        self.with_state(State::clear);
     }
 
     /// The loop waits for what is new.
     pub fn waiting(&self) {
         if self.watched && !self.verbose {
-            self.with(|state| state.show("waiting for what is new; Ctrl-C ends it"));
+            self.with_state(|state| state.show("waiting for what is new; Ctrl-C ends it"));
         }
     }
 
     /// Says something on standard error, from any thread.
     pub fn say(&self, text: &str) {
         self.clear();
-        let _ = writeln!(std::io::stderr().lock(), "{}", line(text));
+        let _ = writeln!(std::io::stderr().lock(), "{}", one_line(text));
     }
 
-    fn with(&self, does: impl FnOnce(&mut State)) {
+    fn with_state(&self, does: impl FnOnce(&mut State)) {
         does(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn progress(&self, event: &EventKind) {
-        self.with(|state| {
+        self.with_state(|state| {
             match event {
                 EventKind::ParticipantStarted { participant, .. } => state.speaking.push(participant.to_string()),
                 EventKind::ParticipantFinished { participant, .. }
@@ -88,19 +88,19 @@ impl State {
     }
 }
 
-impl Telemetry for Watching {
+impl Telemetry for SwarmProgress {
     fn emit(&self, event: &Event) {
         if self.verbose {
             let mut out = std::io::stderr().lock();
-            let text = format!("{} #{} {}", event.at, event.cycle, told(&event.kind));
-            let _ = writeln!(out, "{}", talk(&text));
+            let text = format!("{} #{} {}", event.at, event.cycle, event_line(&event.kind));
+            let _ = writeln!(out, "{}", status_text(&text));
             return;
         }
         // What a person should know whether or not it was asked for.
-        if matters(&event.kind) || self.endless && is_unanswered(&event.kind) {
+        if is_always_shown(&event.kind) || self.endless && is_unanswered(&event.kind) {
             self.clear();
             let mut out = std::io::stderr().lock();
-            let _ = writeln!(out, "{}", talk(&told(&event.kind)));
+            let _ = writeln!(out, "{}", status_text(&event_line(&event.kind)));
         }
         if self.watched {
             self.progress(&event.kind);
@@ -108,7 +108,7 @@ impl Telemetry for Watching {
     }
 }
 
-fn matters(what: &EventKind) -> bool {
+fn is_always_shown(what: &EventKind) -> bool {
     matches!(what, EventKind::HookFailed { .. } | EventKind::StateFailed { .. } | EventKind::LedgerDiffers { .. })
 }
 
@@ -118,9 +118,9 @@ fn is_unanswered(what: &EventKind) -> bool {
 }
 
 /// An event in a line.
-fn told(what: &EventKind) -> String {
+fn event_line(what: &EventKind) -> String {
     match what {
-        EventKind::CycleStarted { trigger, by } => format!("cycle: {trigger} by {}", line(by)),
+        EventKind::CycleStarted { trigger, by } => format!("cycle: {trigger} by {}", one_line(by)),
         EventKind::SubstrateRead { substrate, turns, ms } => format!("{substrate}: {turns} new turns ({ms} ms)"),
         EventKind::DispatchDecided { dispatcher, selected, ms } => {
             let selected: Vec<&str> = selected.iter().map(|one| &**one).collect();
@@ -128,21 +128,21 @@ fn told(what: &EventKind) -> String {
             format!("{dispatcher}: {whom} ({ms} ms)")
         }
         EventKind::DispatchFailed { dispatcher, error } => {
-            format!("{dispatcher} could not decide: {}", line(error))
+            format!("{dispatcher} could not decide: {}", one_line(error))
         }
         EventKind::ParticipantStarted { participant, executor } => format!("{participant}: asked ({executor})"),
         EventKind::ParticipantFinished { participant, ms, bytes } => {
             format!("{participant}: said {bytes} bytes in {ms} ms")
         }
         EventKind::ParticipantFailed { participant, status, error } => {
-            format!("{participant}: {status}: {}", line(error))
+            format!("{participant}: {status}: {}", one_line(error))
         }
         EventKind::SubstrateAppended { turn, participant } => format!("{participant}: appended {turn}"),
         EventKind::StateWritten { participant } => format!("{participant}: state written"),
         EventKind::StateFailed { participant, error } => {
-            format!("{participant}: its state was not written: {}", line(error))
+            format!("{participant}: its state was not written: {}", one_line(error))
         }
-        EventKind::HookFailed { hook, error } => format!("the hook {hook} failed: {}", line(error)),
+        EventKind::HookFailed { hook, error } => format!("the hook {hook} failed: {}", one_line(error)),
         EventKind::GuardHit { trigger, turns } => {
             format!("{turns} turns of participants in a row without a person's: nobody answers {trigger}")
         }
@@ -151,6 +151,6 @@ fn told(what: &EventKind) -> String {
             format!("cycle over: {appended} appended, {failed} failed ({ms} ms)")
         }
         EventKind::EventsDropped { count } => format!("{count} events were dropped"),
-        EventKind::LedgerDiffers { what } => format!("the ledger was made good: {}", line(what)),
+        EventKind::LedgerDiffers { what } => format!("the ledger was made good: {}", one_line(what)),
     }
 }

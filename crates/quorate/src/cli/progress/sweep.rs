@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 
 use super::council::style;
-use super::locked;
-use super::pulse::Pulse;
+use super::lock;
+use super::ticker::Ticker;
 use super::screen::Glyphs;
-use crate::cli::render::paint::line;
+use crate::cli::render::paint::one_line;
 
 /// The bar.
 pub(super) struct Sweep {
     board: Arc<Mutex<Board>>,
-    pulse: Mutex<Option<Pulse>>,
+    pulse: Mutex<Option<Ticker>>,
 }
 
 /// What stands on the screen.
@@ -21,7 +21,7 @@ pub(super) struct Board {
     lines: MultiProgress,
     bar: ProgressBar,
     target: Option<ProgressDrawTarget>,
-    under_way: Vec<String>,
+    active_paths: Vec<String>,
 }
 
 impl Sweep {
@@ -31,23 +31,23 @@ impl Sweep {
     }
 
     pub(super) fn planned(&self, reviews: usize) {
-        locked(&self.board).planned(reviews);
+        lock(&self.board).planned(reviews);
         let board = self.board.clone();
-        *locked(&self.pulse) = Some(Pulse::start(move || locked(&board).beat()));
+        *lock(&self.pulse) = Some(Ticker::start(move || lock(&board).tick()));
     }
 
     pub(super) fn started(&self, path: &str) {
-        locked(&self.board).started(path);
+        lock(&self.board).started(path);
     }
 
     pub(super) fn ended(&self, path: &str) {
-        locked(&self.board).ended(path);
+        lock(&self.board).ended(path);
     }
 
     pub(super) fn clear(&self) {
-        let pulse = locked(&self.pulse).take();
+        let pulse = lock(&self.pulse).take();
         drop(pulse);
-        locked(&self.board).clear();
+        lock(&self.board).clear();
     }
 }
 
@@ -63,7 +63,7 @@ impl Board {
         let style = style("{spinner:.cyan} {bar:24} {pos}/{len} {elapsed} {wide_msg:.dim}");
         let style = style.tick_chars(glyphs.spinner()).progress_chars(glyphs.bar());
         let bar = lines.add(ProgressBar::new(0)).with_style(style);
-        Board { lines, bar, target: Some(target), under_way: Vec::new() }
+        Board { lines, bar, target: Some(target), active_paths: Vec::new() }
     }
 
     pub(super) fn planned(&self, reviews: usize) {
@@ -71,17 +71,17 @@ impl Board {
     }
 
     pub(super) fn started(&mut self, path: &str) {
-        self.under_way.push(line(path));
-        self.said();
+        self.active_paths.push(one_line(path));
+        self.update_message();
     }
 
     pub(super) fn ended(&mut self, path: &str) {
-        let path = line(path);
-        if let Some(at) = self.under_way.iter().position(|one| *one == path) {
-            self.under_way.remove(at);
+        let path = one_line(path);
+        if let Some(at) = self.active_paths.iter().position(|one| *one == path) {
+            self.active_paths.remove(at);
         }
         self.bar.inc(1);
-        self.said();
+        self.update_message();
     }
 
     pub(super) fn clear(&self) {
@@ -91,12 +91,12 @@ impl Board {
         self.lines.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    fn said(&self) {
-        self.bar.set_message(self.under_way.join(", "));
+    fn update_message(&self) {
+        self.bar.set_message(self.active_paths.join(", "));
     }
 
     /// Turns the spinner; the first time it brings the bar onto the screen.
-    pub(super) fn beat(&mut self) {
+    pub(super) fn tick(&mut self) {
         if let Some(target) = self.target.take() {
             self.lines.set_draw_target(target);
         }

@@ -120,7 +120,7 @@ fn a_line_for_each_member_of_the_step_that_is_on() {
     for member in ["skeptic", "evidence"] {
         council.asked(&format!("r1/{member}"), member, "r1");
     }
-    council.beat();
+    council.tick();
     insta::assert_snapshot!(terminal.shown(), @"
     round 1
       / skeptic            0s
@@ -128,7 +128,7 @@ fn a_line_for_each_member_of_the_step_that_is_on() {
     ");
     council.asked_again("r1/skeptic", "`would_block` is\nmissing");
     council.ended("r1/evidence", "timed_out", Duration::from_secs(90));
-    council.beat();
+    council.tick();
     insta::assert_snapshot!(terminal.shown(), @"
     round 1
       - skeptic            0s asked again: `would_block` is miss
@@ -136,7 +136,7 @@ fn a_line_for_each_member_of_the_step_that_is_on() {
     ");
     council.ended("r1/skeptic", "answered", Duration::from_millis(3200));
     council.asked("adjudicate", "adjudicator", "adjudicate");
-    council.beat();
+    council.tick();
     insta::assert_snapshot!(terminal.shown(), @"
     round 1: 1 of 2 answered
     adjudication
@@ -158,7 +158,7 @@ fn many_members_take_turns_on_the_screen() {
         let word = if member % 100 == 0 { "failed" } else { "answered" };
         council.ended(&format!("round3/m{member}"), word, Duration::from_millis(5));
     }
-    council.beat();
+    council.tick();
     insta::assert_snapshot!(terminal.shown(), @"
     round 3: 486 of 500 answered, 4 without an answer
       / m491               0s
@@ -185,7 +185,7 @@ fn a_hierarchy_is_one_step_that_grows() {
         council.ended(&format!("node/m{member}"), "answered", Duration::from_millis(5));
     }
     council.asked("node/root", "root", "node");
-    council.beat();
+    council.tick();
     insta::assert_snapshot!(terminal.shown(), @"
     reports: 14 of 15 answered
       / root               0s
@@ -206,7 +206,7 @@ fn what_is_over_before_the_first_beat_is_never_drawn() {
 fn a_pulse_ends_with_its_owner() {
     let beats = Arc::new(());
     let own = beats.clone();
-    let pulse = pulse::Pulse::start(move || drop(own.clone()));
+    let pulse = ticker::Ticker::start(move || drop(own.clone()));
     drop(pulse);
     assert_eq!(Arc::strong_count(&beats), 1);
 }
@@ -219,7 +219,7 @@ fn a_bar_for_a_sweep() {
     sweep.started("a.md");
     sweep.started("b.md");
     sweep.ended("a.md");
-    sweep.beat();
+    sweep.tick();
     insta::assert_snapshot!(terminal.shown(), @"- ======>                  1/4 0s b.md");
     sweep.clear();
     assert_eq!(terminal.shown(), "");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use quorate_ledger::council_log::drift::{Drift, drift};
 use quorate_ledger::council_log::stats::Seat;
 
-use super::paint::line;
+use super::paint::one_line;
 use super::wording::{amount, day, duration, instant};
 use crate::service::audit::Audit;
 
@@ -21,7 +21,7 @@ pub use markdown::markdown;
 /// The verdicts that have a column; everything else that a log may say is counted as other.
 const VERDICTS: [&str; 4] = ["SHIP", "REVISE", "HOLD", "INCOMPLETE"];
 /// So many weeks are shown, the newest.
-const WEEKS: usize = 26;
+const MAX_WEEKS: usize = 26;
 
 /// Counts of the verdicts in their columns, and of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,7 +50,7 @@ impl Tally {
 /// A share in percent: `–` of nothing.
 fn percent(part: u64, of: u64) -> String {
     match of {
-        0 => super::seat::NOTHING.to_owned(),
+        0 => super::deliberator_row::DASH.to_owned(),
         of => format!("{:.0}%", part as f64 * 100.0 / of as f64),
     }
 }
@@ -58,11 +58,11 @@ fn percent(part: u64, of: u64) -> String {
 /// What was counted, in sentences.
 fn summary(audit: &Audit) -> Vec<String> {
     if !audit.log_exists {
-        return vec![format!("There is no log at {} yet: every review adds a line.", line(&audit.log))];
+        return vec![format!("There is no log at {} yet: every review adds a line.", one_line(&audit.log))];
     }
     let stats = &audit.stats;
     let reviews = stats.reviews();
-    let mut out = vec![format!("{} in {}{}.", amount(reviews, "review"), line(&audit.log), filter(audit))];
+    let mut out = vec![format!("{} in {}{}.", amount(reviews, "review"), one_line(&audit.log), filter(audit))];
     if let Some(mean) = stats.elapsed_ms.checked_div(reviews) {
         let (counting, calls) = stats.calls;
         let each = calls
@@ -99,7 +99,7 @@ fn drifting(drift: &Drift) -> String {
     let weeks: Vec<String> = drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
     format!(
         "Drift: {} is {}, mean verdict {} in the weeks of {}.",
-        line(&drift.artifact_type),
+        one_line(&drift.artifact_type),
         drift.direction.as_str(),
         means.join(" → "),
         weeks.join(", ")
@@ -112,10 +112,10 @@ fn filter(audit: &Audit) -> String {
         out.push_str(&format!(" since {}", instant(since)));
     }
     if let Some(verdict) = &audit.filter.verdict {
-        out.push_str(&format!(", verdict {}", line(verdict)));
+        out.push_str(&format!(", verdict {}", one_line(verdict)));
     }
     if let Some(artifact_type) = &audit.filter.artifact_type {
-        out.push_str(&format!(", type {}", line(artifact_type)));
+        out.push_str(&format!(", type {}", one_line(artifact_type)));
     }
     out
 }
@@ -129,14 +129,14 @@ struct Table {
 
 /// Verdicts by type, deliberators, weeks. Those without rows are left out.
 fn tables(audit: &Audit) -> Vec<Table> {
-    let tables = [verdicts(audit), seats(audit), weeks(audit)];
+    let tables = [verdicts(audit), deliberators_table(audit), weeks(audit)];
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
 fn verdicts(audit: &Audit) -> Table {
     let types = &audit.stats.verdicts;
     let other = Tally::of(types.values()).other > 0;
-    let row = |(name, counts): (&String, &BTreeMap<String, u64>)| row(line(name), Tally::of([counts]), other);
+    let row = |(name, counts): (&String, &BTreeMap<String, u64>)| row(one_line(name), Tally::of([counts]), other);
     let mut rows: Vec<Vec<String>> = types.iter().map(row).collect();
     if rows.len() > 1 {
         rows.push(self::row("all".to_owned(), Tally::of(types.values()), other));
@@ -147,7 +147,7 @@ fn verdicts(audit: &Audit) -> Table {
 fn weeks(audit: &Audit) -> Table {
     let weeks = &audit.stats.weeks;
     let other = weeks.values().any(|types| Tally::of(types.values()).other > 0);
-    let shown = weeks.iter().skip(weeks.len().saturating_sub(WEEKS));
+    let shown = weeks.iter().skip(weeks.len().saturating_sub(MAX_WEEKS));
     let rows = shown.map(|(monday, types)| row(day(*monday), Tally::of(types.values()), other)).collect();
     Table { title: "Drift by week", headings: columns("week of", other), rows }
 }
@@ -169,9 +169,9 @@ fn row(name: String, tally: Tally, other: bool) -> Vec<String> {
     row
 }
 
-fn seats(audit: &Audit) -> Table {
+fn deliberators_table(audit: &Audit) -> Table {
     let row = |(name, seat): (&String, &Seat)| {
-        let mut row = vec![line(name), seat.reviews.to_string()];
+        let mut row = vec![one_line(name), seat.reviews.to_string()];
         row.extend(rates(seat).map(|(_, count)| percent(count, seat.reviews)));
         row.extend([seat.first_scores, seat.last_scores].map(score));
         row.push(seat.reprompts.to_string());
@@ -198,7 +198,7 @@ fn seats(audit: &Audit) -> Table {
 /// A mean of scores: `–` of none.
 fn score((count, sum): (u64, u64)) -> String {
     match count {
-        0 => super::seat::NOTHING.to_owned(),
+        0 => super::deliberator_row::DASH.to_owned(),
         count => format!("{:.2}", sum as f64 / 100.0 / count as f64),
     }
 }

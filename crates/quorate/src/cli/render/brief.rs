@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-use super::paint::line;
+use super::paint::one_line;
 use crate::service::report::{Finding, Report};
 
 /// How many places are shown before the rest is only counted.
-pub(super) const SHOWN: usize = 20;
+pub(super) const MAX_PLACES: usize = 20;
 /// Up to this many bytes a quote names a phrase; a longer one is a passage, which may hold phrases of other findings
 /// without being about them.
-const PHRASE: usize = 160;
+const MAX_PHRASE_BYTES: usize = 160;
 
 /// Everything that was found.
 pub(super) struct Brief<'r> {
@@ -73,9 +73,9 @@ impl<'r> Brief<'r> {
 
     fn cut(&mut self) {
         let count = |places: Vec<Place<'_>>| places.iter().map(|place| place.findings).sum::<usize>();
-        let kept = self.places.len().min(SHOWN);
+        let kept = self.places.len().min(MAX_PLACES);
         self.more = count(self.places.split_off(kept));
-        self.more += count(self.ungrounded.split_off(self.ungrounded.len().min(SHOWN - kept)));
+        self.more += count(self.ungrounded.split_off(self.ungrounded.len().min(MAX_PLACES - kept)));
     }
 
     /// Whether nothing was found.
@@ -93,7 +93,7 @@ fn by_place(mut findings: Vec<&Finding>) -> Vec<Place<'_>> {
     for finding in findings {
         let start = finding.span.map_or(0, |(start, _)| start);
         open.retain(|at| places[*at].span.as_ref().is_some_and(|span| span.end > start));
-        let met = open.iter().rev().find(|at| meets(places[**at].span.as_ref(), finding.span));
+        let met = open.iter().rev().find(|at| overlaps(places[**at].span.as_ref(), finding.span));
         match met {
             Some(at) => places[*at].add(finding),
             None => {
@@ -110,7 +110,7 @@ fn by_words(findings: Vec<&Finding>) -> Vec<Place<'_>> {
     let mut places: Vec<Place<'_>> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     for finding in findings {
-        match known.entry(line(&finding.quote)) {
+        match known.entry(one_line(&finding.quote)) {
             Entry::Occupied(at) => places[*at.get()].add(finding),
             Entry::Vacant(new) => {
                 new.insert(places.len());
@@ -122,11 +122,11 @@ fn by_words(findings: Vec<&Finding>) -> Vec<Place<'_>> {
 }
 
 /// Whether a finding is about the words of a place: they share some, and where one of them is a passage, half of it.
-fn meets(place: Option<&Range<usize>>, span: Option<(usize, usize)>) -> bool {
+fn overlaps(place: Option<&Range<usize>>, span: Option<(usize, usize)>) -> bool {
     let (Some(place), Some((start, end))) = (place, span) else { return false };
     let shared = place.end.min(end).saturating_sub(place.start.max(start));
     let longer = place.len().max(end.saturating_sub(start));
-    shared > 0 && (longer <= PHRASE || shared * 2 >= longer)
+    shared > 0 && (longer <= MAX_PHRASE_BYTES || shared * 2 >= longer)
 }
 
 impl<'r> Place<'r> {
@@ -134,7 +134,7 @@ impl<'r> Place<'r> {
         let mut place = Place {
             span: finding.span.map(|(start, end)| start..end),
             at: finding.line.zip(finding.column),
-            quote: line(&finding.quote),
+            quote: one_line(&finding.quote),
             by: Vec::new(),
             points: Vec::new(),
             findings: 0,
@@ -148,12 +148,12 @@ impl<'r> Place<'r> {
         if let (Some(span), Some((_, end))) = (&mut self.span, finding.span) {
             span.end = span.end.max(end);
         }
-        let quote = line(&finding.quote);
+        let quote = one_line(&finding.quote);
         if quote.len() > self.quote.len() {
             self.quote = quote;
         }
-        let fix = finding.fix.as_deref().map(line).filter(|fix| !fix.is_empty());
-        let issue = line(&finding.issue);
+        let fix = finding.fix.as_deref().map(one_line).filter(|fix| !fix.is_empty());
+        let issue = one_line(&finding.issue);
         let by = &*finding.by;
         push(&mut self.by, by);
         match self.points.iter_mut().find(|point| point.issue == issue && point.fix == fix) {
@@ -185,11 +185,11 @@ mod tests {
 
     #[test]
     fn phrases_meet_when_they_share_a_character_and_passages_when_they_share_half() {
-        assert!(meets(Some(&(0..10)), Some((9, 20))));
-        assert!(!meets(Some(&(0..10)), Some((10, 20))));
-        assert!(!meets(Some(&(0..1000)), Some((10, 20))));
-        assert!(meets(Some(&(0..1000)), Some((100, 700))));
-        assert!(!meets(Some(&(0..10)), None));
+        assert!(overlaps(Some(&(0..10)), Some((9, 20))));
+        assert!(!overlaps(Some(&(0..10)), Some((10, 20))));
+        assert!(!overlaps(Some(&(0..1000)), Some((10, 20))));
+        assert!(overlaps(Some(&(0..1000)), Some((100, 700))));
+        assert!(!overlaps(Some(&(0..10)), None));
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         report.findings = (0..40_000).map(finding).collect();
         let started = std::time::Instant::now();
         let brief = Brief::of(&report);
-        assert_eq!((brief.findings, brief.places.len(), brief.places[0].points.len()), (40_000, SHOWN, 1));
+        assert_eq!((brief.findings, brief.places.len(), brief.places[0].points.len()), (40_000, MAX_PLACES, 1));
         assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
         // What overlaps is one place, and what has the same words is one.
         report.findings = (0..8_usize)

@@ -6,10 +6,10 @@ mod forest;
 mod human;
 mod markdown;
 mod plan;
-mod refused;
+mod rejections;
 mod rules;
 mod thread;
-mod words;
+mod phrases;
 
 use quorate_diagnostics::render::TextOptions;
 

@@ -11,11 +11,11 @@ use quorate_kernel::turn::{CycleResult, UnfinishedCycle};
 use serde_json::{Map, Value, json};
 
 use super::layout::indented;
-use super::paint::{clean, line};
+use super::paint::{sanitize, one_line};
 use crate::service::runtime::Runtime;
 
 /// The colours of speakers. A name has the same one everywhere.
-const VOICES: [AnsiColor; 6] = [
+const SPEAKER_COLOURS: [AnsiColor; 6] = [
     AnsiColor::Cyan,
     AnsiColor::Green,
     AnsiColor::Yellow,
@@ -29,15 +29,15 @@ const WINDOW: usize = 100;
 
 /// The last of what happened, and how much happened. A run that may go on for months keeps no more of it than it shows.
 #[derive(Debug)]
-pub struct Last<T> {
+pub struct Recent<T> {
     most: usize,
     all: VecDeque<T>,
     count: usize,
 }
 
-impl<T> Last<T> {
+impl<T> Recent<T> {
     fn new(most: usize) -> Self {
-        Last { most, all: VecDeque::new(), count: 0 }
+        Recent { most, all: VecDeque::new(), count: 0 }
     }
 
     fn is_empty(&self) -> bool {
@@ -49,7 +49,7 @@ impl<T> Last<T> {
     }
 }
 
-impl<T> Extend<T> for Last<T> {
+impl<T> Extend<T> for Recent<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, more: I) {
         for one in more {
             self.count += 1;
@@ -63,7 +63,7 @@ impl<T> Extend<T> for Last<T> {
 
 /// What is kept of a run until its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeps {
+pub enum Retention {
     /// Everything: it ends when nothing is left to do.
     All,
     /// The last of everything: it ends when it is interrupted.
@@ -72,43 +72,43 @@ pub enum Keeps {
 
 /// What a run of a runtime came to.
 #[derive(Debug)]
-pub struct Went {
+pub struct RunSummary {
     /// How many turns somebody was asked to answer.
     pub asked: usize,
     /// How many turns nobody answers.
     pub idle: usize,
     /// What was appended.
-    pub appended: Last<Turn>,
+    pub appended: Recent<Turn>,
     /// Who has not spoken: the trigger, who, and why.
-    pub failed: Last<(String, String, String)>,
+    pub failed: Recent<(String, String, String)>,
     /// Turns that were passed over, and why.
-    pub passed: Last<(String, String)>,
+    pub passed: Recent<(String, String)>,
     /// Turns of which could not be said who answers them, and why.
-    pub undecided: Last<(String, String)>,
+    pub undecided: Recent<(String, String)>,
     /// The turn for which no calls were left.
     pub spent: Option<String>,
     /// Whether the time that it had was over.
-    pub over: bool,
+    pub out_of_time: bool,
     /// The turn that was being answered when it was interrupted, and who had not answered.
     pub unheard: Option<(String, Vec<String>)>,
 }
 
-impl Went {
+impl RunSummary {
     /// Nothing so far.
-    pub fn new(keeps: Keeps) -> Self {
+    pub fn new(keeps: Retention) -> Self {
         let most = match keeps {
-            Keeps::All => usize::MAX,
-            Keeps::Last => WINDOW,
+            Retention::All => usize::MAX,
+            Retention::Last => WINDOW,
         };
-        Went {
+        RunSummary {
             asked: 0,
             idle: 0,
-            appended: Last::new(most),
-            failed: Last::new(most),
-            passed: Last::new(most),
-            undecided: Last::new(most),
+            appended: Recent::new(most),
+            failed: Recent::new(most),
+            passed: Recent::new(most),
+            undecided: Recent::new(most),
             spent: None,
-            over: false,
+            out_of_time: false,
             unheard: None,
         }
     }
@@ -141,29 +141,29 @@ impl Went {
     }
 
     /// Whether whoever was to answer has answered.
-    pub fn is_whole(&self) -> bool {
-        self.failed.is_empty() && self.undecided.is_empty() && self.spent.is_none() && !self.over
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty() && self.undecided.is_empty() && self.spent.is_none() && !self.out_of_time
     }
 }
 
 /// One turn.
 pub fn turn(turn: &Turn, look: TextOptions) -> String {
-    let name = line(&turn.participant);
+    let name = one_line(&turn.participant);
     let (name, rest) = match look.colour {
         Colour::Off => (name, format!("{}  {}", turn.timestamp, turn.id)),
         Colour::On => {
             let voice = Style::new().bold().fg_color(Some(voice(&turn.participant).into()));
             let faint = Style::new().dimmed();
-            let rest = format!("{faint}{}  {}{faint:#}", line(&turn.timestamp), line(&turn.id));
+            let rest = format!("{faint}{}  {}{faint:#}", one_line(&turn.timestamp), one_line(&turn.id));
             (format!("{voice}{name}{voice:#}"), rest)
         }
     };
-    format!("{name}  {rest}\n{}\n\n", indented(clean(&turn.content).trim_end(), 2).trim_end())
+    format!("{name}  {rest}\n{}\n\n", indented(sanitize(&turn.content).trim_end(), 2).trim_end())
 }
 
 fn voice(name: &str) -> AnsiColor {
     let sum = name.bytes().fold(5_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
-    VOICES[sum % VOICES.len()]
+    SPEAKER_COLOURS[sum % SPEAKER_COLOURS.len()]
 }
 
 /// One turn as JSON.
@@ -195,20 +195,20 @@ pub fn records(records: &[Record]) -> String {
         .iter()
         .map(|record| {
             let what =
-                record.data.as_ref().map_or_else(|| "erased".to_owned(), |data| recorded(record, data));
+                record.data.as_ref().map_or_else(|| "erased".to_owned(), |data| describe_record(record, data));
             format!(
                 "{:>5}  {}  {:<12}  {}\n",
                 record.n,
                 rfc3339(record.at_ms),
-                line(&record.kind),
-                line(&what)
+                one_line(&record.kind),
+                one_line(&what)
             )
         })
         .collect()
 }
 
 /// A record in some words.
-fn recorded(record: &Record, data: &Map<String, Value>) -> String {
+fn describe_record(record: &Record, data: &Map<String, Value>) -> String {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     let all = |key: &str| data.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let word = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
@@ -247,29 +247,29 @@ pub fn records_json(runtime: &Runtime, records: &[Record]) -> String {
 }
 
 /// What a run came to, in a line or some. `told` is what was not answered, as it happened.
-pub fn went(went: &Went, told: bool) -> String {
+pub fn summary(went: &RunSummary, told: bool) -> String {
     let mut text = String::new();
     if !told {
-        for (trigger, who, why) in &went.failed.all {
-            text.push_str(&format!("{} has not answered {trigger}: {}\n", line(who), line(why)));
+        for (trigger, who, why) in &summary.failed.all {
+            text.push_str(&format!("{} has not answered {trigger}: {}\n", one_line(who), one_line(why)));
         }
-        for (trigger, why) in went.passed.all.iter().chain(&went.undecided.all) {
-            text.push_str(&format!("nobody answers {trigger}: {}\n", line(why)));
+        for (trigger, why) in summary.passed.all.iter().chain(&summary.undecided.all) {
+            text.push_str(&format!("nobody answers {trigger}: {}\n", one_line(why)));
         }
     }
-    if let Some(trigger) = &went.spent {
+    if let Some(trigger) = &summary.spent {
         text.push_str(&format!("{trigger} is still to be answered: the calls of this run are spent\n"));
     }
-    if went.over {
+    if summary.out_of_time {
         text.push_str("the time of this run is spent (`[budget] wall`); the next run goes on\n");
     }
-    if let Some((trigger, unheard)) = &went.unheard {
-        let unheard = line(&unheard.join(", "));
+    if let Some((trigger, unheard)) = &summary.unheard {
+        let unheard = one_line(&unheard.join(", "));
         text.push_str(&format!("interrupted: the next run asks {unheard} again to answer {trigger}\n"));
     }
-    text.push_str(&match (went.asked, went.appended.count) {
-        (0, _) if went.idle == 0 && went.is_whole() => "nothing is new\n".to_owned(),
-        (0, _) if went.passed.is_empty() && went.is_whole() => "nothing is to be answered\n".to_owned(),
+    text.push_str(&match (summary.asked, summary.appended.count) {
+        (0, _) if summary.idle == 0 && summary.is_complete() => "nothing is new\n".to_owned(),
+        (0, _) if summary.passed.is_empty() && summary.is_complete() => "nothing is to be answered\n".to_owned(),
         (_, 1) => "1 turn appended\n".to_owned(),
         (_, appended) => format!("{appended} turns appended\n"),
     });
@@ -277,19 +277,19 @@ pub fn went(went: &Went, told: bool) -> String {
 }
 
 /// What a run came to, as one JSON object.
-pub fn went_json(runtime: &Runtime, went: &Went) -> String {
-    let appended: Vec<Value> = went.appended.all.iter().map(turn_json).collect();
-    let failed = went.failed.all.iter();
+pub fn summary_json(runtime: &Runtime, went: &RunSummary) -> String {
+    let appended: Vec<Value> = summary.appended.all.iter().map(turn_json).collect();
+    let failed = summary.failed.all.iter();
     let failed = failed.map(|(on, who, why)| json!({"trigger": on, "participant": who, "why": why}));
-    let turns = |last: &Last<(String, String)>| -> Vec<Value> {
+    let turns = |last: &Recent<(String, String)>| -> Vec<Value> {
         last.all.iter().map(|(on, why)| json!({"trigger": on, "why": why})).collect()
     };
-    let unheard = went.unheard.as_ref().map(|(on, who)| json!({"trigger": on, "unheard": who}));
+    let unheard = summary.unheard.as_ref().map(|(on, who)| json!({"trigger": on, "unheard": who}));
     let omitted = [
-        ("appended", went.appended.omitted()),
-        ("failed", went.failed.omitted()),
-        ("passed", went.passed.omitted()),
-        ("undecided", went.undecided.omitted()),
+        ("appended", summary.appended.omitted()),
+        ("failed", summary.failed.omitted()),
+        ("passed", summary.passed.omitted()),
+        ("undecided", summary.undecided.omitted()),
     ];
     let omitted: Map<String, Value> = omitted
         .into_iter()
@@ -305,7 +305,7 @@ pub fn went_json(runtime: &Runtime, went: &Went) -> String {
         "passed": turns(&went.passed),
         "undecided": turns(&went.undecided),
         "spent": went.spent,
-        "over": went.over,
+        "over": went.out_of_time,
         "interrupted": unheard,
     });
     if !omitted.is_empty() {
@@ -328,8 +328,8 @@ mod tests {
             meta: Map::new(),
             stamp: None,
         };
-        for (keeps, kept) in [(Keeps::Last, WINDOW), (Keeps::All, 1_000)] {
-            let mut all = Went::new(keeps);
+        for (keeps, kept) in [(Retention::Last, WINDOW), (Retention::All, 1_000)] {
+            let mut all = RunSummary::new(keeps);
             for at in 0..1_000 {
                 let failed = vec![("bo".into(), "no".to_owned())];
                 all.take(CycleResult::Asked { trigger: "t".into(), appended: vec![turn(at)], failed });
@@ -339,7 +339,7 @@ mod tests {
             let lengths = [all.failed.all.len(), all.passed.all.len(), all.undecided.all.len()];
             assert_eq!((all.appended.all.len(), lengths), (kept, [kept; 3]));
             assert_eq!((all.appended.omitted(), &*all.appended.all[kept - 1].id), (1_000 - kept, "t999"));
-            assert!(went(&all, true).ends_with("1000 turns appended\n") && !all.is_whole());
+            assert!(summary(&all, true).ends_with("1000 turns appended\n") && !all.is_complete());
         }
     }
 }

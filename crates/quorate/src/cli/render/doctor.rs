@@ -3,13 +3,13 @@
 use quorate_diagnostics::render::TextOptions;
 
 use super::layout::table;
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use crate::service::doctor::{Check, Status};
 
 /// For people.
 pub fn human(checks: &[Check], look: TextOptions) -> String {
     let rows =
-        checks.iter().map(|check| vec![word(check.status), line(&check.name), line(&check.detail)]).collect();
+        checks.iter().map(|check| vec![word(check.status), one_line(&check.name), one_line(&check.detail)]).collect();
     let bad = checks.iter().filter(|check| check.status == Status::Failed).count();
     let sum = match bad {
         0 => "Everything works.".to_owned(),

@@ -1,19 +1,19 @@
 //! Foreign text within Markdown: it formats nothing, links nothing, and calls nobody.
 
-use super::paint::{clean, line};
+use super::paint::{sanitize, one_line};
 
 /// Has no width; a name or number after it is no mention and no reference, for renderers that look for them.
-const BREAK: &str = "&#8203;";
+const ZERO_WIDTH_SPACE: &str = "&#8203;";
 
 /// Text on one line, for running text and table cells.
 pub(super) fn inline(text: &str) -> String {
-    escaped(&line(text))
+    escaped(&one_line(text))
 }
 
 /// Paragraphs. Lists stay lists; everything else is text.
 pub(super) fn paragraphs(text: &str) -> String {
     let mut out = String::new();
-    for paragraph in clean(text).trim().lines() {
+    for paragraph in sanitize(text).trim().lines() {
         let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         let (mark, rest) = match words.strip_prefix("- ").or_else(|| words.strip_prefix("* ")) {
             Some(rest) => ("- ", rest),
@@ -28,7 +28,7 @@ pub(super) fn paragraphs(text: &str) -> String {
 
 /// A word as code. What it holds cannot end it.
 pub(super) fn code(text: &str) -> String {
-    let text = line(text).replace('|', "\u{2502}");
+    let text = one_line(text).replace('|', "\u{2502}");
     let fence = "`".repeat(longest_run(&text) + 1);
     let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
@@ -55,7 +55,7 @@ fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '@' | '#' if rest.peek().is_some_and(|next| next.is_alphanumeric()) => {
                 out.push(c);
-                out.push_str(BREAK);
+                out.push_str(ZERO_WIDTH_SPACE);
             }
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' | '!' => {
                 out.push('\\');
@@ -76,10 +76,10 @@ fn escaped(text: &str) -> String {
             // Bare addresses become links.
             ':' if before.is_alphanumeric() && rest.peek() == Some(&'/') => {
                 out.push(c);
-                out.push_str(BREAK);
+                out.push_str(ZERO_WIDTH_SPACE);
             }
             '.' if out.ends_with("www") => {
-                out.push_str(BREAK);
+                out.push_str(ZERO_WIDTH_SPACE);
                 out.push(c);
             }
             c => out.push(c),

@@ -10,16 +10,16 @@ use quorate_ledger::prove::{Fact, Proven};
 use serde_json::{Value, json};
 
 use super::layout::table;
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use crate::service::ledger::check_export::ExportCheck;
 
 /// What is proven, for people.
 pub fn proven(proven: &Proven, look: TextOptions) -> String {
     let Proven { origin, tree, vouched, keys, records } = proven;
     let mut text = match vouched {
-        Some(key) => format!("{} against the key {}\n\n", Paint::Good.on("Holds"), line(&key.to_string())),
+        Some(key) => format!("{} against the key {}\n\n", Paint::Good.on("Holds"), one_line(&key.to_string())),
         None => {
-            let keys: Vec<String> = keys.iter().map(|key| line(&key.to_string())).collect();
+            let keys: Vec<String> = keys.iter().map(|key| one_line(&key.to_string())).collect();
             format!(
                 "{} against {}\n\n",
                 Paint::Fair.on("Holds, and nobody vouched for that,"),
@@ -36,13 +36,13 @@ pub fn proven(proven: &Proven, look: TextOptions) -> String {
         let signed = facts.iter().filter(|fact| !fact.signers.is_empty()).count();
         text += &format!(
             "{}: {count} records from {first} to {last}, {signed} of them signed; {}\n",
-            Paint::Strong.on(&line(run)),
-            came_to(facts)
+            Paint::Strong.on(&one_line(run)),
+            outcome_text(facts)
         );
     }
     text += &format!(
         "They stand in the ledger {} as it was when it had {} records, unchanged since.\n\n",
-        line(origin),
+        one_line(origin),
         tree.size
     );
     let rows = records.iter().map(row).collect();
@@ -51,15 +51,15 @@ pub fn proven(proven: &Proven, look: TextOptions) -> String {
 }
 
 /// What a run came to by its outcome, and beside it what people decided.
-fn came_to(facts: &[&Fact]) -> String {
-    let word = |word: &str| Paint::of_word(word).on(&line(word).to_uppercase());
+fn outcome_text(facts: &[&Fact]) -> String {
+    let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
     let mut text = facts.iter().rev().find_map(|fact| fact.verdict.as_deref()).map_or_else(
         || "what it came to is not among them".to_owned(),
         |verdict| format!("it came to {}", word(verdict)),
     );
     let decisions = facts.iter().filter_map(|fact| Some((fact.decided.as_ref()?, &fact.at)));
     for (decided, at) in decisions {
-        let by = decided.by.as_deref().map_or_else(|| "a person".to_owned(), line);
+        let by = decided.by.as_deref().map_or_else(|| "a person".to_owned(), one_line);
         let council =
             decided.council.as_deref().map_or_else(String::new, |council| format!(" over {}", word(council)));
         text += &format!("; {by} decided {}{council} on {at}, an override", word(&decided.verdict));
@@ -70,8 +70,8 @@ fn came_to(facts: &[&Fact]) -> String {
 fn row(fact: &Fact) -> Vec<String> {
     let signers: Vec<String> = fact.signers.iter().map(ToString::to_string).collect();
     vec![
-        format!("{}/{}", line(&fact.run), fact.n),
-        line(&fact.kind),
+        format!("{}/{}", one_line(&fact.run), fact.n),
+        one_line(&fact.kind),
         fact.at.clone(),
         (fact.index + 1).to_string(),
         if fact.has_data { "here".to_owned() } else { Paint::Absent.on("not here") },
@@ -124,14 +124,14 @@ pub fn imported(imported: &Imported, dry_run: bool) -> String {
         "{} runs with {records} records {verb}, {known} were here already\nverified: {} records of {}, signed by {}\n",
         runs.len(),
         verified.counted.records,
-        line(&verified.header.origin),
-        line(&verified.key)
+        one_line(&verified.header.origin),
+        one_line(&verified.key)
     );
     for (run, count) in runs {
-        text += &format!("  {}  {count} records\n", line(run));
+        text += &format!("  {}  {count} records\n", one_line(run));
     }
     if !passed_over.is_empty() {
-        let streams: Vec<String> = passed_over.iter().map(|stream| line(stream)).collect();
+        let streams: Vec<String> = passed_over.iter().map(|stream| one_line(stream)).collect();
         text += &format!("not merged, since they are no runs: {}\n", streams.join(", "));
     }
     text
@@ -141,7 +141,7 @@ pub fn imported(imported: &Imported, dry_run: bool) -> String {
 pub fn checked(checked: &ExportCheck) -> String {
     let ExportCheck { header, counted, vouched } = checked;
     let by = match vouched {
-        Some(key) => format!("Holds against the key {}", line(key)),
+        Some(key) => format!("Holds against the key {}", one_line(key)),
         None => "Holds by itself, and nobody vouched for its key".to_owned(),
     };
     let of = match (&header.runs, &header.from) {
@@ -153,7 +153,7 @@ pub fn checked(checked: &ExportCheck) -> String {
         "{by}\n\n{} of the {} records of {}, {of}; {} texts, {} signatures\n",
         counted.records,
         header.size,
-        line(&header.origin),
+        one_line(&header.origin),
         counted.bodies,
         counted.signatures
     )

@@ -8,8 +8,8 @@ use quorate_protocol::policy::Verdict;
 
 use super::Extent;
 use super::layout::{hanging, prose, table};
-use super::paint::{Paint, finish, line};
-use super::seat;
+use super::paint::{Paint, finish, one_line};
+use super::deliberator_row;
 use super::wording::{amount, cost, duration, minute};
 use crate::service::report::Report;
 
@@ -53,7 +53,7 @@ fn titled(title: &str, text: Option<&str>, width: usize) -> String {
 
 fn head(report: &Report, width: usize) -> String {
     let word = report.verdict_word();
-    let paint = report.verdict.map_or(Paint::Absent, Paint::of);
+    let paint = report.verdict.map_or(Paint::Absent, Paint::of_verdict);
     // Without a model nobody has said that it is good.
     let paint = if paint == Paint::Good && (!report.model_asked || report.blocks() > 0) {
         Paint::Fair
@@ -62,7 +62,7 @@ fn head(report: &Report, width: usize) -> String {
     };
     let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
     let basis = report.basis().map_or_else(String::new, |basis| format!("({basis})"));
-    let artifact = line(&report.artifact);
+    let artifact = one_line(&report.artifact);
     let fits = |parts: &[&str]| parts.iter().map(|part| part.chars().count() + 2).sum::<usize>() <= width + 2;
     let said = format!("{word}{over}");
     let strong = Paint::Strong.on(&artifact);
@@ -86,7 +86,7 @@ fn head(report: &Report, width: usize) -> String {
         }
     }
     if let Some(person) = &report.overridden {
-        let verdict = line(&person.verdict);
+        let verdict = one_line(&person.verdict);
         let text = format!("A person decided {}: see below.", Paint::of_word(&verdict).on(&verdict));
         out.push_str(&text);
         out.push('\n');
@@ -105,28 +105,28 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
     spent.push_str(&cost(&report.usage));
     let mut kind =
-        format!("{}, tier {}, policy {}", line(&report.artifact_type), report.tier, line(&report.policy));
+        format!("{}, tier {}, policy {}", one_line(&report.artifact_type), report.tier, one_line(&report.policy));
     if report.prior_verdicts_consulted > 0 {
         kind.push_str(&format!(", {} consulted", amount(report.prior_verdicts_consulted, "earlier verdict")));
     }
     let mut facts = vec![
         ("run", format!("{}, {opened} UTC", report.run)),
         ("type", kind),
-        ("executor", format!("{}{asked}, {spent}", line(&report.executor))),
+        ("executor", format!("{}{asked}, {spent}", one_line(&report.executor))),
     ];
     if let Some(kept) = &report.ledger {
-        let council = report.council.as_deref().map_or_else(|| "built-in".to_owned(), line);
-        facts.push(("council", format!("{council}; ledger {}", line(&kept.shown))));
+        let council = report.council.as_deref().map_or_else(|| "built-in".to_owned(), one_line);
+        facts.push(("council", format!("{council}; ledger {}", one_line(&kept.shown))));
     }
     facts
 }
 
 fn deliberators(report: &Report, width: usize) -> String {
-    let shown = |cell: seat::Cell| cell.paint.map_or_else(|| cell.text.clone(), |paint| paint.on(&cell.text));
-    let row = |one| seat::row(report, one).into_iter().map(shown).collect();
+    let shown = |cell: deliberator_row::Cell| cell.paint.map_or_else(|| cell.text.clone(), |paint| paint.on(&cell.text));
+    let row = |one| deliberator_row::row(report, one).into_iter().map(shown).collect();
     let rows: Vec<Vec<String>> = report.deliberators.iter().map(row).collect();
-    let mut out = table(&seat::headings(report.rounds), rows, 2, width);
-    let beside = [seat::reactions(report), seat::absences(report)].concat();
+    let mut out = table(&deliberator_row::headings(report.rounds), rows, 2, width);
+    let beside = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();
     if !beside.is_empty() {
         out.push('\n');
     }
@@ -143,7 +143,7 @@ fn reasoning(report: &Report, width: usize) -> String {
 }
 
 fn asks(report: &Report, width: usize) -> String {
-    let items = super::asks::asks(report);
+    let items = super::member_requests::member_requests(report);
     let items: Vec<String> =
         items.iter().map(|(who, what)| hanging("-", &format!("{who}: {what}"), 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("What each asks for") + &items.concat() }
@@ -154,15 +154,15 @@ fn overridden(report: &Report, width: usize) -> String {
     let council = report.verdict.map_or("nothing yet", Verdict::as_str);
     let text = format!(
         "{} decided {}; the council's verdict stays {council}.",
-        line(&person.by),
-        line(&person.verdict)
+        one_line(&person.by),
+        one_line(&person.verdict)
     );
     heading("A person's decision") + &prose(&text, 2, width) + &prose(&person.reason, 2, width)
 }
 
 /// Whether a model was asked stands in the head.
 fn notes(report: &Report, width: usize) -> String {
-    let items: Vec<String> = report.notes.iter().map(|note| hanging("-", &line(note), 2, width)).collect();
+    let items: Vec<String> = report.notes.iter().map(|note| hanging("-", &one_line(note), 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("Notes") + &items.concat() }
 }
 

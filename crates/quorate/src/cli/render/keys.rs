@@ -6,9 +6,9 @@ use quorate_ledger::signing::KeyId;
 use serde_json::{Value, json};
 
 use super::layout::table;
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use super::wording::{instant, minute};
-use crate::cli::arguments::Tabular;
+use crate::cli::arguments::HumanOrJson;
 use crate::service::keys::change::{InitResult, KeyInfo, Rotation, Vouch};
 use crate::service::keys::list::{KeyEntry, KeyList, State};
 
@@ -16,8 +16,8 @@ use crate::service::keys::list::{KeyEntry, KeyList, State};
 const SHORT: usize = 12;
 
 /// All keys: a table, or `{"keys": […], "unsigned", "keyring"}`.
-pub(in crate::cli) fn list(all: &KeyList, format: Tabular, look: TextOptions) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn list(all: &KeyList, format: HumanOrJson, look: TextOptions) -> String {
+    if format == HumanOrJson::Json {
         let keys: Vec<Value> = all.keys.iter().map(object).collect();
         let object = json!({"keys": keys, "keyring": all.keyring, "unsigned": all.unsigned});
         return format!("{object:#}\n");
@@ -29,8 +29,8 @@ pub(in crate::cli) fn list(all: &KeyList, format: Tabular, look: TextOptions) ->
         out.push('\n');
     }
     out.push_str(&match &all.unsigned {
-        Some(why) => format!("Records are not signed: {}.\n", line(why)),
-        None => format!("The keyring is {}.\n", line(&all.keyring)),
+        Some(why) => format!("Records are not signed: {}.\n", one_line(why)),
+        None => format!("The keyring is {}.\n", one_line(&all.keyring)),
     });
     finish(&out, look)
 }
@@ -65,8 +65,8 @@ fn row(key: &KeyEntry) -> Vec<String> {
         key.purpose.map_or_else(String::new, |purpose| signs(purpose).to_owned()),
         paint.on(&state),
         until.map_or_else(String::new, minute),
-        key.label.as_deref().map_or_else(String::new, line),
-        key.from.as_deref().map_or_else(String::new, line),
+        key.label.as_deref().map_or_else(String::new, one_line),
+        key.from.as_deref().map_or_else(String::new, one_line),
     ]
 }
 
@@ -82,8 +82,8 @@ fn short(id: KeyId) -> String {
 }
 
 /// What `init` did, and what to do with it.
-pub(in crate::cli) fn initialised(done: &InitResult, keyring: &str, format: Tabular) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn init(done: &InitResult, keyring: &str, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
         let made = |made: &KeyInfo| json!({"id": made.id.to_string(), "from": made.from, "new": made.new});
         let object = json!({
             "ledger": made(&done.ledger), "signing": made(&done.signing),
@@ -93,7 +93,7 @@ pub(in crate::cli) fn initialised(done: &InitResult, keyring: &str, format: Tabu
     }
     let made = |made: &KeyInfo, signs: &str| {
         let word = if made.new { "made  " } else { "there " };
-        format!("{word}  {}  signs {signs}: {}\n", short(made.id), line(&made.from))
+        format!("{word}  {}  signs {signs}: {}\n", short(made.id), one_line(&made.from))
     };
     let (word, help) = match done.added {
         true => (
@@ -107,13 +107,13 @@ pub(in crate::cli) fn initialised(done: &InitResult, keyring: &str, format: Tabu
         made(&done.ledger, "checkpoints"),
         made(&done.signing, "records"),
         short(done.signing.id),
-        line(keyring),
+        one_line(keyring),
     )
 }
 
 /// Which key followed which.
-pub(in crate::cli) fn replaced(done: &Rotation, keyring: &str, format: Tabular) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn rotate(done: &Rotation, keyring: &str, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
         let object = json!({
             "signs": signs(done.purpose), "old": done.old.map(|old| old.to_string()), "new": done.new.to_string(),
         });
@@ -131,29 +131,29 @@ pub(in crate::cli) fn replaced(done: &Rotation, keyring: &str, format: Tabular) 
             "What the old one signed can still be verified, and it vouches for the new one.\n".to_owned()
         }
         Purpose::Signing => {
-            format!("What the old one signed still counts. Commit {}.\n", line(keyring))
+            format!("What the old one signed still counts. Commit {}.\n", one_line(keyring))
         }
     };
     format!("{new} follows {old} and signs {}.\n{after}", signs(done.purpose))
 }
 
 /// Which key vouches for which.
-pub(in crate::cli) fn vouched(done: &Vouch, keyring: &str, format: Tabular) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn vouch(done: &Vouch, keyring: &str, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
         return format!("{:#}\n", json!({"by": done.by.to_string(), "key": done.key.to_string()}));
     }
     let (by, key) = (short(done.by), short(done.key));
     format!(
         "{by} vouches for {key}, which can go on with the runs that {by} signs. Commit {}.\n",
-        line(keyring)
+        one_line(keyring)
     )
 }
 
 /// Which key ended, and when.
-pub(in crate::cli) fn revoked(id: KeyId, at_ms: i64, keyring: &str, format: Tabular) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn revoke(id: KeyId, at_ms: i64, keyring: &str, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
         return format!("{:#}\n", json!({"id": id.to_string(), "revoked_at": instant(at_ms)}));
     }
     let (id, at) = (short(id), instant(at_ms));
-    format!("{id} is revoked: nothing that it signs from {at} on counts. Commit {}.\n", line(keyring))
+    format!("{id} is revoked: nothing that it signs from {at} on counts. Commit {}.\n", one_line(keyring))
 }

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width, presets};
 
-use super::paint::{Paint, clean};
-use super::wording::cut;
+use super::paint::{Paint, sanitize};
+use super::wording::truncate;
 
 /// Lines longer than this are hard to read, however wide the terminal is.
-const READABLE: usize = 100;
+const MAX_WIDTH: usize = 100;
 /// Nothing is laid out narrower than this.
-const NARROWEST: usize = 24;
+const MIN_WIDTH: usize = 24;
 /// Words longer than this are broken in a table.
-const LONGEST: u16 = 28;
+const MAX_WORD_WIDTH: u16 = 28;
 /// Words of more characters than this are parted before a table sees them: it measures the rest of a word again for each
 /// line that it takes from it.
-const HUGE: usize = 512;
+const MAX_WORD_CHARS: usize = 512;
 /// The spaces between two columns.
 const GAP: u16 = 2;
 
@@ -40,10 +40,10 @@ pub(super) fn hanging(label: &str, text: &str, indent: usize, width: usize) -> S
 }
 
 /// Wraps a text to so many lines at most, each after its own prefix: `first`, and `rest` from the second line on.
-pub(super) fn drawn(first: &str, rest: &str, text: &str, most: usize, width: usize) -> String {
-    let room = width.saturating_sub(columns_of(first).max(columns_of(rest))).max(NARROWEST);
+pub(super) fn wrap_prefixed(first: &str, rest: &str, text: &str, most: usize, width: usize) -> String {
+    let room = width.saturating_sub(columns_of(first).max(columns_of(rest))).max(MIN_WIDTH);
     // What cannot be shown need not be laid out.
-    let text = cut(text, most.saturating_mul(room));
+    let text = truncate(text, most.saturating_mul(room));
     let wrapped = columns(vec![text], 0, room);
     let lines: Vec<&str> = wrapped.lines().collect();
     let mut out = String::new();
@@ -74,11 +74,11 @@ pub(super) fn columns_of(text: &str) -> usize {
 
 /// One row, of which the last column wraps.
 fn columns(mut cells: Vec<String>, indent: usize, width: usize) -> String {
-    let width = width.min(READABLE);
-    let mut table = plain(indent, width);
+    let width = width.min(MAX_WIDTH);
+    let mut table = new_table(indent, width);
     let last = cells.len() - 1;
     let labels: usize = cells[..last].iter().map(|label| columns_of(label) + 1).sum();
-    cells[last] = parted(&cells[last], room(indent, width).saturating_sub(labels)).into_owned();
+    cells[last] = split_long_words(&cells[last], available_width(indent, width).saturating_sub(labels)).into_owned();
     table.add_row(cells);
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, u16::from(at < last)));
@@ -92,16 +92,16 @@ fn columns(mut cells: Vec<String>, indent: usize, width: usize) -> String {
 /// A table with its headings underlined and two spaces between columns. Columns narrow to their longest words; where
 /// even those do not fit, each row becomes a list of its cells.
 pub(super) fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, width: usize) -> String {
-    let least = least(headings, &rows);
+    let least = min_widths(headings, &rows);
     let needed = least.iter().map(|width| usize::from(*width)).sum::<usize>()
         + usize::from(GAP) * least.len().saturating_sub(1);
     if needed > width.saturating_sub(indent) {
-        return records(headings, &rows, indent, width);
+        return rows_as_lists(headings, &rows, indent, width);
     }
-    let mut table = plain(indent, width);
+    let mut table = new_table(indent, width);
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
     table.set_header(headings.iter().map(|heading| Paint::Strong.on(heading)));
-    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| parted(cell, width))));
+    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| split_long_words(cell, width))));
     let last = headings.len().saturating_sub(1);
     for ((at, column), least) in table.column_iter_mut().enumerate().zip(least) {
         let gap = if at < last { GAP } else { 0 };
@@ -112,16 +112,16 @@ pub(super) fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, wi
 }
 
 /// How narrow each column can be: as its longest word, or the whole of the first column.
-fn least(headings: &[&str], rows: &[Vec<String>]) -> Vec<u16> {
+fn min_widths(headings: &[&str], rows: &[Vec<String>]) -> Vec<u16> {
     let mut words = Table::new();
     let apart = |(at, cell): (usize, &str)| if at == 0 { cell.to_owned() } else { cell.replace(' ', "\n") };
     words.add_row(headings.iter().copied().enumerate().map(apart));
     words.add_rows(rows.iter().map(|row| row.iter().map(String::as_str).enumerate().map(apart)));
-    words.column_max_content_widths().into_iter().map(|width| width.min(LONGEST)).collect()
+    words.column_max_content_widths().into_iter().map(|width| width.min(MAX_WORD_WIDTH)).collect()
 }
 
 /// Rows as lists: the first cell above, the others below it with their headings.
-fn records(headings: &[&str], rows: &[Vec<String>], indent: usize, width: usize) -> String {
+fn rows_as_lists(headings: &[&str], rows: &[Vec<String>], indent: usize, width: usize) -> String {
     let mut out = String::new();
     for row in rows {
         let mut cells = headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
@@ -136,21 +136,21 @@ fn records(headings: &[&str], rows: &[Vec<String>], indent: usize, width: usize)
     out
 }
 
-fn plain(indent: usize, width: usize) -> Table {
+fn new_table(indent: usize, width: usize) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(u16::try_from(room(indent, width)).unwrap_or(u16::MAX));
+    table.set_width(u16::try_from(available_width(indent, width)).unwrap_or(u16::MAX));
     table
 }
 
-fn room(indent: usize, width: usize) -> usize {
-    width.saturating_sub(indent).max(NARROWEST)
+fn available_width(indent: usize, width: usize) -> usize {
+    width.saturating_sub(indent).max(MIN_WIDTH)
 }
 
 /// The text with huge words on lines of their own, of so many characters each.
-fn parted(text: &str, room: usize) -> Cow<'_, str> {
-    let is_huge = |word: &str| word.len() > HUGE && word.chars().nth(HUGE).is_some();
+fn split_long_words(text: &str, room: usize) -> Cow<'_, str> {
+    let is_huge = |word: &str| word.len() > MAX_WORD_CHARS && word.chars().nth(MAX_WORD_CHARS).is_some();
     if !text.split(char::is_whitespace).any(is_huge) {
         return Cow::Borrowed(text);
     }
@@ -230,7 +230,7 @@ enum Block {
 
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
-    for line in clean(text).trim().lines() {
+    for line in sanitize(text).trim().lines() {
         let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
         match (words.split_once(' ').filter(|(mark, _)| is_item(mark)), blocks.last_mut()) {
             _ if words.is_empty() => {

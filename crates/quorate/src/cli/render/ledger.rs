@@ -7,7 +7,7 @@ use quorate_ledger::store::Sealed;
 use serde_json::{Value, json};
 
 use super::layout::table;
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use super::wording::{instant, minute};
 use crate::service::ledger::rollback::AcceptedRollback;
 use crate::service::ledger::stats::{LedgerStats, RECENT_DAYS};
@@ -51,7 +51,7 @@ pub fn accepted(accepted: &AcceptedRollback) -> String {
     match &accepted.departs {
         Some(departs) => format!(
             "accepted: {}\nfrom now on the checkpoint over {} records is kept\n",
-            line(departs),
+            one_line(departs),
             accepted.size
         ),
         None => format!(
@@ -77,7 +77,7 @@ pub fn stats(counted: &LedgerStats, look: TextOptions) -> String {
                 [] => "unsigned".to_owned(),
                 keys => format!(
                     "signed by {}",
-                    keys.iter().map(|key| line(key)).collect::<Vec<_>>().join(" and ")
+                    keys.iter().map(|key| one_line(key)).collect::<Vec<_>>().join(" and ")
                 ),
             };
             format!("over {} records, {} (UTC), {by}", sealed.tree.size, minute(*at_ms))
@@ -89,7 +89,7 @@ pub fn stats(counted: &LedgerStats, look: TextOptions) -> String {
     };
     let row = |what: &str, value: String| vec![what.to_owned(), value];
     let rows = vec![
-        row("ledger", format!("{}, {}", line(ledger), size(*file_bytes))),
+        row("ledger", format!("{}, {}", one_line(ledger), size(*file_bytes))),
         row("records", format!("{}, {} of heads and bodies", stats.records, size(stats.record_bytes))),
         row("texts", format!("{}, {}", stats.bodies, size(stats.body_bytes))),
         row("runs", format!("{}, {} of them open, {} signed", stats.runs, stats.open, stats.signed)),

@@ -12,12 +12,12 @@
 use quorate_diagnostics::render::Level;
 use quorate_protocol::policy::Verdict;
 
-use super::seat;
+use super::deliberator_row;
 use crate::service::report::Report;
 
 /// The level of what a deliberator found.
 pub(super) fn of_member(report: &Report, member: &str) -> Level {
-    let blocks = seat::blocks(report, member);
+    let blocks = deliberator_row::blocks(report, member);
     match (report.verdict, blocks) {
         (Some(Verdict::Hold), true) => Level::Error,
         (Some(Verdict::Ship), _) => Level::Note,

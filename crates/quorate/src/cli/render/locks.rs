@@ -8,8 +8,8 @@ use quorate_protocol::locks::{Layer, excerpt, excerpt_parts};
 use serde_json::{Value, json};
 
 use super::layout::{prose, table};
-use super::paint::{Paint, clean, finish, line};
-use crate::cli::arguments::Tabular;
+use super::paint::{Paint, sanitize, finish, one_line};
+use crate::cli::arguments::HumanOrJson;
 use crate::service::locks::{HitPosition, LockTest, TraitHits};
 
 /// How many places of one trait are shown.
@@ -20,25 +20,25 @@ pub fn human(tested: &LockTest, look: TextOptions) -> String {
     let (hit, silent): (Vec<&TraitHits>, Vec<&TraitHits>) =
         tested.traits.iter().partition(|one| !one.hits.is_empty());
     let mut out = match (tested.traits.len(), hit.len()) {
-        (0, _) => format!("{} has no locked traits.\n", line(&tested.assembly)),
+        (0, _) => format!("{} has no locked traits.\n", one_line(&tested.assembly)),
         (1, 0) => "The one locked trait does not hit.\n".to_owned(),
         (all, 0) => format!("None of {all} locked traits hits.\n"),
         (all, some) => format!("{some} of {all} locked {} {}.\n", plural(all, "trait"), hits(some)),
     };
     for one in &hit {
-        let _ = writeln!(out, "\n{}  {}", Paint::Strong.on(&line(&one.text)), declared(one));
+        let _ = writeln!(out, "\n{}  {}", Paint::Strong.on(&one_line(&one.text)), declaration(one));
         for seen in one.hits.iter().take(SHOWN) {
             let [before, within, after] = excerpt_parts(&tested.text, &seen.hit.span);
             let _ = writeln!(
                 out,
                 "  {}:{}:{}  {}",
-                line(tested.file.as_deref().unwrap_or("text")),
+                one_line(tested.file.as_deref().unwrap_or("text")),
                 seen.line,
                 seen.column,
                 seen.hit.layer.as_str()
             );
-            let marked = Paint::Bad.on(&format!("«{}»", clean(&within)));
-            let _ = writeln!(out, "    {}{marked}{}", clean(before.trim_start()), clean(after.trim_end()));
+            let marked = Paint::Bad.on(&format!("«{}»", sanitize(&within)));
+            let _ = writeln!(out, "    {}{marked}{}", sanitize(before.trim_start()), sanitize(after.trim_end()));
         }
         if one.hits.len() > SHOWN {
             let _ = writeln!(out, "  and at {} more places", one.hits.len() - SHOWN);
@@ -48,7 +48,7 @@ pub fn human(tested: &LockTest, look: TextOptions) -> String {
         out.push_str("\nNot hit:\n");
     }
     for one in &silent {
-        let _ = writeln!(out, "  {}  {}", line(&one.text), declared(one));
+        let _ = writeln!(out, "  {}  {}", one_line(&one.text), declaration(one));
     }
     let mut layers: Vec<Layer> = hit.iter().flat_map(|one| &one.hits).map(|seen| seen.hit.layer).collect();
     layers.sort_unstable();
@@ -59,7 +59,7 @@ pub fn human(tested: &LockTest, look: TextOptions) -> String {
     for layer in layers {
         out.push_str(&prose(&format!("{}: {}", layer.as_str(), layer.description()), 0, look.width));
     }
-    if uncompared(tested) {
+    if meaning_not_compared(tested) {
         out.push_str(
             "\nMeaning was not compared: the match mode is semantic, and there is no embedder here.\n",
         );
@@ -76,11 +76,11 @@ fn hits(count: usize) -> &'static str {
 }
 
 /// Where a trait comes from.
-fn declared(one: &TraitHits) -> String {
-    Paint::Faint.on(&format!("({}, {}:{})", one.declared.as_str(), line(&one.file), one.line))
+fn declaration(one: &TraitHits) -> String {
+    Paint::Faint.on(&format!("({}, {}:{})", one.declared.as_str(), one_line(&one.file), one.line))
 }
 
-fn uncompared(tested: &LockTest) -> bool {
+fn meaning_not_compared(tested: &LockTest) -> bool {
     tested.traits.iter().any(|one| one.by_meaning)
 }
 
@@ -112,7 +112,7 @@ pub fn json(tested: &LockTest) -> String {
     let value = json!({
         "assembly": tested.assembly,
         "matchMode": tested.match_mode.as_str(),
-        "meaning_compared": if uncompared(tested) { Value::Bool(false) } else { Value::Null },
+        "meaning_compared": if meaning_not_compared(tested) { Value::Bool(false) } else { Value::Null },
         "traits": tested.traits.iter().map(locked).collect::<Vec<_>>(),
         "warnings": diagnostics::diagnostics(&tested.report),
     });
@@ -120,8 +120,8 @@ pub fn json(tested: &LockTest) -> String {
 }
 
 /// The traits that are locked in an operator.
-pub(in crate::cli) fn list(operator: &str, traits: &[Trait], format: Tabular, look: TextOptions) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn list(operator: &str, traits: &[Trait], format: HumanOrJson, look: TextOptions) -> String {
+    if format == HumanOrJson::Json {
         let one = |one: &Trait| json!({"id": one.id, "description": one.description, "words": one.words, "phrases": one.phrases});
         let all: Vec<Value> = traits.iter().map(one).collect();
         return format!("{:#}\n", json!({"operator": operator, "locks": all}));
@@ -131,7 +131,7 @@ pub(in crate::cli) fn list(operator: &str, traits: &[Trait], format: Tabular, lo
             (0, 0) => "its own name".to_owned(),
             (words, phrases) => format!("{words} words, {phrases} phrases"),
         };
-        vec![Paint::Strong.on(&line(&one.id)), held, line(&one.description)]
+        vec![Paint::Strong.on(&one_line(&one.id)), held, one_line(&one.description)]
     };
     let rows = traits.iter().map(row).collect();
     finish(&table(&["trait", "held by", "what it is"], rows, 0, look.width), look)

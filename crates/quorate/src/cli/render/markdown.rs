@@ -2,10 +2,10 @@
 
 use quorate_protocol::policy::Verdict;
 
-use super::brief::{Brief, Place, Point, SHOWN};
+use super::brief::{Brief, Place, Point, MAX_PLACES};
 use super::escape::{code, inline, paragraphs};
-use super::seat;
-use super::wording::{amount, cut, duration, list, minute};
+use super::deliberator_row;
+use super::wording::{amount, truncate, duration, list, minute};
 use crate::service::report::Report;
 
 /// How much of a quote is shown.
@@ -47,13 +47,13 @@ fn head(report: &Report) -> String {
 }
 
 fn table(report: &Report) -> String {
-    let headings = seat::headings(report.rounds);
+    let headings = deliberator_row::headings(report.rounds);
     let mut out = format!("| {} |\n|{}\n", headings.join(" | "), " --- |".repeat(headings.len()));
     for one in &report.deliberators {
-        let cells: Vec<String> = seat::row(report, one).into_iter().map(|cell| inline(&cell.text)).collect();
+        let cells: Vec<String> = deliberator_row::row(report, one).into_iter().map(|cell| inline(&cell.text)).collect();
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
-    let beside = [seat::reactions(report), seat::absences(report)].concat();
+    let beside = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();
     if !beside.is_empty() {
         out.push('\n');
     }
@@ -86,7 +86,7 @@ fn brief(report: &Report) -> String {
     if brief.more > 0 {
         let more = amount(brief.more as u64, "more finding");
         out.push_str(&format!(
-            "\n… and {more} beyond the first {SHOWN} places: `quorate show {} --format json` lists all.\n",
+            "\n… and {more} beyond the first {MAX_PLACES} places: `quorate show {} --format json` lists all.\n",
             report.run
         ));
     }
@@ -95,13 +95,13 @@ fn brief(report: &Report) -> String {
 
 fn item(report: &Report, place: &Place<'_>, number: usize) -> String {
     let named =
-        |by: &&str| format!("**{}**{}", inline(by), if seat::blocks(report, by) { " (blocks)" } else { "" });
+        |by: &&str| format!("**{}**{}", inline(by), if deliberator_row::blocks(report, by) { " (blocks)" } else { "" });
     let names: Vec<String> = place.by.iter().map(named).collect();
     let names = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let at = place.at.map_or_else(String::new, |(line, column)| {
         format!("{}, ", code(&format!("{}:{line}:{column}", report.artifact)))
     });
-    let mut out = format!("\n{number}. {at}{names}\n\n   > {}\n\n", inline(&cut(&place.quote, QUOTE)));
+    let mut out = format!("\n{number}. {at}{names}\n\n   > {}\n\n", inline(&truncate(&place.quote, QUOTE)));
     for Point { by, issue, fix } in &place.points {
         let who = if *by == place.by { String::new() } else { format!("{}: ", inline(&list(by))) };
         let fix = fix.as_ref().map_or_else(String::new, |fix| format!(" **Fix:** {}", inline(fix)));
@@ -111,7 +111,7 @@ fn item(report: &Report, place: &Place<'_>, number: usize) -> String {
 }
 
 fn asks(report: &Report) -> String {
-    let items = super::asks::asks(report);
+    let items = super::member_requests::member_requests(report);
     let items: Vec<String> =
         items.iter().map(|(who, what)| format!("- {}: {}\n", inline(who), inline(what))).collect();
     if items.is_empty() { String::new() } else { format!("### What each asks for\n\n{}", items.concat()) }

@@ -7,9 +7,9 @@ use quorate_protocol::overlay::{Eviction, Overlay};
 use serde_json::json;
 
 use super::layout::{columns_of, prose};
-use super::paint::{Paint, finish, line};
-use super::wording::cut;
-use crate::cli::arguments::Tabular;
+use super::paint::{Paint, finish, one_line};
+use super::wording::truncate;
+use crate::cli::arguments::HumanOrJson;
 use crate::service::overlays::OverlayEntry;
 
 /// How much of a text stands in a list, however narrow the terminal is.
@@ -26,12 +26,12 @@ fn object(listed: &OverlayEntry) -> Json {
 }
 
 fn operator(overlay: &Overlay) -> String {
-    if overlay.operator.is_empty() { "(nobody named)".to_owned() } else { line(&overlay.operator) }
+    if overlay.operator.is_empty() { "(nobody named)".to_owned() } else { one_line(&overlay.operator) }
 }
 
 /// All of them.
-pub(in crate::cli) fn list(all: &[OverlayEntry], now_ms: i64, format: Tabular, look: TextOptions) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn list(all: &[OverlayEntry], now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
+    if format == HumanOrJson::Json {
         return format!("{:#}\n", json!({"overlays": all.iter().map(object).collect::<Vec<_>>()}));
     }
     if all.is_empty() {
@@ -39,9 +39,9 @@ pub(in crate::cli) fn list(all: &[OverlayEntry], now_ms: i64, format: Tabular, l
     }
     let row = |one: &OverlayEntry| {
         let overlay = &one.overlay;
-        let holds = if one.active { left(overlay, now_ms) } else { "expired".to_owned() };
-        let (id, priority) = (line(&overlay.overlay), overlay.priority.to_string());
-        [id, priority, holds, line(&overlay.assembly), operator(overlay), line(&overlay.text)]
+        let holds = if one.active { time_left(overlay, now_ms) } else { "expired".to_owned() };
+        let (id, priority) = (one_line(&overlay.overlay), overlay.priority.to_string());
+        [id, priority, holds, one_line(&overlay.assembly), operator(overlay), one_line(&overlay.text)]
     };
     let rows: Vec<[String; 6]> = all.iter().map(row).collect();
     finish(&rows.iter().map(|row| aligned(row, &widths(&rows), look.width)).collect::<String>(), look)
@@ -68,11 +68,11 @@ fn aligned(row: &[String; 6], widths: &[usize; 5], width: usize) -> String {
         out.push_str(&if at == 1 { format!("{gap}{shown}  ") } else { format!("{shown}{gap}  ") });
     }
     let room = width.saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len());
-    format!("{out}{}\n", cut(&row[5], room.max(TEXT)))
+    format!("{out}{}\n", truncate(&row[5], room.max(TEXT)))
 }
 
 /// How long an overlay still holds.
-fn left(overlay: &Overlay, now_ms: i64) -> String {
+fn time_left(overlay: &Overlay, now_ms: i64) -> String {
     // What holds for fourteen days holds for as many a second later.
     let minutes = (overlay.expires_ms - now_ms).max(0) / 60_000;
     let hours = (minutes + 30) / 60;
@@ -80,20 +80,20 @@ fn left(overlay: &Overlay, now_ms: i64) -> String {
 }
 
 /// One of them.
-pub(in crate::cli) fn show(one: &OverlayEntry, now_ms: i64, format: Tabular, look: TextOptions) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn show(one: &OverlayEntry, now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
+    if format == HumanOrJson::Json {
         return format!("{:#}\n", object(one));
     }
     let overlay = &one.overlay;
-    let holds = if one.active { left(overlay, now_ms) } else { "over".to_owned() };
+    let holds = if one.active { time_left(overlay, now_ms) } else { "over".to_owned() };
     let words = prose(&overlay.text, 2, look.width);
-    let mut text = format!("{}\n\n{words}\n", Paint::Strong.on(&line(&overlay.overlay)));
+    let mut text = format!("{}\n\n{words}\n", Paint::Strong.on(&one_line(&overlay.overlay)));
     for (name, value) in [
-        ("assembly", line(&overlay.assembly)),
+        ("assembly", one_line(&overlay.assembly)),
         ("operator", operator(overlay)),
-        ("run", line(&overlay.run)),
-        ("member", line(&overlay.member)),
-        ("rule", line(&overlay.rule)),
+        ("run", one_line(&overlay.run)),
+        ("member", one_line(&overlay.member)),
+        ("rule", one_line(&overlay.rule)),
         ("severity", overlay.severity.to_string()),
         ("priority", overlay.priority.to_string()),
         ("added", rfc3339(overlay.added_ms)),
@@ -105,19 +105,19 @@ pub(in crate::cli) fn show(one: &OverlayEntry, now_ms: i64, format: Tabular, loo
 }
 
 /// One was taken away.
-pub(in crate::cli) fn expired(overlay: &Overlay, format: Tabular) -> String {
+pub(in crate::cli) fn expired(overlay: &Overlay, format: HumanOrJson) -> String {
     match format {
-        Tabular::Json => format!("{:#}\n", json!({"expired": overlay.overlay})),
-        Tabular::Human => format!("{} is taken away\n", overlay.overlay),
+        HumanOrJson::Json => format!("{:#}\n", json!({"expired": overlay.overlay})),
+        HumanOrJson::Human => format!("{} is taken away\n", overlay.overlay),
     }
 }
 
 /// What went.
-pub(in crate::cli) fn swept(evicted: &[Eviction], format: Tabular) -> String {
+pub(in crate::cli) fn swept(evicted: &[Eviction], format: HumanOrJson) -> String {
     match format {
-        Tabular::Json => format!("{:#}\n", json!({"evicted": evicted})),
-        Tabular::Human if evicted.is_empty() => "nothing to sweep\n".to_owned(),
-        Tabular::Human => {
+        HumanOrJson::Json => format!("{:#}\n", json!({"evicted": evicted})),
+        HumanOrJson::Human if evicted.is_empty() => "nothing to sweep\n".to_owned(),
+        HumanOrJson::Human => {
             let gone: Vec<&str> = evicted.iter().map(|one| one.overlay.as_str()).collect();
             format!("swept: {}\n", gone.join(", "))
         }
@@ -151,11 +151,11 @@ mod tests {
             listed("o7k2m9q4xa1bc", 100, "support", "Name one\nargument \u{1b}[31magainst.", true),
             listed("ozzzzzz4xa1bc", 49, "", &"word ".repeat(40), false),
         ];
-        insta::assert_snapshot!(list(&all, 1_772_600_700_007, Tabular::Human, TextOptions::default()), @r#"
+        insta::assert_snapshot!(list(&all, 1_772_600_700_007, HumanOrJson::Human, TextOptions::default()), @r#"
     o7k2m9q4xa1bc  100  14 d     mentors  support         Name one argument [U+001B][31magainst.
     ozzzzzz4xa1bc   49  expired  mentors  (nobody named)  word word word word word word word word word word word word…
     "#);
-        insta::assert_snapshot!(show(&all[0], 1_772_600_700_007, Tabular::Human, TextOptions::default()), @r#"
+        insta::assert_snapshot!(show(&all[0], 1_772_600_700_007, HumanOrJson::Human, TextOptions::default()), @r#"
     o7k2m9q4xa1bc
 
       Name one argument [U+001B][31magainst.

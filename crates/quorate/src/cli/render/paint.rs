@@ -36,7 +36,7 @@ const BEGIN: [(char, Paint); 6] = [
 
 impl Paint {
     /// The paint of a verdict.
-    pub(super) fn of(verdict: Verdict) -> Paint {
+    pub(super) fn of_verdict(verdict: Verdict) -> Paint {
         match verdict {
             Verdict::Ship => Paint::Good,
             Verdict::Revise => Paint::Fair,
@@ -50,7 +50,7 @@ impl Paint {
         match &*word.to_ascii_lowercase() {
             "pass" | "done" => Paint::Good,
             "fail" | "refused" => Paint::Bad,
-            _ => Verdict::read(word).map_or(Paint::Absent, Paint::of),
+            _ => Verdict::read(word).map_or(Paint::Absent, Paint::of_verdict),
         }
     }
 
@@ -107,13 +107,13 @@ fn is_mark(c: char) -> bool {
 
 /// Foreign text as it can be shown: every character of it is seen, and none is a mark of ours. Line breaks stay and tabs
 /// become spaces.
-pub(super) fn clean(text: &str) -> String {
+pub(super) fn sanitize(text: &str) -> String {
     escape_invisible(text).replace('\r', "").replace('\t', " ")
 }
 
 /// Foreign text on one line, runs of white space as one space.
-pub(crate) fn line(text: &str) -> String {
-    clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
+pub(crate) fn one_line(text: &str) -> String {
+    sanitize(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn foreign_text_cannot_paint_or_hide() {
         let hostile = "a\u{E0012}b\u{E0002}\r\n\u{1b}[31m\tc\u{202e}d";
-        assert_eq!(clean(hostile), "a[U+E0012]b[U+E0002]\n[U+001B][31m c[U+202E]d");
-        assert_eq!(line(" a \n\n b\t c "), "a b c");
+        assert_eq!(sanitize(hostile), "a[U+E0012]b[U+E0002]\n[U+001B][31m c[U+202E]d");
+        assert_eq!(one_line(" a \n\n b\t c "), "a b c");
     }
 }

@@ -12,9 +12,9 @@ use quorate_protocol::Json;
 use serde_json::json;
 
 use super::layout::{prose, table};
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use super::wording::minute;
-use crate::cli::arguments::Tabular;
+use crate::cli::arguments::HumanOrJson;
 use crate::service::environment::Environment;
 use crate::service::playbook::archive::has_expired;
 use crate::service::playbook::library::Library;
@@ -37,9 +37,9 @@ fn object(library: &Library, book: &PlaybookFile, now_ms: i64) -> Json {
 }
 
 /// All of them.
-pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look: TextOptions) -> String {
+pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
     let books = &library.catalogue.books;
-    if format == Tabular::Json {
+    if format == HumanOrJson::Json {
         let all: Vec<Json> = books.iter().map(|book| object(library, book, now_ms)).collect();
         return format!("{:#}\n", json!({ "playbooks": all }));
     }
@@ -53,13 +53,13 @@ pub(in crate::cli) fn list(library: &Library, now_ms: i64, format: Tabular, look
             false => status_word(playbook.status).to_owned(),
         };
         let operators: Vec<String> =
-            library.operators_for(playbook).iter().map(|(known, _)| line(&known.slug)).collect();
+            library.operators_for(playbook).iter().map(|(known, _)| one_line(&known.slug)).collect();
         vec![
-            Paint::Strong.on(&line(&playbook.slug)),
+            Paint::Strong.on(&one_line(&playbook.slug)),
             status,
             priority(playbook).to_string(),
             operators.join(", "),
-            line(&playbook.title),
+            one_line(&playbook.title),
         ]
     };
     let mut books: Vec<&PlaybookFile> = books.iter().collect();
@@ -82,13 +82,13 @@ pub(in crate::cli) fn show(
     book: &PlaybookFile,
     record: &VersionedFile,
     now_ms: i64,
-    format: Tabular,
+    format: HumanOrJson,
     look: TextOptions,
 ) -> String {
     let mut json = object(library, book, now_ms);
     let version = record.last().map(|last| last.n);
     let allowed = library.exceptions.allowed(&book.playbook.slug, book.text());
-    if format == Tabular::Json {
+    if format == HumanOrJson::Json {
         json["version"] = json!(version);
         json["drifted"] = json!(record.has_drifted());
         json["body"] = json!(book.text());
@@ -101,7 +101,7 @@ pub(in crate::cli) fn show(
     let playbook = &book.playbook;
     let text = |key: &str| {
         json[key].as_array().map_or(String::new(), |all| {
-            all.iter().filter_map(Json::as_str).map(line).collect::<Vec<_>>().join(", ")
+            all.iter().filter_map(Json::as_str).map(one_line).collect::<Vec<_>>().join(", ")
         })
     };
     let status = match (has_expired(book, now_ms), record.has_drifted()) {
@@ -110,10 +110,10 @@ pub(in crate::cli) fn show(
         _ => status_word(playbook.status).to_owned(),
     };
     let mut out =
-        format!("{}\n\n{}\n", Paint::Strong.on(&line(&playbook.title)), prose(book.text(), 2, look.width));
+        format!("{}\n\n{}\n", Paint::Strong.on(&one_line(&playbook.title)), prose(book.text(), 2, look.width));
     for (name, value) in [
-        ("slug", line(&playbook.slug)),
-        ("file", line(&book.path.workspace_relative())),
+        ("slug", one_line(&playbook.slug)),
+        ("file", one_line(&book.path.workspace_relative())),
         ("status", status),
         ("version", version.map_or("none yet".to_owned(), |n| n.to_string())),
         ("priority", priority(playbook).to_string()),
@@ -121,7 +121,7 @@ pub(in crate::cli) fn show(
         ("lock_check", text("lock_check")),
         (
             "supersedes",
-            playbook.supersedes.iter().flatten().map(|one| line(one)).collect::<Vec<_>>().join(", "),
+            playbook.supersedes.iter().flatten().map(|one| one_line(one)).collect::<Vec<_>>().join(", "),
         ),
     ] {
         if !value.is_empty() {
@@ -130,18 +130,18 @@ pub(in crate::cli) fn show(
     }
     for one in allowed {
         let words = format!("may touch {}, says {}: {}", one.locked, one.by, one.reason);
-        out.push_str(&format!("{:<11} {}\n", "exception", line(&words)));
+        out.push_str(&format!("{:<11} {}\n", "exception", one_line(&words)));
     }
     for one in &playbook.evidence {
-        let note = one.note.as_deref().map_or(String::new(), |note| format!(": {}", line(note)));
-        out.push_str(&format!("{:<11} {}{note}\n", "evidence", line(&one.reference)));
+        let note = one.note.as_deref().map_or(String::new(), |note| format!(": {}", one_line(note)));
+        out.push_str(&format!("{:<11} {}{note}\n", "evidence", one_line(&one.reference)));
     }
     finish(&out, look)
 }
 
 /// What was done to one.
-pub(in crate::cli) fn history(record: &VersionedFile, format: Tabular, look: TextOptions) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn history(record: &VersionedFile, format: HumanOrJson, look: TextOptions) -> String {
+    if format == HumanOrJson::Json {
         let version = |one: &quorate_playbook::history::Version| {
             json!({
                 "version": one.n, "at": one.at, "event": one.event, "summary": one.summary, "by": one.by,
@@ -155,15 +155,15 @@ pub(in crate::cli) fn history(record: &VersionedFile, format: Tabular, look: Tex
         );
     }
     if record.versions.is_empty() {
-        return format!("nothing was done to {} yet\n", line(&record.slug));
+        return format!("nothing was done to {} yet\n", one_line(&record.slug));
     }
     let row = |one: &quorate_playbook::history::Version| {
         vec![
             Paint::Strong.on(&one.n.to_string()),
-            line(&one.at),
-            line(&one.event),
-            line(one.by.as_deref().unwrap_or_default()),
-            line(&one.summary),
+            one_line(&one.at),
+            one_line(&one.event),
+            one_line(one.by.as_deref().unwrap_or_default()),
+            one_line(&one.summary),
         ]
     };
     let rows = record.versions.iter().map(row).collect();
@@ -175,12 +175,12 @@ pub(in crate::cli) fn history(record: &VersionedFile, format: Tabular, look: Tex
 }
 
 /// What the ledger has.
-pub(in crate::cli) fn log(records: &[Recorded], format: Tabular, look: TextOptions) -> String {
+pub(in crate::cli) fn log(records: &[Recorded], format: HumanOrJson, look: TextOptions) -> String {
     let text = |one: &Recorded, key: &str| {
         let value = one.data.as_ref().and_then(|data| data.get(key)?.as_str());
         value.unwrap_or_default().to_owned()
     };
-    if format == Tabular::Json {
+    if format == HumanOrJson::Json {
         let object = |one: &Recorded| json!({"n": one.n, "at": rfc3339(one.at_ms), "event": one.kind, "data": one.data});
         return format!("{:#}\n", json!({"events": records.iter().map(object).collect::<Vec<_>>()}));
     }
@@ -190,9 +190,9 @@ pub(in crate::cli) fn log(records: &[Recorded], format: Tabular, look: TextOptio
     let row = |one: &Recorded| {
         vec![
             minute(one.at_ms),
-            Paint::Strong.on(&line(&one.kind)),
-            line(&text(one, "slug")),
-            line(&text(one, "words")),
+            Paint::Strong.on(&one_line(&one.kind)),
+            one_line(&text(one, "slug")),
+            one_line(&text(one, "words")),
         ]
     };
     finish(
@@ -212,7 +212,7 @@ pub(in crate::cli) fn reflected(reflected: &Reflection) -> String {
         |n: usize, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
     format!(
         "{} has read {} and proposes {}\n",
-        line(&reflected.by),
+        one_line(&reflected.by),
         count(reflected.runs, "run", "runs"),
         count(reflected.proposals.len(), "playbook", "playbooks")
     )
@@ -236,8 +236,8 @@ pub(in crate::cli) fn unusable(proposal: &Proposal) -> Option<String> {
 }
 
 /// What became of proposals.
-pub(in crate::cli) fn proposed(outcomes: &[Outcome], environment: &Environment, format: Tabular) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn proposed(outcomes: &[Outcome], environment: &Environment, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
         let object = |one: &Outcome| {
             json!({
                 "slug": one.slug, "accepted": one.accepted.is_some(),
@@ -255,20 +255,20 @@ pub(in crate::cli) fn proposed(outcomes: &[Outcome], environment: &Environment, 
     let words = |one: &Outcome| match &one.accepted {
         Some(accepted) => format!(
             "{} is in shadow: version {}, for {}, in {}\n",
-            line(&one.slug),
+            one_line(&one.slug),
             accepted.version,
-            accepted.operators.iter().map(|one| line(one)).collect::<Vec<_>>().join(", "),
+            accepted.operators.iter().map(|one| one_line(one)).collect::<Vec<_>>().join(", "),
             display_path(environment, &accepted.path)
         ),
         None if one.slug.is_empty() => "a proposal was refused\n".to_owned(),
-        None => format!("{} was refused\n", line(&one.slug)),
+        None => format!("{} was refused\n", one_line(&one.slug)),
     };
     outcomes.iter().map(words).collect()
 }
 
 /// What a promotion came to.
-pub(in crate::cli) fn promoted(outcome: &promote::Outcome, format: Tabular) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn promoted(outcome: &promote::Outcome, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
         let json = json!({
             "slug": outcome.slug, "promoted": outcome.promoted.is_some(), "version": outcome.promoted,
             "said": outcome.said, "archived": outcome.archived,
@@ -276,57 +276,57 @@ pub(in crate::cli) fn promoted(outcome: &promote::Outcome, format: Tabular) -> S
         });
         return format!("{json:#}\n");
     }
-    let slug = line(&outcome.slug);
+    let slug = one_line(&outcome.slug);
     match outcome.promoted {
         None => format!("{slug} was not promoted\n"),
         Some(version) => {
             let gate_note =
-                outcome.said.as_deref().map_or(String::new(), |said| format!(" ({})", line(said)));
+                outcome.said.as_deref().map_or(String::new(), |said| format!(" ({})", one_line(said)));
             let mut text = format!("{slug} is active: version {version}{gate_note}\n");
-            outcome.archived.iter().for_each(|one| text.push_str(&format!("{} is archived\n", line(one))));
+            outcome.archived.iter().for_each(|one| text.push_str(&format!("{} is archived\n", one_line(one))));
             text
         }
     }
 }
 
 /// What became of one.
-pub(in crate::cli) fn settled(slug: &str, version: u32, status: &str, format: Tabular) -> String {
+pub(in crate::cli) fn status_changed(slug: &str, version: u32, status: &str, format: HumanOrJson) -> String {
     match format {
-        Tabular::Json => format!("{:#}\n", json!({"slug": slug, "version": version, "status": status})),
-        Tabular::Human => format!("{} is {status}: version {version}\n", line(slug)),
+        HumanOrJson::Json => format!("{:#}\n", json!({"slug": slug, "version": version, "status": status})),
+        HumanOrJson::Human => format!("{} is {status}: version {version}\n", one_line(slug)),
     }
 }
 
 /// What a rollback came to.
-pub(in crate::cli) fn rolled_back(slug: &str, to: u32, rolled: &RollbackResult, format: Tabular) -> String {
-    if format == Tabular::Json {
+pub(in crate::cli) fn rolled_back(slug: &str, to: u32, rolled: &RollbackResult, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
         let json = json!({
             "slug": slug, "version": rolled.version, "to": to, "status": rolled.status, "others": rolled.others,
         });
         return format!("{json:#}\n");
     }
     let mut text =
-        format!("{} is as version {to} was, {}: version {}\n", line(slug), rolled.status, rolled.version);
-    rolled.others.iter().for_each(|one| text.push_str(&format!("{} was changed with it\n", line(one))));
+        format!("{} is as version {to} was, {}: version {}\n", one_line(slug), rolled.status, rolled.version);
+    rolled.others.iter().for_each(|one| text.push_str(&format!("{} was changed with it\n", one_line(one))));
     text
 }
 
 /// What was swept.
-pub(in crate::cli) fn swept(swept: &[String], format: Tabular) -> String {
+pub(in crate::cli) fn swept(swept: &[String], format: HumanOrJson) -> String {
     match format {
-        Tabular::Json => format!("{:#}\n", json!({"archived": swept})),
-        Tabular::Human if swept.is_empty() => "nothing is over\n".to_owned(),
-        Tabular::Human => {
-            swept.iter().map(|slug| format!("{} is archived: its time is over\n", line(slug))).collect()
+        HumanOrJson::Json => format!("{:#}\n", json!({"archived": swept})),
+        HumanOrJson::Human if swept.is_empty() => "nothing is over\n".to_owned(),
+        HumanOrJson::Human => {
+            swept.iter().map(|slug| format!("{} is archived: its time is over\n", one_line(slug))).collect()
         }
     }
 }
 
 /// What was repaired.
-pub(in crate::cli) fn repaired(done: &[String], format: Tabular) -> String {
+pub(in crate::cli) fn repaired(done: &[String], format: HumanOrJson) -> String {
     match format {
-        Tabular::Json => format!("{:#}\n", json!({"done": done})),
-        Tabular::Human if done.is_empty() => "nothing is to be repaired\n".to_owned(),
-        Tabular::Human => done.iter().map(|what| format!("{}\n", line(what))).collect(),
+        HumanOrJson::Json => format!("{:#}\n", json!({"done": done})),
+        HumanOrJson::Human if done.is_empty() => "nothing is to be repaired\n".to_owned(),
+        HumanOrJson::Human => done.iter().map(|what| format!("{}\n", one_line(what))).collect(),
     }
 }

@@ -6,8 +6,8 @@ use quorate_diagnostics::Report;
 use quorate_diagnostics::render::{TextOptions, json as diagnostics};
 use serde_json::{Value, json};
 
-use super::paint::{Paint, clean, finish, line};
-use crate::cli::arguments::Tabular;
+use super::paint::{Paint, sanitize, finish, one_line};
+use crate::cli::arguments::HumanOrJson;
 use crate::service::provision::change::Action;
 use crate::service::provision::drift::Drift as Stands;
 use crate::service::provision::setup::State;
@@ -24,10 +24,10 @@ pub enum Verb {
 }
 
 /// What came of an install or an uninstall.
-pub(in crate::cli) fn outcome(outcome: &Outcome, verb: Verb, format: Tabular, look: TextOptions) -> String {
+pub(in crate::cli) fn outcome(outcome: &Outcome, verb: Verb, format: HumanOrJson, look: TextOptions) -> String {
     match format {
-        Tabular::Human => finish(&outcome_human(outcome, verb), look),
-        Tabular::Json => outcome_json(outcome),
+        HumanOrJson::Human => finish(&outcome_human(outcome, verb), look),
+        HumanOrJson::Json => outcome_json(outcome),
     }
 }
 
@@ -42,23 +42,23 @@ fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
     for told in outcome.files.iter().filter(said) {
         let word = paint(told.action).on(&format!("{:width$}", told.action.word()));
         let strategy = Paint::Faint.on(&format!("({})", told.strategy));
-        let _ = writeln!(out, "{word}  {}  {strategy}", line(&told.dest));
+        let _ = writeln!(out, "{word}  {}  {strategy}", one_line(&told.dest));
         for note in &told.notes {
-            let _ = writeln!(out, "{:width$}  {}", "", line(note));
+            let _ = writeln!(out, "{:width$}  {}", "", one_line(note));
         }
         out.push_str(&diff(&told.diff));
     }
-    let what = format!("{} {}", line(&outcome.slug), line(&outcome.version));
+    let what = format!("{} {}", one_line(&outcome.slug), one_line(&outcome.version));
     let place = |word: &str| match outcome.target.as_str() {
         "." => String::new(),
-        target => format!(" {word} {}", line(target)),
+        target => format!(" {word} {}", one_line(target)),
     };
     let end = match (refused, outcome.run, verb) {
         (true, ..) => "Nothing was written.".to_owned(),
         _ if outcome.idle => format!("{what}: nothing to do."),
         (_, WriteMode::DryRun, _) => "This is a dry run: nothing was written.".to_owned(),
         (_, _, Verb::Install) => match &outcome.previous {
-            Some(previous) => format!("{what} is installed{}, after {}.", place("in"), line(previous)),
+            Some(previous) => format!("{what} is installed{}, after {}.", place("in"), one_line(previous)),
             None => format!("{what} is installed{}.", place("in")),
         },
         (_, _, Verb::Uninstall) => format!("{what} is uninstalled{}.", place("from")),
@@ -78,7 +78,7 @@ fn diff(text: &str) -> String {
             Some(b'@') => Some(Paint::Faint),
             _ => None,
         };
-        let shown = clean(shown);
+        let shown = sanitize(shown);
         let _ = writeln!(out, "  {}", paint.map_or_else(|| shown.clone(), |paint| paint.on(&shown)));
     }
     out
@@ -102,7 +102,7 @@ fn outcome_json(outcome: &Outcome) -> String {
             "strategy": told.strategy,
             "action": told.action.word(),
             "notes": told.notes,
-            "diff": some(&told.diff),
+            "diff": non_empty(&told.diff),
         })
     };
     let value = json!({
@@ -123,31 +123,31 @@ fn outcome_json(outcome: &Outcome) -> String {
 pub(in crate::cli) fn status(
     standings: &[ProfileStatus],
     report: &Report,
-    format: Tabular,
+    format: HumanOrJson,
     look: TextOptions,
 ) -> String {
     match format {
-        Tabular::Json => {
+        HumanOrJson::Json => {
             let value = json!({
-                "profiles": standings.iter().map(standing_json).collect::<Vec<_>>(),
+                "profiles": standings.iter().map(profile_json).collect::<Vec<_>>(),
                 "diagnostics": diagnostics::diagnostics(report),
             });
             format!("{value:#}\n")
         }
-        Tabular::Human if standings.is_empty() => "no profiles\n".to_owned(),
-        Tabular::Human => {
+        HumanOrJson::Human if standings.is_empty() => "no profiles\n".to_owned(),
+        HumanOrJson::Human => {
             let mut out = String::new();
             for standing in standings {
                 out.push_str(&head(standing));
                 for file in &standing.files {
-                    let (word, paint) = stands(file);
+                    let (word, paint) = drift_word(file);
                     let word = paint.on(&format!("{word:<8}"));
                     let strategy = Paint::Faint.on(&format!("({})", file.strategy));
                     let shared = match file.shared.as_slice() {
                         [] => String::new(),
-                        others => format!(", shared with {}", line(&others.join(" and "))),
+                        others => format!(", shared with {}", one_line(&others.join(" and "))),
                     };
-                    let _ = writeln!(out, "  {word}  {}  {strategy}{shared}", line(&file.dest));
+                    let _ = writeln!(out, "  {word}  {}  {strategy}{shared}", one_line(&file.dest));
                     out.push_str(&diff(&file.diff));
                 }
             }
@@ -157,14 +157,14 @@ pub(in crate::cli) fn status(
 }
 
 /// What is installed.
-pub(in crate::cli) fn list(standings: &[ProfileStatus], format: Tabular, look: TextOptions) -> String {
+pub(in crate::cli) fn list(standings: &[ProfileStatus], format: HumanOrJson, look: TextOptions) -> String {
     match format {
-        Tabular::Json => {
-            let value = json!({"profiles": standings.iter().map(standing_json).collect::<Vec<_>>()});
+        HumanOrJson::Json => {
+            let value = json!({"profiles": standings.iter().map(profile_json).collect::<Vec<_>>()});
             format!("{value:#}\n")
         }
-        Tabular::Human if standings.is_empty() => "no profiles\n".to_owned(),
-        Tabular::Human => finish(&standings.iter().map(head).collect::<String>(), look),
+        HumanOrJson::Human if standings.is_empty() => "no profiles\n".to_owned(),
+        HumanOrJson::Human => finish(&standings.iter().map(head).collect::<String>(), look),
     }
 }
 
@@ -177,11 +177,11 @@ fn head(standing: &ProfileStatus) -> String {
         (State::Installed, true) => Paint::Good.on("in place"),
         (State::Installed, false) => Paint::Fair.on("drifted"),
     };
-    let name = Paint::Strong.on(&line(&standing.slug));
-    format!("{name} {}  {files}, {how}, from {}\n", line(&standing.version), line(&standing.from))
+    let name = Paint::Strong.on(&one_line(&standing.slug));
+    format!("{name} {}  {files}, {how}, from {}\n", one_line(&standing.version), one_line(&standing.from))
 }
 
-fn stands(file: &FileStatus) -> (&'static str, Paint) {
+fn drift_word(file: &FileStatus) -> (&'static str, Paint) {
     match file.stands {
         Stands::InPlace => ("in place", Paint::Good),
         Stands::EditedAround => ("extended", Paint::Good),
@@ -191,14 +191,14 @@ fn stands(file: &FileStatus) -> (&'static str, Paint) {
 }
 
 /// `{slug, version, from, at, state, holds, files: [{dest, strategy, stands, diff}]}`.
-fn standing_json(standing: &ProfileStatus) -> Value {
+fn profile_json(standing: &ProfileStatus) -> Value {
     let file = |file: &FileStatus| {
         json!({
             "dest": file.dest,
             "strategy": file.strategy,
-            "stands": stands(file).0,
+            "stands": drift_word(file).0,
             "note": file.note,
-            "diff": some(&file.diff),
+            "diff": non_empty(&file.diff),
         })
     };
     json!({
@@ -212,6 +212,6 @@ fn standing_json(standing: &ProfileStatus) -> Value {
     })
 }
 
-fn some(text: &str) -> Option<&str> {
+fn non_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -4,8 +4,8 @@ use quorate_kernel::replay::Difference;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::paint::line;
-use super::wording::{amount, cut};
+use super::paint::one_line;
+use super::wording::{amount, truncate};
 use crate::service::replay::Replay;
 
 /// How much of a value is shown.
@@ -13,7 +13,7 @@ const VALUE: usize = 160;
 
 /// For people.
 pub fn human(replay: &Replay) -> String {
-    let verdict = |word: &Option<String>| word.as_deref().map_or_else(|| "no verdict".to_owned(), line);
+    let verdict = |word: &Option<String>| word.as_deref().map_or_else(|| "no verdict".to_owned(), one_line);
     let differences = &replay.result.differences;
     if differences.is_empty() {
         return format!(
@@ -59,14 +59,14 @@ fn described(difference: &Difference) -> String {
         } else {
             "recorded, but does not follow"
         };
-        return format!("  {}: {which}\n", line(&difference.kind));
+        return format!("  {}: {which}\n", one_line(&difference.kind));
     };
     let mut keys: Vec<&String> = recorded.keys().chain(replayed.keys()).collect();
     keys.sort();
     keys.dedup();
     let mut out = String::new();
     for key in keys.into_iter().filter(|key| recorded.get(*key) != replayed.get(*key)) {
-        out.push_str(&format!("  {}.{}\n", line(&difference.kind), line(key)));
+        out.push_str(&format!("  {}.{}\n", one_line(&difference.kind), one_line(key)));
         out.push_str(&format!("    recorded: {}\n", value(recorded.get(key))));
         out.push_str(&format!("    replayed: {}\n", value(replayed.get(key))));
     }
@@ -74,7 +74,7 @@ fn described(difference: &Difference) -> String {
 }
 
 fn value(value: Option<&Json>) -> String {
-    value.map_or_else(|| "nothing".to_owned(), |value| cut(&line(&value.to_string()), VALUE))
+    value.map_or_else(|| "nothing".to_owned(), |value| truncate(&one_line(&value.to_string()), VALUE))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use quorate_manifest::tree::{Node, emit};
 use serde_json::{Map, Value, json};
 
 use super::layout::{hanging, prose, table};
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use crate::service::resolve::{FieldOrigin, FlatManifest, Resolution, disk_path};
 
 /// How wide labels are.
@@ -23,9 +23,9 @@ pub fn human(view: &Resolution, look: TextOptions) -> String {
     let resolved = &view.resolved;
     let mut out = format!(
         "{}  {} {}  {}\n\n",
-        Paint::Strong.on(&line(&resolved.title)),
-        line(&resolved.name),
-        line(&resolved.version),
+        Paint::Strong.on(&one_line(&resolved.title)),
+        one_line(&resolved.name),
+        one_line(&resolved.version),
         Paint::Strong.on(resolved.mode.as_str())
     );
     out.push_str(&prose(&resolved.description, 2, look.width));
@@ -42,10 +42,10 @@ pub fn human(view: &Resolution, look: TextOptions) -> String {
 }
 
 fn chain(resolved: &Resolved, look: TextOptions) -> String {
-    let of = |layer: &Document, key| line(layer.root.key(key).and_then(Node::as_str).unwrap_or_default());
+    let of = |layer: &Document, key| one_line(layer.root.key(key).and_then(Node::as_str).unwrap_or_default());
     let layers = &resolved.chain.layers;
     let row = |(at, layer): (usize, &std::sync::Arc<Document>)| {
-        vec![at.to_string(), line(&layer.shown), of(layer, "name"), of(layer, "version")]
+        vec![at.to_string(), one_line(&layer.shown), of(layer, "name"), of(layer, "version")]
     };
     let heading = if layers.len() == 1 { "manifest" } else { "chain, root first" };
     table(&["", heading, "name", "version"], (1..).zip(layers).map(row).collect(), 2, look.width)
@@ -79,9 +79,9 @@ fn members(resolved: &Resolved, look: TextOptions) -> String {
         .iter()
         .map(|(branch, member)| {
             let mut row = vec![
-                format!("{branch}{}", Paint::Strong.on(&line(&member.id))),
-                line(&member.role),
-                line(member.persona.reference.trim_start_matches("ws://personas/")),
+                format!("{branch}{}", Paint::Strong.on(&one_line(&member.id))),
+                one_line(&member.role),
+                one_line(member.persona.reference.trim_start_matches("ws://personas/")),
             ];
             row.extend(cells(member));
             row.push(seconds(member.timeout_ms));
@@ -156,7 +156,7 @@ fn cells(member: &Member) -> Vec<String> {
 }
 
 fn advisory(phase: Option<&str>, triggers: Option<&[Trigger]>) -> Vec<String> {
-    let phase = phase.map_or_else(|| Paint::Absent.on("none"), line);
+    let phase = phase.map_or_else(|| Paint::Absent.on("none"), one_line);
     let triggers = triggers.as_ref().map_or_else(
         || "all".to_owned(),
         |all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>().join(", "),
@@ -168,7 +168,7 @@ fn voting(weight: &str, classes: Option<&[String]>) -> Vec<String> {
     let classes = match classes {
         None => "all".to_owned(),
         Some([]) => Paint::Absent.on("none"),
-        Some(classes) => line(&classes.join(", ")),
+        Some(classes) => one_line(&classes.join(", ")),
     };
     vec![weight.to_owned(), classes]
 }
@@ -201,10 +201,10 @@ fn rules(resolved: &Resolved, look: TextOptions) -> String {
             let params: Vec<String> =
                 rule.params.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect();
             let whom =
-                rule.applies_to.as_ref().map_or_else(|| "everybody".to_owned(), |ids| line(&ids.join(", ")));
-            let with = line(&params.join(", "));
+                rule.applies_to.as_ref().map_or_else(|| "everybody".to_owned(), |ids| one_line(&ids.join(", ")));
+            let with = one_line(&params.join(", "));
             let mut row =
-                vec![at.to_string(), Paint::Strong.on(&line(&rule.id)), line(&rule.kind), whom, with];
+                vec![at.to_string(), Paint::Strong.on(&one_line(&rule.id)), one_line(&rule.kind), whom, with];
             row.extend(from(resolved, rule.layer));
             row
         })
@@ -229,9 +229,9 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
                 (resolved.match_mode != MatchMode::default()).then(|| one.declared_match_mode.as_str().to_owned());
             let more: Vec<String> = declared.into_iter().chain(from).collect();
             if more.is_empty() {
-                line(&one.text)
+                one_line(&one.text)
             } else {
-                format!("{} ({})", line(&one.text), more.join(", "))
+                format!("{} ({})", one_line(&one.text), more.join(", "))
             }
         })
         .collect();
@@ -256,11 +256,11 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
     if let Some(heuristic) = resolved.defaults.as_ref().and_then(|one| one.trigger_heuristic.as_ref()) {
         let every = resolved.defaults.as_ref().and_then(|one| one.trigger_interval_ms);
         let every = every.map_or_else(String::new, |ms| format!(", every {}", seconds(ms)));
-        facts.push(("convened", format!("{}{every}", line(heuristic))));
+        facts.push(("convened", format!("{}{every}", one_line(heuristic))));
     }
-    facts.extend(resolved.refs.iter().map(|(key, reference)| (*key, line(reference))));
+    facts.extend(resolved.refs.iter().map(|(key, reference)| (*key, one_line(reference))));
     if !resolved.applies_to.is_empty() {
-        facts.push(("applies to", line(&resolved.applies_to.join(", "))));
+        facts.push(("applies to", one_line(&resolved.applies_to.join(", "))));
     }
     facts
 }
@@ -279,13 +279,13 @@ pub fn yaml(view: &Resolution, alone: &FlatManifest) -> String {
     let resolved = &view.resolved;
     let mut out = String::from("---\n# resolved, root first:\n");
     for layer in &resolved.chain.layers {
-        let _ = writeln!(out, "#   {}", line(&layer.shown));
+        let _ = writeln!(out, "#   {}", one_line(&layer.shown));
     }
     if !resolved.applies_to.is_empty() {
-        let _ = writeln!(out, "# applies to: {}", line(&resolved.applies_to.join(", ")));
+        let _ = writeln!(out, "# applies to: {}", one_line(&resolved.applies_to.join(", ")));
     }
     for remark in &alone.remarks {
-        let _ = writeln!(out, "# {}", line(remark));
+        let _ = writeln!(out, "# {}", one_line(remark));
     }
     out.push_str(&emit(&alone.root));
     out.push_str("---\n");
@@ -367,11 +367,11 @@ pub fn explain(origins: &[FieldOrigin], look: TextOptions) -> String {
     let mut out = String::new();
     for origin in origins {
         let _ =
-            writeln!(out, "{} = {}", Paint::Strong.on(&line(&origin.field)), line(&origin.value.to_string()));
-        let _ = writeln!(out, "  from {}:{}", line(&origin.file), origin.line);
+            writeln!(out, "{} = {}", Paint::Strong.on(&one_line(&origin.field)), one_line(&origin.value.to_string()));
+        let _ = writeln!(out, "  from {}:{}", one_line(&origin.file), origin.line);
         for over in &origin.overridden {
             let _ =
-                writeln!(out, "  over {}  {}:{}", line(&over.value.to_string()), line(&over.file), over.line);
+                writeln!(out, "  over {}  {}:{}", one_line(&over.value.to_string()), one_line(&over.file), over.line);
         }
     }
     finish(&out, look)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::layout::{prose, table};
 use super::ledger::size;
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use super::wording::{amount, instant, minute};
 use crate::service::ledger::gc::GcResult;
 use crate::service::ledger::hold::HoldChange;
@@ -29,7 +29,7 @@ pub fn collected(collected: &GcResult, look: TextOptions) -> String {
                 Keep::Forever => "for ever".to_owned(),
             };
             vec![
-                line(&one.run),
+                one_line(&one.run),
                 ended,
                 kept,
                 one.count().to_string(),
@@ -57,14 +57,14 @@ pub fn collected(collected: &GcResult, look: TextOptions) -> String {
     }
     let mut more = Vec::new();
     if !collected.logs.is_empty() {
-        let logs: Vec<String> = collected.logs.iter().map(|log| line(log)).collect();
+        let logs: Vec<String> = collected.logs.iter().map(|log| one_line(log)).collect();
         more.push(format!("Not touched: {} has lines of these runs, with answers in them.", logs.join(", ")));
     }
     if let Some(elsewhere) = collected.elsewhere {
         more.push(format!("Not reached: it stays {elsewhere}."));
     }
     if !held.is_empty() {
-        let runs: Vec<String> = held.iter().take(SHOWN).map(|run| line(run)).collect();
+        let runs: Vec<String> = held.iter().take(SHOWN).map(|run| one_line(run)).collect();
         let dots = if held.len() > SHOWN { ", …" } else { "" };
         more.push(format!("On hold, and left alone: {}{dots}.", runs.join(", ")));
     }
@@ -107,7 +107,7 @@ pub fn collected_json(collected: &GcResult) -> String {
 
 /// What a hold or a release came to, for people.
 pub fn changed(changed: &HoldChange) -> String {
-    let run = line(&changed.run);
+    let run = one_line(&changed.run);
     match (changed.held, changed.fresh) {
         (true, true) => format!("run {run} is on hold: nothing of it is erased\n"),
         (true, false) => format!("run {run} was on hold already\n"),
@@ -129,8 +129,8 @@ pub fn holds(holds: &[Held], look: TextOptions) -> String {
         return "no run is on hold\n".to_owned();
     }
     let row = |one: &Held| {
-        let reason = one.reason.as_deref().map_or_else(|| "–".to_owned(), line);
-        vec![line(&one.run), minute(one.since_ms), line(&one.by), reason]
+        let reason = one.reason.as_deref().map_or_else(|| "–".to_owned(), one_line);
+        vec![one_line(&one.run), minute(one.since_ms), one_line(&one.by), reason]
     };
     let rows = holds.iter().map(row).collect();
     finish(&table(&["run", "since (UTC)", "by", "reason"], rows, 0, look.width), look)

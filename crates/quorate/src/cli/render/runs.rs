@@ -7,7 +7,7 @@ use quorate_ledger::runs::Run;
 use serde_json::{Value, json};
 
 use super::layout::table;
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use super::wording::{instant, minute};
 
 /// The shortest beginning of an id that is shown.
@@ -48,14 +48,14 @@ fn object(run: &Run) -> Value {
 
 fn row(run: &Run, short: &str) -> Vec<String> {
     // An assembly's words are small in the records; people see them as a council's.
-    let word = |word: &str| Paint::of_word(word).on(&line(word).to_uppercase());
+    let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
     vec![
         Paint::Strong.on(short),
         minute(run.opened_ms),
         run.verdict.as_deref().map_or_else(|| Paint::Absent.on("open"), word),
         run.overridden.as_deref().map_or_else(String::new, word),
-        line(&run.artifact_type),
-        if run.imported { format!("{} (imported)", line(&run.subject)) } else { line(&run.subject) },
+        one_line(&run.artifact_type),
+        if run.imported { format!("{} (imported)", one_line(&run.subject)) } else { one_line(&run.subject) },
     ]
 }
 

@@ -7,7 +7,7 @@ use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
 use super::level;
-use super::seat;
+use super::deliberator_row;
 use crate::service::report::{self, Report};
 
 /// The whole document.
@@ -44,7 +44,7 @@ fn of(report: &Report) -> Value {
     if let Some(results) = run["results"].as_array_mut() {
         for (result, finding) in results.iter_mut().zip(&report.findings) {
             result["properties"]["by"] = json!(finding.by);
-            result["properties"]["blocks"] = json!(seat::blocks(report, &finding.by));
+            result["properties"]["blocks"] = json!(deliberator_row::blocks(report, &finding.by));
             result["properties"]["grounded"] = json!(finding.span.is_some());
             result["properties"]["quote"] = json!(finding.quote);
         }

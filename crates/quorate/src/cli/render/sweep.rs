@@ -5,12 +5,12 @@ use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
 use super::layout::{hanging, prose, table};
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use super::wording::amount;
 use crate::service::sweep::{Outcome, SweptFile};
 
 /// So many files are named with what to fix in them.
-const FIRST: usize = 5;
+const MAX_FIX_FIRST: usize = 5;
 
 /// For people. Files that were passed over are counted, not listed.
 pub fn human(all: &[SweptFile], look: TextOptions) -> String {
@@ -21,19 +21,19 @@ pub fn human(all: &[SweptFile], look: TextOptions) -> String {
         out.push('\n');
     }
     out.push_str(&prose(&summary(all), 0, look.width));
-    let first = first(all);
+    let first = fix_first(all);
     if !first.is_empty() {
         out.push_str(&format!("\n{}\n", Paint::Strong.on("Fix first")));
     }
     for (one, verdict, fix) in first {
-        let what = format!("{} {}: {}", Paint::of(verdict).on(verdict.as_str()), line(&one.path), line(fix));
+        let what = format!("{} {}: {}", Paint::of_verdict(verdict).on(verdict.as_str()), one_line(&one.path), one_line(fix));
         out.push_str(&hanging("-", &what, 2, look.width));
     }
     finish(&out, look)
 }
 
 /// What to fix first: what is held back before what is to be revised, in the order of the files.
-fn first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
+fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
     let mut first: Vec<_> = all
         .iter()
         .filter_map(|one| match &one.fate {
@@ -42,7 +42,7 @@ fn first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
         })
         .collect();
     first.sort_by_key(|(_, verdict, _)| std::cmp::Reverse(verdict.strictness()));
-    first.truncate(FIRST);
+    first.truncate(MAX_FIX_FIRST);
     first
 }
 
@@ -53,12 +53,12 @@ pub fn json(all: &[SweptFile]) -> String {
 
 fn row(one: &SweptFile) -> Option<Vec<String>> {
     let (verdict, run) = match &one.fate {
-        Outcome::Judged { run, verdict, .. } => (Paint::of(*verdict).on(verdict.as_str()), line(run)),
+        Outcome::Judged { run, verdict, .. } => (Paint::of_verdict(*verdict).on(verdict.as_str()), one_line(run)),
         Outcome::Due => (Paint::Faint.on("due"), String::new()),
-        Outcome::Failed { why } => (Paint::Absent.on("failed"), line(why)),
+        Outcome::Failed { why } => (Paint::Absent.on("failed"), one_line(why)),
         Outcome::TierSkipped | Outcome::NotSampled | Outcome::AlreadyJudged => return None,
     };
-    Some(vec![verdict, line(&one.path), line(&one.artifact_type), one.tier.to_string(), run])
+    Some(vec![verdict, one_line(&one.path), one_line(&one.artifact_type), one.tier.to_string(), run])
 }
 
 /// One sentence: how many files there are and what became of them.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::Format;
-use super::paint::line as shown_line;
+use super::paint::one_line as shown_line;
 use crate::service::environment::Environment;
 use crate::service::trust::decide::{Action, TrustChange};
 use crate::service::trust::inventory::Inventory;
@@ -64,7 +64,7 @@ fn as_json(inventory: &Inventory, done: &TrustChange) -> String {
 }
 
 /// A directory that may configure us although another user owns it.
-pub(in crate::cli) fn safe(directory: &Path, format: Format) -> String {
+pub(in crate::cli) fn safe_directory(directory: &Path, format: Format) -> String {
     match format {
         Format::Json => format!("{:#}\n", json!({"safe_directory": directory})),
         _ => format!(

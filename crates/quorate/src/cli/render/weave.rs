@@ -4,7 +4,7 @@ use serde_json::json;
 
 use quorate_playbook::weave::Placement;
 
-use super::paint::line;
+use super::paint::one_line;
 use crate::service::compose;
 use crate::service::diff::unified;
 use crate::service::weave::Prompt;
@@ -19,25 +19,25 @@ pub fn prompt(woven: &Prompt) -> String {
 }
 
 /// What was woven, and what was not.
-pub fn told(woven: &Prompt) -> String {
+pub fn summary(woven: &Prompt) -> String {
     let mut text = String::new();
     for one in &woven.woven.woven {
         let of = woven.overlays.iter().find(|overlay| overlay.overlay == one.id);
-        let of = of.map_or_else(String::new, |one| format!(" (run {}, {})", one.run, line(&one.member)));
+        let of = of.map_or_else(String::new, |one| format!(" (run {}, {})", one.run, one_line(&one.member)));
         let of = match &one.placement {
             Placement::Appended => of,
-            Placement::Block(block) => format!("{of} in place of `{}`", line(block)),
+            Placement::Block(block) => format!("{of} in place of `{}`", one_line(block)),
         };
-        text.push_str(&format!("woven:   {} at priority {:>3}{of}\n", line(&one.id), one.priority));
+        text.push_str(&format!("woven:   {} at priority {:>3}{of}\n", one_line(&one.id), one.priority));
     }
     for one in &woven.woven.skipped {
-        text.push_str(&format!("skipped: {}: {}\n", line(&one.id), one.reason));
+        text.push_str(&format!("skipped: {}: {}\n", one_line(&one.id), one.reason));
     }
     if let Some(slug) = &woven.trying {
-        text.push_str(&format!("trying:  {}, which nobody else is told\n", line(slug)));
+        text.push_str(&format!("trying:  {}, which nobody else is told\n", one_line(slug)));
     }
     for (slug, status) in woven.resting.iter().filter(|(slug, _)| woven.trying.as_ref() != Some(slug)) {
-        text.push_str(&format!("skipped: {}: it is {status}\n", line(slug)));
+        text.push_str(&format!("skipped: {}: it is {status}\n", one_line(slug)));
     }
     if woven.woven.woven.is_empty() && woven.trying.is_none() {
         text.push_str("nothing is woven in\n");
@@ -46,10 +46,10 @@ pub fn told(woven: &Prompt) -> String {
 }
 
 /// What was woven and what was not, and what came of it.
-pub fn explained(woven: &Prompt) -> String {
+pub fn explanation(woven: &Prompt) -> String {
     format!(
         "{}prompt:  {} characters, about {} tokens, sha256 {}\n",
-        told(woven),
+        summary(woven),
         woven.woven.prompt.chars().count(),
         woven.tokens(),
         woven.sha256

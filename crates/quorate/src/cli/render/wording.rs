@@ -62,7 +62,7 @@ fn strftime(ms: i64, format: &str) -> String {
 
 /// An amount with its noun, `s` added where it is not one.
 pub(super) fn amount(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+    format!("{} {noun}{}", digit_groups(number), if number == 1 { "" } else { "s" })
 }
 
 /// What calls cost, behind their number: `, 12,040 tokens read, 2,310 written, US$ 0.42`; nothing where it is not known.
@@ -70,17 +70,17 @@ pub(super) fn cost(usage: &Usage) -> String {
     let mut cost = String::new();
     if usage.tokens_in.is_some() || usage.tokens_out.is_some() {
         let (read, written) = (usage.tokens_in.unwrap_or(0), usage.tokens_out.unwrap_or(0));
-        cost = format!(", {} read, {} written", amount(read, "token"), grouped(written));
+        cost = format!(", {} read, {} written", amount(read, "token"), digit_groups(written));
     }
     if let Some(nanos) = usage.usd_nanos {
         let cents = nanos.div_ceil(10_000_000);
-        cost.push_str(&format!(", US$ {}.{:02}", grouped(cents / 100), cents % 100));
+        cost.push_str(&format!(", US$ {}.{:02}", digit_groups(cents / 100), cents % 100));
     }
     cost
 }
 
 /// Digits in groups of three.
-pub(super) fn grouped(number: u64) -> String {
+pub(super) fn digit_groups(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -102,15 +102,15 @@ pub(super) fn list(names: &[&str]) -> String {
 }
 
 /// As [`list`], of so many names at most and with the number of the others.
-pub(super) fn some(names: &[&str], most: usize) -> String {
+pub(super) fn list_limited(names: &[&str], most: usize) -> String {
     match names.len().checked_sub(most) {
         None | Some(0) => list(names),
-        Some(more) => format!("{} and {} more", names[..most].join(", "), grouped(more as u64)),
+        Some(more) => format!("{} and {} more", names[..most].join(", "), digit_groups(more as u64)),
     }
 }
 
 /// At most so many characters, with an ellipsis where some are left out.
-pub(crate) fn cut(text: &str, characters: usize) -> String {
+pub(crate) fn truncate(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         None => text.to_owned(),
         Some(_) => {
@@ -157,7 +157,7 @@ mod tests {
             ["1 call", "0 calls", "1,234,567 tokens"]
         );
         assert_eq!([list(&[]), list(&["a"]), list(&["a", "b", "c"])], ["", "a", "a, b and c"]);
-        assert_eq!([some(&["a", "b"], 2), some(&["a", "b", "c"], 1)], ["a and b", "a and 2 more"]);
-        assert_eq!([cut("abc", 3), cut("abcd", 3), cut("a bcd", 3)], ["abc", "ab…", "a…"]);
+        assert_eq!([list_limited(&["a", "b"], 2), list_limited(&["a", "b", "c"], 1)], ["a and b", "a and 2 more"]);
+        assert_eq!([truncate("abc", 3), truncate("abcd", 3), truncate("a bcd", 3)], ["abc", "ab…", "a…"]);
     }
 }

@@ -7,26 +7,26 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::mcp::screen::{self, LONGEST, Refused};
+use crate::mcp::incoming::{self, MAX_MESSAGE_BYTES, InvalidMessage};
 
 /// Lets through what is a message.
-pub(super) async fn screened(request: Request, next: Next) -> Response {
+pub(super) async fn validate_body(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
     let (head, body) = request.into_parts();
     // Who breaks off does not read an answer, so that there is one reason.
-    let Ok(bytes) = to_bytes(body, LONGEST).await else {
-        return answer(StatusCode::PAYLOAD_TOO_LARGE, &Refused::too_long(None));
+    let Ok(bytes) = to_bytes(body, MAX_MESSAGE_BYTES).await else {
+        return answer(StatusCode::PAYLOAD_TOO_LARGE, &InvalidMessage::too_long(None));
     };
-    match screen::read(&bytes) {
+    match incoming::parse(&bytes) {
         Ok(Some(_)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
         Ok(None) => StatusCode::ACCEPTED.into_response(),
         Err(refused) => answer(StatusCode::BAD_REQUEST, &refused),
     }
 }
 
-fn answer(status: StatusCode, refused: &Refused) -> Response {
+fn answer(status: StatusCode, refused: &InvalidMessage) -> Response {
     let text = serde_json::to_string(&refused.answer()).expect("an error is JSON");
     (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }

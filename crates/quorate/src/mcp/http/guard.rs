@@ -97,7 +97,7 @@ impl Guard {
         if let Some(answer) = preflight(method, headers) {
             return Some(answer);
         }
-        if self.token.as_ref().is_some_and(|token| !knows(headers, token)) {
+        if self.token.as_ref().is_some_and(|token| !token_matches(headers, token)) {
             let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
             let why = match headers.contains_key(AUTHORIZATION) {
                 true => "the bearer token is wrong\n",
@@ -111,7 +111,7 @@ impl Guard {
     /// Whether the request is for this server. An address cannot be rebound as a name can, so that where it listens on
     /// all of them any is right.
     fn is_ours(&self, headers: &HeaderMap, uri: &Uri) -> bool {
-        let asked = one(headers, HOST).and_then(|host| Authority::try_from(host).ok());
+        let asked = single_header(headers, HOST).and_then(|host| Authority::try_from(host).ok());
         let Some(asked) = asked.or_else(|| uri.authority().cloned()) else { return false };
         if asked.as_str().contains('@') || asked.port_u16().unwrap_or(80) != self.address.port() {
             return false;
@@ -127,7 +127,7 @@ impl Guard {
 }
 
 /// Lets through what may pass.
-pub(super) async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+pub(super) async fn check_request(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
     let mut answer = match guard.refuse(request.method(), request.headers(), request.uri()) {
         Some(refused) if refused.status() == StatusCode::FORBIDDEN => return refused,
@@ -167,8 +167,8 @@ fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
 }
 
 /// Whether the token is known, in a time that does not tell how much of it is.
-fn knows(headers: &HeaderMap, token: &str) -> bool {
-    let said = one(headers, AUTHORIZATION).and_then(|value| value.split_once(' '));
+fn token_matches(headers: &HeaderMap, token: &str) -> bool {
+    let said = single_header(headers, AUTHORIZATION).and_then(|value| value.split_once(' '));
     let said = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map_or("", |(_, said)| said);
     let said = sha256_hex(said.trim().as_bytes());
     let differ = said.bytes().zip(token.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other));
@@ -176,7 +176,7 @@ fn knows(headers: &HeaderMap, token: &str) -> bool {
 }
 
 /// A header's value, if there is exactly one and it is text.
-fn one(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+fn single_header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())?.to_str().ok()
 }

@@ -13,28 +13,28 @@ use rmcp::transport::streamable_http_server::session::{
 use tokio::time::Instant;
 
 /// How many sessions there are at once.
-const MOST: usize = 256;
+const MAX_SESSIONS: usize = 256;
 
 /// The library's sessions, with an upper bound.
 #[derive(Debug)]
 pub(super) struct Sessions {
     all: LocalSessionManager,
-    used: Mutex<HashMap<SessionId, Use>>,
+    used: Mutex<HashMap<SessionId, SessionUse>>,
     /// Held while one is made, so that several at once do not all find the same room.
-    making: tokio::sync::Mutex<()>,
+    create_lock: tokio::sync::Mutex<()>,
 }
 
 /// When a session was last used, and by what it is used now.
 #[derive(Debug)]
-struct Use {
+struct SessionUse {
     last: Instant,
     /// A clone for each stream that is open.
     streams: Arc<()>,
 }
 
-impl Use {
+impl SessionUse {
     fn now() -> Self {
-        Use { last: Instant::now(), streams: Arc::new(()) }
+        SessionUse { last: Instant::now(), streams: Arc::new(()) }
     }
 
     fn is_idle(&self) -> bool {
@@ -46,10 +46,10 @@ type Error = <LocalSessionManager as SessionManager>::Error;
 
 impl Sessions {
     pub(super) fn new(all: LocalSessionManager) -> Self {
-        Sessions { all, used: Mutex::default(), making: tokio::sync::Mutex::default() }
+        Sessions { all, used: Mutex::default(), create_lock: tokio::sync::Mutex::default() }
     }
 
-    fn used(&self) -> MutexGuard<'_, HashMap<SessionId, Use>> {
+    fn used(&self) -> MutexGuard<'_, HashMap<SessionId, SessionUse>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,7 +71,7 @@ impl Sessions {
             let mut order: Vec<(bool, Instant, SessionId)> =
                 used.iter().map(|(id, session)| (!session.is_idle(), session.last, id.clone())).collect();
             order.sort_unstable();
-            let surplus = (order.len() + 1).saturating_sub(MOST);
+            let surplus = (order.len() + 1).saturating_sub(MAX_SESSIONS);
             order.into_iter().take(surplus).map(|(_, _, id)| id).collect::<Vec<_>>()
         };
         for id in surplus {
@@ -82,7 +82,7 @@ impl Sessions {
     }
 
     /// Has a stream keep its session from being taken for an idle one.
-    fn held<S: Stream>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S> {
+    fn keep_alive<S: Stream>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S> {
         let held = self.touch(id);
         stream.map(move |item| {
             let _ = &held;
@@ -96,10 +96,10 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Error> {
-        let _making = self.making.lock().await;
+        let _making = self.create_lock.lock().await;
         self.make_room().await?;
         let (id, transport) = self.all.create_session().await?;
-        self.used().insert(id.clone(), Use::now());
+        self.used().insert(id.clone(), SessionUse::now());
         Ok((id, transport))
     }
 
@@ -129,7 +129,7 @@ impl SessionManager for Sessions {
         let held = self.touch(id);
         let stream = self.all.create_stream(id, message).await?;
         drop(held);
-        Ok(self.held(id, stream))
+        Ok(self.keep_alive(id, stream))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Error> {
@@ -142,7 +142,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
         let stream = self.all.create_standalone_stream(id).await?;
-        Ok(self.held(id, stream))
+        Ok(self.keep_alive(id, stream))
     }
 
     async fn resume(
@@ -151,14 +151,14 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
         let stream = self.all.resume(id, last_event_id).await?;
-        Ok(self.held(id, stream))
+        Ok(self.keep_alive(id, stream))
     }
 
     async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Error> {
-        let _making = self.making.lock().await;
+        let _making = self.create_lock.lock().await;
         self.make_room().await?;
         let restored = self.all.restore_session(id.clone()).await?;
-        self.used().entry(id).or_insert_with(Use::now);
+        self.used().entry(id).or_insert_with(SessionUse::now);
         Ok(restored)
     }
 }
@@ -173,15 +173,15 @@ mod tests {
         let mut ids = Vec::new();
         // Who drops a transport ends the session's task.
         let mut transports = Vec::new();
-        for _ in 0..MOST + 10 {
+        for _ in 0..MAX_SESSIONS + 10 {
             let (id, transport) = sessions.create_session().await.unwrap();
             ids.push(id);
             transports.push(transport);
             // The first one is used again and again.
             drop(sessions.touch(&ids[0]));
         }
-        assert_eq!(sessions.all.sessions.read().await.len(), MOST);
-        assert_eq!(sessions.used().len(), MOST);
+        assert_eq!(sessions.all.sessions.read().await.len(), MAX_SESSIONS);
+        assert_eq!(sessions.used().len(), MAX_SESSIONS);
         for (at, id) in ids.iter().enumerate() {
             let there = sessions.has_session(id).await.unwrap();
             assert_eq!(there, at == 0 || at > 10, "{at}");
@@ -192,9 +192,9 @@ mod tests {
     async fn a_session_with_a_stream_is_not_idle() {
         let sessions = Sessions::new(LocalSessionManager::default());
         let (first, _transport) = sessions.create_session().await.unwrap();
-        let stream = sessions.held(&first, futures::stream::pending::<()>());
+        let stream = sessions.keep_alive(&first, futures::stream::pending::<()>());
         let mut transports = Vec::new();
-        for _ in 0..MOST {
+        for _ in 0..MAX_SESSIONS {
             transports.push(sessions.create_session().await.unwrap().1);
         }
         assert!(sessions.has_session(&first).await.unwrap());

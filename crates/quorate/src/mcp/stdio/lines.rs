@@ -11,22 +11,22 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use crate::mcp::screen::{self, IdFinder, LONGEST, Message, Refused};
+use crate::mcp::incoming::{self, IdFinder, MAX_MESSAGE_BYTES, Message, InvalidMessage};
 
 /// Where lines are written; nowhere once it is closed.
-type Out<W> = Arc<Mutex<Option<W>>>;
+type SharedWriter<W> = Arc<Mutex<Option<W>>>;
 
 /// A transport whose messages are lines.
-pub(super) struct Lines<R, W> {
+pub(super) struct LineTransport<R, W> {
     read: BufReader<R>,
     /// What there is of the next line: `receive` may be dropped at any time, and goes on with it.
     line: Vec<u8>,
     /// The line is too long; what comes until its end is not kept.
-    over: Option<IdFinder>,
+    oversized: Option<IdFinder>,
     /// The answer that is being written to something that was no message. One at a time: who sends nonsense and reads
     /// nothing is not heard any more.
     answering: Option<JoinHandle<()>>,
-    out: Out<W>,
+    out: SharedWriter<W>,
 }
 
 /// The next line.
@@ -38,12 +38,12 @@ enum Line {
     End,
 }
 
-impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
-    pub(super) fn new(read: R, write: W) -> Lines<R, W> {
-        Lines {
+impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> LineTransport<R, W> {
+    pub(super) fn new(read: R, write: W) -> LineTransport<R, W> {
+        LineTransport {
             read: BufReader::new(read),
             line: Vec::new(),
-            over: None,
+            oversized: None,
             answering: None,
             out: Arc::new(Mutex::new(Some(write))),
         }
@@ -56,12 +56,12 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             let end = there.iter().position(|byte| *byte == b'\n');
             let part = &there[..end.unwrap_or(there.len())];
             let ended = there.is_empty();
-            if self.over.is_none() && self.line.len() + part.len() > LONGEST {
+            if self.oversized.is_none() && self.line.len() + part.len() > MAX_MESSAGE_BYTES {
                 let mut finder = IdFinder::default();
                 finder.feed(&std::mem::take(&mut self.line));
-                self.over = Some(finder);
+                self.oversized = Some(finder);
             }
-            match &mut self.over {
+            match &mut self.oversized {
                 Some(finder) => finder.feed(part),
                 None => self.line.extend_from_slice(part),
             }
@@ -70,7 +70,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             if end.is_none() && !ended {
                 continue;
             }
-            return match (self.over.take(), std::mem::take(&mut self.line)) {
+            return match (self.oversized.take(), std::mem::take(&mut self.line)) {
                 (Some(finder), _) => Line::TooLong(finder),
                 (None, line) if ended && line.is_empty() => Line::End,
                 (None, line) => Line::Whole(line),
@@ -79,7 +79,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(out: &Out<W>, message: &ServerJsonRpcMessage) -> Result<(), Error> {
+async fn write<W: AsyncWrite + Unpin>(out: &SharedWriter<W>, message: &ServerJsonRpcMessage) -> Result<(), Error> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     match &mut *out.lock().await {
@@ -92,7 +92,7 @@ async fn write<W: AsyncWrite + Unpin>(out: &Out<W>, message: &ServerJsonRpcMessa
 }
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transport<RoleServer>
-    for Lines<R, W>
+    for LineTransport<R, W>
 {
     type Error = Error;
 
@@ -112,8 +112,8 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
                 self.answering = None;
             }
             let read = match self.next().await {
-                Line::Whole(line) => screen::read(&line),
-                Line::TooLong(finder) => Err(Refused::too_long(finder.found())),
+                Line::Whole(line) => incoming::parse(&line),
+                Line::TooLong(finder) => Err(InvalidMessage::too_long(finder.found())),
                 Line::End => return None,
             };
             match read {
@@ -146,12 +146,12 @@ mod tests {
     async fn every_line_that_is_no_message_is_answered_and_the_next_one_is_read() {
         let (mut client, server) = tokio::io::duplex(64 * 1024);
         let (read, write) = tokio::io::split(server);
-        let mut lines = Lines::new(read, write);
+        let mut lines = LineTransport::new(read, write);
         let talk = tokio::spawn(async move {
             let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
             client.write_all(b"nonsense\n\n").await.unwrap();
             client.write_all(br#"{"method":"ping","params":{"a":""#).await.unwrap();
-            for _ in 0..=LONGEST / 65_536 {
+            for _ in 0..=MAX_MESSAGE_BYTES / 65_536 {
                 client.write_all(&[b'x'; 65_536]).await.unwrap();
             }
             client.write_all(b"\"},\"jsonrpc\":\"2.0\",\"id\":9}\n").await.unwrap();

@@ -9,10 +9,10 @@ use serde::Deserialize;
 
 use super::Wait;
 use super::options::timeout;
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
-use crate::mcp::jobs::{Leaves, Standing};
+use crate::mcp::jobs::{Residue, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact;
@@ -123,7 +123,7 @@ impl Tool for AssemblyConvene {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         if given.rounds.is_some_and(|rounds| !(1..=100).contains(&rounds)) {
             return Err(Failure::malformed(
                 "`rounds` is 1 to 100",
@@ -141,20 +141,20 @@ impl Tool for AssemblyConvene {
         let (path, root) = served.root.manifest(&served.environment, &given.assembly)?;
         let work = |observer: Arc<Reporter>| async move {
             let environment = &within.environment;
-            let (called, workspace, options) = called(&within, given, path, root, options)?;
+            let (called, workspace, options) = prepare_input(&within, given, path, root, options)?;
             let sitting = RunSpec::new(environment, &workspace, &called, &options, &within.host)?;
             let desk = LedgerSession::open(environment.clone(), workspace).await?;
             let convened = convene::convene(&desk, &called, &sitting, observer).await;
             desk.close().await;
             Ok(convened?.json())
         };
-        served.jobs.start(wait, caller, Leaves::Runs, work).await
+        served.jobs.start(wait, caller, Residue::Runs, work).await
     }
 }
 
 /// Reads everything that a convening needs, from below the root.
-fn called(
-    served: &Served,
+fn prepare_input(
+    served: &ServerState,
     given: Arguments,
     path: PathBuf,
     root: PathBuf,

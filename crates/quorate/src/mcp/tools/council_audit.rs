@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::Object;
 use super::options::since;
 use crate::cli::render;
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
@@ -59,23 +59,23 @@ impl Tool for CouncilAudit {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
         let within = served.clone();
-        served.apart(Box::pin(async move { audited(&within, given).await })).await
+        served.run_computation(Box::pin(async move { run_audit(&within, given).await })).await
     }
 }
 
-async fn audited(served: &Served, given: Arguments) -> Result<Object, Failure> {
+async fn run_audit(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
     let (environment, places) = (&served.environment, &served.places);
     let since_ms = since(given.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
     let verdict = given.verdict.map(|verdict| verdict.word().to_owned());
     let filter = Filter { since_ms, verdict, artifact_type: given.artifact_type };
     let request = Request { filter, reindex: false };
     if let Some(empty) = audit::empty(environment, places, &request)? {
-        return Ok(Object::printed(&render::audit::json(&empty)));
+        return Ok(Object::from_json_text(&render::audit::json(&empty)));
     }
     let desk = runs::open(environment, places).await?;
     let audited = audit::audit(&desk, request).await;
     desk.close().await;
-    Ok(Object::printed(&render::audit::json(&audited?)))
+    Ok(Object::from_json_text(&render::audit::json(&audited?)))
 }

@@ -9,10 +9,10 @@ use serde::Deserialize;
 
 use super::Wait;
 use super::options::{PolicyName, timeout};
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
-use crate::mcp::jobs::{Leaves, Standing};
+use crate::mcp::jobs::{Residue, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::artifact::{self, Artifact};
@@ -64,7 +64,7 @@ impl Tool for CouncilReview {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         let artifact = artifact(served, &given)?;
         let tier = given.tier.map(|number| {
             Tier::from_number(number).ok_or_else(|| Failure::malformed("`tier` is 1, 2 or 3", "leave it out"))
@@ -95,11 +95,11 @@ impl Tool for CouncilReview {
                 }
             }
         };
-        jobs.jobs.start(wait, caller, Leaves::Runs, work).await
+        jobs.jobs.start(wait, caller, Residue::Runs, work).await
     }
 }
 
-fn artifact(served: &Served, given: &Arguments) -> Result<Artifact, Failure> {
+fn artifact(served: &ServerState, given: &Arguments) -> Result<Artifact, Failure> {
     match (&given.path, &given.text) {
         (Some(path), None) => Ok(served.root.artifact(path)?),
         (None, Some(text)) => {

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use super::options::{PolicyName, since, timeout};
 use super::{Object, Wait};
 use crate::cli::render;
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
-use crate::mcp::jobs::{Leaves, Standing};
+use crate::mcp::jobs::{Residue, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::run_spec::Options;
@@ -20,8 +20,8 @@ use crate::service::runs;
 use crate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
 
 /// How many reviews are held at once, unless said and at most.
-const JOBS: u16 = 4;
-const MOST_JOBS: u16 = 64;
+const DEFAULT_JOBS: u16 = 4;
+const MAX_JOBS: u16 = 64;
 
 pub(super) struct CouncilSweep;
 
@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     #[serde(default)]
     dry_run: bool,
     /// How many reviews are held at once; 4 unless said
-    #[schemars(range(min = 1, max = MOST_JOBS))]
+    #[schemars(range(min = 1, max = MAX_JOBS))]
     jobs: Option<u16>,
     /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     executor: Option<String>,
@@ -63,15 +63,15 @@ impl Tool for CouncilSweep {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         let pattern = given.pattern.as_deref().map(|pattern| {
             let glob = GlobBuilder::new(pattern).literal_separator(true).build();
             glob.map(|glob| glob.compile_matcher())
                 .map_err(|error| Failure::usage(format!("`pattern`: {error}"), "write drafts/**/*.md"))
         });
-        let jobs = given.jobs.unwrap_or(JOBS);
-        if !(1..=MOST_JOBS).contains(&jobs) {
-            return Err(Failure::malformed(format!("`jobs` is {jobs}"), format!("say 1 to {MOST_JOBS}")));
+        let jobs = given.jobs.unwrap_or(DEFAULT_JOBS);
+        if !(1..=MAX_JOBS).contains(&jobs) {
+            return Err(Failure::malformed(format!("`jobs` is {jobs}"), format!("say 1 to {MAX_JOBS}")));
         }
         let now_ms = served.environment.clock.now_ms();
         let request = Request {
@@ -96,8 +96,8 @@ impl Tool for CouncilSweep {
             if let Some(desk) = Arc::into_inner(desk) {
                 desk.close().await;
             }
-            Ok(Object::printed(&render::sweep::json(&swept?)).0.into())
+            Ok(Object::from_json_text(&render::sweep::json(&swept?)).0.into())
         };
-        served.jobs.start(wait, caller, Leaves::Runs, work).await
+        served.jobs.start(wait, caller, Residue::Runs, work).await
     }
 }

@@ -9,17 +9,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::LONGEST_WAIT;
+use super::MAX_WAIT_MS;
 use super::post_message::metadata;
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
-use crate::mcp::conversations::{Offered, outside};
+use crate::mcp::conversations::{OfferedConversation, external_id};
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
 
 /// How many messages are given unless said, and at most.
-const LIMIT: usize = 50;
-const MOST: usize = 500;
+const DEFAULT_LIMIT: usize = 50;
+const MAX_LIMIT: usize = 500;
 
 pub(super) struct GetMessages;
 
@@ -29,14 +29,14 @@ pub(super) struct Arguments {
     /// The conversation
     conversation_id: String,
     /// How many at most; 50 unless said
-    #[schemars(range(min = 1, max = MOST))]
+    #[schemars(range(min = 1, max = MAX_LIMIT))]
     limit: Option<usize>,
     /// Only messages newer than the one of this id; one that is not there gives the first ones, with known: false
     after: Option<String>,
     /// Only messages older than the one of this id: the nearest
     before: Option<String>,
     /// How long to wait for the first one where there is none, in milliseconds; 50000 at most
-    #[schemars(range(max = LONGEST_WAIT))]
+    #[schemars(range(max = MAX_WAIT_MS))]
     wait_ms: Option<u64>,
 }
 
@@ -79,13 +79,13 @@ impl Tool for GetMessages {
     type Arguments = Arguments;
     type Output = Messages;
 
-    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Messages, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Messages, Failure> {
         let offered = served.conversations.find(&given.conversation_id)?;
-        let limit = given.limit.unwrap_or(LIMIT);
-        if !(1..=MOST).contains(&limit) {
-            return Err(Failure::malformed(format!("`limit` is {limit}"), format!("say 1 to {MOST}")));
+        let limit = given.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(Failure::malformed(format!("`limit` is {limit}"), format!("say 1 to {MAX_LIMIT}")));
         }
-        let wait = Duration::from_millis(given.wait_ms.unwrap_or(0).min(LONGEST_WAIT));
+        let wait = Duration::from_millis(given.wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
         let conversation = &offered.conversation;
         let found = match (given.after, given.before) {
             (Some(_), Some(_)) => {
@@ -94,7 +94,7 @@ impl Tool for GetMessages {
             (None, Some(before)) => conversation.before(&Name::from(before), limit).await?,
             (after, None) => {
                 let after = after.map(Name::from);
-                conversation.awaited(after.as_ref(), limit, wait, caller).await?
+                conversation.wait_for_turns(after.as_ref(), limit, wait, caller).await?
             }
         };
         let messages = found.turns.into_iter().map(|turn| message(offered, turn)).collect();
@@ -102,12 +102,12 @@ impl Tool for GetMessages {
     }
 }
 
-fn message(offered: &Offered, mut turn: Turn) -> Message {
+fn message(offered: &OfferedConversation, mut turn: Turn) -> Message {
     let author = offered.runtime.participants.iter().find(|one| one.id == turn.participant);
     let metadata = metadata(&mut turn);
     Message {
         id: turn.id.to_string(),
-        author_id: author.map_or(&*turn.participant, |one| outside(one)).to_owned(),
+        author_id: author.map_or(&*turn.participant, |one| external_id(one)).to_owned(),
         author_name: author.map(|one| one.display_name.clone()),
         content: turn.content.to_string(),
         timestamp: turn.timestamp.to_string(),

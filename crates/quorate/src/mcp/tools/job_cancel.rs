@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
@@ -35,7 +35,7 @@ impl Tool for JobCancel {
     type Arguments = Arguments;
     type Output = Cancelled;
 
-    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Cancelled, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Cancelled, Failure> {
         let cancelled = served.jobs.cancel(&given.job).await?;
         Ok(Cancelled { job: given.job, cancelled })
     }

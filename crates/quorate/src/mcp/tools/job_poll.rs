@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Wait;
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::jobs::Standing;
@@ -33,7 +33,7 @@ impl Tool for JobPoll {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         served.jobs.poll(&given.job, given.wait_ms.duration(), caller).await
     }
 }

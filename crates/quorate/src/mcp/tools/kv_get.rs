@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
@@ -35,7 +35,7 @@ impl Tool for KvGet {
     type Arguments = Arguments;
     type Output = Entry;
 
-    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Entry, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Entry, Failure> {
         let state = &served.conversations.first()?.runtime.state;
         Ok(Entry { value: state.read(&given.key).await? })
     }

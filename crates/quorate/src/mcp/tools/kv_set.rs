@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
@@ -33,7 +33,7 @@ impl Tool for KvSet {
     type Arguments = Arguments;
     type Output = Done;
 
-    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Done, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Done, Failure> {
         served.conversations.first()?.runtime.state.write(&given.key, &given.value).await?;
         Ok(Done {})
     }

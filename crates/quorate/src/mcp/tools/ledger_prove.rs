@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Object;
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
@@ -31,16 +31,16 @@ impl Tool for LedgerProve {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
         let within = served.clone();
-        served.apart(Box::pin(async move { proved(&within, given).await })).await
+        served.run_computation(Box::pin(async move { run_prove(&within, given).await })).await
     }
 }
 
-async fn proved(served: &Served, given: Arguments) -> Result<Object, Failure> {
+async fn run_prove(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
     let desk = runs::open_read_only(&served.environment, &served.places).await?;
     let proved = prove::prove(&desk, &given.what).await;
     desk.close().await;
     let text = serde_json::to_string(&proved?).expect("a proof is JSON");
-    Ok(Object::printed(&text))
+    Ok(Object::from_json_text(&text))
 }

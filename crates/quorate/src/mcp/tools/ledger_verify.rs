@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::Object;
 use crate::cli::render;
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
@@ -39,13 +39,13 @@ impl Tool for LedgerVerify {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
         let within = served.clone();
-        served.apart(Box::pin(async move { verified(&within, given).await })).await
+        served.run_computation(Box::pin(async move { run_verify(&within, given).await })).await
     }
 }
 
-async fn verified(served: &Served, given: Arguments) -> Result<Object, Failure> {
+async fn run_verify(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
     let keys = given.keys.unwrap_or_default();
     // On the command line a key may be a file; here nothing outside the root can be named.
     if let Some(odd) = keys.iter().find(|key| !is_key(key)) {
@@ -62,5 +62,5 @@ async fn verified(served: &Served, given: Arguments) -> Result<Object, Failure> 
         places: served.places.clone(),
     };
     let verified = verify::verify(&served.environment, &request).await?;
-    Ok(Object::printed(&render::verified::json(&verified)))
+    Ok(Object::from_json_text(&render::verification::json(&verified)))
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
@@ -19,7 +19,7 @@ use crate::service::runtime::conversation;
 
 /// The key of a message's metadata that is Quorate's own: `{participant, post, stamp}`, as the `guilde-mcp` substrate
 /// writes and reads it.
-const MARKS: &str = "quorate";
+const METADATA_KEY: &str = "quorate";
 
 pub(super) struct PostMessage;
 
@@ -57,15 +57,15 @@ impl Tool for PostMessage {
     type Arguments = Arguments;
     type Output = Posted;
 
-    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Posted, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Posted, Failure> {
         let offered = served.conversations.find(&given.conversation_id)?;
         let meta = given.metadata.unwrap_or_default();
-        let beside = || meta.get(MARKS)?.get("participant")?.as_str();
+        let beside = || meta.get(METADATA_KEY)?.get("participant")?.as_str();
         // A runtime elsewhere says for whom it posts where it has no operator for that one.
         let said = given.as_operator_id.as_deref().or_else(beside).unwrap_or(conversation::DEFAULT_SPEAKER);
         let by = offered.participant(said).map_or_else(|| Name::from(said), |one| one.id.clone());
         let stamp = stamp(&meta, given.idempotency_key)?;
-        sayable(&given.content, &by)?;
+        check_message(&given.content, &by)?;
         let (content, meta) = offered.runtime.redact(&given.content, meta).await;
         let answers = stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
         let turn = NewTurn {
@@ -76,7 +76,7 @@ impl Tool for PostMessage {
             stamp,
         };
         let appended = offered.runtime.substrate.append(turn).await?;
-        offered.conversation.appended();
+        offered.conversation.notify_appended();
         let first = &appended.turn;
         let is_another = *first.content != *content || first.participant != by;
         // A runtime that answers a turn again after it was killed may say something else; its first answer holds.
@@ -96,7 +96,7 @@ impl Tool for PostMessage {
 }
 
 /// What can be said, and by whom, as `quorate say` holds it.
-fn sayable(content: &str, by: &str) -> Result<(), Failure> {
+fn check_message(content: &str, by: &str) -> Result<(), Failure> {
     if content.trim().is_empty() {
         return Err(Failure::usage("`content`: there is nothing to say", "give a text"));
     }
@@ -108,7 +108,7 @@ fn sayable(content: &str, by: &str) -> Result<(), Failure> {
 }
 
 /// A key under which something is kept once.
-pub(super) fn keyed(key: &str) -> Result<Name, Failure> {
+pub(super) fn idempotency_name(key: &str) -> Result<Name, Failure> {
     match key.is_empty() || key.contains(char::is_whitespace) {
         true => Err(Failure::usage("`idempotencyKey` is empty or has white space", "use a UUID")),
         false => Ok(key.into()),
@@ -119,8 +119,8 @@ pub(super) fn keyed(key: &str) -> Result<Name, Failure> {
 /// as a participant's here; its state and its place stay its own.
 fn stamp(meta: &Map<String, Value>, key: Option<String>) -> Result<Option<Stamp>, Failure> {
     let Some(key) = key else { return Ok(None) };
-    let key = keyed(&key)?;
-    let beside = meta.get(MARKS).and_then(|marks| serde_json::from_value(marks.get("stamp")?.clone()).ok());
+    let key = idempotency_name(&key)?;
+    let beside = meta.get(METADATA_KEY).and_then(|marks| serde_json::from_value(marks.get("stamp")?.clone()).ok());
     let beside: Option<Stamp> = beside.filter(|stamp: &Stamp| stamp.key == key);
     let (runtime, trigger, selected) = match beside {
         Some(stamp) => (format!("{DETACHED_RUNTIME_PREFIX}{}", stamp.runtime), stamp.trigger, stamp.selected),
@@ -136,11 +136,11 @@ pub(super) fn metadata(turn: &mut Turn) -> Option<Map<String, Value>> {
     // What was posted from elsewhere has beside it what its author wrote there.
     let own =
         |stamp: &Stamp| !stamp.runtime.starts_with(DETACHED_RUNTIME_PREFIX) || !stamp.trigger.is_empty();
-    let stamp = turn.stamp.take().filter(|stamp| own(stamp) && !meta.contains_key(MARKS));
+    let stamp = turn.stamp.take().filter(|stamp| own(stamp) && !meta.contains_key(METADATA_KEY));
     if let Some(stamp) = stamp {
         let stamp = Stamp { state: None, ..stamp };
         meta.insert(
-            MARKS.to_owned(),
+            METADATA_KEY.to_owned(),
             json!({"participant": &*turn.participant, "post": &*stamp.key, "stamp": stamp}),
         );
     }

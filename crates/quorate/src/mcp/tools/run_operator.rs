@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Wait;
-use super::post_message::keyed;
-use crate::mcp::Served;
+use super::post_message::idempotency_name;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
-use crate::mcp::conversations::outside;
+use crate::mcp::conversations::external_id;
 use crate::mcp::failure::Failure;
-use crate::mcp::jobs::{Leaves, Standing};
+use crate::mcp::jobs::{Residue, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
 use crate::service::operate::{ReplyMode, Request, operate};
@@ -56,28 +56,28 @@ impl Tool for RunOperator {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<Served>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         let offered = served.conversations.find(&given.conversation_id)?.clone();
         let participant = offered.participant(&given.operator_id).ok_or_else(|| {
-            let known: Vec<&str> = offered.runtime.participants.iter().map(outside).collect();
+            let known: Vec<&str> = offered.runtime.participants.iter().map(external_id).collect();
             let body = Body::new(format!("there is no participant `{}`", given.operator_id));
             let help = format!("the participants are {}", known.join(", "));
             Failure::new(codes::PARTICIPANT_UNKNOWN, body.help(help))
         })?;
         let participant = participant.id.clone();
         let reply = match (given.post_reply, given.idempotency_key) {
-            (true, key) => ReplyMode::Post(key.map(|key| keyed(&key)).transpose()?),
+            (true, key) => ReplyMode::Post(key.map(|key| idempotency_name(&key)).transpose()?),
             // It is harmless: nothing is kept that there could be two of.
             (false, _) => ReplyMode::ReturnOnly,
         };
         let work = |reporter: Arc<Reporter>| async move {
-            let Some(newest) = offered.conversation.last().await? else {
+            let Some(newest) = offered.conversation.newest_id().await? else {
                 return Err(Failure::usage(
                     "the conversation has no message yet",
                     "post one with `post_message`",
                 ));
             };
-            let ready = offered.reopened().await?;
+            let ready = offered.reopen().await?;
             let request = Request {
                 participant,
                 substrate: offered.runtime.substrate.clone(),
@@ -88,11 +88,11 @@ impl Tool for RunOperator {
             let said = operate(&ready, request, reporter).await;
             ready.seal().await;
             ready.close().await;
-            offered.conversation.appended();
+            offered.conversation.notify_appended();
             let said = said?;
             let said = Said { text: said.text, message_id: said.turn.map(|turn| turn.to_string()) };
             Ok(serde_json::to_value(said).expect("texts are JSON"))
         };
-        served.jobs.start(given.wait_ms.duration(), caller, Leaves::Nothing, work).await
+        served.jobs.start(given.wait_ms.duration(), caller, Residue::Nothing, work).await
     }
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Object;
-use crate::mcp::Served;
+use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
@@ -30,13 +30,13 @@ impl Tool for RunShow {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(served: &Arc<Served>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
         let within = served.clone();
-        served.apart(Box::pin(async move { shown(&within, given).await })).await
+        served.run_computation(Box::pin(async move { load_run(&within, given).await })).await
     }
 }
 
-async fn shown(served: &Served, given: Arguments) -> Result<Object, Failure> {
+async fn load_run(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
     let (desk, run) = runs::open_run(&served.environment, &served.places, &given.run).await?;
     let shown = runs::load_report(&desk, &run).await;
     desk.close().await;

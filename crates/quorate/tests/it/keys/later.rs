@@ -2,18 +2,18 @@
 //! verifies, and what would not is refused before it is written (D10).
 
 use super::*;
-use support::council::{ships, ships_but};
+use support::council::{all_ship, all_ship_except};
 
 /// A place whose reviews are signed.
-fn signed(answers: &Value) -> Place {
-    let place = Place::scripted(answers);
+fn signed(answers: &Value) -> TestDir {
+    let place = TestDir::scripted(answers);
     place.write("quorate.toml", format!("{}[keys]\nsign = \"required\"\n", place.read("quorate.toml")));
     init(&place);
     place
 }
 
 /// What two people share: the second one has a key of their own, in the same keyring.
-fn colleague(place: &Place) -> SecretKey {
+fn colleague(place: &TestDir) -> SecretKey {
     let theirs = SecretKey::generate();
     let entry = format!("\n[[keys]]\npublic = \"{}\"\nlabel = \"ben\"\n", theirs.public());
     place.write("keyring.toml", place.read("keyring.toml") + &entry);
@@ -24,65 +24,65 @@ fn overrides(run: &str) -> [&str; 8] {
     ["override", run, "--by", "ada", "--verdict", "hold", "--reason", "Not yet."]
 }
 
-fn run_as(place: &Place, key: &SecretKey, arguments: &[&str]) -> Ran {
+fn run_as(place: &TestDir, key: &SecretKey, arguments: &[&str]) -> CommandOutput {
     let mut command = place.command(arguments);
     command.env("QUORATE_SIGNING_KEY", key.to_text().as_str());
     finish(command.spawn().expect("the binary runs"))
 }
 
 /// How many records a run has, and how many of them add keys.
-fn count(place: &Place, run: &str) -> (usize, usize) {
+fn count(place: &TestDir, run: &str) -> (usize, usize) {
     let records = records::records(&place.path(LEDGER), run);
     (records.len(), records.iter().filter(|one| one.kind == "keyring").count())
 }
 
 #[track_caller]
-fn verifies(place: &Place) {
-    place.run(&["ledger", "verify"]).expect(0);
+fn verifies(place: &TestDir) {
+    place.run(&["ledger", "verify"]).assert_code(0);
 }
 
 #[test]
 fn an_override_after_a_rotation_verifies_here_and_elsewhere() {
     // D10
-    let place = signed(&ships());
+    let place = signed(&all_ship());
     let run = records::text(&place.review(&["draft.md"])["run"]);
-    let spent = || place.run(&["show", &run, "--format", "json"]).expect(0).json()["spent"].clone();
+    let spent = || place.run(&["show", &run, "--format", "json"]).assert_code(0).json()["spent"].clone();
     let before = spent();
-    place.run(&["keys", "rotate"]).expect(0);
-    place.run(&overrides(&run)).expect(0);
+    place.run(&["keys", "rotate"]).assert_code(0);
+    place.run(&overrides(&run)).assert_code(0);
     assert_eq!(count(&place, &run).1, 1);
     assert_eq!(spent(), before, "a key that came later is no work on the run");
     verifies(&place);
     // And after another one: the first key vouches for the second, and that for the third.
-    place.run(&["keys", "rotate"]).expect(0);
-    place.run(&["keys", "rotate"]).expect(0);
-    place.run(&overrides(&run)).expect(0);
-    place.run(&overrides(&run)).expect(0);
+    place.run(&["keys", "rotate"]).assert_code(0);
+    place.run(&["keys", "rotate"]).assert_code(0);
+    place.run(&overrides(&run)).assert_code(0);
+    place.run(&overrides(&run)).assert_code(0);
     assert_eq!(count(&place, &run).1, 2, "once for each key that signs");
     verifies(&place);
-    place.run(&["show", &run]).expect(0);
-    place.run(&["replay", &run]).expect(0);
+    place.run(&["show", &run]).assert_code(0);
+    place.run(&["replay", &run]).assert_code(0);
     // An export has all that somebody else needs.
-    place.write("ledger.pub", place.run(&["keys", "export", "ledger"]).expect(0).stdout);
+    place.write("ledger.pub", place.run(&["keys", "export", "ledger"]).assert_code(0).stdout);
     for (file, arguments) in [("all.jsonl", &[][..]), ("run.jsonl", &["--run", &run])] {
-        place.run(&[&["ledger", "export", "--out", file], arguments].concat()).expect(0);
-        let elsewhere = Place::with(file, place.read(file));
+        place.run(&[&["ledger", "export", "--out", file], arguments].concat()).assert_code(0);
+        let elsewhere = TestDir::with(file, place.read(file));
         elsewhere.write("ledger.pub", place.read("ledger.pub"));
-        elsewhere.run(&["ledger", "import", file, "--key", "ledger.pub"]).expect(0);
+        elsewhere.run(&["ledger", "import", file, "--key", "ledger.pub"]).assert_code(0);
         verifies(&elsewhere);
     }
-    let proof = place.run(&["ledger", "prove", &run]).expect(0).stdout;
+    let proof = place.run(&["ledger", "prove", &run]).assert_code(0).stdout;
     place.write("proof.json", proof);
-    place.run(&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"]).expect(0);
+    place.run(&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"]).assert_code(0);
     let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/verify_ledger.py");
     for arguments in [&["all.jsonl"][..], &["run.jsonl"], &["--proof", "proof.json"]] {
         let mut command = std::process::Command::new("python3");
         let ran =
             command.arg(&script).args(arguments).args(["--key", "ledger.pub"]).current_dir(place.root());
-        let Ok(ran) = ran.output().map(Ran::of) else { continue };
+        let Ok(ran) = ran.output().map(CommandOutput::from_output) else { continue };
         match ran.stderr.contains("needs the package") {
             true => eprintln!("SKIPPED: no python3 with cryptography"),
-            false => drop(ran.expect(0)),
+            false => drop(ran.assert_code(0)),
         }
     }
 }
@@ -91,23 +91,23 @@ fn an_override_after_a_rotation_verifies_here_and_elsewhere() {
 fn a_run_that_is_resumed_after_a_rotation_verifies() {
     // D10
     let place =
-        signed(&ships_but(json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"})));
+        signed(&all_ship_except(json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"})));
     place.run(&["review", "draft.md"]);
     let run = place.only_run();
-    place.answers(&ships());
-    place.run(&["keys", "rotate"]).expect(0);
-    place.run(&["resume", &run]).expect(0);
+    place.answers(&all_ship());
+    place.run(&["keys", "rotate"]).assert_code(0);
+    place.run(&["resume", &run]).assert_code(0);
     assert_eq!(count(&place, &run).1, 1);
     verifies(&place);
     // An assembly's, too.
-    let place = Place::new();
+    let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
     init(&place);
     assembly::answers(&place, &json!({"chair": {"fails": true}}));
     let run = records::text(&convene(&place).json()["run"]);
     board(&place, "audit: {signing: required}\n");
-    place.run(&["keys", "rotate"]).expect(0);
-    place.run(&["resume", &run]).expect(0);
+    place.run(&["keys", "rotate"]).assert_code(0);
+    place.run(&["resume", &run]).assert_code(0);
     assert_eq!(count(&place, &run).1, 1);
     verifies(&place);
 }
@@ -115,22 +115,22 @@ fn a_run_that_is_resumed_after_a_rotation_verifies() {
 #[test]
 fn a_colleague_goes_on_once_the_runs_key_vouches_for_theirs() {
     // D10
-    let place = signed(&ships());
+    let place = signed(&all_ship());
     let run = records::text(&place.review(&["draft.md"])["run"]);
     let theirs = colleague(&place);
     let before = count(&place, &run);
-    let refused = run_as(&place, &theirs, &overrides(&run)).expect(5);
-    refused.says("quorate:signing_key_missing").says("quorate keys vouch");
+    let refused = run_as(&place, &theirs, &overrides(&run)).assert_code(5);
+    refused.assert_stderr_contains("quorate:signing_key_missing").assert_stderr_contains("quorate keys vouch");
     assert_eq!(count(&place, &run), before, "nothing was written");
     verifies(&place);
     let id = theirs.public().id().to_string();
     // Nobody vouches for themselves, for a key that is not there, or with one that may not sign.
-    run_as(&place, &theirs, &["keys", "vouch", &id]).expect(5);
-    run_as(&place, &SecretKey::generate(), &["keys", "vouch", &id]).expect(5);
-    place.run(&["keys", "vouch", "zzz"]).expect(4);
-    let vouched = place.run(&["keys", "vouch", &id, "--format", "json"]).expect(0).json();
+    run_as(&place, &theirs, &["keys", "vouch", &id]).assert_code(5);
+    run_as(&place, &SecretKey::generate(), &["keys", "vouch", &id]).assert_code(5);
+    place.run(&["keys", "vouch", "zzz"]).assert_code(4);
+    let vouched = place.run(&["keys", "vouch", &id, "--format", "json"]).assert_code(0).json();
     assert_eq!(vouched["key"], json!(id));
-    run_as(&place, &theirs, &overrides(&run)).expect(0);
+    run_as(&place, &theirs, &overrides(&run)).assert_code(0);
     assert_eq!(count(&place, &run), (before.0 + 3, 1));
     verifies(&place);
     // What somebody wrote into the keyring who has none of its keys vouches for nothing.
@@ -140,14 +140,14 @@ fn a_colleague_goes_on_once_the_runs_key_vouches_for_theirs() {
     let entry =
         format!("\n[[keys]]\npublic = \"{}\"\nvouched = [\"{}\"]\n", stranger.public(), forged.written());
     place.write("keyring.toml", place.read("keyring.toml") + &entry);
-    run_as(&place, &stranger, &overrides(&run)).expect(5).says("quorate:signing_key_missing");
+    run_as(&place, &stranger, &overrides(&run)).assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
     verifies(&place);
 }
 
 #[test]
 fn a_key_that_ends_while_a_run_goes_on_signs_no_more_of_it() {
     // D10
-    let place = Place::scripted_slowly(&ships(), "delay = \"400ms\"");
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"400ms\"");
     place.write("quorate.toml", format!("{}[keys]\nsign = \"required\"\n", place.read("quorate.toml")));
     let id = records::text(&init(&place)["signing"]["id"]);
     let ring = place.read("keyring.toml");
@@ -160,7 +160,7 @@ fn a_key_that_ends_while_a_run_goes_on_signs_no_more_of_it() {
         let there = || records::runs(&place.path(LEDGER)).len();
         let before = there();
         let child = place.start(&["review", "draft.md"]);
-        support::until(std::time::Duration::from_secs(30), "the run is open", || there() > before);
+        support::wait_until(std::time::Duration::from_secs(30), "the run is open", || there() > before);
         let begun = "not_before";
         let changed = match end.starts_with(begun) {
             true => ring.replacen(begun, &format!("{end} #"), 1),
@@ -171,8 +171,8 @@ fn a_key_that_ends_while_a_run_goes_on_signs_no_more_of_it() {
             ),
         };
         place.write("keyring.toml", changed);
-        let ran = finish(child).expect(5);
-        ran.says("quorate:signing_key_missing").says(&id);
+        let ran = finish(child).assert_code(5);
+        ran.assert_stderr_contains("quorate:signing_key_missing").assert_stderr_contains(&id);
         place.write("keyring.toml", &ring);
         verifies(&place);
     }
@@ -181,19 +181,19 @@ fn a_key_that_ends_while_a_run_goes_on_signs_no_more_of_it() {
 #[test]
 fn a_revoked_key_vouches_for_nobody() {
     // D10
-    let place = signed(&ships());
+    let place = signed(&all_ship());
     let run = records::text(&place.review(&["draft.md"])["run"]);
     let first = records::text(&keys(&place)[1]["id"]);
-    place.run(&["keys", "rotate"]).expect(0);
-    place.run(&["keys", "revoke", &first, "--at", "2099-01-01"]).expect(0);
+    place.run(&["keys", "rotate"]).assert_code(0);
+    place.run(&["keys", "revoke", &first, "--at", "2099-01-01"]).assert_code(0);
     verifies(&place);
     // From the rotation on: what it said of the next key does not count any more.
     let ring = place.read("keyring.toml");
     let vouched = ring.lines().find(|line| line.starts_with("vouched")).expect("it is vouched for");
     let at = vouched.split(' ').nth(3).expect("a time");
-    place.run(&["keys", "revoke", &first, "--at", at]).expect(0);
+    place.run(&["keys", "revoke", &first, "--at", at]).assert_code(0);
     let before = count(&place, &run);
-    place.run(&overrides(&run)).expect(5).says("quorate:signing_key_missing");
+    place.run(&overrides(&run)).assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
     assert_eq!(count(&place, &run), before);
     verifies(&place);
 }

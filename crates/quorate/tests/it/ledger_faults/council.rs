@@ -10,9 +10,9 @@ use quorate_testkit::shim::{Call, Fault, Shim};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
-use crate::ledger_faults::records::{self, consultations, of_kind, wait};
+use crate::ledger_faults::records::{self, consultations, of_kind, block_on};
 use crate::support::council::ROSTER;
-use crate::support::{Place, Ran, finish};
+use crate::support::{TestDir, CommandOutput, finish};
 
 /// The exit code of REVISE, which is what this council comes to.
 pub(crate) const REVISE: i32 = 1;
@@ -51,7 +51,7 @@ pub(crate) struct Told {
 
 impl Told {
     /// By what was printed so far.
-    pub(crate) fn new(place: &Place, stdout: &str) -> Told {
+    pub(crate) fn new(place: &TestDir, stdout: &str) -> Told {
         Told { asked: place.asked(), report: report(stdout) }
     }
 
@@ -82,8 +82,8 @@ pub(crate) fn shim() -> Option<&'static Shim> {
 }
 
 /// A place with that council, and the command under test.
-pub(crate) fn hardy() -> Place {
-    let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+pub(crate) fn hardy() -> TestDir {
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     place.write(
         "quorate.toml",
         "[defaults]\nexecutor = \"shell\"\n[executors.shell]\nkind = \"agent-cli\"\ncommand = \"sh\"\nargs = [\"member.sh\"]\n",
@@ -95,7 +95,7 @@ pub(crate) fn hardy() -> Place {
 /// The review that is disturbed.
 pub(crate) const REVIEW: [&str; 4] = ["review", "draft.md", "--format", "json"];
 
-impl Place {
+impl TestDir {
     /// Where ledger and log are.
     pub(crate) fn quorate(&self) -> PathBuf {
         self.root().canonicalize().expect("it is there").join(".quorate")
@@ -122,7 +122,7 @@ impl Place {
     }
 
     /// Runs it to its end.
-    pub(crate) fn disturbed(&self, shim: &Shim, arguments: &[&str], fault: Option<&Fault>) -> Ran {
+    pub(crate) fn disturbed(&self, shim: &Shim, arguments: &[&str], fault: Option<&Fault>) -> CommandOutput {
         finish(self.traced(shim, arguments, fault).spawn().expect("the binary runs"))
     }
 
@@ -133,7 +133,7 @@ impl Place {
 
 /// What has to hold once a fault is over, whatever it was: what was told is there, nothing else was made of it, and the
 /// run can be ended with the same verdict without asking anybody again whose answer was kept (X7).
-pub(crate) fn holds(place: &Place, told: &Told) {
+pub(crate) fn holds(place: &TestDir, told: &Told) {
     // A process that died while it made the ledger has left a file with nothing in it to verify.
     if !told.asked.is_empty() {
         place.verifies();
@@ -142,7 +142,7 @@ pub(crate) fn holds(place: &Place, told: &Told) {
         assert_eq!(told.asked, Vec::<String>::new(), "a member was asked before its run was durable");
         assert!(told.report.is_none(), "a report was printed of a run that is not there");
         assert!(place.log().is_empty(), "a line of a run that is not there");
-        place.run(&REVIEW).expect(REVISE);
+        place.run(&REVIEW).assert_code(REVISE);
         return ended(place, &one_run(place).expect("a run").0);
     };
     let before = records::records(&place.ledger(), &run);
@@ -159,7 +159,7 @@ pub(crate) fn holds(place: &Place, told: &Told) {
     }
     let asked_before = place.asked().len();
     if decided.is_none() {
-        place.run(&["resume", &run]).expect(REVISE);
+        place.run(&["resume", &run]).assert_code(REVISE);
     }
     let again: Vec<String> = place.asked().drain(asked_before..).filter(|one| kept.contains(one)).collect();
     assert_eq!(again, Vec::<String>::new(), "paid for twice");
@@ -169,7 +169,7 @@ pub(crate) fn holds(place: &Place, told: &Told) {
 }
 
 /// The run that there is, with its verdict; the binary has made good what it had left undone.
-fn one_run(place: &Place) -> Option<(String, Option<String>)> {
+fn one_run(place: &TestDir) -> Option<(String, Option<String>)> {
     if !place.ledger().is_file() {
         return None;
     }
@@ -178,7 +178,7 @@ fn one_run(place: &Place) -> Option<(String, Option<String>)> {
 }
 
 /// A run that came to its end as if nothing had happened.
-fn ended(place: &Place, run: &str) {
+fn ended(place: &TestDir, run: &str) {
     let records = records::records(&place.ledger(), run);
     let counts = consultations(&records);
     let whole = ROSTER.iter().flat_map(|member| [format!("r1/{member}"), format!("r2/{member}")]);
@@ -188,20 +188,20 @@ fn ended(place: &Place, run: &str) {
     assert_eq!((of_kind(&records, "outcome").len(), of_kind(&records, "run.ended").len()), (1, 1));
     let lines = place.log();
     assert_eq!(lines.iter().filter(|line| line["span_id"] == run).count(), 1, "{lines:?}");
-    assert_eq!(place.run(&["show", run, "--format", "json"]).expect(0).json()["verdict"], "REVISE");
-    place.run(&["replay", run]).expect(0);
+    assert_eq!(place.run(&["show", run, "--format", "json"]).assert_code(0).json()["verdict"], "REVISE");
+    place.run(&["replay", run]).assert_code(0);
     assert!(place.path(".quorate/keys/ledger.ed25519").is_file(), "the ledger has no key of its own");
     place.verifies();
 }
 
-impl Place {
+impl TestDir {
     /// Holds the ledger against itself; where there is none yet there is nothing to hold.
     pub(crate) fn verifies(&self) {
         if !self.ledger().is_file() {
             return;
         }
-        self.run(&["ledger", "verify"]).expect(0);
-        let sound = wait(async {
+        self.run(&["ledger", "verify"]).assert_code(0);
+        let sound = block_on(async {
             let url = format!("sqlite://{}", self.ledger().display());
             let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
             let row =

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quorate_testkit::shim::image::Image;
 
-use crate::support::Place;
+use crate::support::TestDir;
 
 /// All files below a directory.
 pub(crate) fn taken(dir: &Path, above: &str) -> Image {
@@ -23,7 +23,7 @@ pub(crate) fn taken(dir: &Path, above: &str) -> Image {
 
 /// Puts an image in place of what is there. What the state directory says of the path is from a later moment than the image,
 /// and goes as well.
-pub(crate) fn lay(place: &Place, image: &Image) {
+pub(crate) fn lay(place: &TestDir, image: &Image) {
     let dir = place.quorate();
     for dir in [&dir, &place.path(".local/state")] {
         if dir.exists() {

@@ -9,7 +9,7 @@ use quorate_testkit::shim::{Call, FaultAction, Fault};
 
 use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, Sort, chosen, each, fault, number, sorts};
-use crate::support::{Place, Ran};
+use crate::support::{TestDir, CommandOutput};
 
 /// What CI tries.
 const ERRORS: usize = 60;
@@ -57,7 +57,7 @@ fn errno(deed: FaultAction) -> i32 {
 }
 
 /// A process that met a failing call ended by itself, and either did what it was to do or said with a code why not.
-fn says_so(ran: &Ran, point: &Fault) {
+fn says_so(ran: &CommandOutput, point: &Fault) {
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(!said.contains("panicked"), "{said}");
     match ran.code {
@@ -71,7 +71,7 @@ fn says_so(ran: &Ran, point: &Fault) {
 }
 
 /// After a sync of the ledger has failed nobody is asked, and no verdict is told.
-fn stopped_acknowledging(place: &Place, ran: &Ran) {
+fn stopped_acknowledging(place: &TestDir, ran: &CommandOutput) {
     let events = place.events();
     let failed = |one: &Event| one.call == Call::Sync && one.error != 0 && one.path == "ledger.db-wal";
     let Some(at) = events.iter().position(failed) else { return };
@@ -90,7 +90,7 @@ fn a_call_that_fails_is_said_and_loses_nothing() {
     // X7, D1, D2, D6
     let Some(shim) = shim() else { return };
     let undisturbed = hardy();
-    undisturbed.disturbed(shim, &REVIEW, None).expect(REVISE);
+    undisturbed.disturbed(shim, &REVIEW, None).assert_code(REVISE);
     let points = chosen(groups(&undisturbed.events()), number("QUORATE_LEDGER_ERRORS", ERRORS));
     let hit = AtomicUsize::new(0);
     each(&points, |point| {
@@ -121,7 +121,7 @@ fn a_call_that_fails_while_a_line_is_made_good_doubles_nothing() {
         place
     };
     let place = left();
-    place.disturbed(shim, &["runs"], None).expect(0);
+    place.disturbed(shim, &["runs"], None).assert_code(0);
     let points = chosen(groups(&place.events()), number("QUORATE_LEDGER_ERRORS", ERRORS) / 4);
     each(&points, |point| {
         let _repeat = Repeat(format!("QUORATE_LEDGER_FAULT='{point}'"), "made_good");

@@ -6,7 +6,7 @@ use quorate_testkit::shim::{Call, FaultAction, Fault};
 
 use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, chosen, each, fault, number, sorts};
-use crate::ledger_faults::records::{change, of_kind, records};
+use crate::ledger_faults::records::{execute_sql, of_kind, records};
 
 /// What CI tries.
 const KILLS: usize = 100;
@@ -30,7 +30,7 @@ fn a_kill_at_any_call_costs_what_was_under_way_and_nothing_else() {
     // X7, D1, D2
     let Some(shim) = shim() else { return };
     let undisturbed = hardy();
-    undisturbed.disturbed(shim, &REVIEW, None).expect(REVISE);
+    undisturbed.disturbed(shim, &REVIEW, None).assert_code(REVISE);
     let points = chosen(groups(&undisturbed.events()), number("QUORATE_LEDGER_KILLS", KILLS));
     let died = std::sync::atomic::AtomicUsize::new(0);
     each(&points, |point| {
@@ -60,7 +60,7 @@ fn a_kill_while_a_run_is_taken_up_costs_nothing_either() {
         (place, run)
     };
     let (place, run) = begun();
-    place.disturbed(shim, &["resume", &run], None).expect(REVISE);
+    place.disturbed(shim, &["resume", &run], None).assert_code(REVISE);
     let points = chosen(groups(&place.events()), number("QUORATE_LEDGER_KILLS", KILLS) / 5);
     each(&points, |point| {
         let _repeat = Repeat(format!("QUORATE_LEDGER_FAULT='{point}'"), "taken_up");
@@ -77,7 +77,7 @@ fn a_kill_or_a_failure_while_a_person_decides_leaves_a_line_for_what_was_decided
     let Some(shim) = shim() else { return };
     let begun = || {
         let place = hardy();
-        place.run(&REVIEW).expect(REVISE);
+        place.run(&REVIEW).assert_code(REVISE);
         let run = place.only_run();
         (place, run)
     };
@@ -85,7 +85,7 @@ fn a_kill_or_a_failure_while_a_person_decides_leaves_a_line_for_what_was_decided
         ["override", run, "--by", "ada", "--verdict", "ship", "--reason", "It has to go out."]
     }
     let (place, run) = begun();
-    place.disturbed(shim, &decides(&run), None).expect(0);
+    place.disturbed(shim, &decides(&run), None).assert_code(0);
     let groups = groups(&place.events()).into_iter();
     let groups = groups.map(|group| group.iter().cloned().chain(group.iter().map(fails)).collect()).collect();
     let points = chosen(groups, number("QUORATE_LEDGER_KILLS", KILLS) / 5);
@@ -95,7 +95,7 @@ fn a_kill_or_a_failure_while_a_person_decides_leaves_a_line_for_what_was_decided
         let ran = place.disturbed(shim, &decides(&run), Some(point));
         assert!([0, 5, 128 + 9].contains(&ran.code) && !ran.stderr.contains("panicked"), "{ran:?}");
         // Whoever opens the ledger next makes good what is missing.
-        place.run(&["runs"]).expect(0);
+        place.run(&["runs"]).assert_code(0);
         let decided = of_kind(&records(&place.ledger(), &run), "override").len();
         let lines = place.log().iter().filter(|line| line["event"] == "override").count();
         assert_eq!(lines, decided, "{ran:?}");
@@ -115,7 +115,7 @@ fn a_kill_or_a_failure_while_a_broken_ledger_is_set_aside_keeps_it() {
         place
     };
     let place = begun();
-    place.disturbed(shim, &REVIEW, None).expect(REVISE).says("quorate:ledger_set_aside");
+    place.disturbed(shim, &REVIEW, None).assert_code(REVISE).assert_stderr_contains("quorate:ledger_set_aside");
     let events = place.events();
     let last = events.iter().rposition(|one| one.call == Call::Rename).expect("it is renamed");
     let groups = groups(&events[..=last]).into_iter();
@@ -126,7 +126,7 @@ fn a_kill_or_a_failure_while_a_broken_ledger_is_set_aside_keeps_it() {
         let place = begun();
         let ran = place.disturbed(shim, &REVIEW, Some(point));
         assert!([REVISE, 5, 128 + 9].contains(&ran.code) && !ran.stderr.contains("panicked"), "{ran:?}");
-        place.run(&REVIEW).expect(REVISE);
+        place.run(&REVIEW).assert_code(REVISE);
         let kept = std::fs::read_dir(place.path(".quorate/aside")).expect("a directory").flatten();
         let kept: Vec<Vec<u8>> = kept.map(|one| std::fs::read(one.path()).expect("a file")).collect();
         assert!(kept.contains(&broken), "what was broken is gone");
@@ -143,11 +143,11 @@ fn a_kill_or_a_failure_while_an_old_ledger_is_brought_up_to_date_costs_nothing()
     let begun = || {
         let place = hardy();
         std::fs::create_dir(place.quorate()).expect("a directory");
-        change(&place.ledger(), &format!("PRAGMA journal_mode = WAL; {OLD}"));
+        execute_sql(&place.ledger(), &format!("PRAGMA journal_mode = WAL; {OLD}"));
         place
     };
     let place = begun();
-    let runs = place.disturbed(shim, &["runs", "--format", "json"], None).expect(0).json();
+    let runs = place.disturbed(shim, &["runs", "--format", "json"], None).assert_code(0).json();
     assert_eq!(runs["runs"].as_array().map(Vec::len), Some(1));
     let groups = groups(&place.events()).into_iter();
     let groups = groups.map(|group| group.iter().cloned().chain(group.iter().map(fails)).collect()).collect();
@@ -157,7 +157,7 @@ fn a_kill_or_a_failure_while_an_old_ledger_is_brought_up_to_date_costs_nothing()
         let place = begun();
         let ran = place.disturbed(shim, &["runs"], Some(point));
         assert!([0, 5, 128 + 9].contains(&ran.code) && !ran.stderr.contains("panicked"), "{ran:?}");
-        assert_eq!(place.run(&["runs", "--format", "json"]).expect(0).json(), runs);
+        assert_eq!(place.run(&["runs", "--format", "json"]).assert_code(0).json(), runs);
         assert!(!place.path(".quorate/aside").exists(), "it was set aside");
         place.verifies();
     });

@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::ledger_faults::council::{REVIEW, REVISE, hardy, shim};
 use crate::ledger_faults::disk::{lay, taken};
 use crate::ledger_faults::points::{Repeat, each, number, one_by_one, seed};
-use crate::ledger_faults::records::{change, records, text};
-use crate::support::{Place, Ran, finish};
+use crate::ledger_faults::records::{execute_sql, records, text};
+use crate::support::{TestDir, CommandOutput, finish};
 
 /// What CI tries, and how many of these in one place.
 const DAMAGES: usize = 40;
@@ -23,22 +23,22 @@ const VERIFY: [&str; 2] = ["ledger", "verify"];
 
 /// A place with two reviews, and what it says when all is well.
 struct Sound {
-    place: Place,
+    place: TestDir,
     image: Image,
     runs: Vec<String>,
     records: Vec<Vec<String>>,
-    answers: Vec<Ran>,
+    answers: Vec<CommandOutput>,
 }
 
 impl Sound {
     /// Closed, or as it lies when its process was killed, with the log of the database beside it.
     fn new(shim: &Shim, closed: bool) -> Sound {
         let place = hardy();
-        place.run(&REVIEW).expect(REVISE);
+        place.run(&REVIEW).assert_code(REVISE);
         place.write("draft.md", "The meeting moved to Wednesday at nine.\n");
         let killed: Fault = "unlink:live/*:0:kill-before".parse().expect("a fault");
         match closed {
-            true => drop(place.run(&REVIEW).expect(REVISE)),
+            true => drop(place.run(&REVIEW).assert_code(REVISE)),
             false => assert_eq!(place.disturbed(shim, &REVIEW, Some(&killed)).code, 128 + 9),
         }
         let mut image = taken(&place.quorate(), "");
@@ -49,8 +49,8 @@ impl Sound {
         assert_eq!(runs.len(), 2);
         let records = runs.iter().map(|run| heads(&place, run)).collect();
         let sound = Sound { place, image, runs, records, answers: Vec::new() };
-        sound.place.run(&VERIFY).expect(0);
-        let answers = sound.questions().iter().map(|one| sound.ask(one).expect(0)).collect();
+        sound.place.run(&VERIFY).assert_code(0);
+        let answers = sound.questions().iter().map(|one| sound.ask(one).assert_code(0)).collect();
         Sound { answers, ..sound }
     }
 
@@ -60,7 +60,7 @@ impl Sound {
         runs.chain([vec!["runs", "--format", "json"], vec!["audit", "--format", "json"]]).collect()
     }
 
-    fn ask(&self, question: &[&str]) -> Ran {
+    fn ask(&self, question: &[&str]) -> CommandOutput {
         let ran = self.place.run(question);
         let said = format!("{}{}", ran.stdout, ran.stderr);
         assert!(!said.contains("panicked"), "{question:?}: {said}");
@@ -99,7 +99,7 @@ impl Sound {
 
 /// Number and kind of a run's records and what they say. That a run is over is written anew where it was lost, with the
 /// time when that was done.
-fn heads(place: &Place, run: &str) -> Vec<String> {
+fn heads(place: &TestDir, run: &str) -> Vec<String> {
     let records = records(&place.ledger(), run);
     let said = records.into_iter().filter(|one| one.kind != "run.ended");
     said.map(|one| format!("{} {} {}", one.n, one.kind, sha256_hex(format!("{:?}", one.data).as_bytes())))
@@ -107,7 +107,7 @@ fn heads(place: &Place, run: &str) -> Vec<String> {
 }
 
 /// Whether something is said to be the matter.
-fn coded(ran: &Ran) -> bool {
+fn coded(ran: &CommandOutput) -> bool {
     let code = |text: &str| text.contains("quorate:");
     code(&ran.stderr) || ran.code != 0 && code(&ran.stdout)
 }
@@ -209,9 +209,9 @@ fn a_disk_that_cannot_be_written_is_said_and_left_as_it_is() {
     let Some(shim) = shim() else { return };
     let read_only: Fault = "any:*:0+:EROFS".parse().expect("a fault");
     let place = hardy();
-    let ran = place.disturbed(shim, &REVIEW, Some(&read_only)).expect(5);
+    let ran = place.disturbed(shim, &REVIEW, Some(&read_only)).assert_code(5);
     assert!(ran.stdout.contains("quorate:") && place.asked().is_empty(), "{ran:?}");
-    place.run(&REVIEW).expect(REVISE);
+    place.run(&REVIEW).assert_code(REVISE);
     let run = place.only_run();
     let (before, asked) = (taken(&place.quorate(), ""), place.asked());
     for command in [&REVIEW[..], &["resume", &run], &["show", &run], &["runs"], &VERIFY] {
@@ -238,11 +238,11 @@ fn a_clock_that_goes_back_changes_no_order_and_no_verdict() {
         let place = hardy();
         let mut command = place.traced(shim, &REVIEW, None);
         Shim::clock(&mut command, *offset_ms, *at);
-        let report = finish(command.spawn().expect("the binary runs")).expect(REVISE).json();
+        let report = finish(command.spawn().expect("the binary runs")).assert_code(REVISE).json();
         place.verifies();
-        place.run(&["replay", report["run"].as_str().expect("a run")]).expect(0);
+        place.run(&["replay", report["run"].as_str().expect("a run")]).assert_code(0);
         // And one by the true clock, which is later or earlier than that.
-        place.run(&REVIEW).expect(REVISE);
+        place.run(&REVIEW).assert_code(REVISE);
         place.verifies();
         assert_eq!((place.runs().len(), place.log().len()), (2, 2));
     });
@@ -251,16 +251,16 @@ fn a_clock_that_goes_back_changes_no_order_and_no_verdict() {
 #[test]
 fn a_ledger_of_a_newer_version_is_read_and_not_written() {
     let place = hardy();
-    place.run(&REVIEW).expect(REVISE);
+    place.run(&REVIEW).assert_code(REVISE);
     let run = place.only_run();
-    let shown = place.run(&["show", &run, "--format", "json"]).expect(0).stdout;
-    change(&place.ledger(), "PRAGMA user_version = 99");
+    let shown = place.run(&["show", &run, "--format", "json"]).assert_code(0).stdout;
+    execute_sql(&place.ledger(), "PRAGMA user_version = 99");
     let (before, asked) = (taken(&place.quorate(), ""), place.asked());
-    let refused = place.run(&REVIEW).expect(5);
+    let refused = place.run(&REVIEW).assert_code(5);
     assert!(refused.stdout.contains("quorate:") && refused.stdout.contains("99"), "{refused:?}");
     assert_eq!(place.asked(), asked, "nobody is asked whose answer could not be kept");
-    assert_eq!(place.run(&["show", &run, "--format", "json"]).expect(0).stdout, shown);
-    let runs: Value = place.run(&["runs", "--format", "json"]).expect(0).json();
+    assert_eq!(place.run(&["show", &run, "--format", "json"]).assert_code(0).stdout, shown);
+    let runs: Value = place.run(&["runs", "--format", "json"]).assert_code(0).json();
     assert_eq!(runs["runs"].as_array().map(Vec::len), Some(1));
     assert_eq!(taken(&place.quorate(), ""), before, "it was written");
 }

@@ -11,7 +11,7 @@ use quorate_testkit::shim::{Fault, Shim};
 use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
 use crate::ledger_faults::disk::lay;
 use crate::ledger_faults::points::{Repeat, each, number, one_by_one, seed};
-use crate::support::Place;
+use crate::support::TestDir;
 
 /// What CI tries, and how many of these are of one recording.
 const LOSSES: usize = 40;
@@ -19,7 +19,7 @@ const OF_ONE: u64 = 20;
 
 /// A process that was recorded, or several.
 struct Recorded {
-    place: Place,
+    place: TestDir,
     events: Vec<Event>,
 }
 
@@ -37,9 +37,9 @@ fn undisturbed(shim: &Shim, kind: u64) -> Recorded {
         let held = std::fs::read_dir(place.path(".quorate/live")).expect("a directory").next();
         let run = held.expect("a run").expect("a file").file_name();
         let run = run.to_str().expect("an id");
-        place.disturbed(shim, &["resume", run, "--format", "json"], None).expect(REVISE);
+        place.disturbed(shim, &["resume", run, "--format", "json"], None).assert_code(REVISE);
     } else {
-        place.disturbed(shim, &REVIEW, None).expect(REVISE);
+        place.disturbed(shim, &REVIEW, None).assert_code(REVISE);
     }
     let events = place.events();
     Recorded { place, events }

@@ -17,14 +17,14 @@ fn a_person_lets_one_text_touch_one_trait() {
     let wanted = "playbook propose quiet.json --except-trait honesty --reason \"A code is no news.\"";
     let at_no_terminal =
         ["playbook", "propose", "quiet.json", "--except-trait", "honesty", "--reason", "A code is no news."];
-    place.run(&at_no_terminal[..3]).expect(2).says("lock_violated");
-    place.run(&at_no_terminal[..5]).expect(64);
-    place.run(&at_no_terminal).expect(2).says("lock_violated").says("no terminal");
+    place.run(&at_no_terminal[..3]).assert_code(2).assert_stderr_contains("lock_violated");
+    place.run(&at_no_terminal[..5]).assert_code(64);
+    place.run(&at_no_terminal).assert_code(2).assert_stderr_contains("lock_violated").assert_stderr_contains("no terminal");
     // The file itself can say what it likes.
     let mut sly = proposal.clone();
     sly["metadata"] = json!({"exceptions": [{"trait": "honesty", "by": "me", "reason": "r"}]});
     place.write("sly.json", sly.to_string());
-    place.run(&["playbook", "propose", "sly.json"]).expect(2).says("lock_violated");
+    place.run(&["playbook", "propose", "sly.json"]).assert_code(2).assert_stderr_contains("lock_violated");
     let other = at_a_terminal(&place, &wanted.replace("honesty", "warmth"), "y\\n");
     assert_eq!(other.code, 2, "what is not touched is not allowed: {other:?}");
     let no = at_a_terminal(&place, wanted, "n\\n");
@@ -34,11 +34,11 @@ fn a_person_lets_one_text_touch_one_trait() {
 
     let yes = at_a_terminal(&place, wanted, "y\\n");
     assert_eq!(yes.code, 0, "{yes:?}");
-    let shown = place.run(&["playbook", "show", "quiet"]).expect(0).stdout;
+    let shown = place.run(&["playbook", "show", "quiet"]).assert_code(0).stdout;
     assert!(shown.contains("may touch honesty") && shown.contains("A code is no news."), "{shown}");
-    let logged = place.run(&["playbook", "log", "quiet"]).expect(0).stdout;
+    let logged = place.run(&["playbook", "log", "quiet"]).assert_code(0).stdout;
     assert!(logged.contains("lets it touch honesty: A code is no news."), "{logged}");
-    place.run(&["check", "."]).expect(0);
+    place.run(&["check", "."]).assert_code(0);
     let locked = || {
         let checked = place.run(&["check", "."]);
         assert!(checked.code != 0 && checked.stdout.contains("lock_violated"), "{checked:?}");
@@ -57,7 +57,7 @@ fn a_person_lets_one_text_touch_one_trait() {
     place.write("playbooks/operator/alice/loud.md", text.replace("slug: quiet", "slug: loud"));
     locked();
     std::fs::remove_file(place.root().join("playbooks/operator/alice/loud.md")).expect("it goes");
-    place.run(&["check", "."]).expect(0);
+    place.run(&["check", "."]).assert_code(0);
     // Without the ledger nobody knows of it.
     std::fs::remove_file(place.root().join(".quorate/ledger.db")).expect("it goes");
     locked();

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Place, Ran};
+use super::{TestDir, CommandOutput};
 
 /// Writes `ASSEMBLY.md`, a persona for each member and a `quorate.toml` whose default executor is the script of
 /// `answers.json`. `members` are ids with what else their entries say, in flow style.
-pub fn write(place: &Place, mode: &str, members: &[(&str, &str)], more: &str) {
+pub fn write(place: &TestDir, mode: &str, members: &[(&str, &str)], more: &str) {
     let mut text = format!(
         "---\nschema: assembly.workspace/v1\nname: board\ntitle: Board\ndescription: Decides.\nversion: 1.0.0\n\
          mode: {mode}\nmembers:\n"
@@ -31,12 +31,12 @@ pub fn write(place: &Place, mode: &str, members: &[(&str, &str)], more: &str) {
 }
 
 /// What the members answer, by invocation, step or member.
-pub fn answers(place: &Place, answers: &Value) {
+pub fn answers(place: &TestDir, answers: &Value) {
     place.write("answers.json", answers.to_string());
 }
 
 /// A vote.
-pub fn vote(vote: &str) -> Value {
+pub fn vote_answer(vote: &str) -> Value {
     json!({"vote": vote, "rationale": "Because."})
 }
 
@@ -51,7 +51,7 @@ pub fn message(text: &str) -> Value {
 }
 
 /// Convenes on `subject.md`, which it writes; gives what was printed.
-pub fn convene(place: &Place, flag: &str, more: &[&str]) -> Ran {
+pub fn convene(place: &TestDir, flag: &str, more: &[&str]) -> CommandOutput {
     place.write("subject.md", "# A new region\n\nResolution: open it.\n");
     let mut arguments = vec!["convene", "ASSEMBLY.md", flag, "subject.md", "--format", "json"];
     arguments.extend(more);

@@ -19,11 +19,11 @@ pub enum Part {
     /// A file.
     File { path: String, text: String },
     /// Commands.
-    Console(Vec<Shown>),
+    Console(Vec<Example>),
 }
 
 /// A command as it is shown.
-pub struct Shown {
+pub struct Example {
     pub command: String,
     /// The lines below it.
     pub output: Vec<String>,
@@ -32,8 +32,8 @@ pub struct Shown {
 }
 
 /// A command that was run.
-pub struct Said<'s> {
-    pub shown: &'s Shown,
+pub struct ExampleRun<'s> {
+    pub shown: &'s Example,
     /// Both of its streams.
     pub output: String,
 }
@@ -53,8 +53,8 @@ pub fn parts(markdown: &str) -> Vec<Part> {
             lines.by_ref().take_while(|(_, line)| line.trim_end() != "```").collect();
         let was_right_below = std::mem::replace(&mut right_below, info == "sh");
         match info.split_whitespace().collect::<Vec<_>>().as_slice() {
-            ["console"] => parts.push(Part::Console(console(&block))),
-            ["sh"] => parts.push(Part::Console(block.iter().map(|(at, line)| shown(line, *at)).collect())),
+            ["console"] => parts.push(Part::Console(examples_in(&block))),
+            ["sh"] => parts.push(Part::Console(block.iter().map(|(at, line)| example(line, *at)).collect())),
             ["text"] => {
                 if let (true, Some(Part::Console(commands))) = (was_right_below, parts.last_mut()) {
                     let last = commands.last_mut().unwrap_or_else(|| panic!("line {at}: no command"));
@@ -72,15 +72,15 @@ pub fn parts(markdown: &str) -> Vec<Part> {
     parts
 }
 
-fn shown(command: &str, at: usize) -> Shown {
-    Shown { command: command.to_owned(), output: Vec::new(), line: at + 1 }
+fn example(command: &str, at: usize) -> Example {
+    Example { command: command.to_owned(), output: Vec::new(), line: at + 1 }
 }
 
-fn console(lines: &[(usize, &str)]) -> Vec<Shown> {
-    let mut commands: Vec<Shown> = Vec::new();
+fn examples_in(lines: &[(usize, &str)]) -> Vec<Example> {
+    let mut commands: Vec<Example> = Vec::new();
     for (at, line) in lines {
         match (line.strip_prefix("$ "), commands.last_mut()) {
-            (Some(command), _) => commands.push(shown(command, *at)),
+            (Some(command), _) => commands.push(example(command, *at)),
             (None, Some(shown)) => shown.output.push((*line).to_owned()),
             (None, None) => panic!("line {}: output before any command", at + 1),
         }
@@ -89,7 +89,7 @@ fn console(lines: &[(usize, &str)]) -> Vec<Shown> {
 }
 
 /// Runs a document in a directory, with the built binary first on PATH.
-pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<Said<'s>> {
+pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<ExampleRun<'s>> {
     let mut script = String::new();
     let mut run = Vec::new();
     for part in parts {
@@ -97,7 +97,7 @@ pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<Said<'s>> {
             Part::File { path, text } => {
                 let path = dir.join(path);
                 let (folder, path) = (path.parent().expect("a folder").display(), path.display());
-                script.push_str(&format!("mkdir -p '{folder}'\ncat > '{path}' <<'{HERE}'\n{text}{HERE}\n"));
+                script.push_str(&format!("mkdir -p '{folder}'\ncat > '{path}' <<'{FILE_END_MARKER}'\n{text}{FILE_END_MARKER}\n"));
             }
             Part::Console(block) => {
                 for shown in block {
@@ -112,14 +112,14 @@ pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<Said<'s>> {
     let said = sh(&script, dir);
     let outputs: Vec<&str> = said.split("\u{1}\n").skip(1).collect();
     assert_eq!(outputs.len(), run.len(), "{said}");
-    run.into_iter().zip(outputs).map(|(shown, output)| Said { shown, output: output.to_owned() }).collect()
+    run.into_iter().zip(outputs).map(|(shown, output)| ExampleRun { shown, output: output.to_owned() }).collect()
 }
 
-const HERE: &str = "END_OF_THE_FILE_THAT_IS_SHOWN";
+const FILE_END_MARKER: &str = "END_OF_THE_FILE_THAT_IS_SHOWN";
 
 /// Holds what a command said against what is shown, if anything is shown.
-pub fn compare(document: &str, said: &Said<'_>) {
-    let Said { shown, output } = said;
+pub fn compare(document: &str, said: &ExampleRun<'_>) {
+    let ExampleRun { shown, output } = said;
     let place = format!("{document}:{}: $ {}", shown.line, shown.command);
     for never in ["panicked at", "unexpected argument", "unrecognized subcommand", "command not found"] {
         assert!(!output.contains(never), "{place}\n{output}");
@@ -151,11 +151,11 @@ fn matches(expected: &[&str], actual: &[&str]) -> bool {
 }
 
 fn line_matches(expected: &str, actual: &str) -> bool {
-    fits(expected, actual) || fits(&by_form(expected), &by_form(actual))
+    matches_pattern(expected, actual) || matches_pattern(&normalize(expected), &normalize(actual))
 }
 
 /// Whether a line is what is expected, with anything in place of each `…`.
-fn fits(expected: &str, actual: &str) -> bool {
+fn matches_pattern(expected: &str, actual: &str) -> bool {
     let pieces: Vec<&str> = expected.split('…').collect();
     let [first, middle @ .., last] = &pieces[..] else { return expected == actual };
     let Some(mut rest) = actual.strip_prefix(first) else { return false };
@@ -169,7 +169,7 @@ fn fits(expected: &str, actual: &str) -> bool {
 }
 
 /// A line with a mark for each thing that differs from run to run, and one blank for several.
-fn by_form(line: &str) -> String {
+fn normalize(line: &str) -> String {
     static FORMS: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
             r"(?x) (?<time> \d{4}-\d\d-\d\d (?: [T\ ] \d\d:\d\d (?: :\d\d (?: \.\d+ )? )? Z? )? )

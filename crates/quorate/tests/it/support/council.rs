@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Place;
+use super::TestDir;
 
 /// A file that names four deliberators and an adjudicator, by the built-in prompts.
 pub const COUNCIL: &str = "\
@@ -18,7 +18,7 @@ adjudicator: {prompt: builtin:adjudicator}
 pub const ROSTER: [&str; 4] = ["skeptic", "voice_identity", "evidence", "strategy"];
 
 /// Answers with which everything ships.
-pub fn ships() -> Value {
+pub fn all_ship() -> Value {
     json!({
         "r1": {"would_block": false, "score": 4},
         "r2": {"would_block": false, "irreducible": false, "score": 4},
@@ -27,23 +27,23 @@ pub fn ships() -> Value {
 }
 
 /// Those answers with some in place of others.
-pub fn ships_but(changes: Value) -> Value {
-    let mut answers = ships();
+pub fn all_ship_except(changes: Value) -> Value {
+    let mut answers = all_ship();
     for (key, value) in changes.as_object().expect("answers by key") {
         answers[key] = value.clone();
     }
     answers
 }
 
-impl Place {
+impl TestDir {
     /// A place where `answers.json` answers for everybody, and a draft to judge.
-    pub fn scripted(answers: &Value) -> Place {
-        Place::scripted_slowly(answers, "")
+    pub fn scripted(answers: &Value) -> TestDir {
+        TestDir::scripted_slowly(answers, "")
     }
 
     /// With further lines in the executor's table, such as a `delay`.
-    pub fn scripted_slowly(answers: &Value, settings: &str) -> Place {
-        let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    pub fn scripted_slowly(answers: &Value, settings: &str) -> TestDir {
+        let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
         place.write(
             "quorate.toml",
             format!(

@@ -14,10 +14,10 @@ use rmcp::{RoleClient, ServiceError, ServiceExt as _};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::Place;
+use super::TestDir;
 
 /// Nothing that is tested takes so long.
-const HANGS: Duration = Duration::from_secs(60);
+const HANG_LIMIT: Duration = Duration::from_secs(60);
 
 /// A client, and the server that it has started.
 pub struct Client {
@@ -28,7 +28,7 @@ pub struct Client {
 
 impl Client {
     /// A server over standard input and output.
-    pub async fn stdio(place: &Place, arguments: &[&str]) -> Client {
+    pub async fn stdio(place: &TestDir, arguments: &[&str]) -> Client {
         let mut command = tokio::process::Command::from(place.command(&[&["mcp"], arguments].concat()));
         command.stdin(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
         let mut child = command.spawn().expect("the binary runs");
@@ -50,10 +50,10 @@ impl Client {
     }
 
     /// All that comes back from a call, also from one that does not fit its tool.
-    pub async fn whatever(&self, tool: &str, arguments: Value) -> String {
+    pub async fn text_of_call(&self, tool: &str, arguments: Value) -> String {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let called = tokio::time::timeout(HANGS, self.service.call_tool(request)).await;
+        let called = tokio::time::timeout(HANG_LIMIT, self.service.call_tool(request)).await;
         match called.expect("it answers") {
             Ok(result) => serde_json::to_string(&result).expect("a result"),
             Err(error) => format!("{error:?}"),
@@ -64,7 +64,7 @@ impl Client {
     pub async fn result(&self, tool: &str, arguments: Value) -> CallToolResult {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let called = tokio::time::timeout(HANGS, self.service.call_tool(request)).await;
+        let called = tokio::time::timeout(HANG_LIMIT, self.service.call_tool(request)).await;
         called.expect("it answers").expect("it is a call")
     }
 
@@ -82,7 +82,7 @@ impl Client {
     /// What a tool refuses with: `{code, message, help}`. What programs read stands beside the content: clients hold
     /// structured content against the tool's output schema.
     #[track_caller]
-    pub fn refused(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
+    pub fn call_refused(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
         let at = std::panic::Location::caller();
         async move {
             let result = self.result(tool, arguments).await;
@@ -98,12 +98,12 @@ impl Client {
 
     /// What a call that does not fit its tool is refused with, as an error of the protocol.
     #[track_caller]
-    pub fn malformed(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
+    pub fn call_malformed(&self, tool: &str, arguments: Value) -> impl Future<Output = Value> {
         let at = std::panic::Location::caller();
         let request = CallToolRequestParams::new(tool.to_owned())
             .with_arguments(arguments.as_object().cloned().expect("arguments are an object"));
         async move {
-            let called = tokio::time::timeout(HANGS, self.service.call_tool(request)).await;
+            let called = tokio::time::timeout(HANG_LIMIT, self.service.call_tool(request)).await;
             let Err(ServiceError::McpError(error)) = called.expect("it answers") else {
                 panic!("{at}: it is called")
             };
@@ -129,7 +129,7 @@ impl Client {
     pub async fn close(self) -> Option<i32> {
         let _ = self.service.cancel().await;
         let mut child = self.child?;
-        let ended = tokio::time::timeout(HANGS, child.wait()).await;
+        let ended = tokio::time::timeout(HANG_LIMIT, child.wait()).await;
         ended.expect("it ends").expect("it is waited for").code()
     }
 
@@ -149,7 +149,7 @@ pub struct Http {
 
 impl Http {
     /// On a port that is free.
-    pub fn start(place: &Place, arguments: &[&str], token: Option<&str>) -> Http {
+    pub fn start(place: &TestDir, arguments: &[&str], token: Option<&str>) -> Http {
         let mut command = place.command(&[&["mcp", "--http"], arguments].concat());
         if let Some(token) = token {
             command.args(["--token-env", "TOKEN"]).env("TOKEN", token);

@@ -30,30 +30,30 @@ use tempfile::TempDir;
 pub const QUORATE: &str = env!("CARGO_BIN_EXE_quorate");
 
 /// Nothing that is tested takes so long.
-const HANGS: Duration = Duration::from_secs(60);
+const HANG_LIMIT: Duration = Duration::from_secs(60);
 
 /// A directory that a test has to itself.
-pub struct Place {
+pub struct TestDir {
     dir: TempDir,
 }
 
 /// What a run of the binary came to.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CommandOutput {
     /// The exit code; 128 and the signal's number where a signal ended it.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Place {
-    pub fn new() -> Place {
-        Place { dir: TempDir::with_prefix("quorate-").expect("a directory") }
+impl TestDir {
+    pub fn new() -> TestDir {
+        TestDir { dir: TempDir::with_prefix("quorate-").expect("a directory") }
     }
 
     /// With a file already in it.
-    pub fn with(name: &str, text: impl AsRef<[u8]>) -> Place {
-        let place = Place::new();
+    pub fn with(name: &str, text: impl AsRef<[u8]>) -> TestDir {
+        let place = TestDir::new();
         place.write(name, text);
         place
     }
@@ -108,16 +108,16 @@ impl Place {
         command
     }
 
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> CommandOutput {
         finish(self.start(arguments))
     }
 
-    pub fn run_in(&self, below: &str, arguments: &[&str]) -> Ran {
+    pub fn run_in(&self, below: &str, arguments: &[&str]) -> CommandOutput {
         finish(self.command_in(below, arguments).spawn().expect("the binary runs"))
     }
 
     /// With bytes on standard input.
-    pub fn run_given(&self, arguments: &[&str], stdin: &[u8]) -> Ran {
+    pub fn run_with_stdin(&self, arguments: &[&str], stdin: &[u8]) -> CommandOutput {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().expect("the binary runs");
         let mut pipe = child.stdin.take().expect("it is piped");
         // A binary that refuses before it has read everything closes the pipe.
@@ -139,7 +139,7 @@ impl Place {
 
     /// The runs of the ledger here, newest first.
     pub fn runs(&self) -> Vec<Value> {
-        self.run(&["runs", "--limit", "1000", "--format", "json"]).expect(0).json()["runs"]
+        self.run(&["runs", "--limit", "1000", "--format", "json"]).assert_code(0).json()["runs"]
             .as_array()
             .expect("a list")
             .clone()
@@ -153,11 +153,11 @@ impl Place {
     }
 }
 
-impl Ran {
-    pub fn of(output: Output) -> Ran {
+impl CommandOutput {
+    pub fn from_output(output: Output) -> CommandOutput {
         use std::os::unix::process::ExitStatusExt as _;
         let signalled = || 128 + output.status.signal().unwrap_or(0);
-        Ran {
+        CommandOutput {
             code: output.status.code().unwrap_or_else(signalled),
             stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
             stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
@@ -166,7 +166,7 @@ impl Ran {
 
     /// Holds it against an exit code.
     #[track_caller]
-    pub fn expect(self, code: i32) -> Ran {
+    pub fn assert_code(self, code: i32) -> CommandOutput {
         assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
     }
@@ -179,7 +179,7 @@ impl Ran {
     }
 
     #[track_caller]
-    pub fn says(&self, text: &str) -> &Ran {
+    pub fn assert_stderr_contains(&self, text: &str) -> &CommandOutput {
         assert!(
             self.stderr.contains(text),
             "`{text}` is not said\nstdout: {}\nstderr: {}",
@@ -191,23 +191,23 @@ impl Ran {
 }
 
 /// The output of a child that was started here. One that hangs is killed, and that shows in its code.
-pub fn finish(child: Child) -> Ran {
+pub fn finish(child: Child) -> CommandOutput {
     let id = Pid::from_child(&child);
     let (ended, watch) = std::sync::mpsc::channel::<()>();
     let watchdog = std::thread::spawn(move || {
-        if watch.recv_timeout(HANGS) == Err(RecvTimeoutError::Timeout) {
+        if watch.recv_timeout(HANG_LIMIT) == Err(RecvTimeoutError::Timeout) {
             let _ = kill_process(id, Signal::KILL);
         }
     });
     let output = child.wait_with_output().expect("it ends");
     drop(ended);
     watchdog.join().expect("the watchdog ends");
-    Ran::of(output)
+    CommandOutput::from_output(output)
 }
 
 /// Waits until something holds, which is soon.
 #[track_caller]
-pub fn until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+pub fn wait_until(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     let stop = Instant::now() + limit;
     while !holds() {
         assert!(Instant::now() < stop, "{what} did not come about within {limit:?}");

@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Place, Ran, finish};
+use crate::support::{TestDir, CommandOutput, finish};
 
 /// Where a manifest lies in its repository.
 pub const MANIFEST: &str = ".runtime/swarm/multi-agent.yaml";
@@ -19,9 +19,9 @@ fn examples() -> Option<PathBuf> {
 }
 
 /// A repository with an example where its paths expect it, and a `claude` that says what it was told to be.
-pub fn repository(example: &str) -> Option<Place> {
+pub fn copied_example(example: &str) -> Option<TestDir> {
     let text = std::fs::read(examples()?.join(example)).expect("an example");
-    let place = Place::new();
+    let place = TestDir::new();
     place.write("repo/.runtime/swarm/multi-agent.yaml", text);
     for role in ["reviewer", "migration-writer"] {
         let text = format!("---\nname: {role}\ntools: Read\n---\nYou are the {role} of this repository.\n");
@@ -36,7 +36,7 @@ pub fn repository(example: &str) -> Option<Place> {
 }
 
 /// Runs our binary in a repository, with that `claude` in the path.
-pub fn quorate(place: &Place, arguments: &[&str]) -> Ran {
+pub fn quorate(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     let mut command = place.command_in("repo", arguments);
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", place.path("bin").display()));

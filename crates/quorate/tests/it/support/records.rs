@@ -11,7 +11,7 @@ use serde_json::Value;
 use sqlx::{Connection as _, SqliteConnection};
 
 /// Runs to the end what only an async runtime can.
-pub fn wait<T>(work: impl Future<Output = T>) -> T {
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
 }
 
@@ -20,7 +20,7 @@ pub fn runs(ledger: &Path) -> Vec<(String, Option<String>)> {
     if !ledger.is_file() {
         return Vec::new();
     }
-    wait(async {
+    block_on(async {
         let store = Store::open(ledger).await.expect("the ledger opens").store;
         let runs = store.runs(10_000).await.expect("it answers");
         store.close().await;
@@ -30,7 +30,7 @@ pub fn runs(ledger: &Path) -> Vec<(String, Option<String>)> {
 
 /// All records of a run, each held against its hashes and its predecessor.
 pub fn records(ledger: &Path, run: &str) -> Vec<Record> {
-    wait(async {
+    block_on(async {
         let store = Store::open(ledger).await.expect("the ledger opens").store;
         let records = store.records(&run.into()).await.expect("the chain holds");
         store.close().await;
@@ -39,8 +39,8 @@ pub fn records(ledger: &Path, run: &str) -> Vec<Record> {
 }
 
 /// Runs statements of SQL on a file of SQLite's, which is made where it is not there.
-pub fn change(file: &Path, statements: &str) {
-    wait(async {
+pub fn execute_sql(file: &Path, statements: &str) {
+    block_on(async {
         let url = format!("sqlite://{}?mode=rwc", file.display());
         let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
         let statements = sqlx::AssertSqlSafe(statements.to_owned());
@@ -65,7 +65,7 @@ pub fn consultations(records: &[Record]) -> BTreeMap<String, usize> {
 }
 
 /// The invocations that the runs's intents name from a record on.
-pub fn asked_from(records: &[Record], n: usize) -> Vec<String> {
+pub fn operators_called_from(records: &[Record], n: usize) -> Vec<String> {
     let intents = of_kind(records.get(n..).unwrap_or_default(), "run.intent");
     intents
         .iter()

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
-use super::Place;
+use super::TestDir;
 
 /// Answers as a member of any step, and says who it is in `$member` and in which step in `$step`.
 pub const ANSWER: &str = r#"
@@ -14,7 +14,7 @@ answer() {
 }
 "#;
 
-const WHO: &str = r#"
+const ROLE_SCRIPT: &str = r#"
 mkdir -p prompts
 prompt=prompts/$$
 cat > "$prompt"
@@ -27,11 +27,11 @@ esac
 echo "$step/$member" >> calls
 "#;
 
-impl Place {
+impl TestDir {
     /// A place where a shell script is every member: it reads its prompt into `prompts/`, notes in `calls` who was
     /// asked, and then does what `body` says. `settings` are further lines of the executor's table.
-    pub fn shell(body: &str, settings: &str) -> Place {
-        let place = Place::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    pub fn shell(body: &str, settings: &str) -> TestDir {
+        let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
         place.write(
             "quorate.toml",
             format!("[defaults]\nexecutor = \"shell\"\n[executors.shell]\nkind = \"agent-cli\"\ncommand = \"sh\"\nargs = [\"member.sh\"]\n{settings}\n"),
@@ -42,7 +42,7 @@ impl Place {
 
     /// Puts another script in place.
     pub fn member(&self, body: &str) {
-        self.write("member.sh", format!("{WHO}{ANSWER}{body}\n"));
+        self.write("member.sh", format!("{ROLE_SCRIPT}{ANSWER}{body}\n"));
     }
 
     /// Who was asked, in order.
@@ -58,19 +58,19 @@ impl Place {
 }
 
 /// How many processes have this word on their command line.
-pub fn running(word: &str) -> usize {
-    with(word).len()
+pub fn running_processes(word: &str) -> usize {
+    processes_with(word).len()
 }
 
 /// Kills the processes that have this word on their command line.
 pub fn kill(word: &str) {
-    for pid in with(word) {
+    for pid in processes_with(word) {
         // It may have ended by itself.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
 }
 
-fn with(word: &str) -> Vec<rustix::process::Pid> {
+fn processes_with(word: &str) -> Vec<rustix::process::Pid> {
     let processes = std::fs::read_dir("/proc").expect("Linux").flatten();
     let has_it = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

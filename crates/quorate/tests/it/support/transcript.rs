@@ -5,8 +5,8 @@
 use serde_json::Value;
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
-use crate::support::Place;
-use crate::support::records::wait;
+use crate::support::TestDir;
+use crate::support::records::block_on;
 
 /// A turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,21 +15,21 @@ pub struct Turn {
     pub participant: String,
     pub content: String,
     /// The turn that it answers, as its stamp has it.
-    pub answers: Option<String>,
+    pub reply_to: Option<String>,
     /// The state that its stamp has.
     pub state: Option<Value>,
 }
 
 impl Turn {
     fn stamped(mut self, stamp: &Value) -> Turn {
-        self.answers = stamp["trigger"].as_str().map(str::to_owned);
+        self.reply_to = stamp["trigger"].as_str().map(str::to_owned);
         self.state = stamp.get("state").cloned();
         self
     }
 }
 
 /// The turns of the journal `talk.md`. One that was cut off is none.
-pub fn journal(place: &Place) -> Vec<Turn> {
+pub fn journal(place: &TestDir) -> Vec<Turn> {
     let text = std::fs::read_to_string(place.path("talk.md")).unwrap_or_default();
     let mut turns: Vec<Turn> = Vec::new();
     let mut lines = text.lines().peekable();
@@ -44,16 +44,16 @@ pub fn journal(place: &Place) -> Vec<Turn> {
                 id: id.to_owned(),
                 participant: participant.to_owned(),
                 content: String::new(),
-                answers: None,
+                reply_to: None,
                 state: None,
             };
             let note = lines.next_if(|line| line.starts_with("<!-- quorate: "));
             turns.push(match note {
-                Some(note) => turn.stamped(&of_note(note)["stamp"]),
+                Some(note) => turn.stamped(&parse_note(note)["stamp"]),
                 None => turn,
             });
         } else if line.starts_with("<!-- quorate: ") {
-            assert_eq!(of_note(line)["torn"], true, "{line}");
+            assert_eq!(parse_note(line)["torn"], true, "{line}");
             turns.pop();
         } else if let Some(turn) = turns.last_mut() {
             turn.content.push_str(line);
@@ -68,18 +68,18 @@ pub fn journal(place: &Place) -> Vec<Turn> {
     turns
 }
 
-fn of_note(line: &str) -> Value {
+fn parse_note(line: &str) -> Value {
     let json = line.strip_prefix("<!-- quorate: ").and_then(|rest| rest.strip_suffix(" -->"));
     serde_json::from_str(json.expect("a note ends")).expect("a note is JSON")
 }
 
 /// The turns of the database `talk.db`.
-pub fn database(place: &Place) -> Vec<Turn> {
+pub fn database(place: &TestDir) -> Vec<Turn> {
     let path = place.path("talk.db");
     if !path.is_file() {
         return Vec::new();
     }
-    wait(async {
+    block_on(async {
         let url = format!("sqlite://{}", path.display());
         let mut connection = SqliteConnection::connect(&url).await.expect("it opens");
         let query = sqlx::query("SELECT id, participant, content, stamp FROM turn ORDER BY n");
@@ -90,7 +90,7 @@ pub fn database(place: &Place) -> Vec<Turn> {
                 id: row.get("id"),
                 participant: row.get("participant"),
                 content: row.get("content"),
-                answers: None,
+                reply_to: None,
                 state: None,
             };
             match stamp {

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
-use super::support::Place;
+use super::support::TestDir;
 use super::{checkout, refused, run};
 
 /// A runtime of a checkout, whose one participant says what a script has.
@@ -25,12 +25,12 @@ state: {{kind: fs, dir: {state}}}
 const SAYS: &str = r#"{"_": {"content": "hi", "stateUpdate": {"v": 1, "files": {}}}}"#;
 const SAY: [&str; 5] = ["run", "swarm.yaml", "--once", "--say", "hello"];
 
-fn outside(place: &Place) -> Vec<String> {
+fn outside(place: &TestDir) -> Vec<String> {
     let entries = std::fs::read_dir(place.path("outside")).expect("a directory");
     entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
 }
 
-fn with_swarm(script: &str, conversation: &str, state: &str) -> Place {
+fn with_swarm(script: &str, conversation: &str, state: &str) -> TestDir {
     let place = checkout(&[("swarm.yaml", &swarm(script, conversation, state)), ("a.json", SAYS)]);
     std::fs::create_dir(place.path("outside")).expect("a directory");
     place.write("outside/secret.md", "The reader's own.\n");
@@ -52,7 +52,7 @@ fn a_runtime_writes_nothing_outside_of_a_checkout() {
         }
         assert_eq!(outside(&place), ["secret.md"], "{conversation}, {state}");
         // What is trusted is done.
-        run(&place, &["run", "swarm.yaml", "--once", "--say", "hello", "--trust"]).expect(0);
+        run(&place, &["run", "swarm.yaml", "--once", "--say", "hello", "--trust"]).assert_code(0);
         assert_ne!(outside(&place), ["secret.md"], "{conversation}, {state}");
     }
 }
@@ -102,7 +102,7 @@ fn a_link_leads_no_key_out_of_a_checkout() {
     std::fs::create_dir(place.path("repo/.quorate")).expect("a directory");
     symlink("../../outside", place.path("repo/.quorate/keys")).expect("a link");
     for arguments in [&["keys", "init"][..], &["review", "draft.md"]] {
-        run(&place, arguments).expect(5).says("a link leads out of the workspace");
+        run(&place, arguments).assert_code(5).assert_stderr_contains("a link leads out of the workspace");
     }
     assert_eq!(outside(&place), [""; 0]);
 }
@@ -111,7 +111,7 @@ fn a_link_leads_no_key_out_of_a_checkout() {
 fn a_sweep_shows_members_nothing_from_outside() {
     let place = checkout(&[("drafts/own_blog_post.md", "The meeting moved to Tuesday at ten.\n")]);
     place.write("outside/secret.md", "The reader's own words about the meeting.\n");
-    run(&place, &["init", "council", "."]).expect(0);
+    run(&place, &["init", "council", "."]).assert_code(0);
     let council = place.read("repo/council.yaml");
     let head = council.split("watch:").next().unwrap_or_default().to_owned();
     let watching = |folder: &str| format!("{head}watch: {{paths: [{folder}]}}\n");
@@ -125,11 +125,11 @@ fn a_sweep_shows_members_nothing_from_outside() {
         "{}",
         swept.stdout
     );
-    swept.says("leads out of the watched folder");
+    swept.assert_stderr_contains("leads out of the watched folder");
 }
 
 /// A ledger of somebody else's, whose one run died before its line was logged, and names another's file as its log.
-fn with_a_run_that_logs_to(log: &str) -> Place {
+fn with_a_run_that_logs_to(log: &str) -> TestDir {
     let place = checkout(&[
         ("quorate.toml", ""),
         ("council.yaml", &format!("{}logging: {{log_path: {log}}}\n", super::support::council::COUNCIL)),
@@ -181,7 +181,7 @@ fn a_ledger_of_a_checkout_has_no_file_elsewhere_appended_to() {
     place.write("outside/rc", "");
     let council = format!("{}logging: {{log_path: {log}}}\n", super::support::council::COUNCIL);
     place.write("repo/council.yaml", council);
-    run(&place, &["runs", "--trust"]).expect(0);
+    run(&place, &["runs", "--trust"]).assert_code(0);
     assert!(place.read("outside/rc").contains("draft.md"));
 }
 
@@ -207,13 +207,13 @@ fn a_link_is_no_state_and_no_lock() {
     place.write("outside/settings.json", "{\"own\": \"secret\"}");
     std::fs::create_dir(place.path("repo/st")).expect("a directory");
     symlink("../../outside/settings.json", place.path("repo/st/ada.json")).expect("a link");
-    let said = run(&place, &["state", "swarm.yaml", "ada"]).expect(5);
+    let said = run(&place, &["state", "swarm.yaml", "ada"]).assert_code(5);
     assert!(!said.stdout.contains("secret") && said.stderr.contains("it is a link"), "{}", said.stderr);
     run(&place, &SAY);
     assert!(!place.read("repo/talk.md").contains("secret"));
     std::fs::remove_file(place.path("repo/talk.md.lock")).expect("a lock");
     symlink("../outside/made", place.path("repo/talk.md.lock")).expect("a link");
-    run(&place, &["say", "swarm.yaml", "hello"]).expect(5).says("it is a link");
+    run(&place, &["say", "swarm.yaml", "hello"]).assert_code(5).assert_stderr_contains("it is a link");
     assert_eq!(outside(&place).len(), 2);
 }
 
@@ -226,23 +226,23 @@ fn no_link_in_the_ledgers_directory_leads_out() {
         std::fs::create_dir(place.path("outside")).expect("a directory");
         std::fs::create_dir_all(place.path("repo/.quorate/keys")).expect("a directory");
         symlink(place.path("outside/made"), place.path(&format!("repo/.quorate/{link}"))).expect("a link");
-        run(&place, &["review", "draft.md"]).expect(5).says("a link leads out of the workspace");
+        run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("a link leads out of the workspace");
         // A person who names the ledger has not seen what is in its directory.
-        run(&place, &["review", "draft.md", "--ledger", ".quorate/ledger.db"]).expect(5);
+        run(&place, &["review", "draft.md", "--ledger", ".quorate/ledger.db"]).assert_code(5);
         assert_eq!(outside(&place), [""; 0], "{link}");
     }
 }
 
 #[test]
 fn another_key_of_the_readers_signs_nothing_of_a_checkout() {
-    let own = Place::with("own/draft.md", "The meeting moved to Tuesday at ten.\n");
+    let own = TestDir::with("own/draft.md", "The meeting moved to Tuesday at ten.\n");
     own.write("own/quorate.toml", "");
-    own.run_in("own", &["keys", "init"]).expect(0);
+    own.run_in("own", &["keys", "init"]).assert_code(0);
     let key = own.path("own/.quorate/keys/signing.ed25519");
     let settings = format!("[keys]\nsign = \"required\"\nsigning = {{file = \"{}\"}}\n", key.display());
     let place = checkout(&[("quorate.toml", &settings), ("keyring.toml", &own.read("own/keyring.toml"))]);
-    run(&place, &["review", "draft.md"]).expect(5).says("sign with the key");
-    run(&place, &["review", "draft.md", "--trust"]).expect(1);
+    run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("sign with the key");
+    run(&place, &["review", "draft.md", "--trust"]).assert_code(1);
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn init_and_fmt_write_nothing_by_a_link() {
     symlink("../../outside/PERSONA.md", place.path("repo/p/PERSONA.md")).expect("a link");
     for arguments in [&["init", "assembly", "--mode", "voting", "--name", "board"][..], &["init", "council"]]
     {
-        run(&place, arguments).expect(5).says("path_outside");
+        run(&place, arguments).assert_code(5).assert_stderr_contains("path_outside");
     }
     run(&place, &["fmt", "p"]);
     assert_eq!(place.read("outside/PERSONA.md"), "---\nslug:   ada\n---\nYou read.\n");

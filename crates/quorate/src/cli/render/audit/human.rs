@@ -4,7 +4,7 @@ use quorate_diagnostics::render::TextOptions;
 
 use super::super::layout::{prose, table};
 use super::super::paint::{Paint, finish};
-use super::{Tally, WEEKS, summary, tables};
+use super::{Tally, MAX_WEEKS, summary, tables};
 use crate::service::audit::Audit;
 
 /// How long a bar is.
@@ -21,7 +21,7 @@ pub fn human(audit: &Audit, look: TextOptions) -> String {
         if weekly {
             one.headings.push("mix");
             let weeks = &audit.stats.weeks;
-            let shown = weeks.values().skip(weeks.len().saturating_sub(WEEKS));
+            let shown = weeks.values().skip(weeks.len().saturating_sub(MAX_WEEKS));
             for (row, types) in one.rows.iter_mut().zip(shown) {
                 row.push(bar(Tally::of(types.values())));
             }
@@ -29,8 +29,8 @@ pub fn human(audit: &Audit, look: TextOptions) -> String {
         let legend = if weekly { ": █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE" } else { "" };
         out.push_str(&format!("\n{}{legend}\n", Paint::Strong.on(one.title)));
         out.push_str(&table(&one.headings, one.rows, 2, look.width));
-        if weekly && audit.stats.weeks.len() > WEEKS {
-            let earlier = audit.stats.weeks.len() - WEEKS;
+        if weekly && audit.stats.weeks.len() > MAX_WEEKS {
+            let earlier = audit.stats.weeks.len() - MAX_WEEKS;
             out.push_str(&prose(
                 &format!("… and {earlier} weeks before: `quorate audit --format json` lists all."),
                 2,

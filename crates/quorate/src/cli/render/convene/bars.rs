@@ -8,21 +8,21 @@ const STEPS: usize = 10;
 const FULL: &str = "█";
 const EMPTY: &str = "░";
 /// Where a side has to come to.
-pub(super) const MARK: &str = "┃";
+pub(super) const THRESHOLD_MARK: &str = "┃";
 
 /// A severity with its bar: `7 ███████░░░`.
 pub(super) fn severity(severity: u64) -> String {
-    format!("{} {}", graded(severity, &format!("{severity:>2}")), scale(severity))
+    format!("{} {}", paint_by_severity(severity, &format!("{severity:>2}")), scale(severity))
 }
 
 /// The bar of a severity alone.
 pub(super) fn scale(severity: u64) -> String {
     let full = usize::try_from(severity).unwrap_or(STEPS).min(STEPS);
-    graded(severity, &FULL.repeat(full)) + &faint(EMPTY.repeat(STEPS - full))
+    paint_by_severity(severity, &FULL.repeat(full)) + &faint(EMPTY.repeat(STEPS - full))
 }
 
 /// A word in the colour of a severity.
-pub(super) fn graded(severity: u64, text: &str) -> String {
+pub(super) fn paint_by_severity(severity: u64, text: &str) -> String {
     let paint = match severity {
         9.. => Paint::Bad,
         5..=8 => Paint::Fair,
@@ -38,8 +38,8 @@ fn faint(text: String) -> String {
 /// A side of a vote: which part of everything it has, and the part that it needs, where it needs one. A bar reaches
 /// the mark only if the side reaches what it needs.
 pub(super) fn side(part: f64, needs: Option<f64>, paint: Option<Paint>, cells: usize) -> String {
-    let mark = needs.map(|needs| at(needs, cells));
-    let mut full = at(part, cells).max(usize::from(part > 0.0));
+    let mark = needs.map(|needs| cell_of(needs, cells));
+    let mut full = cell_of(part, cells).max(usize::from(part > 0.0));
     if let (Some(needs), Some(mark)) = (needs, mark)
         && part < needs
     {
@@ -54,13 +54,13 @@ pub(super) fn side(part: f64, needs: Option<f64>, paint: Option<Paint>, cells: u
         on(FULL.repeat(to_full - from)) + &faint(EMPTY.repeat(to - to_full))
     };
     match mark {
-        Some(mark) => piece(0, mark) + MARK + &piece(mark, cells),
+        Some(mark) => piece(0, mark) + THRESHOLD_MARK + &piece(mark, cells),
         None => piece(0, cells),
     }
 }
 
 /// After how many cells a part ends.
-fn at(part: f64, cells: usize) -> usize {
+fn cell_of(part: f64, cells: usize) -> usize {
     // A part that is no number is nothing; `as` saturates.
     let cell = (part.clamp(0.0, 1.0) * cells as f64).round();
     (cell as usize).min(cells)

@@ -20,7 +20,7 @@ pub(super) fn answer(value: Json) -> Option<Map<String, Json>> {
     value.as_object().cloned()
 }
 
-fn consulted(
+fn consultation(
     invocation: String,
     status: &str,
     answer: Option<Map<String, Json>>,
@@ -38,13 +38,13 @@ fn consulted(
 
 /// A member that was asked once.
 pub(super) fn asked(step: &str, id: &str, role: &str, value: Json) -> Member {
-    let one = consulted(format!("{step}/{id}"), "answered", answer(value), None);
+    let one = consultation(format!("{step}/{id}"), "answered", answer(value), None);
     Member { status: "answered".to_owned(), consultations: vec![one], ..unasked(id, role) }
 }
 
 /// A member that was asked and gave no answer.
 pub(super) fn lacking(step: &str, id: &str, role: &str, status: &str, why: &str) -> Member {
-    let one = consulted(format!("{step}/{id}"), status, None, Some(why));
+    let one = consultation(format!("{step}/{id}"), status, None, Some(why));
     Member { status: status.to_owned(), consultations: vec![one], ..unasked(id, role) }
 }
 
@@ -294,7 +294,7 @@ pub(super) fn talk() -> Report {
         ..unasked(id, role)
     };
     let turn =
-        |round: u8, id: &str, answer| consulted(format!("round{round}/{id}"), "answered", answer, None);
+        |round: u8, id: &str, answer| consultation(format!("round{round}/{id}"), "answered", answer, None);
     let first =
         "The claim “twice as fast” has no source, and the second paragraph promises what we do not sell.";
     let mut report = bare(Mode::Peer, Request::Peer { rounds: None });
@@ -329,7 +329,7 @@ pub(super) fn talk() -> Report {
             "Brand",
             vec![
                 turn(1, "brand", said("", json!("*"), false, true)),
-                consulted("round2/brand".to_owned(), "failed", None, Some("exit status 1: rate\nlimit")),
+                consultation("round2/brand".to_owned(), "failed", None, Some("exit status 1: rate\nlimit")),
             ],
         ),
     ];

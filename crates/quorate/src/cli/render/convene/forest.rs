@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::service::convene::report::{Member, Node, Report};
 
 /// How many nodes are shown.
-const SHOWN: usize = 150;
+const MAX_NODES: usize = 150;
 /// A chain of so many nodes or more, in which nothing changes, is folded.
-const CHAIN: usize = 4;
+const MIN_FOLDED_CHAIN: usize = 4;
 
 /// A member in the tree.
-pub(super) struct Twig<'r> {
+pub(super) struct TreeNode<'r> {
     pub(super) member: &'r Member,
     /// What became of it; `None` while nothing is decided.
     pub(super) node: Option<&'r Node>,
@@ -21,7 +21,7 @@ pub(super) struct Twig<'r> {
 
 /// All members, by their places in the roster.
 pub(super) struct Forest<'r> {
-    pub(super) twigs: Vec<Twig<'r>>,
+    pub(super) twigs: Vec<TreeNode<'r>>,
     pub(super) roots: Vec<usize>,
 }
 
@@ -39,9 +39,9 @@ pub(super) enum Kind {
 pub(super) struct Row {
     pub(super) kind: Kind,
     /// For each level above it, whether a line goes on there; the last is its own.
-    pub(super) goes_on: Vec<bool>,
+    pub(super) continues: Vec<bool>,
     /// Whether rows below hang from it.
-    pub(super) bears: bool,
+    pub(super) has_children: bool,
 }
 
 /// A tree, drawn from one of its nodes.
@@ -64,8 +64,8 @@ impl<'r> Forest<'r> {
             report.members.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
         let nodes: BTreeMap<&str, &Node> = report.nodes.iter().map(|one| (&*one.member, one)).collect();
         let twig =
-            |member: &'r Member| Twig { member, node: nodes.get(&*member.id).copied(), children: Vec::new() };
-        let mut twigs: Vec<Twig<'r>> = report.members.iter().map(twig).collect();
+            |member: &'r Member| TreeNode { member, node: nodes.get(&*member.id).copied(), children: Vec::new() };
+        let mut twigs: Vec<TreeNode<'r>> = report.members.iter().map(twig).collect();
         let mut roots = Vec::new();
         for (at, member) in report.members.iter().enumerate() {
             match member.parent.as_deref().and_then(|parent| places.get(parent)) {
@@ -82,13 +82,13 @@ impl<'r> Forest<'r> {
             self.roots.iter().map(|root| (None, *root)).collect();
         let (mut trees, mut shown, mut folded) = (Vec::new(), 0, 0);
         while let Some((from, root)) = later.pop_front() {
-            if shown >= SHOWN {
+            if shown >= MAX_NODES {
                 break;
             }
             let mut rows = Vec::new();
             let mut open = vec![(root, Vec::new())];
             while let Some((at, goes_on)) = open.pop() {
-                if shown >= SHOWN {
+                if shown >= MAX_NODES {
                     break;
                 }
                 // The node that a tree goes on from was shown before.
@@ -96,19 +96,19 @@ impl<'r> Forest<'r> {
                 let children = &self.twigs[at].children;
                 rows.push(Row {
                     kind: Kind::Node(at),
-                    goes_on: goes_on.clone(),
-                    bears: !children.is_empty(),
+                    continues: goes_on.clone(),
+                    has_children: !children.is_empty(),
                 });
                 let below = |goes: bool| [&goes_on[..], &[goes]].concat();
                 if !children.is_empty() && goes_on.len() + 1 >= deepest {
-                    let members = self.below(at);
-                    rows.push(Row { kind: Kind::Below { at, members }, goes_on: below(false), bears: false });
+                    let members = self.descendant_count(at);
+                    rows.push(Row { kind: Kind::Below { at, members }, continues: below(false), has_children: false });
                     later.push_back((Some(at), at));
                     continue;
                 }
                 if let Some((length, first, last)) = self.chain(at) {
                     let kind = Kind::Chain { first, last, length };
-                    rows.push(Row { kind, goes_on: below(false), bears: true });
+                    rows.push(Row { kind, continues: below(false), has_children: true });
                     folded += length;
                     let deeper = [&below(false)[..], &[false]].concat();
                     open.extend(self.twigs[last].children.first().map(|next| (*next, deeper)));
@@ -120,12 +120,12 @@ impl<'r> Forest<'r> {
             }
             trees.push(Tree { from, rows });
         }
-        let reached: usize = self.roots.iter().map(|root| 1 + self.below(*root)).sum();
+        let reached: usize = self.roots.iter().map(|root| 1 + self.descendant_count(*root)).sum();
         Drawing { trees, more: reached.saturating_sub(shown + folded) }
     }
 
     /// How many report to a member, or to those who do.
-    pub(super) fn below(&self, at: usize) -> usize {
+    pub(super) fn descendant_count(&self, at: usize) -> usize {
         let (mut open, mut count) = (vec![at], 0);
         while let Some(at) = open.pop() {
             count += self.twigs[at].children.len();
@@ -138,15 +138,15 @@ impl<'r> Forest<'r> {
     fn chain(&self, at: usize) -> Option<(usize, usize, usize)> {
         let [first] = self.twigs[at].children[..] else { return None };
         let (mut length, mut last, mut next) = (0, first, first);
-        while self.dull(next, at) {
+        while self.is_uniform(next, at) {
             (length, last) = (length + 1, next);
             next = self.twigs[next].children[0];
         }
-        (length >= CHAIN).then_some((length, first, last))
+        (length >= MIN_FOLDED_CHAIN).then_some((length, first, last))
     }
 
     /// Whether a node hands on to one, from one, and as another does.
-    fn dull(&self, at: usize, as_one: usize) -> bool {
+    fn is_uniform(&self, at: usize, as_one: usize) -> bool {
         let told = |at: usize| {
             let node = self.twigs[at].node;
             (node.map(|node| &*node.status), node.and_then(|node| Some(node.output.as_ref()?.severity)))

@@ -4,16 +4,16 @@
 mod decision;
 mod guidance;
 mod roster;
-mod talk;
+mod discussion;
 mod tree;
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_manifest::assembly::Mode;
 
-use super::super::layout::{columns_of, drawn, hanging, prose, table};
-use super::super::paint::{Paint, finish, line};
-use super::super::wording::cut;
-use super::{refused, rules, words};
+use super::super::layout::{columns_of, wrap_prefixed, hanging, prose, table};
+use super::super::paint::{Paint, finish, one_line};
+use super::super::wording::truncate;
+use super::{rejections, rules, phrases};
 use crate::service::convene::report::Report;
 
 /// How much of a title is shown.
@@ -30,7 +30,7 @@ pub(super) fn human(report: &Report, look: TextOptions) -> String {
     sections.extend(match report.mode {
         Mode::Voting => decision::sections(report, width),
         Mode::Advisory => guidance::sections(report, width),
-        Mode::Peer => talk::sections(report, width),
+        Mode::Peer => discussion::sections(report, width),
         Mode::Hierarchy => tree::sections(report, width),
     });
     sections.extend([
@@ -56,17 +56,17 @@ fn labelled(label: &str, columns: usize, text: &str, indent: usize, width: usize
 }
 
 fn head(report: &Report, width: usize) -> String {
-    let word = words::paint(report).on(&words::verdict(report));
-    let title = Paint::Strong.on(&cut(&line(&report.title), TITLE));
+    let word = phrases::paint(report).on(&phrases::verdict(report));
+    let title = Paint::Strong.on(&truncate(&one_line(&report.title), TITLE));
     let gap = columns_of(&word) + 2;
-    let mut out = drawn(&format!("{word}  "), &" ".repeat(gap), &title, LINES, width);
-    let because = words::because(report);
+    let mut out = wrap_prefixed(&format!("{word}  "), &" ".repeat(gap), &title, LINES, width);
+    let because = phrases::because(report);
     if !because.is_empty() {
         out.push_str(&prose(&because, 0, width));
     }
     out.push('\n');
-    for (label, text) in words::facts(report) {
-        let text = if label == "risk" { words::risk_paint(report).on(&text) } else { text };
+    for (label, text) in phrases::facts(report) {
+        let text = if label == "risk" { phrases::risk_paint(report).on(&text) } else { text };
         out.push_str(&labelled(label, LABEL, &text, 2, width));
     }
     out
@@ -74,11 +74,11 @@ fn head(report: &Report, width: usize) -> String {
 
 /// What each rule did, in order.
 fn rules(report: &Report, width: usize) -> String {
-    let told = rules::told(report);
+    let told = rules::summaries(report);
     if told.is_empty() {
         return String::new();
     }
-    let row = |(at, rule): (usize, &rules::Told)| {
+    let row = |(at, rule): (usize, &rules::RuleSummary)| {
         let did = rule.paint.map_or_else(|| rule.did.clone(), |paint| painted(&rule.did, paint));
         let id = if rule.fired { Paint::Strong.on(&rule.id) } else { rule.id.clone() };
         vec![at.to_string(), id, rule.kind.clone(), did]
@@ -97,7 +97,7 @@ fn painted(text: &str, paint: Paint) -> String {
 
 /// Everything that was refused.
 fn refused(report: &Report, width: usize) -> String {
-    let all = refused::refused(report);
+    let all = rejections::rejections(report);
     if all.is_empty() {
         return String::new();
     }
@@ -113,7 +113,7 @@ fn refused(report: &Report, width: usize) -> String {
 
 /// Who gave no answer, and why. Those of a talk stand in their rounds too, without the reason.
 fn absent(report: &Report, width: usize) -> String {
-    let all = refused::absences(report);
+    let all = rejections::absences(report);
     if all.is_empty() {
         return String::new();
     }
@@ -126,14 +126,14 @@ fn absent(report: &Report, width: usize) -> String {
 
 /// Whether a model was asked stands in the head.
 fn notes(report: &Report, width: usize) -> String {
-    let notes = refused::notes(report).into_iter().skip(usize::from(!report.model_asked));
+    let notes = rejections::notes(report).into_iter().skip(usize::from(!report.model_asked));
     let items: String = notes.map(|note| hanging("-", &note, 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("Notes") + &items }
 }
 
 /// Where to see more, on one line: the longest that fits.
 fn foot(report: &Report, width: usize) -> String {
-    let run = line(&format!("{}{}", report.run, report.ledger_flag));
+    let run = one_line(&format!("{}{}", report.run, report.ledger_flag));
     let lines = [
         format!("More: `quorate show {run} --format markdown`, `quorate replay {run}`"),
         format!("More: `quorate show {run} --format markdown`"),

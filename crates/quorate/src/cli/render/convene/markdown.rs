@@ -7,9 +7,9 @@ mod mermaid;
 use quorate_manifest::assembly::Mode;
 
 use super::super::escape::{code, inline};
-use super::super::paint::line;
-use super::super::wording::cut;
-use super::{refused, rules, words};
+use super::super::paint::one_line;
+use super::super::wording::truncate;
+use super::{rejections, rules, phrases};
 use crate::service::convene::report::Report;
 
 /// How much of a title is shown.
@@ -47,11 +47,11 @@ pub(super) fn markdown(report: &Report) -> String {
 }
 
 fn head(report: &Report) -> String {
-    let because = inline(&words::because(report));
+    let because = inline(&phrases::because(report));
     format!(
         "## {}: {}\n\n{because}",
-        inline(&words::verdict(report)),
-        inline(&cut(&line(&report.title), TITLE))
+        inline(&phrases::verdict(report)),
+        inline(&truncate(&one_line(&report.title), TITLE))
     )
 }
 
@@ -60,7 +60,7 @@ fn facts(report: &Report) -> String {
         let text = if label == "risk" { format!("**{}**", inline(&text)) } else { inline(&text) };
         format!("- {label}: {text}\n")
     };
-    words::facts(report).into_iter().filter(|(label, _)| *label != "executor").map(one).collect()
+    phrases::facts(report).into_iter().filter(|(label, _)| *label != "executor").map(one).collect()
 }
 
 /// A table; its cells are escaped already.
@@ -85,7 +85,7 @@ fn more(report: &Report, number: usize, what: &str) -> String {
 }
 
 fn rules(report: &Report) -> String {
-    let told = rules::told(report);
+    let told = rules::summaries(report);
     if told.is_empty() {
         return String::new();
     }
@@ -99,7 +99,7 @@ fn rules(report: &Report) -> String {
 
 fn refused(report: &Report) -> String {
     let mut out = String::new();
-    for one in refused::refused(report) {
+    for one in rejections::rejections(report) {
         let excerpt = one.excerpt.map_or_else(String::new, |words| format!("\n  > {}\n", inline(&words)));
         out.push_str(&format!("- {} {}\n{excerpt}", inline(&one.what), inline(&one.why)));
     }
@@ -108,17 +108,17 @@ fn refused(report: &Report) -> String {
 
 fn absent(report: &Report) -> String {
     let one = |(who, why): (String, String)| format!("- {}: {}\n", inline(&who), inline(&why));
-    let items: String = refused::absences(report).into_iter().map(one).collect();
+    let items: String = rejections::absences(report).into_iter().map(one).collect();
     if items.is_empty() { items } else { format!("### No answer\n\n{items}") }
 }
 
 fn notes(report: &Report) -> String {
-    let items: String = refused::notes(report).iter().map(|note| format!("- {}\n", inline(note))).collect();
+    let items: String = rejections::notes(report).iter().map(|note| format!("- {}\n", inline(note))).collect();
     if items.is_empty() { items } else { format!("### Notes\n\n{items}") }
 }
 
 fn foot(report: &Report) -> String {
-    let facts = words::facts(report);
+    let facts = phrases::facts(report);
     let spent = facts.iter().find(|(label, _)| *label == "executor").map(|(_, text)| inline(text));
     format!("<sub>executor {}</sub>", spent.unwrap_or_default())
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use quorate_diagnostics::render::TextOptions;
 
 use super::super::escape::{code, fenced, inline};
-use super::super::layout::{drawn, hanging, indented, prose, table};
-use super::super::paint::{Paint, clean, finish, line};
-use super::super::wording::{amount, cut, duration};
-use super::words::{names, request, subject};
+use super::super::layout::{wrap_prefixed, hanging, indented, prose, table};
+use super::super::paint::{Paint, sanitize, finish, one_line};
+use super::super::wording::{amount, truncate, duration};
+use super::phrases::{names, request, subject};
 use crate::service::convene::plan::{DeferredQuestion, Plan, Question};
 
 /// How much of a title is shown.
@@ -24,8 +24,8 @@ const GROUPS: usize = 60;
 pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
     let width = look.width;
     let heading = |text: &str| format!("\n{}\n", Paint::Strong.on(text));
-    let title = Paint::Strong.on(&cut(&line(&plan.title), TITLE));
-    let mut out = drawn(&format!("{}  ", Paint::Absent.on("PLAN")), "      ", &title, 4, width);
+    let title = Paint::Strong.on(&truncate(&one_line(&plan.title), TITLE));
+    let mut out = wrap_prefixed(&format!("{}  ", Paint::Absent.on("PLAN")), "      ", &title, 4, width);
     out.push_str(&prose(&summary(plan), 0, width));
     out.push_str(&heading("Asked at once"));
     match plan.first.is_empty() {
@@ -33,9 +33,9 @@ pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
         false => {
             let row = |one: &Question| {
                 vec![
-                    Paint::Strong.on(&line(&one.member)),
-                    line(&one.invocation),
-                    line(&one.executor),
+                    Paint::Strong.on(&one_line(&one.member)),
+                    one_line(&one.invocation),
+                    one_line(&one.executor),
                     deadline(one),
                 ]
             };
@@ -57,19 +57,19 @@ pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
     }
     if !plan.rules.is_empty() {
         out.push_str(&heading("Rules, in order"));
-        let row = |(at, (id, kind)): (usize, &(String, String))| vec![at.to_string(), line(id), line(kind)];
+        let row = |(at, (id, kind)): (usize, &(String, String))| vec![at.to_string(), one_line(id), one_line(kind)];
         out.push_str(&table(&["", "rule", "kind"], (1..).zip(&plan.rules).map(row).collect(), 2, width));
     }
     if !plan.locked_traits.is_empty() {
         out.push_str(&heading("Locked traits: no outcome may contain these"));
         for locked in &plan.locked_traits {
-            out.push_str(&hanging("-", &format!("“{}”", line(locked)), 2, width));
+            out.push_str(&hanging("-", &format!("“{}”", one_line(locked)), 2, width));
         }
     }
     for one in &plan.first {
-        out.push_str(&heading(&format!("Prompt of {}", line(&one.invocation))));
+        out.push_str(&heading(&format!("Prompt of {}", one_line(&one.invocation))));
         match &one.prompt {
-            Some(prompt) => out.push_str(&indented(clean(prompt).trim_end(), 2)),
+            Some(prompt) => out.push_str(&indented(sanitize(prompt).trim_end(), 2)),
             None => out.push_str(&prose(UNGATHERED, 2, width)),
         }
     }
@@ -115,7 +115,7 @@ pub(super) fn markdown(plan: &Plan) -> String {
     for one in &plan.first {
         out.push_str(&format!("\n### Prompt of {}\n\n", code(&one.invocation)));
         match &one.prompt {
-            Some(prompt) => out.push_str(&fenced(&clean(prompt))),
+            Some(prompt) => out.push_str(&fenced(&sanitize(prompt))),
             None => out.push_str(&format!("{UNGATHERED}\n")),
         }
     }
@@ -123,10 +123,10 @@ pub(super) fn markdown(plan: &Plan) -> String {
 }
 
 fn summary(plan: &Plan) -> String {
-    let notes: String = plan.notes.iter().map(|note| format!(" {}", line(note))).collect();
+    let notes: String = plan.notes.iter().map(|note| format!(" {}", one_line(note))).collect();
     format!(
         "{}: {}, on {}. Nobody is asked now; a run begins with {}.{notes}",
-        line(&plan.assembly),
+        one_line(&plan.assembly),
         request(plan.mode, &plan.request),
         subject(&plan.subject),
         amount(plan.first.len() as u64, "question")
@@ -153,7 +153,7 @@ fn together(all: &[DeferredQuestion]) -> Vec<(String, String)> {
         }
     }
     let told = |(who, when): (Vec<String>, String)| {
-        (names(&who.iter().map(String::as_str).collect::<Vec<_>>(), NAMED), line(&when))
+        (names(&who.iter().map(String::as_str).collect::<Vec<_>>(), NAMED), one_line(&when))
     };
     groups.into_iter().map(told).collect()
 }

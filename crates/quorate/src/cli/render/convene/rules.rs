@@ -3,17 +3,17 @@
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::Request;
 
-use super::super::paint::{Paint, line};
-use super::super::wording::{amount, some};
-use super::count::{declared, param, ratio};
-use super::words::names;
+use super::super::paint::{Paint, one_line};
+use super::super::wording::{amount, list_limited};
+use super::count::{declared_rule, param, ratio_text};
+use super::phrases::names;
 use crate::service::convene::report::{Node, Report, Rule};
 
 /// How many members are named.
 const NAMED: usize = 6;
 
 /// What a rule did.
-pub(super) struct Told {
+pub(super) struct RuleSummary {
     pub(super) id: String,
     pub(super) kind: String,
     pub(super) did: String,
@@ -23,21 +23,21 @@ pub(super) struct Told {
 }
 
 /// All rules in order: those that were evaluated, then those that were not.
-pub(super) fn told(report: &Report) -> Vec<Told> {
+pub(super) fn summaries(report: &Report) -> Vec<RuleSummary> {
     if report.mode == Mode::Hierarchy {
-        return at_nodes(report);
+        return hierarchy_summaries(report);
     }
-    let mut all: Vec<Told> = report.rules.iter().map(|rule| one(report, rule)).collect();
+    let mut all: Vec<RuleSummary> = report.rules.iter().map(|rule| one(report, rule)).collect();
     let applied = |id: &str| report.rules.iter().any(|rule| rule.id == *id);
     for rule in report.declared_rules.iter().filter(|rule| !applied(&rule.id)) {
-        all.push(Told::idle(&rule.id, &rule.kind, not_evaluated(report)));
+        all.push(RuleSummary::not_fired(&rule.id, &rule.kind, not_evaluated(report)));
     }
     all
 }
 
 /// That a rule was not evaluated, and what came before it.
 fn not_evaluated(report: &Report) -> String {
-    let last = report.rules.iter().rev().find(|one| one.fired).map(|one| line(&one.id));
+    let last = report.rules.iter().rev().find(|one| one.fired).map(|one| one_line(&one.id));
     let before = match (report.mode, last) {
         _ if report.verdict.is_none() => return "is not evaluated yet".to_owned(),
         (Mode::Voting, Some(id)) => format!("{id} decided before it"),
@@ -47,53 +47,53 @@ fn not_evaluated(report: &Report) -> String {
     format!("was not evaluated: {before}")
 }
 
-impl Told {
-    fn idle(id: &str, kind: &str, did: String) -> Told {
-        Told { id: line(id), kind: line(kind), did, fired: false, paint: None }
+impl RuleSummary {
+    fn not_fired(id: &str, kind: &str, did: String) -> RuleSummary {
+        RuleSummary { id: one_line(id), kind: one_line(kind), did, fired: false, paint: None }
     }
 }
 
-fn one(report: &Report, rule: &Rule) -> Told {
+fn one(report: &Report, rule: &Rule) -> RuleSummary {
     let (did, paint) = match report.mode {
-        Mode::Voting => voted(report, rule),
-        Mode::Advisory => advised(report, rule),
-        Mode::Peer | Mode::Hierarchy => (collected(rule), None),
+        Mode::Voting => voting_effect(report, rule),
+        Mode::Advisory => advisory_effect(report, rule),
+        Mode::Peer | Mode::Hierarchy => (collection_effect(rule), None),
     };
-    Told { id: line(&rule.id), kind: line(&rule.kind), did, fired: rule.fired, paint }
+    RuleSummary { id: one_line(&rule.id), kind: one_line(&rule.kind), did, fired: rule.fired, paint }
 }
 
-fn voted(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
+fn voting_effect(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
     if !rule.fired {
-        return (left_open(report, rule), None);
+        return (undecided_reason(report, rule), None);
     }
-    let word = rule.decides.as_deref().map_or_else(|| "something".to_owned(), line);
+    let word = rule.decides.as_deref().map_or_else(|| "something".to_owned(), one_line);
     let mut did = format!("decides {word}");
-    if let Some(why) = why(report, rule) {
+    if let Some(why) = decision_reason(report, rule) {
         did.push_str(&format!(": {why}"));
     }
-    if declared(report, &rule.id).is_none() {
+    if declared_rule(report, &rule.id).is_none() {
         did.push_str(" (not written in the manifest; it decides where no rule does)");
     }
     (did, Some(Paint::of_word(&word)))
 }
 
 /// Why the rule that decided decides so.
-fn why(report: &Report, rule: &Rule) -> Option<String> {
+fn decision_reason(report: &Report, rule: &Rule) -> Option<String> {
     let decision = report.decision.as_ref()?;
-    let of = |all: &str| match declared(report, &rule.id).and_then(|rule| rule.applies_to.as_ref()) {
-        Some(_) => format!(" ({all} {})", named(rule)),
+    let of = |all: &str| match declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref()) {
+        Some(_) => format!(" ({all} {})", member_names(rule)),
         None => String::new(),
     };
     Some(match &*rule.kind {
         "terminal" => {
-            let vote = param(report, rule, "triggerVote").map_or_else(|| "so".to_owned(), line);
-            format!("{} {} {vote}", named(rule), if rule.members.len() == 1 { "votes" } else { "vote" })
+            let vote = param(report, rule, "triggerVote").map_or_else(|| "so".to_owned(), one_line);
+            format!("{} {} {vote}", member_names(rule), if rule.members.len() == 1 { "votes" } else { "vote" })
         }
         "majority" => {
-            let tie = decision.tie.as_deref().map_or_else(String::new, |tie| format!("; {}", line(tie)));
-            format!("{}{}{tie}", ratio(report, decision), of("of"))
+            let tie = decision.tie.as_deref().map_or_else(String::new, |tie| format!("; {}", one_line(tie)));
+            format!("{}{}{tie}", ratio_text(report, decision), of("of"))
         }
-        "quorum" => format!("{}{}", ratio(report, decision), of("of")),
+        "quorum" => format!("{}{}", ratio_text(report, decision), of("of")),
         "unanimity" => match rule.decides.as_deref() {
             Some("pass") => "everybody says yes".to_owned() + &of("of"),
             _ => "not everybody says yes".to_owned() + &of("of"),
@@ -103,16 +103,16 @@ fn why(report: &Report, rule: &Rule) -> Option<String> {
 }
 
 /// Why a rule before the one that decided did not.
-fn left_open(report: &Report, rule: &Rule) -> String {
+fn undecided_reason(report: &Report, rule: &Rule) -> String {
     if rule.missing_as_no {
         return "was evaluated only to see whether the pass holds when missing votes count as no".to_owned();
     }
     match (&*rule.kind, param(report, rule, "triggerVote")) {
         ("terminal", Some(vote)) => match param(report, rule, "scope") {
             Some(scope) if !of_class(report, scope) => {
-                format!("does not decide: it is for the class {}", line(scope))
+                format!("does not decide: it is for the class {}", one_line(scope))
             }
-            _ => format!("does not decide: {} {}", nobody(report, rule), line(vote)),
+            _ => format!("does not decide: {} {}", nobody_voted(report, rule), one_line(vote)),
         },
         ("quorum", _) => "does not decide: exactly half, which a later majority decides".to_owned(),
         _ => "does not decide".to_owned(),
@@ -125,24 +125,24 @@ fn of_class(report: &Report, class: &str) -> bool {
 }
 
 /// That none of those whom a rule looks at votes so: `nobody votes`, `ada does not vote`.
-fn nobody(report: &Report, rule: &Rule) -> String {
-    let of = declared(report, &rule.id).and_then(|rule| rule.applies_to.as_ref());
+fn nobody_voted(report: &Report, rule: &Rule) -> String {
+    let of = declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref());
     let ids: Vec<&str> = of.into_iter().flatten().map(|id| &**id).collect();
     match ids[..] {
         [] => "nobody votes".to_owned(),
-        [one] => format!("{} does not vote", line(one)),
+        [one] => format!("{} does not vote", one_line(one)),
         _ => format!("none of {} votes", names(&ids, NAMED)),
     }
 }
 
-fn advised(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
+fn advisory_effect(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
     if !rule.fired {
         return ("does not fire".to_owned(), None);
     }
     let emitted = rule.emitted.unwrap_or_default();
     let mut did = match emitted {
-        0 => format!("fires on the words of {}; there is nothing to emit", named(rule)),
-        some => format!("emits {} on the words of {}", amount(some, "fragment"), named(rule)),
+        0 => format!("fires on the words of {}; there is nothing to emit", member_names(rule)),
+        some => format!("emits {} on the words of {}", amount(some, "fragment"), member_names(rule)),
     };
     let last = report.rules.iter().rev().find(|one| one.fired).is_some_and(|one| one.id == rule.id);
     if report.terminal && last {
@@ -154,16 +154,16 @@ fn advised(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
     (did, Some(Paint::Strong))
 }
 
-fn collected(rule: &Rule) -> String {
+fn collection_effect(rule: &Rule) -> String {
     match (rule.fired, rule.members.is_empty()) {
-        (true, false) => format!("collects what {} said", named(rule)),
+        (true, false) => format!("collects what {} said", member_names(rule)),
         (true, true) => "is applied".to_owned(),
         (false, _) => "could not be applied".to_owned(),
     }
 }
 
 /// Of a hierarchy: at which nodes each rule made what was passed up.
-fn at_nodes(report: &Report) -> Vec<Told> {
+fn hierarchy_summaries(report: &Report) -> Vec<RuleSummary> {
     let one = |id: &str, kind: &str| {
         let nodes: Vec<&str> = report
             .rules
@@ -172,11 +172,11 @@ fn at_nodes(report: &Report) -> Vec<Told> {
             .filter_map(|rule| rule.node.as_deref())
             .collect();
         match nodes.is_empty() {
-            true => Told::idle(id, kind, nowhere(report, id)),
-            false => Told {
+            true => RuleSummary::not_fired(id, kind, unmatched_reason(report, id)),
+            false => RuleSummary {
                 fired: true,
                 paint: Some(Paint::Strong),
-                ..Told::idle(id, kind, format!("makes what {} up", passes(&nodes)))
+                ..RuleSummary::not_fired(id, kind, format!("makes what {} up", passes(&nodes)))
             },
         }
     };
@@ -185,9 +185,9 @@ fn at_nodes(report: &Report) -> Vec<Told> {
 
 /// Why a rule of a hierarchy made nothing of what was passed up: it matched at none of the nodes that have reports and
 /// that it is for, or was evaluated at none of them.
-fn nowhere(report: &Report, id: &str) -> String {
+fn unmatched_reason(report: &Report, id: &str) -> String {
     let at = |id: &str| report.declared_rules.iter().position(|rule| *rule.id == *id);
-    let is_for = |node: &&Node| declared(report, id).is_some_and(|rule| rule.applies_to_member(&node.member));
+    let is_for = |node: &&Node| declared_rule(report, id).is_some_and(|rule| rule.applies_to_member(&node.member));
     let passes = |node: &Node| node.output.is_some() || node.status == "refused";
     let has_reports = |node: &&Node| {
         report
@@ -218,8 +218,8 @@ fn passes(nodes: &[&str]) -> String {
 }
 
 /// Whose words made a rule fire.
-fn named(rule: &Rule) -> String {
-    let names: Vec<String> = rule.members.iter().map(|id| line(id)).collect();
+fn member_names(rule: &Rule) -> String {
+    let names: Vec<String> = rule.members.iter().map(|id| one_line(id)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    if names.is_empty() { "nobody in particular".to_owned() } else { some(&names, NAMED) }
+    if names.is_empty() { "nobody in particular".to_owned() } else { list_limited(&names, NAMED) }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use quorate_protocol::Json;
 
-use super::super::paint::line;
+use super::super::paint::one_line;
 use super::super::wording::status;
-use super::refused::of_candidate;
-use super::words::names;
+use super::rejections::reason_for;
+use super::phrases::names;
 use crate::service::convene::report::{Consultation, Message, Report};
 
 /// How many members are named as those whom a message is for.
@@ -47,7 +47,7 @@ impl Turn<'_> {
     }
 
     /// What its author says besides: that it objects, or passes.
-    pub(super) fn marks(&self) -> Vec<&'static str> {
+    pub(super) fn annotations(&self) -> Vec<&'static str> {
         let marks = [(self.objects, "objects"), (self.passes, "passes")];
         marks.into_iter().filter(|(said, _)| *said).map(|(_, mark)| mark).collect()
     }
@@ -99,7 +99,7 @@ fn turn<'r>(
     delivered: Option<&'r Message>,
 ) -> Result<Option<Turn<'r>>, String> {
     let Some(answer) = one.answer.as_ref().filter(|_| one.status == "answered") else {
-        return Err(status(&line(&one.status)));
+        return Err(status(&one_line(&one.status)));
     };
     let flag = |key: &str| answer.get(key).and_then(Json::as_bool).unwrap_or_default();
     let said = answer.get("message").and_then(Json::as_str).unwrap_or_default();
@@ -110,14 +110,14 @@ fn turn<'r>(
     let kept_back = match (delivered, &report.verdict) {
         (Some(_), _) | (None, None) => None,
         (None, Some(_)) if said.trim().is_empty() => None,
-        (None, Some(_)) => Some(match of_candidate(report, &format!("message/{number}/{id}")) {
+        (None, Some(_)) => Some(match reason_for(report, &format!("message/{number}/{id}")) {
             Some(why) => format!("refused, it reached nobody: {why}"),
             None => "not in the log: no rule collects it".to_owned(),
         }),
     };
     Ok(Some(Turn {
         from: id,
-        to: delivered.map_or_else(|| addressed(answer.get("addressedTo")), |one| one.to.clone()),
+        to: delivered.map_or_else(|| addressees(answer.get("addressedTo")), |one| one.to.clone()),
         text: delivered.map_or(said, |one| &one.text),
         objects,
         passes,
@@ -126,7 +126,7 @@ fn turn<'r>(
 }
 
 /// To whom an answer says that it is.
-fn addressed(to: Option<&Json>) -> Option<Vec<String>> {
+fn addressees(to: Option<&Json>) -> Option<Vec<String>> {
     let ids = match to? {
         Json::String(id) => vec![id.clone()],
         Json::Array(ids) => ids.iter().filter_map(Json::as_str).map(str::to_owned).collect(),

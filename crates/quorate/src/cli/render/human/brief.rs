@@ -2,11 +2,11 @@
 
 use quorate_diagnostics::render::{Level, TextOptions, underline};
 
-use super::super::brief::{Brief, Place, Point, SHOWN};
+use super::super::brief::{Brief, Place, Point, MAX_PLACES};
 use super::super::layout::{hanging, indented, prose};
 use super::super::paint::Paint;
-use super::super::wording::{amount, cut, list};
-use super::super::{level, seat};
+use super::super::wording::{amount, truncate, list};
+use super::super::{level, deliberator_row};
 use super::heading;
 use crate::service::report::Report;
 
@@ -34,7 +34,7 @@ pub(super) fn brief(report: &Report, look: TextOptions) -> String {
     }
     if brief.more > 0 {
         let more = format!(
-            "… and {} beyond the first {SHOWN} places: `quorate show {} --format json` lists all.",
+            "… and {} beyond the first {MAX_PLACES} places: `quorate show {} --format json` lists all.",
             amount(brief.more as u64, "more finding"),
             report.run
         );
@@ -46,7 +46,7 @@ pub(super) fn brief(report: &Report, look: TextOptions) -> String {
 
 fn item(report: &Report, place: &Place<'_>, number: usize, look: TextOptions) -> String {
     let named =
-        |by: &&str| if seat::blocks(report, by) { format!("{by} (blocks)") } else { (*by).to_owned() };
+        |by: &&str| if deliberator_row::blocks(report, by) { format!("{by} (blocks)") } else { (*by).to_owned() };
     let names: Vec<String> = place.by.iter().map(named).collect();
     let names = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut out =
@@ -74,7 +74,7 @@ fn source(report: &Report, place: &Place<'_>, look: TextOptions) -> String {
         Some((line, column)) => format!("line {line}, column {column}:"),
         None => "quoted:".to_owned(),
     };
-    hanging(&at, &format!("“{}”", cut(&place.quote, QUOTE)), INDENT, look.width)
+    hanging(&at, &format!("“{}”", truncate(&place.quote, QUOTE)), INDENT, look.width)
 }
 
 fn grave(report: &Report, place: &Place<'_>) -> Level {

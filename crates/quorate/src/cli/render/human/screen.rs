@@ -2,8 +2,8 @@
 
 use super::super::brief::{Brief, Place};
 use super::super::layout::{hanging, prose};
-use super::super::seat;
-use super::super::wording::{amount, cut, list};
+use super::super::deliberator_row;
+use super::super::wording::{amount, truncate, list};
 use super::{head, heading, notes, overridden};
 use crate::service::report::Report;
 
@@ -28,16 +28,16 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
 }
 
 fn absent(report: &Report, width: usize) -> String {
-    seat::absences(report)
+    deliberator_row::absences(report)
         .iter()
-        .map(|(who, what)| hanging("-", &cut(&format!("{who}: {what}"), LINES * width), 2, width))
+        .map(|(who, what)| hanging("-", &truncate(&format!("{who}: {what}"), LINES * width), 2, width))
         .collect()
 }
 
 /// What the adjudicator would change, where nobody named a place.
 fn advised(report: &Report, width: usize) -> String {
     match &report.revision_brief {
-        Some(brief) => heading("Revision brief") + &prose(&cut(brief, 2 * LINES * width), 2, width),
+        Some(brief) => heading("Revision brief") + &prose(&truncate(brief, 2 * LINES * width), 2, width),
         None => String::new(),
     }
 }
@@ -45,7 +45,7 @@ fn advised(report: &Report, width: usize) -> String {
 fn fixes(report: &Report, brief: &Brief<'_>, width: usize) -> String {
     let mut places: Vec<&Place<'_>> = brief.places.iter().chain(&brief.ungrounded).collect();
     // What somebody blocks for comes first.
-    places.sort_by_key(|place| !place.by.iter().any(|by| seat::blocks(report, by)));
+    places.sort_by_key(|place| !place.by.iter().any(|by| deliberator_row::blocks(report, by)));
     let mut out = heading(&format!("Could be better: {}", amount(brief.findings as u64, "finding")));
     for (at, place) in places.iter().take(PLACES).enumerate() {
         out.push_str(&hanging(&format!("{}.", at + 1), &fix(report, place, width), 2, width));
@@ -63,11 +63,11 @@ fn fix(report: &Report, place: &Place<'_>, width: usize) -> String {
             said.push(what);
         }
     }
-    let named = |by: &&str| if seat::blocks(report, by) { format!("{by} blocks") } else { (*by).to_owned() };
+    let named = |by: &&str| if deliberator_row::blocks(report, by) { format!("{by} blocks") } else { (*by).to_owned() };
     let by: Vec<String> = place.by.iter().map(named).collect();
     let by = list(&by.iter().map(String::as_str).collect::<Vec<_>>());
-    let text = format!("{at}, “{}” ({by}): {}", cut(&place.quote, QUOTE), said.join(" "));
-    cut(&text, LINES * width.saturating_sub(8))
+    let text = format!("{at}, “{}” ({by}): {}", truncate(&place.quote, QUOTE), said.join(" "));
+    truncate(&text, LINES * width.saturating_sub(8))
 }
 
 /// Where everything else is.

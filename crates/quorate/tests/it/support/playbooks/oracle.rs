@@ -17,11 +17,11 @@ use serde_json::Value;
 use super::world::{DAY_MS, World};
 
 /// What whoever weaves records.
-const WOVEN: [&str; 2] = ["playbooks.composed", "playbook.skipped"];
+const COMPOSITION_KINDS: [&str; 2] = ["playbooks.composed", "playbook.skipped"];
 
 /// A playbook as its file says, line by line.
 #[derive(Debug, Clone)]
-pub struct Read {
+pub struct PlaybookFile {
     pub slug: String,
     pub status: String,
     pub text: String,
@@ -30,8 +30,8 @@ pub struct Read {
     expires_ms: Option<i64>,
 }
 
-impl Read {
-    pub fn of(path: &Path) -> Read {
+impl PlaybookFile {
+    pub fn read(path: &Path) -> PlaybookFile {
         let text = std::fs::read_to_string(path).expect("a file");
         let field = |key: &str| {
             let head = text.split("\n---").next().unwrap_or_default();
@@ -47,7 +47,7 @@ impl Read {
             let days = ttl.strip_prefix('P').and_then(|ttl| ttl.strip_suffix('D'));
             days.and_then(|days| days.parse::<i64>().ok()).expect("days")
         });
-        Read {
+        PlaybookFile {
             slug,
             status: field("status").expect("a status"),
             versions: history::parse(&history).expect("nobody has changed a history"),
@@ -91,7 +91,7 @@ pub async fn prompts(world: &World) -> Vec<Prompt> {
             root: None,
         };
         let woven = weave::weave(&world.environment, &PathOverrides::default(), &request, &world.host).await;
-        prompts.push(woven.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.told())));
+        prompts.push(woven.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story())));
     }
     prompts
 }
@@ -103,49 +103,49 @@ pub fn texts(prompts: &[Prompt]) -> Vec<String> {
 
 /// What is remembered from one step to the next.
 #[derive(Default)]
-pub struct Memory {
+pub struct History {
     histories: BTreeMap<String, Vec<Value>>,
     active: BTreeMap<String, usize>,
 }
 
 /// Holds everything against what must be; gives the prompts.
-pub async fn holds(world: &mut World, memory: &mut Memory) -> Vec<Prompt> {
+pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<Prompt> {
     // The dear one, now and then: what is wrong stays wrong until somebody repairs it.
     if world.chance.percent(35) {
-        in_checks(world);
+        assert_checks(world);
     }
     let world = &*world;
-    let read: Vec<Read> = world.files().iter().map(|path| Read::of(path)).collect();
+    let read: Vec<PlaybookFile> = world.files().iter().map(|path| PlaybookFile::read(path)).collect();
     let prompts = prompts(world).await;
     for (operator, prompt) in world.operators.iter().zip(&prompts) {
-        stands(world, operator, prompt, &read);
+        assert_prompt(world, operator, prompt, &read);
     }
     let library = Library::open(&world.environment, &PathOverrides::default(), None, &world.host);
-    let library = library.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.told()));
-    in_histories(world, memory, &read, &library);
-    in_index(world, &library);
+    let library = library.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story()));
+    assert_histories(world, memory, &read, &library);
+    assert_index(world, &library);
     for operator in &world.operators {
         let now_ms = world.now_ms();
-        let counts = |one: &&Read| {
+        let counts = |one: &&PlaybookFile| {
             one.status == "active"
                 && one.expires_ms.is_none_or(|at| at > now_ms)
-                && world.bound.get(&one.slug).is_some_and(|who| who.contains(operator))
+                && world.targets.get(&one.slug).is_some_and(|who| who.contains(operator))
         };
         let count = read.iter().filter(counts).count();
         // What people write by hand is theirs; nothing else goes past the cap.
         let before = memory.active.insert((*operator).to_owned(), count).unwrap_or(count);
-        let by_hand = world.may_lag || !world.touched.is_empty();
-        assert!(by_hand || count <= world.cap.max(before), "{operator} has {count} active: {}", world.told());
+        let by_hand = world.may_lag || !world.touched_slugs.is_empty();
+        assert!(by_hand || count <= world.cap.max(before), "{operator} has {count} active: {}", world.story());
     }
     prompts
 }
 
 /// B3, B6, B7: what is active, holds and is as its history has it stands there; nothing else does.
-fn stands(world: &World, operator: &str, prompt: &Prompt, read: &[Read]) {
+fn assert_prompt(world: &World, operator: &str, prompt: &Prompt, read: &[PlaybookFile]) {
     let there = tokens(&prompt.woven.prompt);
     let mut expected = BTreeSet::new();
     for one in read {
-        let is_for = world.bound.get(&one.slug).is_some_and(|who| who.contains(&operator));
+        let is_for = world.targets.get(&one.slug).is_some_and(|who| who.contains(&operator));
         let holds = one.status == "active"
             && one.is_faithful()
             && one.expires_ms.is_none_or(|at| at > world.now_ms());
@@ -156,50 +156,50 @@ fn stands(world: &World, operator: &str, prompt: &Prompt, read: &[Read]) {
         match skipped.map(|skipped| &skipped.reason) {
             None => drop(expected.insert(one.token())),
             Some(SkipReason::Replaced(other)) if one.is_block => {
-                assert!(prompt.woven.woven.iter().any(|used| used.id == *other), "{}", world.told());
+                assert!(prompt.woven.woven.iter().any(|used| used.id == *other), "{}", world.story());
             }
-            Some(why) => panic!("{} is skipped: {why}\n  {}", one.slug, world.told()),
+            Some(why) => panic!("{} is skipped: {why}\n  {}", one.slug, world.story()),
         }
     }
-    assert_eq!(there, expected, "the prompt of {operator}, after\n  {}", world.told());
+    assert_eq!(there, expected, "the prompt of {operator}, after\n  {}", world.story());
 }
 
 /// B7: versions rebuild the file, and entries are only ever added.
-fn in_histories(world: &World, memory: &mut Memory, read: &[Read], library: &Library) {
+fn assert_histories(world: &World, memory: &mut History, read: &[PlaybookFile], library: &Library) {
     for one in read {
-        let by_hand = world.touched.contains(&one.slug);
-        assert_eq!(one.is_faithful(), !by_hand, "{}, after\n  {}", one.slug, world.told());
+        let by_hand = world.touched_slugs.contains(&one.slug);
+        assert_eq!(one.is_faithful(), !by_hand, "{}, after\n  {}", one.slug, world.story());
         if one.versions.is_empty() || by_hand {
             continue;
         }
         let book =
-            library.book(&one.slug).unwrap_or_else(|| panic!("{}, after\n  {}", one.slug, world.told()));
+            library.book(&one.slug).unwrap_or_else(|| panic!("{}, after\n  {}", one.slug, world.story()));
         let entries = book.document.root.key("history").expect("it has a history").to_json();
         let entries = entries.as_array().expect("a list").clone();
         let before = memory.histories.insert(one.slug.clone(), entries.clone()).unwrap_or_default();
-        assert!(entries.starts_with(&before), "{}: {before:#?} {entries:#?}\n  {}", one.slug, world.told());
+        assert!(entries.starts_with(&before), "{}: {before:#?} {entries:#?}\n  {}", one.slug, world.story());
         let sources = entries.iter().filter_map(|entry| entry["source"].as_str());
         let named: Vec<&str> = sources.filter_map(|source| source.split("#v").nth(1)).collect();
         let last = one.version().to_string();
-        assert_eq!(named.last(), Some(&&*last), "{}, after\n  {}", one.slug, world.told());
+        assert_eq!(named.last(), Some(&&*last), "{}, after\n  {}", one.slug, world.story());
     }
 }
 
 /// B5: the index is what the files say.
-fn in_index(world: &World, library: &Library) {
+fn assert_index(world: &World, library: &Library) {
     let there = std::fs::read_to_string(world.path("playbooks/_index.md")).unwrap_or_default();
     if !world.may_lag {
         let playbooks = library.catalogue.books.iter().map(|book| &book.playbook);
-        assert_eq!(there, index(playbooks), "after\n  {}", world.told());
+        assert_eq!(there, index(playbooks), "after\n  {}", world.story());
     }
 }
 
 /// B5: what nobody has changed by hand is accepted; what somebody has is named.
-pub fn in_checks(world: &World) {
+pub fn assert_checks(world: &World) {
     let paths: Vec<PathBuf> = vec![world.root().to_owned()];
     let request = check::Request { paths, root: None, refs: Refs::Followed };
     let outcome = check::check(&world.environment, &request, None);
-    let outcome = outcome.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.told()));
+    let outcome = outcome.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story()));
     let refused: Vec<String> = outcome
         .report
         .refusals
@@ -207,13 +207,13 @@ pub fn in_checks(world: &World) {
         .map(|one| format!("{}: {}", one.code.as_str(), one.body.message))
         .collect();
     let mutated = refused.iter().filter(|one| one.contains("history_mutation")).count();
-    assert_eq!(mutated, world.touched.len(), "{refused:#?}, after\n  {}", world.told());
+    assert_eq!(mutated, world.touched_slugs.len(), "{refused:#?}, after\n  {}", world.story());
     // Whoever flips a status by hand may have more said to them than that.
-    assert!(!world.touched.is_empty() || refused.is_empty(), "{refused:#?}, after\n  {}", world.told());
+    assert!(!world.touched_slugs.is_empty() || refused.is_empty(), "{refused:#?}, after\n  {}", world.story());
 }
 
 /// B5: what happened stands once in the log and once in the ledger.
-pub async fn in_log(world: &World) {
+pub async fn assert_log(world: &World) {
     let log = std::fs::read_to_string(world.path("playbooks/_log.md")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("- ")).collect();
     let library =
@@ -224,7 +224,7 @@ pub async fn in_log(world: &World) {
             .expect("a ledger"),
         false => Vec::new(),
     };
-    let logged = records.iter().filter(|one| !WOVEN.contains(&&*one.kind));
+    let logged = records.iter().filter(|one| !COMPOSITION_KINDS.contains(&&*one.kind));
     let logged: Vec<(String, String)> = logged
         .map(|one| {
             let data = one.data.as_ref().expect("it is kept");
@@ -236,11 +236,11 @@ pub async fn in_log(world: &World) {
         let kind = parts.next().expect("an event");
         (kind, parts.next().expect("a slug").trim_matches('`').to_owned())
     });
-    let said: Vec<(String, String)> = said.filter(|(kind, _)| !WOVEN.contains(&&**kind)).collect();
-    assert_eq!(said, logged, "after\n  {}", world.told());
+    let said: Vec<(String, String)> = said.filter(|(kind, _)| !COMPOSITION_KINDS.contains(&&**kind)).collect();
+    assert_eq!(said, logged, "after\n  {}", world.story());
 }
 
 /// A playbook was deleted or written anew by hand: nothing is remembered of it.
-pub fn forget(memory: &mut Memory, slug: &str) {
+pub fn forget(memory: &mut History, slug: &str) {
     memory.histories.remove(slug);
 }

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Place, QUORATE, Ran, finish};
+use crate::support::{TestDir, QUORATE, CommandOutput, finish};
 
 /// Two operators: alice has a persona with a block, bob has none. `configuration` is `quorate.toml`.
-pub fn workspace(configuration: &str) -> Place {
-    let place = Place::with("quorate.toml", configuration);
+pub fn workspace(configuration: &str) -> TestDir {
+    let place = TestDir::with("quorate.toml", configuration);
     place.write(
         "personas/ada/PERSONA.md",
         "---\nschema: persona/v1\ntitle: Ada\nname: ada\nversion: 1.0.0\ndescription: A librarian.\nvoice: {register: calm}\n---\n\
@@ -44,12 +44,12 @@ pub fn delta(slug: &str, more: Value) -> Value {
 }
 
 /// Proposes it.
-pub fn propose(place: &Place, delta: &Value) -> Ran {
-    place.run_given(&["playbook", "propose", "-"], delta.to_string().as_bytes())
+pub fn propose(place: &TestDir, delta: &Value) -> CommandOutput {
+    place.run_with_stdin(&["playbook", "propose", "-"], delta.to_string().as_bytes())
 }
 
 /// A playbook for alice that somebody has written by hand, in `playbooks/`.
-pub fn by_hand(place: &Place, slug: &str, head: &str, body: &str) {
+pub fn write_playbook(place: &TestDir, slug: &str, head: &str, body: &str) {
     let text = format!(
         "---\nschema: playbooks/v1\nslug: {slug}\ntitle: About {slug}.\nkind: overlay\nlock_check: []\n\
          evidence: [{{kind: run, ref: r1}}]\ntargets: [{{kind: operator, ref: alice}}]\n{head}\n---\n{body}\n"
@@ -61,13 +61,13 @@ pub fn by_hand(place: &Place, slug: &str, head: &str, body: &str) {
 pub const SCORER: &str = "[playbooks]\nscorer = [\"sh\", \"score.sh\"]\nmin_sample = 2\nerror_rate = 0.2\n";
 
 /// Writes the scorer.
-pub fn scorer(place: &Place, without: f64, with: f64) {
+pub fn scorer(place: &TestDir, without: f64, with: f64) {
     let text = format!("read line\nprintf '{{\"without\": {without}, \"with\": {with}}}\\n'\n");
     place.write("score.sh", text);
 }
 
 /// Every file below a directory, by its path there.
-pub fn files(place: &Place, below: &str) -> BTreeMap<String, String> {
+pub fn files(place: &TestDir, below: &str) -> BTreeMap<String, String> {
     fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<String, String>) {
         for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -97,7 +97,7 @@ pub fn draft(n: u32) -> String {
 }
 
 /// The lines of `_log.md` about changes, without those of whoever weaves.
-pub fn log(place: &Place) -> Vec<String> {
+pub fn log(place: &TestDir) -> Vec<String> {
     let text = std::fs::read_to_string(place.path("playbooks/_log.md")).unwrap_or_default();
     let weaves =
         |line: &str| line.contains(" · playbooks.composed · ") || line.contains(" · playbook.skipped · ");
@@ -105,25 +105,25 @@ pub fn log(place: &Place) -> Vec<String> {
 }
 
 /// The records of the ledger that change playbooks, without those of whoever weaves.
-pub fn recorded(place: &Place) -> Vec<Value> {
+pub fn recorded(place: &TestDir) -> Vec<Value> {
     if !place.path(".quorate/ledger.db").is_file() {
         return Vec::new();
     }
-    let said = place.run(&["playbook", "log", "--format", "json"]).expect(0).json();
+    let said = place.run(&["playbook", "log", "--format", "json"]).assert_code(0).json();
     let events = said["events"].as_array().expect("events").clone();
     let weaves = |one: &Value| one["event"] == "playbooks.composed" || one["event"] == "playbook.skipped";
     events.into_iter().filter(|one| !weaves(one)).collect()
 }
 
 /// Alice's prompt.
-pub fn prompt(place: &Place) -> String {
-    place.run(&["weave", "alice"]).expect(0).stdout
+pub fn prompt(place: &TestDir) -> String {
+    place.run(&["weave", "alice"]).assert_code(0).stdout
 }
 
 /// Holds `quorate check` against what it has to refuse: it says all of these.
 #[track_caller]
-pub fn refuses(place: &Place, all: &[&str]) {
-    let ran = place.run(&["check", "."]).expect(1);
+pub fn assert_all_refused(place: &TestDir, all: &[&str]) {
+    let ran = place.run(&["check", "."]).assert_code(1);
     for said in all {
         assert!(ran.stdout.contains(said), "`{said}` is not said: {ran:?}");
     }
@@ -139,7 +139,7 @@ pub fn has_terminal() -> bool {
 }
 
 /// Runs a command at a pseudo terminal, where somebody types.
-pub fn at_a_terminal(place: &Place, arguments: &str, answers: &str) -> Ran {
+pub fn at_a_terminal(place: &TestDir, arguments: &str, answers: &str) -> CommandOutput {
     let typed = format!("(sleep 0.5; printf '{answers}') | script -qec '{} {arguments}' /dev/null", QUORATE);
     let mut command = place.command(&[]);
     let environment: Vec<_> =

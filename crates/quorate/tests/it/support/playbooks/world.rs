@@ -37,18 +37,18 @@ const TARGETS: [(&str, &[&str]); 6] = [
 
 /// A clock that stands where it is put.
 #[derive(Debug)]
-pub struct Hands(AtomicI64);
+pub struct ManualClock(AtomicI64);
 
-impl Clock for Hands {
+impl Clock for ManualClock {
     fn now_ms(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// A person who says what was drawn.
-pub struct Says(pub bool);
+pub struct FixedAnswer(pub bool);
 
-impl Approver for Says {
+impl Approver for FixedAnswer {
     fn ask(&mut self, _: &str) -> Result<Answer, GateClosed> {
         Ok(Answer { yes: self.0, why: "Drawn.".to_owned(), by: "ada".to_owned() })
     }
@@ -57,28 +57,28 @@ impl Approver for Says {
 /// The workspace, and what is known of it.
 pub struct World {
     dir: TempDir,
-    hands: Arc<Hands>,
+    hands: Arc<ManualClock>,
     pub environment: Environment,
     pub host: Host,
     pub chance: Rng,
     /// The slugs of the operators that there are.
     pub operators: Vec<&'static str>,
     /// Whom each playbook is for that was ever proposed or written.
-    pub bound: BTreeMap<String, Vec<&'static str>>,
+    pub targets: BTreeMap<String, Vec<&'static str>>,
     /// The most active playbooks of an operator.
     pub cap: usize,
     /// The slugs that were changed by hand behind their histories' backs.
-    pub touched: BTreeSet<String>,
+    pub touched_slugs: BTreeSet<String>,
     /// Whether somebody has changed files by hand since the index was written.
     pub may_lag: bool,
     /// What was done, for who reads a failure.
-    pub trail: Vec<String>,
+    pub steps: Vec<String>,
     /// How many tokens were handed out.
     tokens: u64,
 }
 
 impl World {
-    pub fn of(seed: u64) -> World {
+    pub fn from_seed(seed: u64) -> World {
         let mut chance = Rng::from_seed_and_name(seed, "playbooks");
         let memory = Path::new("/dev/shm");
         let prefix = "quorate-lives-";
@@ -87,7 +87,7 @@ impl World {
             false => TempDir::with_prefix(prefix),
         };
         let dir = dir.expect("a directory");
-        let hands = Arc::new(Hands(AtomicI64::new(1_800_000_000_000)));
+        let hands = Arc::new(ManualClock(AtomicI64::new(1_800_000_000_000)));
         let environment = Environment {
             directory: dir.path().to_owned(),
             ledger: None,
@@ -108,18 +108,18 @@ impl World {
             host: Host::new(),
             chance,
             operators,
-            bound: BTreeMap::new(),
+            targets: BTreeMap::new(),
             cap,
-            touched: BTreeSet::new(),
+            touched_slugs: BTreeSet::new(),
             may_lag: true,
-            trail: Vec::new(),
+            steps: Vec::new(),
             tokens: 0,
         };
-        world.furnish();
+        world.write_workspace();
         world
     }
 
-    fn furnish(&mut self) {
+    fn write_workspace(&mut self) {
         self.write("quorate.toml", &format!("[playbooks]\nmax_active = {}\n", self.cap));
         for (slug, role, has_persona) in OPERATORS {
             if !self.operators.contains(&slug) {
@@ -188,7 +188,7 @@ impl World {
         let (yaml, who) = TARGETS[self.pick(TARGETS.len())];
         let there: Vec<&'static str> =
             who.iter().copied().filter(|one| self.operators.contains(one)).collect();
-        self.bound.insert(slug.to_owned(), there);
+        self.targets.insert(slug.to_owned(), there);
         yaml
     }
 
@@ -215,7 +215,7 @@ impl World {
     }
 
     /// Time goes by.
-    pub fn pass(&mut self, ms: i64) {
+    pub fn advance(&mut self, ms: i64) {
         self.hands.0.fetch_add(ms, Ordering::Relaxed);
     }
 
@@ -236,7 +236,7 @@ impl World {
     /// The playbooks' files; histories and what begins with `_` are none.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        below(&self.path("playbooks"), &mut found);
+        collect_files(&self.path("playbooks"), &mut found);
         found.sort();
         found
     }
@@ -254,25 +254,25 @@ impl World {
     /// Notes a step; a bug of ours is none that can be.
     pub fn note(&mut self, what: String, stop: Option<&ServiceError>) {
         let said = stop.map_or(String::new(), |stop| format!(" -> {}", stop.first_message()));
-        self.trail.push(format!("{what}{said}"));
+        self.steps.push(format!("{what}{said}"));
         if let Some(stop) = stop {
-            assert_ne!(stop.class, ExitClass::Bug, "{}", self.told());
+            assert_ne!(stop.class, ExitClass::Bug, "{}", self.story());
         }
     }
 
     /// What was done so far.
-    pub fn told(&self) -> String {
-        self.trail.join("\n  ")
+    pub fn story(&self) -> String {
+        self.steps.join("\n  ")
     }
 }
 
-fn below(dir: &Path, found: &mut Vec<PathBuf>) {
+fn collect_files(dir: &Path, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         if path.is_dir() {
-            below(&path, found);
+            collect_files(&path, found);
         } else if name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(".history.md") {
             found.push(path);
         }

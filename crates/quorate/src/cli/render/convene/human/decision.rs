@@ -3,10 +3,10 @@
 use quorate_protocol::Json;
 
 use super::super::super::layout::{columns_of, hanging, prose, table};
-use super::super::super::paint::{Paint, line};
-use super::super::super::wording::{amount, cut};
-use super::super::bars::{MARK, side};
-use super::super::{count, words};
+use super::super::super::paint::{Paint, one_line};
+use super::super::super::wording::{amount, truncate};
+use super::super::bars::{THRESHOLD_MARK, side};
+use super::super::{count, phrases};
 use super::{heading, roster};
 use crate::service::convene::report::{Contribution, Decision, Report, Vote};
 
@@ -27,7 +27,7 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
         return vec![roster::answers(report, width)];
     };
     vec![
-        alone(decision, width),
+        sole_decider(decision, width),
         tally(report, decision, width),
         votes(report, decision, width),
         text(decision, width),
@@ -35,24 +35,24 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
 }
 
 /// Who decided alone, by a terminal rule, and why.
-fn alone(decision: &Decision, width: usize) -> String {
+fn sole_decider(decision: &Decision, width: usize) -> String {
     if decision.contribution.is_empty() {
         return String::new();
     }
     let said = |one: &Contribution| {
-        let text = format!("{}: {}", line(&one.vote), cut(&line(&one.rationale), RATIONALE));
-        hanging(&Paint::Strong.on(&line(&one.member)), &text, 2, width)
+        let text = format!("{}: {}", one_line(&one.vote), truncate(&one_line(&one.rationale), RATIONALE));
+        hanging(&Paint::Strong.on(&one_line(&one.member)), &text, 2, width)
     };
     heading("Decided alone") + &decision.contribution.iter().take(SHOWN).map(said).collect::<String>()
 }
 
 fn tally(report: &Report, decision: &Decision, width: usize) -> String {
-    let full = count::full(decision);
+    let full = count::total_weight(decision);
     if decision.votes.is_empty() || full <= 0.0 {
         return String::new();
     }
     let sides = count::sides(decision);
-    let needs = count::needs(report);
+    let needs = count::threshold(report);
     let numbers = sides.iter().map(|side| columns_of(&side.text)).max().unwrap_or_default();
     let room = width.saturating_sub(2 + NAMES + 1 + 2 + numbers);
     // Where there is no room for a bar and its number, the number goes below.
@@ -70,26 +70,26 @@ fn tally(report: &Report, decision: &Decision, width: usize) -> String {
             if below { format!("\n  {:NAMES$}{}", "", one.text) } else { format!("{gap}  {}", one.text) };
         out.push_str(&format!("  {:<NAMES$}{bar}{number}\n", one.word));
     }
-    let mark = if needs.is_some() { format!(" ({MARK})") } else { String::new() };
-    out + "\n" + &prose(&format!("{}{mark}", count::ratio(report, decision)), 2, width)
+    let mark = if needs.is_some() { format!(" ({THRESHOLD_MARK})") } else { String::new() };
+    out + "\n" + &prose(&format!("{}{mark}", count::ratio_text(report, decision)), 2, width)
 }
 
 fn votes(report: &Report, decision: &Decision, width: usize) -> String {
-    let shown = picked(&decision.votes);
+    let shown = select_votes(&decision.votes);
     let row = |vote: &&Vote| {
-        let member = words::member(report, &vote.member);
-        let role = member.map_or_else(String::new, |one| line(&one.role));
+        let member = phrases::member(report, &vote.member);
+        let role = member.map_or_else(String::new, |one| one_line(&one.role));
         let answer = member.and_then(|one| one.answer());
         let rationale = answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default();
         let said = match &*vote.vote {
-            "missing" | "cancelled" => member.map_or_else(String::new, words::ended),
-            _ => cut(&line(rationale), RATIONALE),
+            "missing" | "cancelled" => member.map_or_else(String::new, phrases::last_status),
+            _ => truncate(&one_line(rationale), RATIONALE),
         };
         vec![
-            Paint::Strong.on(&line(&vote.member)),
+            Paint::Strong.on(&one_line(&vote.member)),
             role,
-            cut(&line(&vote.weight), 12),
-            cast(&vote.vote),
+            truncate(&one_line(&vote.weight), 12),
+            paint_vote(&vote.vote),
             said,
         ]
     };
@@ -103,7 +103,7 @@ fn votes(report: &Report, decision: &Decision, width: usize) -> String {
         let text = format!(
             "… and {}: `quorate show {} --format json` lists all.",
             amount(more as u64, "more vote"),
-            line(&report.run)
+            one_line(&report.run)
         );
         out.push_str(&prose(&text, 2, width));
     }
@@ -112,7 +112,7 @@ fn votes(report: &Report, decision: &Decision, width: usize) -> String {
 }
 
 /// Of many votes those that are fewer: whoever is missing, says no, or abstains comes before who says yes.
-fn picked(votes: &[Vote]) -> Vec<&Vote> {
+fn select_votes(votes: &[Vote]) -> Vec<&Vote> {
     let order = ["missing", "no", "abstain", "cancelled"];
     let mut places: Vec<usize> = (0..votes.len()).collect();
     places.sort_by_key(|at| order.iter().position(|word| *word == votes[*at].vote).unwrap_or(order.len()));
@@ -121,18 +121,18 @@ fn picked(votes: &[Vote]) -> Vec<&Vote> {
     places.into_iter().map(|at| &votes[at]).collect()
 }
 
-fn cast(vote: &str) -> String {
+fn paint_vote(vote: &str) -> String {
     match vote {
         "yes" => Paint::Good.on("yes"),
         "no" => Paint::Bad.on("no"),
         "missing" | "cancelled" => Paint::Absent.on(vote),
-        other => line(other),
+        other => one_line(other),
     }
 }
 
 fn text(decision: &Decision, width: usize) -> String {
     let Some(text) = &decision.text else { return String::new() };
-    let lines: String = cut(text, TEXT).lines().map(|one| prose(one, 2, width)).collect();
+    let lines: String = truncate(text, TEXT).lines().map(|one| prose(one, 2, width)).collect();
     heading("Decision") + &lines
 }
 
@@ -140,5 +140,5 @@ fn text(decision: &Decision, width: usize) -> String {
 pub(super) fn vote_of(answer: &serde_json::Map<String, Json>) -> Option<String> {
     let vote = answer.get("vote")?.as_str()?;
     let why = answer.get("rationale").and_then(Json::as_str).unwrap_or_default();
-    Some(format!("{}: {}", cast(vote), cut(&line(why), RATIONALE)))
+    Some(format!("{}: {}", paint_vote(vote), truncate(&one_line(why), RATIONALE)))
 }

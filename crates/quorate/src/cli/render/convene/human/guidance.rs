@@ -1,9 +1,9 @@
 //! Guidance at a terminal: each fragment with whose words it is, which rule emitted it and why, and how long it holds.
 
-use super::super::super::layout::{drawn, hanging, indented, prose};
-use super::super::super::paint::{Paint, line};
-use super::super::super::wording::{amount, cut};
-use super::super::{bars, words};
+use super::super::super::layout::{wrap_prefixed, hanging, indented, prose};
+use super::super::super::paint::{Paint, one_line};
+use super::super::super::wording::{amount, truncate};
+use super::super::{bars, phrases};
 use super::{heading, labelled, roster};
 use crate::service::convene::report::{Fragment, Report};
 
@@ -34,35 +34,35 @@ fn fragments(report: &Report, width: usize) -> String {
     let more = report.fragments.len().saturating_sub(SHOWN);
     if more > 0 {
         let text =
-            format!("… and {more} more: `quorate show {} --format json` lists all.", line(&report.run));
+            format!("… and {more} more: `quorate show {} --format json` lists all.", one_line(&report.run));
         out.push_str(&format!("\n{}", prose(&text, 2, width)));
     }
     out
 }
 
 fn one(report: &Report, fragment: &Fragment, number: usize, width: usize) -> String {
-    let member = words::member(report, &fragment.member);
-    let role = member.map_or_else(String::new, |one| format!(", {}", line(&one.role)));
+    let member = phrases::member(report, &fragment.member);
+    let role = member.map_or_else(String::new, |one| format!(", {}", one_line(&one.role)));
     let head = format!(
         "{}{role}  severity {} {}  priority {}",
-        Paint::Strong.on(&line(&fragment.member)),
-        bars::graded(fragment.severity, &fragment.severity.to_string()),
+        Paint::Strong.on(&one_line(&fragment.member)),
+        bars::paint_by_severity(fragment.severity, &fragment.severity.to_string()),
         bars::scale(fragment.severity),
         fragment.priority
     );
     let mut out = format!("\n{}", hanging(&format!("{number:>3}."), &head, 1, width));
-    let text = prose(&cut(&fragment.text, TEXT), 0, width.saturating_sub(INDENT + 2));
+    let text = prose(&truncate(&fragment.text, TEXT), 0, width.saturating_sub(INDENT + 2));
     out.push_str(&indented(&framed(&text), INDENT - 1));
-    let kind = report.rules.iter().find(|one| one.id == fragment.rule).map(|one| line(&one.kind));
+    let kind = report.rules.iter().find(|one| one.id == fragment.rule).map(|one| one_line(&one.kind));
     let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
-    let concern = member.and_then(words::said).map(|said| said.concern).unwrap_or_default();
+    let concern = member.and_then(phrases::assessment).map(|said| said.concern).unwrap_or_default();
     let concern = match concern.is_empty() {
         true => String::new(),
-        false => format!(" on the concern “{}”", cut(&concern, CONCERN)),
+        false => format!(" on the concern “{}”", truncate(&concern, CONCERN)),
     };
-    let why = format!("rule {}{kind}{concern}", line(&fragment.rule));
+    let why = format!("rule {}{kind}{concern}", one_line(&fragment.rule));
     out.push_str(&labelled("why", LABEL, &why, INDENT - 1, width));
-    out.push_str(&labelled("holds", LABEL, &words::holds(report, fragment), INDENT - 1, width));
+    out.push_str(&labelled("holds", LABEL, &phrases::validity(report, fragment), INDENT - 1, width));
     out
 }
 
@@ -77,7 +77,7 @@ pub(super) fn evidence(all: &[String], width: usize) -> String {
     const LINES: usize = 3;
     let quotes = all.iter().take(QUOTES);
     let mut out: String =
-        quotes.map(|one| drawn("    - ", "      ", &format!("“{}”", line(one)), LINES, width)).collect();
+        quotes.map(|one| wrap_prefixed("    - ", "      ", &format!("“{}”", one_line(one)), LINES, width)).collect();
     if all.len() > QUOTES {
         out.push_str(&prose(&format!("… and {} more", all.len() - QUOTES), 4, width));
     }

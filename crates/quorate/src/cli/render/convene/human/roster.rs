@@ -3,10 +3,10 @@
 use quorate_manifest::assembly::Mode;
 
 use super::super::super::layout::{hanging, prose, table};
-use super::super::super::paint::{Paint, line};
-use super::super::super::wording::{amount, cut, status};
+use super::super::super::paint::{Paint, one_line};
+use super::super::super::wording::{amount, truncate, status};
 use super::super::bars;
-use super::super::words::{ended, names, said};
+use super::super::phrases::{last_status, names, assessment};
 use super::{decision, heading};
 use crate::service::convene::report::{Member, Report};
 
@@ -22,17 +22,17 @@ pub(super) fn assessments(report: &Report, width: usize) -> String {
     let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
     let shown = gravest(&asked);
     let row = |member: &&Member| {
-        let (bar, concern) = match said(member) {
+        let (bar, concern) = match assessment(member) {
             Some(said) => {
                 let evidence = match said.evidence {
                     0 => String::new(),
                     some => format!(" ({})", amount(some as u64, "quote")),
                 };
-                (bars::severity(said.severity), cut(&said.concern, CONCERN) + &evidence)
+                (bars::severity(said.severity), truncate(&said.concern, CONCERN) + &evidence)
             }
-            None => (Paint::Absent.on(&status(&line(&member.status))), String::new()),
+            None => (Paint::Absent.on(&status(&one_line(&member.status))), String::new()),
         };
-        vec![Paint::Strong.on(&line(&member.id)), line(&member.role), phase(member), bar, concern]
+        vec![Paint::Strong.on(&one_line(&member.id)), one_line(&member.role), phase(member), bar, concern]
     };
     let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
     let mut out = String::new();
@@ -52,8 +52,8 @@ pub(super) fn answers(report: &Report, width: usize) -> String {
         return String::new();
     }
     let row = |member: &&Member| {
-        let text = member.answer().and_then(decision::vote_of).unwrap_or_else(|| ended(member));
-        vec![Paint::Strong.on(&line(&member.id)), text]
+        let text = member.answer().and_then(decision::vote_of).unwrap_or_else(|| last_status(member));
+        vec![Paint::Strong.on(&one_line(&member.id)), text]
     };
     let rows = asked.iter().take(SHOWN).map(row).collect();
     let left = more(report, asked.len().saturating_sub(SHOWN), width);
@@ -63,7 +63,7 @@ pub(super) fn answers(report: &Report, width: usize) -> String {
 /// Of many members the gravest, and those who gave no answer, in roster order.
 fn gravest<'r>(asked: &[&'r Member]) -> Vec<&'r Member> {
     let mut places: Vec<usize> = (0..asked.len()).collect();
-    places.sort_by_key(|at| std::cmp::Reverse(said(asked[*at]).map_or(u64::MAX, |said| said.severity)));
+    places.sort_by_key(|at| std::cmp::Reverse(assessment(asked[*at]).map_or(u64::MAX, |said| said.severity)));
     places.truncate(SHOWN);
     places.sort_unstable();
     places.into_iter().map(|at| asked[at]).collect()
@@ -74,7 +74,7 @@ pub(super) fn more(report: &Report, number: usize, width: usize) -> String {
     if number == 0 {
         return String::new();
     }
-    let run = line(&report.run);
+    let run = one_line(&report.run);
     let text = format!(
         "… and {}: `quorate show {run} --format json` lists all.",
         amount(number as u64, "more member")
@@ -104,5 +104,5 @@ fn because(mode: Mode, member: &Member) -> String {
 }
 
 fn phase(member: &Member) -> String {
-    member.phase.as_deref().map_or_else(|| "–".to_owned(), line)
+    member.phase.as_deref().map_or_else(|| "–".to_owned(), one_line)
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::super::layout::{columns_of, drawn, prose};
-use super::super::super::paint::{Paint, line};
+use super::super::super::layout::{columns_of, wrap_prefixed, prose};
+use super::super::super::paint::{Paint, one_line};
 use super::super::super::wording::amount;
 use super::super::forest::{Drawing, Forest, Kind, Row};
-use super::super::refused::of_candidate;
-use super::super::{bars, words};
+use super::super::rejections::reason_for;
+use super::super::{bars, phrases};
 use super::{guidance, heading, roster};
 use crate::service::convene::report::{Node, Report, Rollup};
 
@@ -40,13 +40,13 @@ fn assessment(rollup: &Rollup, width: usize) -> String {
     let lines = usize::from(u8::MAX);
     out.push_str(&format!(
         "  severity {} {}\n",
-        bars::graded(rollup.severity, &rollup.severity.to_string()),
+        bars::paint_by_severity(rollup.severity, &rollup.severity.to_string()),
         bars::scale(rollup.severity)
     ));
     for (label, text) in [("concern", &rollup.concern), ("suggestion", &rollup.suggestion)] {
         if !text.trim().is_empty() {
             out.push_str(&format!("  {}\n", Paint::Faint.on(label)));
-            out.push_str(&drawn("    ", "    ", &line(text), lines, width));
+            out.push_str(&wrap_prefixed("    ", "    ", &one_line(text), lines, width));
         }
     }
     if !rollup.evidence.is_empty() {
@@ -61,7 +61,7 @@ fn trees(report: &Report, forest: &Forest<'_>, drawing: &Drawing, width: usize) 
     for tree in &drawing.trees {
         let title = match tree.from {
             None => "Tree".to_owned(),
-            Some(at) => format!("Tree, below {}", line(&forest.twigs[at].member.id)),
+            Some(at) => format!("Tree, below {}", one_line(&forest.twigs[at].member.id)),
         };
         let mut out = heading(&title);
         for (at, row) in tree.rows.iter().enumerate() {
@@ -75,7 +75,7 @@ fn trees(report: &Report, forest: &Forest<'_>, drawing: &Drawing, width: usize) 
 
 /// A row: the lines of those above it, its own arm, and everything about it beside them.
 fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, again: bool, width: usize) -> String {
-    let (above, own) = match row.goes_on.split_last() {
+    let (above, own) = match row.continues.split_last() {
         Some((own, above)) => (above, Some(*own)),
         None => (&[][..], None),
     };
@@ -86,13 +86,13 @@ fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, again: bool, width
         Some(true) => format!("{above}├─ "),
         Some(false) => format!("{above}└─ "),
     };
-    let rest = above + own.as_ref().map_or("", rail) + if row.bears { "│ " } else { "  " };
+    let rest = above + own.as_ref().map_or("", rail) + if row.has_children { "│ " } else { "  " };
     let mut out = String::new();
     let told = match row.kind {
         Kind::Node(at) if again => vec![("", format!("{}  (from above)", name(forest, at)))],
         Kind::Node(at) => node(report, forest, at),
         Kind::Chain { first, last, length } => {
-            let id = |at: usize| line(&forest.twigs[at].member.id);
+            let id = |at: usize| one_line(&forest.twigs[at].member.id);
             vec![(
                 "",
                 format!(
@@ -104,18 +104,18 @@ fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, again: bool, width
             )]
         }
         Kind::Below { at, members } => {
-            let id = line(&forest.twigs[at].member.id);
+            let id = one_line(&forest.twigs[at].member.id);
             vec![("", format!("… {} below {id}: drawn further down", amount(members as u64, "member")))]
         }
     };
     for (number, (label, text)) in told.iter().enumerate() {
         let lead = if number == 0 { &first } else { &rest };
         match label.is_empty() {
-            true => out.push_str(&drawn(lead, &rest, text, LINES, width)),
+            true => out.push_str(&wrap_prefixed(lead, &rest, text, LINES, width)),
             false => {
                 let gap = " ".repeat(columns_of(label) + 1);
                 let lead = format!("{lead}{} ", Paint::Faint.on(label));
-                out.push_str(&drawn(&lead, &format!("{rest}{gap}"), text, LINES, width));
+                out.push_str(&wrap_prefixed(&lead, &format!("{rest}{gap}"), text, LINES, width));
             }
         }
     }
@@ -123,19 +123,19 @@ fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, again: bool, width
 }
 
 fn name(forest: &Forest<'_>, at: usize) -> String {
-    Paint::Strong.on(&line(&forest.twigs[at].member.id))
+    Paint::Strong.on(&one_line(&forest.twigs[at].member.id))
 }
 
 /// A node: who, what it saw, said and passed up.
 fn node(report: &Report, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, String)> {
     let twig = &forest.twigs[at];
     let severity = twig.node.and_then(|node| Some(node.output.as_ref()?.severity));
-    let (mark, paint) = mark(twig.node, &twig.member.status);
-    let mut head = format!("{}  {}", name(forest, at), line(&twig.member.role));
+    let (mark, paint) = status_mark(twig.node, &twig.member.status);
+    let mut head = format!("{}  {}", name(forest, at), one_line(&twig.member.role));
     if let Some(severity) = severity {
         head.push_str(&format!(
             "  {} {}",
-            bars::graded(severity, &severity.to_string()),
+            bars::paint_by_severity(severity, &severity.to_string()),
             bars::scale(severity)
         ));
     }
@@ -144,9 +144,9 @@ fn node(report: &Report, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, S
     }
     let mut told = vec![("", head)];
     if !twig.children.is_empty() {
-        told.push(("saw ", saw(forest, &twig.children)));
+        told.push(("saw ", children_summary(forest, &twig.children)));
     }
-    let said = words::said(twig.member);
+    let said = phrases::assessment(twig.member);
     told.push((
         "said",
         match &said {
@@ -158,35 +158,35 @@ fn node(report: &Report, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, S
                 };
                 format!("{}: {}{suggestion}", said.severity, said.concern)
             }
-            None => words::ended(twig.member),
+            None => phrases::last_status(twig.member),
         },
     ));
     if let Some(node) = twig.node {
-        told.extend(up(report, node, said.map(|said| said.concern)).map(|text| ("up  ", text)));
+        told.extend(passed_up(report, node, said.map(|said| said.concern)).map(|text| ("up  ", text)));
     }
     told
 }
 
 /// What a node is marked with, where it did not pass on an answer of its own.
-fn mark(node: Option<&Node>, asked: &str) -> (String, Option<Paint>) {
+fn status_mark(node: Option<&Node>, asked: &str) -> (String, Option<Paint>) {
     match node.map(|node| &*node.status) {
         Some("passed") => (String::new(), None),
         Some("passed_up") => ("passed up without it".to_owned(), Some(Paint::Fair)),
         Some("refused") => ("refused".to_owned(), Some(Paint::Bad)),
-        Some(other) => (line(&other.replace('_', " ")), Some(Paint::Absent)),
+        Some(other) => (one_line(&other.replace('_', " ")), Some(Paint::Absent)),
         None if asked == "answered" => (String::new(), None),
-        None => (line(&asked.replace('_', " ")), Some(Paint::Absent)),
+        None => (one_line(&asked.replace('_', " ")), Some(Paint::Absent)),
     }
 }
 
-fn saw(forest: &Forest<'_>, children: &[usize]) -> String {
+fn children_summary(forest: &Forest<'_>, children: &[usize]) -> String {
     let one = |at: &usize| {
         let twig = &forest.twigs[*at];
         let passed = match twig.node.map(|node| (node, node.output.as_ref())) {
             Some((_, Some(output))) => output.severity.to_string(),
             Some((node, None)) => node.status.replace('_', " "),
             // While nothing is decided, what it has answered is all there is.
-            None => match words::said(twig.member) {
+            None => match phrases::assessment(twig.member) {
                 Some(said) => said.severity.to_string(),
                 None => twig.member.status.replace('_', " "),
             },
@@ -194,13 +194,13 @@ fn saw(forest: &Forest<'_>, children: &[usize]) -> String {
         format!("{} {passed}", twig.member.id)
     };
     let all: Vec<String> = children.iter().map(one).collect();
-    words::names(&all.iter().map(String::as_str).collect::<Vec<_>>(), NAMED)
+    phrases::names(&all.iter().map(String::as_str).collect::<Vec<_>>(), NAMED)
 }
 
 /// What a node passes up, and how it came about; nothing where it is the answer of a node with nobody below it.
-fn up(report: &Report, node: &Node, said: Option<String>) -> Option<String> {
+fn passed_up(report: &Report, node: &Node, said: Option<String>) -> Option<String> {
     if node.status == "refused" {
-        let why = of_candidate(report, &format!("node/{}", node.member)).unwrap_or_default();
+        let why = reason_for(report, &format!("node/{}", node.member)).unwrap_or_default();
         return Some(format!(
             "nothing: what it would pass up {}",
             if why.is_empty() { "is refused" } else { &why }
@@ -208,20 +208,20 @@ fn up(report: &Report, node: &Node, said: Option<String>) -> Option<String> {
     }
     let output = node.output.as_ref()?;
     let from: Vec<&str> = node.from.iter().map(String::as_str).collect();
-    let of = if from.is_empty() { String::new() } else { format!(", of {}", words::names(&from, NAMED)) };
+    let of = if from.is_empty() { String::new() } else { format!(", of {}", phrases::names(&from, NAMED)) };
     let by = match (&node.rule, &*node.status) {
         (Some(rule), _) => {
             let kind =
-                report.rules.iter().find(|one| one.id == *rule).map(|one| format!(" ({})", line(&one.kind)));
-            format!("by {}{}{of}", line(rule), kind.unwrap_or_default())
+                report.rules.iter().find(|one| one.id == *rule).map(|one| format!(" ({})", one_line(&one.kind)));
+            format!("by {}{}{of}", one_line(rule), kind.unwrap_or_default())
         }
         (None, "passed_up") => format!("without it, the gravest below{of}"),
         (None, _) if from.is_empty() => return None,
         (None, _) => format!("no rule{of}"),
     };
-    let concern = match said.as_deref() == Some(&*line(&output.concern)) {
+    let concern = match said.as_deref() == Some(&*one_line(&output.concern)) {
         true => String::new(),
-        false => format!(": {}", line(&output.concern)),
+        false => format!(": {}", one_line(&output.concern)),
     };
     Some(format!("{} {by}{concern}", output.severity))
 }
@@ -236,7 +236,7 @@ fn summary(report: &Report, drawing: &Drawing, width: usize) -> String {
     if counts.len() > 1 || drawing.more > 0 {
         let counts: Vec<String> = counts
             .iter()
-            .map(|(status, count)| format!("{count} {}", line(&status.replace('_', " "))))
+            .map(|(status, count)| format!("{count} {}", one_line(&status.replace('_', " "))))
             .collect();
         let nodes = amount(report.nodes.len() as u64, "node");
         let counts =

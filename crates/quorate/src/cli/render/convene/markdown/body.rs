@@ -1,9 +1,9 @@
 //! The parts of an assembly's Markdown that differ from mode to mode.
 
 use super::super::super::escape::{code, inline, paragraphs};
-use super::super::super::paint::line;
-use super::super::super::wording::{amount, cut, status};
-use super::super::words::{self, names, said};
+use super::super::super::paint::one_line;
+use super::super::super::wording::{amount, truncate, status};
+use super::super::phrases::{self, names, assessment};
 use super::super::{count, thread};
 use super::{more, table};
 use crate::service::convene::report::{Contribution, Fragment, Member, Node, Report, Rollup};
@@ -18,7 +18,7 @@ const NAMED: usize = 20;
 
 /// Text of a member as a quotation.
 fn quoted(text: &str) -> String {
-    paragraphs(&cut(text, TEXT))
+    paragraphs(&truncate(text, TEXT))
         .lines()
         .map(|line| format!("> {line}").trim_end().to_owned() + "\n")
         .collect()
@@ -34,7 +34,7 @@ pub(super) fn tally(report: &Report) -> String {
         decision.text.as_deref().map_or_else(String::new, |text| format!("\n{}", quoted(&breaks(text))));
     format!(
         "### Tally: {}\n\n{}{text}",
-        inline(&count::ratio(report, decision)),
+        inline(&count::ratio_text(report, decision)),
         table(&["side", "weight"], rows)
     )
 }
@@ -64,11 +64,11 @@ pub(super) fn votes(report: &Report) -> String {
         return String::new();
     };
     let rows = decision.votes.iter().take(ROWS).map(|vote| {
-        let member = words::member(report, &vote.member);
+        let member = phrases::member(report, &vote.member);
         let answer = member.and_then(|one| one.answer());
         let why = match &*vote.vote {
-            "missing" | "cancelled" => member.map_or_else(String::new, words::ended),
-            _ => line(answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default()),
+            "missing" | "cancelled" => member.map_or_else(String::new, phrases::last_status),
+            _ => one_line(answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default()),
         };
         let role = member.map_or("", |one| &one.role);
         vec![
@@ -76,7 +76,7 @@ pub(super) fn votes(report: &Report) -> String {
             inline(role),
             inline(&vote.weight),
             inline(&vote.vote),
-            inline(&cut(&why, CELL)),
+            inline(&truncate(&why, CELL)),
         ]
     });
     let votes = table(&["member", "role", "weight", "vote", "why"], rows);
@@ -98,10 +98,10 @@ pub(super) fn fragments(report: &Report) -> String {
 
 fn fragment(report: &Report, one: &Fragment, number: usize) -> String {
     let concern =
-        words::member(report, &one.member).and_then(said).map(|said| said.concern).unwrap_or_default();
+        phrases::member(report, &one.member).and_then(assessment).map(|said| said.concern).unwrap_or_default();
     let concern = match concern.is_empty() {
         true => String::new(),
-        false => format!(" on the concern “{}”", inline(&cut(&concern, CELL))),
+        false => format!(" on the concern “{}”", inline(&truncate(&concern, CELL))),
     };
     format!(
         "\n**{number}. {}**, severity {}, priority {}\n\n{}\n- why: rule {}{concern}\n- holds: {}\n",
@@ -110,7 +110,7 @@ fn fragment(report: &Report, one: &Fragment, number: usize) -> String {
         one.priority,
         quoted(&one.text),
         code(&one.rule),
-        inline(&words::holds(report, one))
+        inline(&phrases::validity(report, one))
     )
 }
 
@@ -121,9 +121,9 @@ pub(super) fn members(report: &Report) -> String {
         return String::new();
     }
     let row = |member: &&Member| {
-        let (severity, concern) = match said(member) {
-            Some(said) => (said.severity.to_string(), cut(&said.concern, CELL)),
-            None => ("–".to_owned(), status(&line(&member.status))),
+        let (severity, concern) = match assessment(member) {
+            Some(said) => (said.severity.to_string(), truncate(&said.concern, CELL)),
+            None => ("–".to_owned(), status(&one_line(&member.status))),
         };
         let phase = member.phase.as_deref().unwrap_or("–");
         vec![code(&member.id), inline(&member.role), inline(phase), severity, inline(&concern)]
@@ -140,7 +140,7 @@ pub(super) fn rounds(report: &Report) -> Vec<String> {
     for round in thread::rounds(report) {
         let mut out = format!("### Round {}\n\n", round.number);
         for turn in round.turns.iter().take(left) {
-            let marks = turn.marks();
+            let marks = turn.annotations();
             let marks = if marks.is_empty() { String::new() } else { format!(" *({})*", marks.join(", ")) };
             let kept =
                 turn.kept_back.as_deref().map_or_else(String::new, |why| format!(" **{}**", inline(why)));
@@ -184,7 +184,7 @@ pub(super) fn rollup(report: &Report) -> String {
     if !evidence.is_empty() {
         out.push_str("Evidence:\n\n");
         for quote in evidence.iter().take(NAMED) {
-            out.push_str(&format!("- “{}”\n", inline(&cut(&line(quote), CELL))));
+            out.push_str(&format!("- “{}”\n", inline(&truncate(&one_line(quote), CELL))));
         }
     }
     out + &more(report, evidence.len().saturating_sub(NAMED), "more quote")
@@ -196,10 +196,10 @@ pub(super) fn nodes(report: &Report) -> String {
         return members(report);
     }
     let row = |node: &Node| {
-        let said = words::member(report, &node.member).and_then(said);
+        let said = phrases::member(report, &node.member).and_then(assessment);
         let own = said.map_or_else(
             || "–".to_owned(),
-            |said| format!("{}: {}", said.severity, cut(&said.concern, CELL)),
+            |said| format!("{}: {}", said.severity, truncate(&said.concern, CELL)),
         );
         let from: Vec<&str> = node.from.iter().map(String::as_str).collect();
         let up = match (&node.output, &node.rule) {
@@ -208,7 +208,7 @@ pub(super) fn nodes(report: &Report) -> String {
             (Some(output), None) => format!("{}, of {}", output.severity, names(&from, NAMED)),
             (Some(output), Some(rule)) => {
                 let of = if from.is_empty() { String::new() } else { format!(" of {}", names(&from, NAMED)) };
-                format!("{} by {}{of}", output.severity, line(rule))
+                format!("{} by {}{of}", output.severity, one_line(rule))
             }
         };
         let parent = node.parent.as_deref().map_or_else(|| "–".to_owned(), code);

@@ -34,14 +34,14 @@ fn class(severity: u64) -> &'static str {
 
 /// The weights of a vote, and the rules that it went through.
 pub(super) fn votes(report: &Report) -> String {
-    let Some(decision) = report.decision.as_ref().filter(|one| count::full(one) > 0.0) else {
+    let Some(decision) = report.decision.as_ref().filter(|one| count::total_weight(one) > 0.0) else {
         return String::new();
     };
     let mut pie = "pie showData title Weights\n".to_owned();
     for side in count::sides(decision).into_iter().filter(|side| side.weight > 0.0) {
         let _ = writeln!(pie, "  \"{}\" : {}", side.word, side.weight);
     }
-    let told = super::super::rules::told(report);
+    let told = super::super::rules::summaries(report);
     if told.is_empty() {
         return fenced(&pie);
     }
@@ -76,7 +76,7 @@ pub(super) fn guidance(report: &Report) -> String {
     let mut places = BTreeMap::new();
     for (at, member) in shown.iter().enumerate() {
         places.insert(&*member.id, at);
-        let (text, class) = match super::super::words::said(member) {
+        let (text, class) = match super::super::phrases::assessment(member) {
             Some(said) => (format!("{}: severity {}", member.id, said.severity), class(said.severity)),
             None => (format!("{}: {}", member.id, member.status), "gone"),
         };
@@ -129,7 +129,7 @@ pub(super) fn talk(report: &Report) -> String {
         for turn in &round.turns {
             let Some(from) = places.get(turn.from).filter(|_| left > 0) else { continue };
             left -= 1;
-            let marks = turn.marks();
+            let marks = turn.annotations();
             let marks = if marks.is_empty() { String::new() } else { format!("[{}] ", marks.join(", ")) };
             let text = label(&format!("{marks}{}", turn.text));
             let to: Vec<String> = match &turn.to {

@@ -1,7 +1,7 @@
 //! Foreign text as a label: cut, on one line, and with every character that could mean something as its number.
 
-use super::super::super::super::paint::line;
-use super::super::super::super::wording::cut;
+use super::super::super::super::paint::one_line;
+use super::super::super::super::wording::truncate;
 
 /// How much of a text is shown.
 const TEXT: usize = 72;
@@ -9,7 +9,7 @@ const TEXT: usize = 72;
 /// The label. Letters and digits of any script, spaces, full stops and commas stand as themselves; everything else
 /// is `#number;`, which Mermaid reads before it parses anything.
 pub(super) fn label(text: &str) -> String {
-    let text = cut(&line(text), TEXT);
+    let text = truncate(&one_line(text), TEXT);
     let words = text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     // An empty label is a fault to some diagrams.
     if words.is_empty() { "#160;".to_owned() } else { words }

@@ -2,15 +2,15 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use crate::cli::workflow::talk;
+use crate::cli::workflow::status_text;
 use crate::service::playbook::gate::{Answer, Approver, GateClosed};
 
 /// Whoever sits there.
-pub(super) struct Person {
+pub(super) struct TerminalApprover {
     /// Who it is.
     pub(super) name: String,
     /// What is asked.
-    pub(super) asked: Question,
+    pub(super) question: Question,
 }
 
 /// A question to a person.
@@ -30,7 +30,7 @@ impl Question {
         }
     }
 
-    fn nobody(self) -> &'static str {
+    fn no_terminal_help(self) -> &'static str {
         match self {
             Question::Weave => {
                 "run it in a terminal; what cannot be asked for there can be voted on with `--gate governance`"
@@ -40,24 +40,24 @@ impl Question {
     }
 }
 
-impl Approver for Person {
+impl Approver for TerminalApprover {
     fn ask(&mut self, shown: &str) -> Result<Answer, GateClosed> {
         if !std::io::stdin().is_terminal() {
-            let help = self.asked.nobody();
+            let help = self.question.no_terminal_help();
             return Err(GateClosed::new("nobody is there to be asked: standard input is no terminal", help));
         }
-        anstream::eprintln!("{}", talk(shown));
-        let yes = line(self.asked.text())?;
+        anstream::eprintln!("{}", status_text(shown));
+        let yes = prompt_line(self.question.text())?;
         let yes = matches!(yes.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-        let why = match self.asked {
-            Question::Weave => line("Why? (a line, or nothing) ")?,
+        let why = match self.question {
+            Question::Weave => prompt_line("Why? (a line, or nothing) ")?,
             Question::Except => String::new(),
         };
         Ok(Answer { yes, why: why.trim().to_owned(), by: self.name.clone() })
     }
 }
 
-fn line(question: &str) -> Result<String, GateClosed> {
+fn prompt_line(question: &str) -> Result<String, GateClosed> {
     anstream::eprint!("{question}");
     let mut answer = String::new();
     let read = std::io::stderr().flush().and_then(|()| std::io::stdin().lock().read_line(&mut answer));

@@ -8,23 +8,23 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// The longest message, in bytes: a line, or the body of a request.
-pub(super) const LONGEST: usize = 16 * 1024 * 1024;
+pub(super) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// What a client sends.
 pub(super) type Message = RxJsonRpcMessage<RoleServer>;
 
 /// Why something is no message.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Refused {
+pub(super) struct InvalidMessage {
     error: ErrorData,
     id: Option<RequestId>,
 }
 
-impl Refused {
+impl InvalidMessage {
     /// It is longer than [`LONGEST`].
-    pub(super) fn too_long(id: Option<RequestId>) -> Refused {
-        let why = format!("Invalid Request: the message is longer than {LONGEST} bytes");
-        Refused { error: ErrorData::invalid_request(why, None), id }
+    pub(super) fn too_long(id: Option<RequestId>) -> InvalidMessage {
+        let why = format!("Invalid Request: the message is longer than {MAX_MESSAGE_BYTES} bytes");
+        InvalidMessage { error: ErrorData::invalid_request(why, None), id }
     }
 
     /// The answer to it.
@@ -44,7 +44,7 @@ struct Outline {
 ///
 /// # Errors
 /// When it is no message, with the answer that says so.
-pub(super) fn read(bytes: &[u8]) -> Result<Option<Message>, Refused> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii();
     if bytes.is_empty() {
         return Ok(None);
@@ -55,7 +55,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Message>, Refused> {
     };
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(bytes) {
         let error = ErrorData::parse_error(format!("Parse error: {error}"), None);
-        return Err(Refused { error, id: None });
+        return Err(InvalidMessage { error, id: None });
     }
     let outline = serde_json::from_slice::<Outline>(bytes).ok();
     let id = outline.as_ref().and_then(|outline| {
@@ -67,7 +67,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Message>, Refused> {
         (false, _, Some(Outline { id: None, method: Some(_) })) => return Ok(None),
         _ => "it is no JSON-RPC 2.0 message".to_owned(),
     };
-    Err(Refused { error: ErrorData::invalid_request(format!("Invalid Request: {why}"), None), id })
+    Err(InvalidMessage { error: ErrorData::invalid_request(format!("Invalid Request: {why}"), None), id })
 }
 
 /// Finds the id of a message that is too long to keep: the value of the key `id` of the outermost object.
@@ -85,12 +85,12 @@ pub(super) struct IdFinder {
 }
 
 /// A key or an id that is longer is none.
-const SHORT: usize = 128;
+const MAX_ID_BYTES: usize = 128;
 
 impl IdFinder {
     /// Reads on.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.one(*byte));
+        bytes.iter().for_each(|byte| self.feed_byte(*byte));
     }
 
     /// The id, if there was one.
@@ -98,7 +98,7 @@ impl IdFinder {
         self.found
     }
 
-    fn one(&mut self, byte: u8) {
+    fn feed_byte(&mut self, byte: u8) {
         if self.depth == 1
             && !self.quoted
             && matches!(byte, b',' | b'}')
@@ -107,7 +107,7 @@ impl IdFinder {
             self.found = serde_json::from_slice(&value).ok();
         }
         if let Some(value) = &mut self.value {
-            match value.len() < SHORT {
+            match value.len() < MAX_ID_BYTES {
                 true => value.push(byte),
                 false => self.value = None,
             }
@@ -116,7 +116,7 @@ impl IdFinder {
             (true, true, _) => self.escaped = false,
             (true, false, b'\\') => self.escaped = true,
             (true, false, b'"') => self.quoted = false,
-            (true, false, _) if self.depth == 1 && self.last.len() < SHORT => self.last.push(byte),
+            (true, false, _) if self.depth == 1 && self.last.len() < MAX_ID_BYTES => self.last.push(byte),
             (false, _, b'"') => {
                 self.quoted = true;
                 self.last.clear();
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> Value {
-        serde_json::to_value(read(text.as_bytes()).unwrap_err().answer()).unwrap()
+        serde_json::to_value(parse(text.as_bytes()).unwrap_err().answer()).unwrap()
     }
 
     #[test]
@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn messages_are_read_and_what_asks_for_no_answer_gets_none() {
         assert!(
-            read(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\r\n").unwrap().is_some()
+            parse(b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\r\n").unwrap().is_some()
         );
-        assert!(read(b" \r\n").unwrap().is_none());
-        assert!(read(br#"{"method":"window/logMessage","params":{}}"#).unwrap().is_none());
+        assert!(parse(b" \r\n").unwrap().is_none());
+        assert!(parse(br#"{"method":"window/logMessage","params":{}}"#).unwrap().is_none());
     }
 
     #[test]

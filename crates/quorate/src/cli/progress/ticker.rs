@@ -4,44 +4,44 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::locked;
+use super::lock;
 
 /// The first beat comes late, so that what is over at once is not shown at all.
-const FIRST: Duration = Duration::from_millis(150);
+const FIRST_DELAY: Duration = Duration::from_millis(150);
 /// Then a spinner turns.
-const BEAT: Duration = Duration::from_millis(100);
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The heartbeat. Its thread is gone when it is dropped.
-pub(super) struct Pulse {
+pub(super) struct Ticker {
     stopped: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Pulse {
+impl Ticker {
     /// Starts it. Where no thread can be had nothing beats: progress is not worth an error.
-    pub(super) fn start(mut beat: impl FnMut() + Send + 'static) -> Pulse {
+    pub(super) fn start(mut beat: impl FnMut() + Send + 'static) -> Ticker {
         let stopped = Arc::new((Mutex::new(false), Condvar::new()));
         let own = stopped.clone();
         let body = move || {
-            let mut wait = FIRST;
+            let mut wait = FIRST_DELAY;
             loop {
                 let (stop, wake) = &*own;
-                let waited = wake.wait_timeout_while(locked(stop), wait, |stop| !*stop);
+                let waited = wake.wait_timeout_while(lock(stop), wait, |stop| !*stop);
                 if *waited.unwrap_or_else(PoisonError::into_inner).0 {
                     return;
                 }
                 beat();
-                wait = BEAT;
+                wait = INTERVAL;
             }
         };
         let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(body).ok();
-        Pulse { stopped, thread }
+        Ticker { stopped, thread }
     }
 }
 
-impl Drop for Pulse {
+impl Drop for Ticker {
     fn drop(&mut self) {
-        *locked(&self.stopped.0) = true;
+        *lock(&self.stopped.0) = true;
         self.stopped.1.notify_all();
         if let Some(thread) = self.thread.take() {
             // A beat that panicked has nothing left to show.

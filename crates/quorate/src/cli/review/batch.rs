@@ -3,8 +3,8 @@
 use quorate_diagnostics::render::json::diagnostics;
 use serde_json::{Value, json};
 
-use super::{Asked, Ended, review, shown};
-use crate::cli::exit::{Exit, stopped};
+use super::{ReviewSettings, Outcome, review, print};
+use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;
 use crate::service::artifact::Artifact;
@@ -17,7 +17,7 @@ use crate::service::schemas::REVIEWS;
 /// then is shown.
 pub(super) async fn run(
     artifacts: Vec<Artifact>,
-    asked: &Asked,
+    asked: &ReviewSettings,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
@@ -25,24 +25,24 @@ pub(super) async fn run(
     for artifact in &artifacts {
         // Nobody is asked about the first where the last cannot be reviewed.
         if let Err(stop) = reviews::check(environment, &asked.places, artifact, &asked.request.options) {
-            return stopped(&stop, asked.format, terminal);
+            return exit_with_error(&stop, asked.format, terminal);
         }
     }
     let mut done = Vec::with_capacity(artifacts.len());
     for artifact in artifacts {
         let (ended, desk) = review(artifact, asked, environment, terminal).await;
-        if let Ended::Judged(report) = &ended
+        if let Outcome::Judged(report) = &ended
             && !matches!(asked.format, Format::Json | Format::Sarif)
         {
             if !done.is_empty() {
                 terminal.data("\n");
             }
-            shown(report, asked.format, asked.extent, terminal);
+            print(report, asked.format, asked.extent, terminal);
         }
         if let Some(desk) = desk {
             desk.close().await;
         }
-        let goes_on = matches!(ended, Ended::Judged(_) | Ended::Skipped { .. });
+        let goes_on = matches!(ended, Outcome::Judged(_) | Outcome::Skipped { .. });
         done.push(ended);
         if !goes_on {
             break;
@@ -53,8 +53,8 @@ pub(super) async fn run(
         Format::Json => terminal.data(&format!("{:#}\n", json(&named, &done, exit))),
         Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
         Format::Human | Format::Markdown | Format::Github => {
-            if let Some(Ended::Stopped(stop)) = done.last() {
-                stopped(stop, asked.format, terminal);
+            if let Some(Outcome::Failed(stop)) = done.last() {
+                exit_with_error(stop, asked.format, terminal);
             }
             terminal.hint(&summary(&named, &done));
         }
@@ -74,47 +74,47 @@ fn rank(exit: Exit) -> u8 {
     }
 }
 
-fn exit_of(ended: &Ended) -> Exit {
+fn exit_of(ended: &Outcome) -> Exit {
     match ended {
-        Ended::Judged(report) => Exit::verdict(report.exit_code()),
-        Ended::Skipped { .. } => Exit::SKIPPED,
-        Ended::Stopped(stop) => Exit::verdict(stop.class.code()),
-        Ended::Interrupted => Exit::INTERRUPTED,
+        Outcome::Judged(report) => Exit::verdict(report.exit_code()),
+        Outcome::Skipped { .. } => Exit::SKIPPED,
+        Outcome::Failed(stop) => Exit::verdict(stop.class.code()),
+        Outcome::Interrupted => Exit::INTERRUPTED,
     }
 }
 
-fn reports(done: &[Ended]) -> Vec<&Report> {
+fn reports(done: &[Outcome]) -> Vec<&Report> {
     done.iter()
         .filter_map(|ended| match ended {
-            Ended::Judged(report) => Some(&**report),
-            Ended::Skipped { .. } | Ended::Stopped(_) | Ended::Interrupted => None,
+            Outcome::Judged(report) => Some(&**report),
+            Outcome::Skipped { .. } | Outcome::Failed(_) | Outcome::Interrupted => None,
         })
         .collect()
 }
 
 /// Each review as one object, in the order in which they were named; one without a verdict says why.
-fn json(named: &[String], done: &[Ended], exit: Exit) -> Value {
-    let one = |(name, ended): (&String, &Ended)| match ended {
-        Ended::Judged(report) => report.json(),
-        Ended::Skipped { tier, artifact_type } => {
+fn json(named: &[String], done: &[Outcome], exit: Exit) -> Value {
+    let one = |(name, ended): (&String, &Outcome)| match ended {
+        Outcome::Judged(report) => report.json(),
+        Outcome::Skipped { tier, artifact_type } => {
             json!({"artifact": name, "exit": exit_of(ended).code(), "skipped": {"tier": tier, "artifact_type": artifact_type}})
         }
-        Ended::Stopped(stop) => {
+        Outcome::Failed(stop) => {
             json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": diagnostics(&stop.report)})
         }
-        Ended::Interrupted => json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": []}),
+        Outcome::Interrupted => json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": []}),
     };
     let reviews: Vec<Value> = named.iter().zip(done).map(one).collect();
     json!({"schema": REVIEWS, "exit": exit.code(), "reviews": reviews})
 }
 
 /// One line for each text, in the order in which they were named.
-fn summary(named: &[String], done: &[Ended]) -> String {
-    let word = |ended: &Ended| match ended {
-        Ended::Judged(report) => report.verdict.map_or("OPEN", quorate_protocol::policy::Verdict::as_str),
-        Ended::Skipped { .. } => "skipped by its tier",
-        Ended::Stopped(_) => "not reviewed",
-        Ended::Interrupted => "interrupted",
+fn summary(named: &[String], done: &[Outcome]) -> String {
+    let word = |ended: &Outcome| match ended {
+        Outcome::Judged(report) => report.verdict.map_or("OPEN", quorate_protocol::policy::Verdict::as_str),
+        Outcome::Skipped { .. } => "skipped by its tier",
+        Outcome::Failed(_) => "not reviewed",
+        Outcome::Interrupted => "interrupted",
     };
     let mut text = String::from("\n");
     for (at, name) in named.iter().enumerate() {

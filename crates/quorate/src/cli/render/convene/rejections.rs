@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::paint::line;
-use super::super::wording::{cut, status};
-use super::words::names;
+use super::super::paint::one_line;
+use super::super::wording::{truncate, status};
+use super::phrases::names;
 use crate::service::convene::report::{Report, Violation};
 
 /// How much of an excerpt or a reason is shown.
@@ -13,7 +13,7 @@ const WORDS: usize = 240;
 const NAMED: usize = 40;
 
 /// Something that was refused.
-pub(super) struct Refused {
+pub(super) struct Rejection {
     /// What it would have become, and whose words it is.
     pub(super) what: String,
     /// What refuses it.
@@ -23,16 +23,16 @@ pub(super) struct Refused {
 }
 
 /// Everything that was refused, in order.
-pub(super) fn refused(report: &Report) -> Vec<Refused> {
-    report.violations.iter().map(one).collect()
+pub(super) fn rejections(report: &Report) -> Vec<Rejection> {
+    report.violations.iter().map(describe).collect()
 }
 
-fn one(violation: &Violation) -> Refused {
-    let candidate = line(&violation.candidate);
+fn describe(violation: &Violation) -> Rejection {
+    let candidate = one_line(&violation.candidate);
     let what = match (&violation.member, &violation.what) {
-        (Some(member), Some(what)) => format!("{candidate}: the {} of {}", line(what), line(member)),
-        (Some(member), None) => format!("{candidate}, by {}:", line(member)),
-        (None, Some(what)) => format!("{candidate}: its {}", line(what)),
+        (Some(member), Some(what)) => format!("{candidate}: the {} of {}", one_line(what), one_line(member)),
+        (Some(member), None) => format!("{candidate}, by {}:", one_line(member)),
+        (None, Some(what)) => format!("{candidate}: its {}", one_line(what)),
         (None, None) => candidate,
     };
     let why = match &*violation.code {
@@ -41,17 +41,17 @@ fn one(violation: &Violation) -> Refused {
             format!("{} is out of its reach", names(&ids, NAMED))
         }
         "lock_unchecked" => {
-            let why = violation.why.as_deref().map_or_else(String::new, |why| format!(": {}", line(why)));
+            let why = violation.why.as_deref().map_or_else(String::new, |why| format!(": {}", one_line(why)));
             format!("the locked traits could not be checked{why}")
         }
-        _ => format!("touches the locked trait “{}”{}", told(&violation.locked), layer(violation)),
+        _ => format!("touches the locked trait “{}”{}", or_unknown(&violation.locked), layer(violation)),
     };
-    let excerpt = violation.excerpt.as_deref().map(line).filter(|words| !words.is_empty());
-    Refused { what, why, excerpt: excerpt.map(|words| cut(&words, WORDS)) }
+    let excerpt = violation.excerpt.as_deref().map(one_line).filter(|words| !words.is_empty());
+    Rejection { what, why, excerpt: excerpt.map(|words| truncate(&words, WORDS)) }
 }
 
-fn told(text: &Option<String>) -> String {
-    text.as_deref().map_or_else(|| "?".to_owned(), line)
+fn or_unknown(text: &Option<String>) -> String {
+    text.as_deref().map_or_else(|| "?".to_owned(), one_line)
 }
 
 /// Which layer of the matcher saw it, in words.
@@ -66,14 +66,14 @@ fn layer(violation: &Violation) -> String {
         "skeleton" => "once lookalikes are replaced".to_owned(),
         "set-apart" => "once letters set apart are put together".to_owned(),
         "meaning" => "by meaning".to_owned(),
-        other => return format!(" ({})", line(other)),
+        other => return format!(" ({})", one_line(other)),
     };
-    format!(" ({layer}: {seen})", layer = line(layer))
+    format!(" ({layer}: {seen})", layer = one_line(layer))
 }
 
 /// The violation that refused a candidate, in a few words.
-pub(super) fn of_candidate(report: &Report, candidate: &str) -> Option<String> {
-    report.violations.iter().find(|one| one.candidate == candidate).map(|one| self::one(one).why)
+pub(super) fn reason_for(report: &Report, candidate: &str) -> Option<String> {
+    report.violations.iter().find(|one| one.candidate == candidate).map(|one| self::describe(one).why)
 }
 
 /// Who gave no answer, by reason. Whose question was not asked at all is not among them.
@@ -84,15 +84,15 @@ pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
         for asked in member.consultations.iter().filter(|one| one.status != "answered") {
             let step = asked.invocation.split_once('/').map_or("", |(step, _)| step);
             let round =
-                step.strip_prefix("round").map_or_else(String::new, |k| format!(", round {}", line(k)));
-            let said = asked.message.as_deref().map(line).filter(|text| !text.is_empty());
-            let said = said.map_or_else(String::new, |text| format!(": {}", cut(&text, WORDS)));
-            let reason = format!("{}{said}", status(&line(&asked.status)));
+                step.strip_prefix("round").map_or_else(String::new, |k| format!(", round {}", one_line(k)));
+            let said = asked.message.as_deref().map(one_line).filter(|text| !text.is_empty());
+            let said = said.map_or_else(String::new, |text| format!(": {}", truncate(&text, WORDS)));
+            let reason = format!("{}{said}", status(&one_line(&asked.status)));
             let who = of.entry(reason.clone()).or_insert_with(|| {
                 reasons.push(reason);
                 Vec::new()
             });
-            who.push(format!("{}{round}", line(&member.id)));
+            who.push(format!("{}{round}", one_line(&member.id)));
         }
     }
     let told = |reason: String| {
@@ -114,5 +114,5 @@ pub(super) fn notes(report: &Report) -> Vec<String> {
                         .is_some_and(|id| note.starts_with(&format!("a message of `{id}`"))))
         })
     };
-    report.all_notes().into_iter().filter(|note| !repeated(note)).map(|note| line(&note)).collect()
+    report.all_notes().into_iter().filter(|note| !repeated(note)).map(|note| one_line(&note)).collect()
 }

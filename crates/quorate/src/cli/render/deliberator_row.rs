@@ -3,14 +3,14 @@
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{Answer as Position, Round};
 
-use super::paint::{Paint, line};
-use super::wording::{cut, list, status};
+use super::paint::{Paint, one_line};
+use super::wording::{truncate, list, status};
 use crate::service::report::{Answer, Deliberator, Report};
 
 /// Stands where there is nothing to say.
-pub(super) const NOTHING: &str = "–";
+pub(super) const DASH: &str = "–";
 /// How much of a concession or an escalation is shown.
-const GIST: usize = 160;
+const MAX_REACTION_CHARS: usize = 160;
 
 /// Where an answer says how it was moved, and the word for it.
 const REACTIONS: [(&str, &str); 2] = [("concessions", "concedes"), ("escalations", "escalates")];
@@ -33,16 +33,16 @@ pub(super) fn headings(rounds: u8) -> Vec<&'static str> {
 
 /// A deliberator's cells, one for each heading.
 pub(super) fn row(report: &Report, one: &Deliberator) -> Vec<Cell> {
-    let seat = Seat::of(report.rounds, one);
+    let seat = ParsedDeliberator::of(report.rounds, one);
     let mut cells = vec![
-        Cell { text: line(&one.id), paint: Some(Paint::Strong) },
-        heard(&one.round1, seat.first.as_ref()),
+        Cell { text: one_line(&one.id), paint: Some(Paint::Strong) },
+        answer_cell(&one.round1, seat.first.as_ref()),
     ];
     if report.rounds > 1 {
-        cells.push(heard(&one.round2, seat.second.as_ref()));
+        cells.push(answer_cell(&one.round2, seat.second.as_ref()));
     }
     let counted = seat.counted();
-    cells.push(plain(counted.and_then(|position| position.score).map_or_else(|| NOTHING.to_owned(), score)));
+    cells.push(plain(counted.and_then(|position| position.score).map_or_else(|| DASH.to_owned(), score)));
     cells.push(flag(counted.map(|position| position.would_block)));
     cells.push(flag(counted.map(|position| position.irreducible)));
     if one.ungrounded
@@ -59,7 +59,7 @@ pub(super) fn row(report: &Report, one: &Deliberator) -> Vec<Cell> {
 /// Whether what counts of a deliberator is a block.
 pub(super) fn blocks(report: &Report, member: &str) -> bool {
     let one = report.deliberators.iter().find(|one| one.id == member);
-    one.is_some_and(|one| Seat::of(report.rounds, one).counted().is_some_and(|position| position.would_block))
+    one.is_some_and(|one| ParsedDeliberator::of(report.rounds, one).counted().is_some_and(|position| position.would_block))
 }
 
 /// The first concession and the first escalation of each, and how many more there are.
@@ -67,10 +67,10 @@ pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for one in &report.deliberators {
         for (key, verb) in REACTIONS {
-            let said = said(&one.round2, key);
+            let said = reactions_of(&one.round2, key);
             let Some(first) = said.first() else { continue };
             let more = if said.len() > 1 { format!(" (and {} more)", said.len() - 1) } else { String::new() };
-            all.push((format!("{} {verb}", line(&one.id)), format!("{}{more}", cut(first, GIST))));
+            all.push((format!("{} {verb}", one_line(&one.id)), format!("{}{more}", truncate(first, MAX_REACTION_CHARS))));
         }
     }
     all
@@ -80,9 +80,9 @@ pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
 pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
     let mut all: Vec<(Vec<String>, String)> = Vec::new();
     let mut note = |who: String, answer: &Answer| {
-        let message = answer.message.as_deref().map(line).filter(|message| !message.is_empty());
+        let message = answer.message.as_deref().map(one_line).filter(|message| !message.is_empty());
         if let Some(message) = message.filter(|_| answer.status != "answered") {
-            let what = format!("{}: {}", status(&answer.status), cut(&message, 240));
+            let what = format!("{}: {}", status(&answer.status), truncate(&message, 240));
             match all.iter_mut().find(|(_, told)| *told == what) {
                 Some((names, _)) => names.push(who),
                 None => all.push((vec![who], what)),
@@ -90,8 +90,8 @@ pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
         }
     };
     for one in &report.deliberators {
-        note(format!("{}, round 1", line(&one.id)), &one.round1);
-        note(format!("{}, round 2", line(&one.id)), &one.round2);
+        note(format!("{}, round 1", one_line(&one.id)), &one.round1);
+        note(format!("{}, round 2", one_line(&one.id)), &one.round2);
     }
     note("adjudicator".to_owned(), &report.adjudicator);
     let named = |names: Vec<String>| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -99,18 +99,18 @@ pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
 }
 
 /// A deliberator's answers, read.
-struct Seat<'r> {
+struct ParsedDeliberator<'r> {
     one: &'r Deliberator,
     rounds: u8,
     first: Option<Position>,
     second: Option<Position>,
 }
 
-impl<'r> Seat<'r> {
-    fn of(rounds: u8, one: &'r Deliberator) -> Seat<'r> {
+impl<'r> ParsedDeliberator<'r> {
+    fn of(rounds: u8, one: &'r Deliberator) -> ParsedDeliberator<'r> {
         let last = if rounds == 1 { Round::First } else { Round::Second };
         let read = |answer: &Answer, round| Position::read(round, &Json::Object(answer.answer.clone()?));
-        Seat { one, rounds, first: read(&one.round1, Round::First), second: read(&one.round2, last) }
+        ParsedDeliberator { one, rounds, first: read(&one.round1, Round::First), second: read(&one.round2, last) }
     }
 
     /// The answer that counts; while nothing is decided, the last one.
@@ -128,20 +128,20 @@ impl<'r> Seat<'r> {
             ("missing", ..) => vec!["missing".to_owned()],
             ("round1_block", ..) => vec!["counted by its round-1 block".to_owned()],
             (_, Some(first), Some(second)) => {
-                let mut changes = moved(first, second);
+                let mut changes = position_changes(first, second);
                 for (key, verb) in REACTIONS {
-                    let count = said(&self.one.round2, key).len();
+                    let count = reactions_of(&self.one.round2, key).len();
                     changes.extend((count > 0).then(|| format!("{verb} {count}")));
                 }
                 if changes.is_empty() { vec!["nothing".to_owned()] } else { changes }
             }
             (_, None, Some(_)) if self.rounds > 1 => vec!["answered in round 2 alone".to_owned()],
-            _ => vec![NOTHING.to_owned()],
+            _ => vec![DASH.to_owned()],
         }
     }
 }
 
-fn moved(first: &Position, second: &Position) -> Vec<String> {
+fn position_changes(first: &Position, second: &Position) -> Vec<String> {
     let mut changes = Vec::new();
     if let (Some(before), Some(after)) = (first.verdict, second.verdict)
         && before != after
@@ -167,7 +167,7 @@ fn moved(first: &Position, second: &Position) -> Vec<String> {
 }
 
 /// What a member says in its second answer about the others' first ones.
-fn said(answer: &Answer, key: &str) -> Vec<String> {
+fn reactions_of(answer: &Answer, key: &str) -> Vec<String> {
     let all = match answer.field(key) {
         None => Vec::new(),
         Some(Json::Array(all)) => all.iter().map(gist).collect(),
@@ -180,18 +180,18 @@ fn said(answer: &Answer, key: &str) -> Vec<String> {
 fn gist(value: &Json) -> String {
     match value {
         Json::Null => String::new(),
-        Json::String(text) => line(text),
-        Json::Object(object) => object.values().find_map(Json::as_str).map(line).unwrap_or_default(),
-        other => line(&other.to_string()),
+        Json::String(text) => one_line(text),
+        Json::Object(object) => object.values().find_map(Json::as_str).map(one_line).unwrap_or_default(),
+        other => one_line(&other.to_string()),
     }
 }
 
-fn heard(answer: &Answer, position: Option<&Position>) -> Cell {
+fn answer_cell(answer: &Answer, position: Option<&Position>) -> Cell {
     let Some(position) = position else {
         let text = match &*answer.status {
-            "not_asked" | "" => return plain(NOTHING.to_owned()),
+            "not_asked" | "" => return plain(DASH.to_owned()),
             "answered" => "unreadable".to_owned(),
-            other => status(&line(other)),
+            other => status(&one_line(other)),
         };
         return Cell { text, paint: Some(Paint::Absent) };
     };
@@ -212,7 +212,7 @@ fn heard(answer: &Answer, position: Option<&Position>) -> Cell {
 
 fn flag(flag: Option<bool>) -> Cell {
     match flag {
-        None => plain(NOTHING.to_owned()),
+        None => plain(DASH.to_owned()),
         Some(true) => Cell { text: "yes".to_owned(), paint: Some(Paint::Bad) },
         Some(false) => plain("no".to_owned()),
     }

@@ -5,8 +5,8 @@ use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{Request, describe_operators, missing_class_warning};
 
-use super::super::paint::{Paint, line};
-use super::super::wording::{amount, cost, cut, duration, minute, some, status};
+use super::super::paint::{Paint, one_line};
+use super::super::wording::{amount, cost, truncate, duration, minute, list_limited, status};
 use super::count;
 use crate::service::convene::report::{Fragment, Member, Report};
 
@@ -17,7 +17,7 @@ const REASON: usize = 240;
 
 /// The outcome, as people say it.
 pub(super) fn verdict(report: &Report) -> String {
-    report.verdict.as_deref().map_or_else(|| "OPEN".to_owned(), |word| line(word).to_uppercase())
+    report.verdict.as_deref().map_or_else(|| "OPEN".to_owned(), |word| one_line(word).to_uppercase())
 }
 
 /// The colour of the outcome.
@@ -30,23 +30,23 @@ pub(super) fn because(report: &Report) -> String {
     let Some(verdict) = report.verdict.as_deref() else {
         return format!(
             "Nothing is decided yet: `quorate resume {}` goes on from what was answered.",
-            line(&report.run)
+            one_line(&report.run)
         );
     };
     if let Some(because) = &report.because {
-        let code = report.code.as_deref().map_or_else(String::new, |code| format!(" ({})", line(code)));
-        return format!("{}{code}.", capital(line(because).trim_end_matches('.')));
+        let code = report.code.as_deref().map_or_else(String::new, |code| format!(" ({})", one_line(code)));
+        return format!("{}{code}.", capital(one_line(because).trim_end_matches('.')));
     }
     match report.mode {
         Mode::Voting => match &report.decision {
             Some(decision) => {
-                let rule = count::deciding(report);
+                let rule = count::deciding_rule(report);
                 let by = rule.map_or_else(String::new, |rule| {
-                    format!("{} ({}) decides ", line(&rule.id), line(&rule.kind))
+                    format!("{} ({}) decides ", one_line(&rule.id), one_line(&rule.kind))
                 });
                 let unclassed = missing_class_warning(&report.request, &report.declared_rules);
-                let first = missing_class_warning.map_or_else(String::new, |text| format!("{} ", line(&text)));
-                format!("{first}{by}{}: {}.", line(verdict), count::ratio(report, decision))
+                let first = missing_class_warning.map_or_else(String::new, |text| format!("{} ", one_line(&text)));
+                format!("{first}{by}{}: {}.", one_line(verdict), count::ratio_text(report, decision))
             }
             None => String::new(),
         },
@@ -57,7 +57,7 @@ pub(super) fn because(report: &Report) -> String {
                 fragments => format!("{} of guidance{ends}.", amount(fragments, "fragment")),
             }
         }
-        Mode::Peer => talked(report),
+        Mode::Peer => peer_outcome(report),
         Mode::Hierarchy => match &report.rollup {
             Some(rollup) => format!("The root passes up severity {}.", rollup.severity),
             None => "The root passes up nothing.".to_owned(),
@@ -66,7 +66,7 @@ pub(super) fn because(report: &Report) -> String {
 }
 
 /// How long a talk went on, and what ended it.
-fn talked(report: &Report) -> String {
+fn peer_outcome(report: &Report) -> String {
     let Some((rounds, ended_by)) = &report.rounds else { return String::new() };
     let ended = match &**ended_by {
         "no-new-objections" => without_objections(report).to_owned(),
@@ -74,7 +74,7 @@ fn talked(report: &Report) -> String {
         "max-rounds" => "no more are allowed".to_owned(),
         "termination-rule" => "the termination rule ended it".to_owned(),
         "no_answer" => "nobody answered".to_owned(),
-        other => line(other),
+        other => one_line(other),
     };
     let ids: Vec<&str> = report.objecting.iter().map(String::as_str).collect();
     let objecting = match ids.len() {
@@ -117,26 +117,26 @@ pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     spent.push_str(&cost(&report.usage));
     let mut mode = request(report.mode, &report.request);
     if let Some(topology) = report.topology.as_deref().filter(|_| report.mode == Mode::Peer) {
-        mode.push_str(&format!(", {}", line(topology)));
+        mode.push_str(&format!(", {}", one_line(topology)));
     }
     let mut facts = vec![
-        ("run", format!("{}, {} UTC", line(&report.run), minute(report.opened_ms))),
-        ("assembly", line(&report.assembly)),
+        ("run", format!("{}, {} UTC", one_line(&report.run), minute(report.opened_ms))),
+        ("assembly", one_line(&report.assembly)),
         ("mode", mode),
         ("subject", subject(&report.subject)),
     ];
     facts.extend(risk(report).map(|risk| ("risk", risk)));
     if report.mode == Mode::Advisory {
-        facts.push(("advice", line(&describe_operators(&report.operators))));
+        facts.push(("advice", one_line(&describe_operators(&report.operators))));
     }
-    let executor = if report.executor.is_empty() { "none".to_owned() } else { line(&report.executor) };
+    let executor = if report.executor.is_empty() { "none".to_owned() } else { one_line(&report.executor) };
     facts.push(("executor", format!("{executor}{asked}, {spent}")));
     facts
 }
 
 /// What it was about.
 pub(super) fn subject(subject: &str) -> String {
-    if subject == "-" { "standard input".to_owned() } else { line(subject) }
+    if subject == "-" { "standard input".to_owned() } else { one_line(subject) }
 }
 
 /// The mode, and what was asked of it.
@@ -144,9 +144,9 @@ pub(super) fn request(mode: Mode, request: &Request) -> String {
     let asked = match request {
         Request::Advisory { phase, trigger, sentinel_first } => {
             let sentinels = if *sentinel_first { ", sentinels first" } else { "" };
-            format!(", phase {}, trigger {}{sentinels}", line(phase), line(trigger))
+            format!(", phase {}, trigger {}{sentinels}", one_line(phase), one_line(trigger))
         }
-        Request::Voting { class: Some(class) } => format!(", class {}", line(class)),
+        Request::Voting { class: Some(class) } => format!(", class {}", one_line(class)),
         Request::Voting { class: None } => ", no class".to_owned(),
         Request::Peer { rounds: Some(rounds) } => {
             format!(", {} at most", amount(u64::from(*rounds), "round"))
@@ -162,7 +162,7 @@ pub(super) fn risk(report: &Report) -> Option<String> {
     let level = risk.and_then(|risk| {
         let severity =
             risk.severity.map_or_else(|| "no severity".to_owned(), |one| format!("severity {one}"));
-        Some(format!("{} ({severity})", line(risk.level.as_deref()?)))
+        Some(format!("{} ({severity})", one_line(risk.level.as_deref()?)))
     });
     let escalate = report.should_escalate == Some(true);
     match (level, escalate) {
@@ -184,9 +184,9 @@ pub(super) fn risk_paint(report: &Report) -> Paint {
 }
 
 /// How long a fragment holds.
-pub(super) fn holds(report: &Report, fragment: &Fragment) -> String {
+pub(super) fn validity(report: &Report, fragment: &Fragment) -> String {
     const HOUR_MS: i64 = 3_600_000;
-    let Ok(expires) = fragment.expires.parse::<Timestamp>() else { return line(&fragment.expires) };
+    let Ok(expires) = fragment.expires.parse::<Timestamp>() else { return one_line(&fragment.expires) };
     let until = minute(expires.as_millisecond());
     let hours = expires.as_millisecond().saturating_sub(report.opened_ms) / HOUR_MS;
     let long = match u64::try_from(hours).unwrap_or_default() {
@@ -202,7 +202,7 @@ pub(super) fn member<'r>(report: &'r Report, id: &str) -> Option<&'r Member> {
 }
 
 /// What somebody answered: severity and concern.
-pub(super) struct Said {
+pub(super) struct Assessment {
     pub(super) severity: u64,
     pub(super) concern: String,
     pub(super) suggestion: String,
@@ -210,10 +210,10 @@ pub(super) struct Said {
 }
 
 /// What a member answered, where it is an assessment.
-pub(super) fn said(member: &Member) -> Option<Said> {
+pub(super) fn assessment(member: &Member) -> Option<Assessment> {
     let answer = member.answer()?;
-    let text = |key: &str| answer.get(key).and_then(Json::as_str).map(line).unwrap_or_default();
-    Some(Said {
+    let text = |key: &str| answer.get(key).and_then(Json::as_str).map(one_line).unwrap_or_default();
+    Some(Assessment {
         severity: answer.get("severity")?.as_u64()?,
         concern: text("concern"),
         suggestion: text("suggestion"),
@@ -222,15 +222,15 @@ pub(super) fn said(member: &Member) -> Option<Said> {
 }
 
 /// How a member's last question ended.
-pub(super) fn ended(member: &Member) -> String {
+pub(super) fn last_status(member: &Member) -> String {
     let message =
-        member.consultations.last().and_then(|one| one.message.as_deref()).map(line).unwrap_or_default();
-    let message = if message.is_empty() { message } else { format!(": {}", cut(&message, REASON)) };
-    format!("{}{message}", status(&line(&member.status)))
+        member.consultations.last().and_then(|one| one.message.as_deref()).map(one_line).unwrap_or_default();
+    let message = if message.is_empty() { message } else { format!(": {}", truncate(&message, REASON)) };
+    format!("{}{message}", status(&one_line(&member.status)))
 }
 
 /// Foreign names, so many at most.
 pub(super) fn names(all: &[&str], most: usize) -> String {
-    let shown: Vec<String> = all.iter().map(|id| line(id)).collect();
-    some(&shown.iter().map(String::as_str).collect::<Vec<_>>(), most)
+    let shown: Vec<String> = all.iter().map(|id| one_line(id)).collect();
+    list_limited(&shown.iter().map(String::as_str).collect::<Vec<_>>(), most)
 }

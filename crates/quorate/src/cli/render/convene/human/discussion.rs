@@ -1,10 +1,10 @@
 //! A talk at a terminal, by rounds. What is for some of the members only is set in.
 
-use super::super::super::layout::{drawn, hanging, prose};
-use super::super::super::paint::{Paint, line};
-use super::super::super::wording::{amount, cut};
+use super::super::super::layout::{wrap_prefixed, hanging, prose};
+use super::super::super::paint::{Paint, one_line};
+use super::super::super::wording::{amount, truncate};
 use super::super::thread::{self, Round, Turn};
-use super::super::words::names;
+use super::super::phrases::names;
 use super::{heading, labelled};
 use crate::service::convene::report::Report;
 
@@ -37,19 +37,19 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     }
     for (rule, made) in &report.synthesis {
         let text = made.as_str().map_or_else(|| made.to_string(), str::to_owned);
-        all.push(heading(&format!("Made by {}", line(rule))) + &prose(&cut(&text, SYNTHESIS), 2, width));
+        all.push(heading(&format!("Made by {}", one_line(rule))) + &prose(&truncate(&text, SYNTHESIS), 2, width));
     }
     all
 }
 
 fn lists(report: &Report) -> String {
-    format!(": `quorate show {} --format json` lists all.", line(&report.run))
+    format!(": `quorate show {} --format json` lists all.", one_line(&report.run))
 }
 
 fn one(report: &Report, round: &Round<'_>, left: usize, width: usize) -> String {
     let mut out = heading(&format!("Round {}", round.number));
     for turn in round.turns.iter().take(left) {
-        out.push_str(&said(turn, width));
+        out.push_str(&message_lines(turn, width));
     }
     if round.turns.len() > left {
         let more = amount((round.turns.len() - left) as u64, "more message");
@@ -58,14 +58,14 @@ fn one(report: &Report, round: &Round<'_>, left: usize, width: usize) -> String 
     if !round.silent.is_empty() {
         out.push_str(&labelled("passed:", 7, &names(&round.silent, NAMED), 2, width));
     }
-    for (ended, who) in by_end(round) {
+    for (ended, who) in absent_by_status(round) {
         out.push_str(&hanging(&Paint::Absent.on(&format!("{ended}:")), &names(&who, NAMED), 2, width));
     }
     out
 }
 
 /// Those without an answer, by how their questions ended.
-fn by_end<'r>(round: &'r Round<'_>) -> Vec<(&'r str, Vec<&'r str>)> {
+fn absent_by_status<'r>(round: &'r Round<'_>) -> Vec<(&'r str, Vec<&'r str>)> {
     let mut ends: Vec<(&str, Vec<&str>)> = Vec::new();
     for (who, ended) in &round.absent {
         match ends.iter_mut().find(|(word, _)| word == ended) {
@@ -77,23 +77,23 @@ fn by_end<'r>(round: &'r Round<'_>) -> Vec<(&'r str, Vec<&'r str>)> {
 }
 
 /// A message: who to whom and how, then the words behind a line.
-fn said(turn: &Turn<'_>, width: usize) -> String {
+fn message_lines(turn: &Turn<'_>, width: usize) -> String {
     let (arrow, indent) = if turn.to.is_some() { ("↳ ", 6) } else { ("", 2) };
     let marks: Vec<String> = turn
-        .marks()
+        .annotations()
         .into_iter()
         .map(|mark| if mark == "objects" { Paint::Fair.on(mark) } else { Paint::Faint.on(mark) })
         .collect();
     let marks = if marks.is_empty() { String::new() } else { format!("  [{}]", marks.join(", ")) };
-    let head = format!("{arrow}{} → {}{marks}", Paint::Strong.on(&line(turn.from)), turn.to());
+    let head = format!("{arrow}{} → {}{marks}", Paint::Strong.on(&one_line(turn.from)), turn.to());
     let gap = " ".repeat(indent);
-    let mut out = drawn(&gap, &gap, &head, usize::from(u8::MAX), width);
+    let mut out = wrap_prefixed(&gap, &gap, &head, usize::from(u8::MAX), width);
     let bar = format!("{gap}│ ");
     if !turn.text.trim().is_empty() {
-        out.push_str(&drawn(&bar, &bar, &line(turn.text), LINES, width));
+        out.push_str(&wrap_prefixed(&bar, &bar, &one_line(turn.text), LINES, width));
     }
     if let Some(why) = &turn.kept_back {
-        out.push_str(&drawn(&format!("{gap}× "), &format!("{gap}  "), why, usize::from(u8::MAX), width));
+        out.push_str(&wrap_prefixed(&format!("{gap}× "), &format!("{gap}  "), why, usize::from(u8::MAX), width));
     }
     out
 }

@@ -1,8 +1,8 @@
 //! The verbs of `quorate playbook` that only look.
 
-use super::{Common, Verb};
-use crate::cli::arguments::Tabular;
-use crate::cli::exit::{Exit, stopped};
+use super::{CommonArguments, Verb};
+use crate::cli::arguments::HumanOrJson;
+use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render;
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -15,7 +15,7 @@ use crate::service::playbook::promote::unknown_playbook;
 /// Looks; `None` for a verb that changes something.
 pub(super) async fn run(
     verb: &Verb,
-    common: &Common,
+    common: &CommonArguments,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Option<Exit> {
@@ -27,20 +27,20 @@ pub(super) async fn run(
             terminal.data(&text);
             Exit::DONE
         }
-        Err(stop) => stopped(&stop, common.format.into(), terminal),
+        Err(stop) => exit_with_error(&stop, common.format.into(), terminal),
     })
 }
 
 async fn text(
     verb: &Verb,
-    common: &Common,
+    common: &CommonArguments,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<String, ServiceError> {
-    let (places, format, look) = (common.places.places(), common.format, terminal.stdout);
+    let (places, format, look) = (common.places.path_overrides(), common.format, terminal.stdout);
     let library = Library::open(environment, &places, common.root.as_deref(), &Host::new())?;
-    if format != Tabular::Json {
-        terminal.talk(&render::diagnostics(&library.catalogue.report, format.into(), terminal.stderr));
+    if format != HumanOrJson::Json {
+        terminal.status(&render::diagnostics(&library.catalogue.report, format.into(), terminal.stderr));
     }
     let record = |slug: &str| {
         let book = library.book(slug).ok_or_else(|| unknown_playbook(slug))?;

@@ -7,7 +7,7 @@ use quorate_ledger::verify::{Cosigned, Divergence, Report, Rollback};
 use serde_json::{Value, json};
 
 use super::layout::table;
-use super::paint::{Paint, finish, line};
+use super::paint::{Paint, finish, one_line};
 use super::wording::instant;
 use crate::service::ledger::verify::Verification;
 
@@ -15,12 +15,12 @@ use crate::service::ledger::verify::Verification;
 pub fn human(verified: &Verification, look: TextOptions) -> String {
     let Verification { ledger, report, .. } = verified;
     let mut text = match report.found {
-        0 => format!("{} {}\n\n", line(ledger), Paint::Good.on("holds")),
-        1 => format!("{} {}: in one place\n\n", line(ledger), Paint::Bad.on("diverges")),
-        found => format!("{} {}: in {found} places\n\n", line(ledger), Paint::Bad.on("diverges")),
+        0 => format!("{} {}\n\n", one_line(ledger), Paint::Good.on("holds")),
+        1 => format!("{} {}: in one place\n\n", one_line(ledger), Paint::Bad.on("diverges")),
+        found => format!("{} {}: in {found} places\n\n", one_line(ledger), Paint::Bad.on("diverges")),
     };
     if let Some(first) = report.divergences.first() {
-        text += &format!("First: {}\n\n", line(&first.to_string()));
+        text += &format!("First: {}\n\n", one_line(&first.to_string()));
         let rows = report.divergences.iter().map(row).collect();
         text += &table(&["what", "of", "record", "place", "how"], rows, 4, look.width);
         if report.found > report.divergences.len() as u64 {
@@ -28,7 +28,7 @@ pub fn human(verified: &Verification, look: TextOptions) -> String {
         }
         text.push('\n');
     }
-    for said in held(verified) {
+    for said in findings(verified) {
         text += &format!("- {said}\n");
     }
     finish(&text, look)
@@ -38,9 +38,9 @@ fn row(one: &Divergence) -> Vec<String> {
     vec![
         Paint::Bad.on(one.kind.word()),
         one.part.word().to_owned(),
-        line(&record(one).unwrap_or_default()),
+        one_line(&record(one).unwrap_or_default()),
         place(one),
-        line(&one.what),
+        one_line(&one.what),
     ]
 }
 
@@ -59,7 +59,7 @@ fn place(one: &Divergence) -> String {
 }
 
 /// What was held against what, one sentence each.
-fn held(verified: &Verification) -> Vec<String> {
+fn findings(verified: &Verification) -> Vec<String> {
     let Verification { report, log, witness, .. } = verified;
     let mut said = Vec::new();
     let since = match report.since {
@@ -73,7 +73,7 @@ fn held(verified: &Verification) -> Vec<String> {
     said.push(match (&report.origin, report.checkpoints) {
         (Some(origin), count) if count > 0 => format!(
             "{count} checkpoints of {}, the last over {} records; {} of them unsigned; {} records not sealed yet",
-            line(origin),
+            one_line(origin),
             report.sealed,
             report.unsigned,
             report.unsealed
@@ -115,8 +115,8 @@ fn held(verified: &Verification) -> Vec<String> {
     for rollback in &report.rollbacks {
         said.push(format!(
             "a rollback was accepted by {}: {} (ledger/{})",
-            line(&rollback.by),
-            line(&rollback.reason),
+            one_line(&rollback.by),
+            one_line(&rollback.reason),
             rollback.n
         ));
     }
@@ -128,7 +128,7 @@ fn held(verified: &Verification) -> Vec<String> {
             };
             said.push(format!(
                 "the witness {} has {} checkpoints, the largest over {} records{torn}",
-                line(name),
+                one_line(name),
                 kept.checkpoints,
                 kept.size
             ));
@@ -139,7 +139,7 @@ fn held(verified: &Verification) -> Vec<String> {
     if let Some(Cosigned { name, size, at_s }) = &report.cosigned {
         let at_ms = i64::try_from(*at_s).unwrap_or(i64::MAX).saturating_mul(1000);
         let at = instant(at_ms);
-        said.push(format!("the witness {} signed {size} records at {at}, by its clock", line(name)));
+        said.push(format!("the witness {} signed {size} records at {at}, by its clock", one_line(name)));
     }
     said.push(format!(
         "{} runs are signed, with {} signatures; {} of them by keys that only they name",
@@ -152,19 +152,19 @@ fn held(verified: &Verification) -> Vec<String> {
         ));
     }
     if let Some(logged) = &report.log {
-        said.push(format!("{} lines of {} belong to its runs", logged.ours, line(log)));
+        said.push(format!("{} lines of {} belong to its runs", logged.ours, one_line(log)));
         if let Some((number, run)) = &logged.first_unknown {
             said.push(format!(
                 "{} lines of the log name runs that this ledger does not have: the first is line {number}, {}",
                 logged.unknown,
-                line(run)
+                one_line(run)
             ));
         }
         if let Some(other) = &logged.first_elsewhere {
             said.push(format!(
                 "{} runs log elsewhere ({}); their lines were not checked",
                 logged.elsewhere,
-                line(&other.display().to_string())
+                one_line(&other.display().to_string())
             ));
         }
         if logged.unreadable > 0 {
@@ -175,7 +175,7 @@ fn held(verified: &Verification) -> Vec<String> {
         }
     }
     if report.open > 0 {
-        let named: Vec<String> = report.open_runs.iter().map(|run| line(run)).collect();
+        let named: Vec<String> = report.open_runs.iter().map(|run| one_line(run)).collect();
         let more = if report.open > named.len() as u64 { " and others" } else { "" };
         said.push(format!("{} runs are open: {}{more}", report.open, named.join(", ")));
     }
