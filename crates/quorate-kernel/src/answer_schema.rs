@@ -7,7 +7,7 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
 /// One form.
-pub(crate) struct CompiledSchema {
+pub(crate) struct PreparedSchema {
     /// What an answer is held to.
     pub(crate) validator: CompiledSchema,
     /// The JSON Schema that a member is shown, and that its CLI is given.
@@ -17,16 +17,16 @@ pub(crate) struct CompiledSchema {
 }
 
 /// A form, made ready.
-pub(crate) fn compiled(schema: Schema) -> &'static CompiledSchema {
-    static ALL: LazyLock<Vec<(Schema, CompiledSchema)>> =
+pub(crate) fn compiled(schema: Schema) -> &'static PreparedSchema {
+    static ALL: LazyLock<Vec<(Schema, PreparedSchema)>> =
         LazyLock::new(|| Schema::ALL.map(|schema| (schema, compile(schema))).into());
     let found = ALL.iter().find(|(known, _)| *known == schema);
     &found.expect("every form is among all forms").1
 }
 
-fn compile(schema: Schema) -> CompiledSchema {
+fn compile(schema: Schema) -> PreparedSchema {
     let shown = shown_schema(schema).json_schema();
-    CompiledSchema {
+    PreparedSchema {
         validator: CompiledSchema::parse(&schema.json_schema())
             .expect("the built-in answer schemas use no other keywords than are held"),
         text: serde_json::to_string_pretty(&shown).expect("a JSON value can be written"),

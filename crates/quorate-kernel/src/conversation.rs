@@ -85,12 +85,12 @@ pub struct Participant {
 impl Participant {
     /// A text of `meta`.
     pub fn meta_text(&self, key: &str) -> Option<&str> {
-        self.meta.get(turn_key).and_then(Json::as_str)
+        self.meta.get(key).and_then(Json::as_str)
     }
 
     /// The texts of a list in `meta`.
     pub fn meta_texts(&self, key: &str) -> Vec<&str> {
-        self.meta.get(turn_key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
+        self.meta.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()
     }
 }
 

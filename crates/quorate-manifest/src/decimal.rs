@@ -19,7 +19,7 @@ pub struct Decimal {
 
 /// A text that is no decimal that can be counted with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` has more than {DIGITS} digits, or is no number")]
+#[error("`{0}` has more than {MAX_DIGITS} digits, or is no number")]
 pub struct Error(String);
 
 impl Decimal {

@@ -6,7 +6,7 @@ use crate::tree::MAX_BYTES;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// There are too many of them.
-    #[error("it has {0} bytes, more than the {BYTES} that are read")]
+    #[error("it has {0} bytes, more than the {MAX_BYTES} that are read")]
     TooLarge(usize),
     /// They are not UTF-8.
     #[error("it is not UTF-8 text (byte {at} does not fit)")]

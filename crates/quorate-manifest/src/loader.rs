@@ -140,7 +140,7 @@ impl<'w> Loader<'w> {
     pub fn read(&self, spot: &WorkspacePath, doctype: Doctype) -> ReadResult {
         match self.documents.borrow().get(spot) {
             // What says that it is something else is held to what it is asked for.
-            Some(ReadResult::Document(layer)) if document.doctype != doctype => {}
+            Some(ReadResult::Document(document)) if document.doctype != doctype => {}
             Some(read) => return read.clone(),
             None => {}
         }
@@ -156,7 +156,7 @@ impl<'w> Loader<'w> {
 
     /// Opens a file and finds out what it is.
     pub fn open(&self, spot: &WorkspacePath) -> OpenResult {
-        if let Some(ReadResult::Document(layer)) = self.documents.borrow().get(spot)
+        if let Some(ReadResult::Document(document)) = self.documents.borrow().get(spot)
             && doctype::detect(spot.name(), &document.root) == Some(document.doctype)
         {
             return OpenResult::Document(Arc::clone(document));
@@ -186,13 +186,13 @@ impl<'w> Loader<'w> {
             None => by_name().or_else(|| doctype::from_text(parsed.document.text())),
         };
         let Some(doctype) = found else { return OpenResult::UnknownDoctype(check::unknown_doctype_report(parsed)) };
-        let layer = Arc::new(Document::new(spot.clone(), doctype, parsed));
+        let document = Arc::new(Document::new(spot.clone(), doctype, parsed));
         self.documents.borrow_mut().insert(spot.clone(), ReadResult::Document(Arc::clone(&document)));
         OpenResult::Document(document)
     }
 
     /// Claims a playbook's slug for a file of its scope; gives the claim of the file that has it already.
-    pub(crate) fn claim_slug(&self, slug: &str, layer: &Document, place: &Place) -> Option<SlugClaim> {
+    pub(crate) fn claim_slug(&self, slug: &str, document: &Document, place: &Place) -> Option<SlugClaim> {
         let mut slugs = self.slugs.borrow_mut();
         let own = || SlugClaim { path: document.path.clone(), place: place.clone(), text: Arc::clone(&document.text) };
         let first = slugs.entry((document.path.scope().clone(), slug.to_owned())).or_insert_with(own);

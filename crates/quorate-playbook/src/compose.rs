@@ -56,9 +56,9 @@ pub fn compose(
         }
     }
     let active: Vec<&Candidate> = candidates.iter().filter(|one| one.status == Status::Active).collect();
-    let (told, kept_out) = select_active(&active, now_ms);
+    let (selected, kept_out) = select_active(&active, now_ms);
     barred.extend(kept_out);
-    let mut woven = weave(base, &[advised.as_slice(), &select_active].concat(), now_ms);
+    let mut woven = weave(base, &[advised.as_slice(), &selected].concat(), now_ms);
     woven.skipped.splice(0..0, barred);
     let shadows = candidates.iter().filter(|one| one.status == Status::Shadow);
     let shadows = shadows.map(|one| ShadowPrompt {
@@ -103,8 +103,8 @@ fn counterfactual(
 ) -> Result<String, SkipReason> {
     let stays = |other: &&Candidate| !one.supersedes.contains(&other.overlay.id);
     let with: Vec<&Candidate> = active.iter().copied().filter(stays).chain([one]).collect();
-    let (told, barred) = select_active(&with, now_ms);
-    let woven = weave(base, &[advised, &select_active].concat(), now_ms);
+    let (selected, barred) = select_active(&with, now_ms);
+    let woven = weave(base, &[advised, &selected].concat(), now_ms);
     match barred.into_iter().chain(woven.skipped).find(|other| other.id == one.overlay.id) {
         Some(skipped) => Err(skipped.reason),
         None => Ok(woven.prompt),

@@ -248,7 +248,7 @@ pub fn operator_ids(resolved: &Resolved) -> Vec<String> {
 /// Where advice goes, in words, by the operators of [`operators`].
 pub fn describe_operators(operators: &[String]) -> String {
     let named: Vec<String> =
-        operator_ids.iter().filter(|one| !one.is_empty()).map(|one| format!("`{one}`")).collect();
+        operators.iter().filter(|one| !one.is_empty()).map(|one| format!("`{one}`")).collect();
     match named.is_empty() {
         true => "goes to nobody: name an operator in `executor`, or in `appliesTo` of a view".to_owned(),
         false => format!("goes to {}", named.join(", ")),

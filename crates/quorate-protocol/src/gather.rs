@@ -143,7 +143,7 @@ mod tests {
             vote_class: None,
             parent: None,
             strategy: strategy.into(),
-            params: params_schema.as_object().cloned().unwrap_or_default(),
+            params: params.as_object().cloned().unwrap_or_default(),
             layer: 0,
         }
     }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn gathered(subject: &Subject, strategy: &str, params: Json) -> Vec<(PartKind, usize, bool)> {
-        let parts = subject.gather(&member(strategy, params_schema)).expect("built in");
+        let parts = subject.gather(&member(strategy, params)).expect("built in");
         let count = |part: &Part| part.text.lines().filter(|line| line.contains(": m")).count();
         parts.iter().map(|part| (part.kind, count(part), part.text.contains("m29 "))).collect()
     }

@@ -45,7 +45,7 @@ const DEFAULT_MAX_ACTIVE: u8 = 10;
 const DEFAULT_TTL_DAYS: u32 = 14;
 
 /// Loads an assembly whose manifest was read. The report says everything there is to say of it and of its ancestors.
-pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
+pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
     let ChainOutcome { chain, report: said, visited: read, .. } = loader.chain(leaf, &CHAIN_RULES);
     read.iter().for_each(|layer| report.absorb(layer.report.clone()));
@@ -57,7 +57,7 @@ pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     Loaded { value: value.filter(|_| !report.has_refusals()), report }
 }
 
-fn resolve(round: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<Resolved> {
+fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<Resolved> {
     let Some(mode) = chain.merged.key("mode").and_then(Node::as_str).and_then(Mode::parse) else {
         let leaf = chain.leaf();
         let body = Body::new("`mode` is missing, and there is no parent to inherit it from");
@@ -96,7 +96,7 @@ pub(crate) fn declared_match_modes(layers: &[Arc<Document>]) -> Vec<MatchMode> {
 }
 
 fn build_resolved(
-    round: &Loader<'_>,
+    loader: &Loader<'_>,
     chain: &Arc<Chain>,
     written: Assembly,
     mode: Mode,
@@ -155,7 +155,7 @@ fn build_resolved(
     }
 }
 
-fn resolve_member(round: &Loader<'_>, chain: &Chain, member: members::Member, node: &Node, mode: Mode) -> Member {
+fn resolve_member(loader: &Loader<'_>, chain: &Chain, member: members::Member, node: &Node, mode: Mode) -> Member {
     let persona = node.key("persona").map(|persona| (persona, &chain.document_of(persona).path));
     let found = persona
         .filter(|_| loader.options.refs == Refs::Followed)
@@ -173,7 +173,7 @@ fn resolve_member(round: &Loader<'_>, chain: &Chain, member: members::Member, no
         role: member.role,
         persona: Persona {
             reference: member.persona,
-            path: found.as_ref().map(|found| found.spot.clone()),
+            path: found.as_ref().map(|found| found.path.clone()),
             title: found.map(|found| found.title),
         },
         mode_settings: seat,

@@ -74,17 +74,17 @@ fn insert_line(text: &mut String, entry: &Node, line: &str) -> Option<()> {
 
 /// The text with a time in a key's entry, in the place of the one that stands there, if any; `None` where there is no
 /// such entry, or none with a line of its own for `public`.
-pub fn set_time(text: &str, public: &str, stamp: TimeField, at: &str) -> Option<String> {
+pub fn set_time(text: &str, public: &str, field: TimeField, at: &str) -> Option<String> {
     let root = parse_with_entry(text, public)?;
     let entry = root.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?;
     let mut edited = text.to_owned();
-    match entry.entry(set_time.key()) {
+    match entry.entry(field.key()) {
         Some(there) => edited.replace_range(there.value.span.clone(), &format!("\"{at}\"")),
-        None => insert_line(&mut edited, entry, &format!("{} = \"{at}\"", stamp.key()))?,
+        None => insert_line(&mut edited, entry, &format!("{} = \"{at}\"", field.key()))?,
     }
     // What stands in one line with other keys cannot be told apart like this; then nothing is changed.
     let now = self::parse_with_entry(&edited, public)?;
-    let now = now.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?.key(set_time.key())?.as_str()? == at;
+    let now = now.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?.key(field.key())?.as_str()? == at;
     now.then_some(edited)
 }
 

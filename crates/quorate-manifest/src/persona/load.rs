@@ -56,7 +56,7 @@ pub struct LookupError {
 }
 
 /// Loads a persona whose manifest was read.
-pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
+pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
     let ChainOutcome { chain, report: said, visited: read, .. } = loader.chain(leaf, &CHAIN_RULES);
     read.iter().for_each(|layer| report.absorb(layer.report.clone()));
@@ -76,7 +76,7 @@ pub fn load(round: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
 }
 
 /// Refs of personas are warnings, but for those that lead out of the tenant.
-fn check_references(round: &Loader<'_>, chain: &Chain, report: &mut Report) {
+fn check_references(loader: &Loader<'_>, chain: &Chain, report: &mut Report) {
     let root = &chain.merged;
     let mut look = |node: &Node, path: String, code: WarningCode| {
         let Some(text) = node.as_str() else { return };

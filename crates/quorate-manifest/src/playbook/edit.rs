@@ -20,7 +20,7 @@ use crate::tree::{Entry, Kind, Node};
 
 /// Why a text cannot be edited, or not in the way that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{why}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+#[error("{}{reason}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct Error {
     /// The line, from 1, where there is one to point at.
     pub line: Option<usize>,

@@ -131,7 +131,7 @@ mod tests {
 
     fn said(name: &str, text: &str) -> Vec<(String, String)> {
         let read = parse(name, text).unwrap_or_else(|error| panic!("{error}"));
-        parse.messages.into_iter().map(|one| (one.role, one.content)).collect()
+        read.messages.into_iter().map(|one| (one.role, one.content)).collect()
     }
 
     fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

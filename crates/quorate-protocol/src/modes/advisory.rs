@@ -211,7 +211,7 @@ impl Advisory {
             let because = "nobody who was asked has answered";
             let also = outcome::extra_fields(self, case, book);
             let ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
-            return vec![Effect::End(Completion { extra, ..ending })];
+            return vec![Effect::End(Completion { extra: also, ..ending })];
         }
         self.synthesis = Synthesis::default();
         self.apply_rules(case, book)

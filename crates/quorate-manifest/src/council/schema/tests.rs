@@ -107,7 +107,7 @@ fn the_reader_of_a_council_and_its_schema_agree() {
         "logging": {"log_path": "log", "archive_dir": "a", "log_format": "rule_35_v2", "redact_patterns": ["x"]},
         "watch": {"paths": ["drafts"], "tier_overrides": {"a": 1}}
     });
-    let form = compiled_schema(Doctype::Council).expect("a schema");
+    let schema = compiled_schema(Doctype::Council).expect("a schema");
     let mut judged = [0; 2];
     for document in mutations(&whole) {
         let text = document.to_string();
@@ -119,7 +119,7 @@ fn the_reader_of_a_council_and_its_schema_agree() {
         });
         let (tree, problems) = crate::tree::yaml::parse(&text);
         assert_eq!(problems, [], "{text}");
-        let misfits = compiled_schema.errors(&tree.expect("a tree"));
+        let misfits = schema.errors(&tree.expect("a tree"));
         // Two deliberators of one name, or of the adjudicator's, and more needed than there are: no schema says that.
         let beyond = report.refusals.iter().any(|one| {
             one.body.message.contains("are called") || one.body.path_ends("min_deliberators_for_verdict")
@@ -144,7 +144,7 @@ impl PathEnds for quorate_diagnostics::Body {
 
 #[test]
 fn the_reader_of_a_host_and_its_schema_agree() {
-    let form = compiled_schema(Doctype::Config).expect("a schema");
+    let schema = compiled_schema(Doctype::Config).expect("a schema");
     for (text, fits) in [
         ("", true),
         (
@@ -166,7 +166,7 @@ fn the_reader_of_a_host_and_its_schema_agree() {
         let report = config::load(Path::new("quorate.toml"), "quorate.toml", &Files(text.to_owned())).report;
         let (tree, _) = crate::tree::toml::parse(text);
         assert_eq!(
-            (report.has_refusals(), form.errors(&tree.expect("a tree")).is_empty()),
+            (report.has_refusals(), schema.errors(&tree.expect("a tree")).is_empty()),
             (!fits, fits),
             "{text}"
         );
