@@ -14,9 +14,9 @@ use quorate::service::playbook::library::Library;
 use quorate::service::workspace::PathOverrides;
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::Address;
+use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook::Playbook;
 use quorate_manifest::playbook::catalog;
-use quorate_manifest::loader::Refs;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{Binding, BindingIndex};
 
@@ -73,7 +73,7 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     let start = Instant::now();
     let shelf = catalog::load_all(&round, &Scope::Workspace);
     let loaded = start.elapsed();
-    if catalog.playbooks.len() != PLAYBOOKS || !catalog.report.is_empty() {
+    if shelf.playbooks.len() != PLAYBOOKS || !shelf.report.is_empty() {
         return Err(format!("{} playbooks were loaded, not {PLAYBOOKS}", shelf.playbooks.len()).into());
     }
     if what == "load" {

@@ -71,9 +71,10 @@ impl<'a> Block<'a> {
         let count = value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
         match (count, value) {
             (Some(count), _) => Ok(Some(count)),
-            (None, Json::Number(number)) => {
-                Err(ConfigError::for_key(key, format!("`{key}` must be a whole number from 1 on, not {number}")))
-            }
+            (None, Json::Number(number)) => Err(ConfigError::for_key(
+                key,
+                format!("`{key}` must be a whole number from 1 on, not {number}"),
+            )),
             (None, other) => Err(wrong_type(key, "a whole number", other)),
         }
     }

@@ -55,9 +55,8 @@ impl Database {
             .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;
         if path.is_dir() {
             let what = format!("`{}` is a folder; a database is a file", path.display());
-            return Err(
-                ConfigError::for_key("path", what).with_help("name a file in it; it is made when it is needed")
-            );
+            return Err(ConfigError::for_key("path", what)
+                .with_help("name a file in it; it is made when it is needed"));
         }
         Ok(Database { path, durable, opened: Mutex::default() })
     }

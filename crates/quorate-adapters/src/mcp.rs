@@ -54,7 +54,9 @@ pub(crate) fn connection(
             }
             None => format!("known servers: {}; or add a table `[mcp.{id}]` to quorate.toml", listed(&known)),
         };
-        return Err(ConfigError::for_key(SERVER, format!("no MCP server `{id}` is configured")).with_help(help));
+        return Err(
+            ConfigError::for_key(SERVER, format!("no MCP server `{id}` is configured")).with_help(help)
+        );
     };
     Ok(shared::connection(server::Server::read(id, table, dir)?))
 }

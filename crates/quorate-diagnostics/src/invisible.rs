@@ -126,7 +126,9 @@ fn is_expected(before: &str, c: char, after: &str) -> bool {
             let dressed = |c: &char| *c == '\u{fe0f}' || matches!(c, '\u{1f3fb}'..='\u{1f3ff}');
             before.chars().rev().take(3).find(|c| !dressed(c)).is_some_and(is_emoji)
         }
-        '\u{200c}' | '\u{200d}' => is_joining_script(base) && (is_virama(base) || next.is_some_and(is_joining_script)),
+        '\u{200c}' | '\u{200d}' => {
+            is_joining_script(base) && (is_virama(base) || next.is_some_and(is_joining_script))
+        }
         '\u{2800}' => is_braille(base) || next.is_some_and(is_braille),
         _ => false,
     }

@@ -5,9 +5,9 @@
 //! the edge gives them a code.
 
 pub mod codes;
+pub mod invisible;
 pub mod render;
 pub mod text;
-pub mod invisible;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -3,7 +3,7 @@
 
 mod complaint;
 
-use quorate_diagnostics::invisible::{first_invisible, escape_invisible};
+use quorate_diagnostics::invisible::{escape_invisible, first_invisible};
 use quorate_protocol::Json;
 use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::answers::{self, Schema};
@@ -56,7 +56,8 @@ pub fn extract(schema: Schema, output: &str, material: &[&str]) -> Result<Json, 
                 }
             },
             Err(error) => {
-                attempted |= schema.marker_fields().iter().any(|key| text.contains(key)) && !is_quoted(text, material);
+                attempted |=
+                    schema.marker_fields().iter().any(|key| text.contains(key)) && !is_quoted(text, material);
                 complaints.push(format!("a JSON object could not be read: {error}"));
             }
         }

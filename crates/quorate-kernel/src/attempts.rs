@@ -71,7 +71,13 @@ pub struct Attempts {
 impl Attempts {
     /// An invocation that may retry this many failures.
     pub fn new(schema: Schema, retries: u32) -> Self {
-        Attempts { schema, retries_left: retries, may_re_prompt: true, why: CallReason::First, backoff_ms: FIRST_BACKOFF_MS }
+        Attempts {
+            schema,
+            retries_left: retries,
+            may_re_prompt: true,
+            why: CallReason::First,
+            backoff_ms: FIRST_BACKOFF_MS,
+        }
     }
 
     /// What to do first, and after a wait.
@@ -127,9 +133,15 @@ mod tests {
     fn one_re_prompt_and_no_second() {
         // X4
         let mut ask = Attempts::new(Schema::FirstAnswer, 0);
-        assert!(matches!(ask.record_result(&said("no json"), &[]).0, NextStep::Call(CallReason::RePrompt(_))));
+        assert!(matches!(
+            ask.record_result(&said("no json"), &[]).0,
+            NextStep::Call(CallReason::RePrompt(_))
+        ));
         assert!(ask.was_repaired());
-        assert_eq!(ask.record_result(&said("still none"), &[]).0, NextStep::Done(Err(AbsenceReason::SchemaFailed)));
+        assert_eq!(
+            ask.record_result(&said("still none"), &[]).0,
+            NextStep::Done(Err(AbsenceReason::SchemaFailed))
+        );
         let mut ask = Attempts::new(Schema::FirstAnswer, 0);
         ask.record_result(&said("no json"), &[]);
         assert!(matches!(ask.record_result(&said(FINE), &[]).0, NextStep::Done(Ok(_))));
@@ -142,9 +154,15 @@ mod tests {
         assert_eq!(ask.record_result(&AttemptResult::Failed, &[]).0, NextStep::Wait { ms: 250 });
         assert_eq!(ask.next_call(), NextStep::Call(CallReason::Retry));
         assert_eq!(ask.record_result(&AttemptResult::Failed, &[]).0, NextStep::Wait { ms: 500 });
-        assert_eq!(ask.record_result(&AttemptResult::Failed, &[]).0, NextStep::Done(Err(AbsenceReason::Failed)));
+        assert_eq!(
+            ask.record_result(&AttemptResult::Failed, &[]).0,
+            NextStep::Done(Err(AbsenceReason::Failed))
+        );
         let mut ask = Attempts::new(Schema::FirstAnswer, 5);
-        assert_eq!(ask.record_result(&AttemptResult::TimedOut, &[]).0, NextStep::Done(Err(AbsenceReason::TimedOut)));
+        assert_eq!(
+            ask.record_result(&AttemptResult::TimedOut, &[]).0,
+            NextStep::Done(Err(AbsenceReason::TimedOut))
+        );
     }
 
     #[test]
@@ -152,6 +170,8 @@ mod tests {
         let mut ask = Attempts::new(Schema::FirstAnswer, 1);
         ask.record_result(&said("no json"), &[]);
         ask.record_result(&AttemptResult::Failed, &[]);
-        assert!(matches!(ask.next_call(), NextStep::Call(CallReason::RePrompt(complaints)) if !complaints.is_empty()));
+        assert!(
+            matches!(ask.next_call(), NextStep::Call(CallReason::RePrompt(complaints)) if !complaints.is_empty())
+        );
     }
 }

@@ -10,19 +10,19 @@ use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Pa
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::attempts::{Attempts, AttemptResult, NextStep, CallReason};
+use crate::answer_schema;
+use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
 use crate::budget::CallBudget;
 use crate::clock::Clock;
 use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
-use crate::answer_schema;
 use crate::extensions::HostCallResult;
+use crate::member_config::MemberConfig;
 use crate::observer::Observer;
-use crate::ports::executor::{Failure, Invocation, AttemptInfo, Notes, Reply};
+use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
-use crate::member_config::MemberConfig;
 
 /// How long past the deadline an executor may take to end what it started.
 const GRACE: Duration = Duration::from_millis(2_500);
@@ -136,12 +136,17 @@ pub(crate) async fn call(
     loop {
         match next {
             NextStep::Done(result) => {
-                let consultation = asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
+                let consultation =
+                    asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
                 return Ok(CallEnd::Call(invoke.id, Box::new(FinishedCall { attempt: last, consultation })));
             }
             NextStep::Wait { ms } => {
                 let until = Instant::now() + Duration::from_millis(ms);
-                next = if until >= deadline { NextStep::Done(Err(AbsenceReason::Failed)) } else { asking.ask.next_call() };
+                next = if until >= deadline {
+                    NextStep::Done(Err(AbsenceReason::Failed))
+                } else {
+                    asking.ask.next_call()
+                };
                 if until < deadline {
                     tokio::time::sleep_until(until).await;
                 }
@@ -204,7 +209,11 @@ pub(crate) async fn call(
 
 /// Takes the secrets out of what a member is told besides the material, which has none any more, and says how many there
 /// were: whoever is not shown one cannot repeat it.
-async fn redact_invocation(redactor: &Redactor, mut invoke: Invoke, mut seat: MemberConfig) -> (Invoke, MemberConfig, usize) {
+async fn redact_invocation(
+    redactor: &Redactor,
+    mut invoke: Invoke,
+    mut seat: MemberConfig,
+) -> (Invoke, MemberConfig, usize) {
     let bytes =
         seat.context.iter().map(|part| part.text.len()).sum::<usize>() + seat.role.len() + invoke.task.len();
     let work = move |redactor: &Redactor| {
@@ -282,11 +291,15 @@ impl CallState {
                 self.posted = reply.posted.or(self.posted.take());
                 ("said", reply.text, true)
             }
-            Err(Failure::TimedOut) => ("timed_out", noted.last_words.map_or(String::new(), timeout_message), false),
+            Err(Failure::TimedOut) => {
+                ("timed_out", noted.last_words.map_or(String::new(), timeout_message), false)
+            }
             Err(Failure::Failed { message }) => ("failed", message, false),
         };
-        let (text, redacted) =
-            table.redactor.run_blocking_if_large(raw.len(), move |redactor| redactor.redact_output(&raw)).await;
+        let (text, redacted) = table
+            .redactor
+            .run_blocking_if_large(raw.len(), move |redactor| redactor.redact_output(&raw))
+            .await;
         self.redactions += redacted;
         let how = match (said, status) {
             (true, _) => AttemptResult::Output(text.clone()),

@@ -238,7 +238,9 @@ pub fn to_event(data: &Map<String, Json>) -> Option<Event> {
         "timed_out" => ConsultationResult::Absent(AbsenceReason::TimedOut),
         "failed" => ConsultationResult::Absent(AbsenceReason::Failed),
         "schema_failed" => ConsultationResult::Absent(AbsenceReason::SchemaFailed),
-        "over_budget" if data.contains_key("scope") => ConsultationResult::Absent(AbsenceReason::RunOverBudget),
+        "over_budget" if data.contains_key("scope") => {
+            ConsultationResult::Absent(AbsenceReason::RunOverBudget)
+        }
         "over_budget" => ConsultationResult::Absent(AbsenceReason::OverBudget),
         "cancelled" => ConsultationResult::Absent(AbsenceReason::Cancelled),
         _ => return None,

@@ -15,12 +15,12 @@ use crate::canonical;
 use crate::clock::Clock;
 use crate::consultation::object;
 use crate::entropy;
+use crate::extensions::{Extensions, HostCall};
 use crate::history::{self, History};
-use crate::extensions::{HostCall, Extensions};
+use crate::member_config::MemberConfig;
 use crate::observer::Observer;
 use crate::ports::ledger::{self, Body, Entry, Kind, Ledger};
 use crate::redact::Redactor;
-use crate::member_config::MemberConfig;
 use run_loop::{Intent, RunLoop};
 
 /// A deliberation that is about to be held.

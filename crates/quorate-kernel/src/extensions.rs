@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_protocol::nesting;
-use quorate_protocol::{ApplyRule, Command, Event, Gather, Json, SemanticMatch, Name, SemanticHit};
+use quorate_protocol::{ApplyRule, Command, Event, Gather, Json, Name, SemanticHit, SemanticMatch};
 use serde_json::{Map, json};
 
 use crate::canonical;
@@ -88,7 +88,12 @@ impl HostCall {
 
 impl Extensions {
     /// Does an errand, within the deadline.
-    pub(crate) async fn run(self: Arc<Self>, run: Name, errand: HostCall, redactor: Redactor) -> HostCallResult {
+    pub(crate) async fn run(
+        self: Arc<Self>,
+        run: Name,
+        errand: HostCall,
+        redactor: Redactor,
+    ) -> HostCallResult {
         let doing = self.perform(run, &errand, &redactor);
         match tokio::time::timeout(DEADLINE, doing).await {
             Ok(done) => done,
@@ -150,7 +155,11 @@ fn gathered_record(gather: &Gather, result: Result<String, String>) -> HostCallR
     HostCallResult { kind: Kind::Gathered, data }
 }
 
-fn match_record(one: &SemanticMatch, result: Result<Vec<SemanticHit>, String>, model: &str) -> HostCallResult {
+fn match_record(
+    one: &SemanticMatch,
+    result: Result<Vec<SemanticHit>, String>,
+    model: &str,
+) -> HostCallResult {
     let mut data = object(json!({"candidate": &*one.candidate, "model": model}));
     let (key, value) = match &result {
         Ok(near) => ("near", json!(near)),

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_protocol::{AbsenceReason, Command, ConsultationResult, Event, Json, Name, Part, PartKind, Protocol, TimedEvent};
+use quorate_protocol::{
+    AbsenceReason, Command, ConsultationResult, Event, Json, Name, Part, PartKind, Protocol, TimedEvent,
+};
 use serde_json::{Map, json};
 
 use crate::canonical;
@@ -265,7 +267,8 @@ impl History {
         wanted.extend(command_keys(protocol.advance(&self.opening(inputs))));
         for fed in std::mem::take(&mut self.fed) {
             let id = event_key(&fed.stamped);
-            let absent = Self::unanswered_id(&fed.stamped).is_some_and(|id| Some(step_of_id(id)) == step.as_deref());
+            let absent =
+                Self::unanswered_id(&fed.stamped).is_some_and(|id| Some(step_of_id(id)) == step.as_deref());
             let again = absent || is_host_failure(&fed.stamped);
             if again || !wanted.contains(&id) {
                 taken.push(id);
@@ -343,8 +346,8 @@ impl Fold {
             if data.get("status") == Some(&json!(consultation::LATE)) {
                 self.late.push(data);
             } else {
-                let event =
-                    consultation::to_event(&data).ok_or("a consultation has invocation, status and answer")?;
+                let event = consultation::to_event(&data)
+                    .ok_or("a consultation has invocation, status and answer")?;
                 self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, data });
             }
         } else if let Some(event) = extensions::to_event(kind, &data) {
@@ -407,7 +410,9 @@ impl Fold {
 /// What an invocation's id says of a consultation whose body was erased.
 fn erased_consultation(id: &str) -> Map<String, Json> {
     let member = id.split_once('/').map_or(id, |(_, member)| member);
-    consultation::object(json!({"invocation": id, "step": step_of_id(id), "member": member, "status": ERASED}))
+    consultation::object(
+        json!({"invocation": id, "step": step_of_id(id), "member": member, "status": ERASED}),
+    )
 }
 
 /// What tells an event from the others of its run.

@@ -3,8 +3,8 @@
 //! [`driver`] runs a protocol, [`ask`] takes one invocation from prompt to answer, [`history`] turns records back
 //! into events. The kernel names no adapter kind.
 
-pub mod single_call;
 pub mod answer;
+mod answer_schema;
 pub mod attempts;
 pub mod budget;
 mod call;
@@ -14,9 +14,9 @@ pub mod consultation;
 pub mod conversation;
 pub mod driver;
 pub mod entropy;
-mod answer_schema;
-pub mod history;
 pub mod extensions;
+pub mod history;
+pub mod member_config;
 pub mod observer;
 pub mod ports;
 pub mod probe;
@@ -24,6 +24,6 @@ pub mod prompt;
 pub mod redact;
 pub mod registry;
 pub mod replay;
-pub mod member_config;
+pub mod single_call;
 pub mod strict_json;
 pub mod turn;

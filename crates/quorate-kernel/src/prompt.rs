@@ -27,7 +27,8 @@ pub struct Layout {
 impl Layout {
     /// The whole prompt of one invocation.
     pub fn prompt(&self, invoke: &Invoke, context: &[Part], role: &str) -> String {
-        let material: usize = invoke.parts.iter().chain(context).map(|part| part.text.len() + PART_OVERHEAD_BYTES).sum();
+        let material: usize =
+            invoke.parts.iter().chain(context).map(|part| part.text.len() + PART_OVERHEAD_BYTES).sum();
         let form = answer_schema::compiled(invoke.schema).text.len();
         let mut prompt = String::with_capacity(material + role.len() + form + 8 * PART_OVERHEAD_BYTES);
         write_opening(&mut prompt, invoke.schema);
@@ -230,7 +231,8 @@ mod tests {
             layout("bb22").prompt(&invoke(Schema::FirstAnswer, "r1", "Judge the text."), &[], "Role one.");
         assert_eq!(shared(&first, &other), first.find("aa11").expect("the nonce is named"));
         assert!(first[..first.find("aa11").unwrap()].contains("\"would_block\""));
-        let again = layout("aa11").re_prompt(Schema::FirstAnswer, &first, &["`would_block`: is missing".into()]);
+        let again =
+            layout("aa11").re_prompt(Schema::FirstAnswer, &first, &["`would_block`: is missing".into()]);
         assert!(again.starts_with(&first) && again.contains("is missing"));
     }
 

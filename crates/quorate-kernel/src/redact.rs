@@ -1,12 +1,12 @@
 //! Redaction: secrets are replaced before anything is recorded, shown or fed on (SEMANTICS X10). `redact/builtin.rs` knows
 //! them by their shape and their place, `redact/values.rs` by their value; what else is one, patterns say.
 
-mod assignment;
 mod adjacent;
+mod assignment;
 mod builtin;
 mod commands;
-mod plausibility;
 mod context;
+mod plausibility;
 mod services;
 mod shape;
 mod values;
@@ -24,7 +24,7 @@ use serde_json::{Map, json};
 use crate::answer;
 
 pub use builtin::{VERSION, kinds};
-pub use plausibility::{names_a_secret, is_worth_redacting};
+pub use plausibility::{is_worth_redacting, names_a_secret};
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "[REDACTED]";

@@ -9,12 +9,12 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 use crate::conversation::Participant;
+use crate::member_config::MemberConfig;
 use crate::ports::dispatcher::Dispatcher;
-use crate::ports::executor::{Executor, ConfigError, Servers, Settings};
+use crate::ports::executor::{ConfigError, Executor, Servers, Settings};
 use crate::ports::provisioning::Provisioning;
 use crate::ports::state::State;
 use crate::ports::substrate::Substrate;
-use crate::member_config::MemberConfig;
 
 /// Builds an executor from its settings.
 pub type ExecutorBuilder = Arc<dyn Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync>;

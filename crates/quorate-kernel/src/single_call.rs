@@ -8,16 +8,16 @@ use async_trait::async_trait;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 
 use crate::budget::CallBudget;
-use crate::call::{self, FinishedCall, Recorder, CallContext};
+use crate::call::{self, CallContext, FinishedCall, Recorder};
 use crate::clock::Clock;
 use crate::consultation::{Consultation, Cost};
 use crate::entropy;
+use crate::member_config::MemberConfig;
 use crate::observer::Observer;
 use crate::ports::dispatcher::Question;
 use crate::ports::ledger::{self, Append, Durability, Ledger, Record};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
-use crate::member_config::MemberConfig;
 
 /// How often a record is put behind what others have appended meanwhile.
 const MAX_APPEND_RETRIES: u32 = 32;
@@ -172,7 +172,13 @@ fn redact_parts_now(redactor: &Redactor, parts: &mut [Part]) -> usize {
 }
 
 /// A question as an invocation, and the seat as it is told to be for it.
-pub(crate) fn prepare(id: &Name, member: &Name, step: &str, question: Question, seat: &MemberConfig) -> (Invoke, MemberConfig) {
+pub(crate) fn prepare(
+    id: &Name,
+    member: &Name,
+    step: &str,
+    question: Question,
+    seat: &MemberConfig,
+) -> (Invoke, MemberConfig) {
     let invoke = Invoke {
         id: id.clone(),
         member: member.clone(),
@@ -196,7 +202,10 @@ pub(crate) async fn run_call(
     invoke: Invoke,
     seat: MemberConfig,
 ) -> Result<FinishedCall, ledger::Error> {
-    let nobody = |why| FinishedCall { attempt: None, consultation: Consultation::without_answer(why, Cost::default()) };
+    let nobody = |why| FinishedCall {
+        attempt: None,
+        consultation: Consultation::without_answer(why, Cost::default()),
+    };
     if !table.calls.reserve() {
         return Ok(nobody(AbsenceReason::RunOverBudget));
     }

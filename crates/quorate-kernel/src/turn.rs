@@ -2,10 +2,10 @@
 //! what they say. Its truth is the substrate; the ledger, the states and the cursor are made good from it (SEMANTICS
 //! K2, K3, K5).
 
+mod commit;
 mod cycle;
 mod dispatch;
 mod hooks;
-mod commit;
 mod recorder;
 mod recover;
 mod speak;
@@ -25,16 +25,16 @@ use crate::call::CallContext;
 use crate::clock::{Clock, rfc3339};
 use crate::conversation::{MAX_TURN_BYTES, NewTurn, Participant, Stamp, Turn};
 use crate::entropy;
+use crate::member_config::MemberConfig;
 use crate::observer::NoopObserver;
 use crate::ports::dispatcher::Dispatcher;
 use crate::ports::ledger::{self, Ledger};
 use crate::ports::lifecycle::{DEADLINE, Lifecycle};
 use crate::ports::state::State;
 use crate::ports::substrate::{self, Substrate};
-use crate::ports::telemetry::{Event, Telemetry, EventKind};
+use crate::ports::telemetry::{Event, EventKind, Telemetry};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
-use crate::member_config::MemberConfig;
 
 use hooks::Hooks;
 use recorder::RecordQueue;

@@ -2,6 +2,7 @@
 //! it make it a resolved one.
 
 pub mod audit;
+pub(crate) mod check_context;
 pub mod defaults;
 pub mod display;
 mod inherited_minimums;
@@ -11,7 +12,6 @@ pub mod merge;
 pub mod mode;
 pub mod resolved;
 pub mod synthesis;
-pub(crate) mod check_context;
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -8,8 +8,8 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 
 use crate::doctype::{self, Doctype};
 use crate::document::Document;
+use crate::loader::{Loader, OpenResult};
 use crate::playbook::catalog::HISTORY_SUFFIX;
-use crate::loader::{OpenResult, Loader};
 use crate::workspace::WorkspacePath;
 use crate::{assembly, operator, persona, playbook, runtime};
 
@@ -45,7 +45,9 @@ pub enum FileOutcome {
 pub fn check(round: &Loader<'_>, spot: &WorkspacePath, named: Discovery) -> FileOutcome {
     match round.open(spot) {
         OpenResult::Missing => FileOutcome::Missing,
-        OpenResult::Unreadable(_) if named == Discovery::Walked && doctype::from_name(spot.name()).is_none() => {
+        OpenResult::Unreadable(_)
+            if named == Discovery::Walked && doctype::from_name(spot.name()).is_none() =>
+        {
             FileOutcome::Skipped
         }
         OpenResult::Unreadable(why) => {
@@ -98,7 +100,9 @@ fn check_document(round: &Loader<'_>, layer: &Arc<Document>, named: Discovery) -
         return FileOutcome::Skipped;
     }
     let mut checked = dispatch(round, layer);
-    if let (false, FileOutcome::Checked(_, report) | FileOutcome::Assembly(report, _)) = (proper, &mut checked) {
+    if let (false, FileOutcome::Checked(_, report) | FileOutcome::Assembly(report, _)) =
+        (proper, &mut checked)
+    {
         let proper = doctype.file_name().unwrap_or_default();
         let body = Body::new(format!("a file of this doctype is called {proper}, not {name}"));
         report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));

@@ -10,9 +10,9 @@ pub mod prompts;
 mod protocol;
 mod roster;
 mod runtime;
+pub(crate) mod schema;
 mod tier_rules;
 pub mod tiers;
-pub(crate) mod schema;
 
 use std::path::PathBuf;
 use std::sync::Arc;

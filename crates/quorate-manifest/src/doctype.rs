@@ -4,7 +4,7 @@ mod detect;
 mod schema;
 
 pub(crate) use detect::from_text;
-pub use detect::{from_name, detect};
+pub use detect::{detect, from_name};
 pub use schema::{compiled_schema, schema};
 
 use quorate_diagnostics::codes::{self, RefusalCode};

@@ -151,7 +151,16 @@ impl Document {
             schema_error::report(&document, doctype, root, &form.errors(root));
         }
         let root = root.unwrap_or(Node::new(Kind::Null, 0..0));
-        Document { path: spot, shown: display_name, doctype, text, sha256, root, body, report: document.into_report() }
+        Document {
+            path: spot,
+            shown: display_name,
+            doctype,
+            text,
+            sha256,
+            root,
+            body,
+            report: document.into_report(),
+        }
     }
 
     /// A tree that this layer ends, as a type. A number that the schema lets through and the type cannot hold is refused.

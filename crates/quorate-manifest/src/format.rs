@@ -6,10 +6,10 @@
 
 mod arrange;
 mod check;
+mod cst;
 mod lines;
 pub mod order;
 pub mod orders;
-mod cst;
 mod read;
 mod write;
 
@@ -29,7 +29,8 @@ const MODELINE: &str = "# yaml-language-server:";
 /// When the text is no YAML that can be read.
 pub fn format(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
     let plain = text.trim_start_matches(BOM);
-    let formatted = format_yaml(plain, order).map_err(|problems| shift_problems(problems, text.len() - plain.len()))?;
+    let formatted =
+        format_yaml(plain, order).map_err(|problems| shift_problems(problems, text.len() - plain.len()))?;
     Ok(formatted.unwrap_or_else(|| text.to_owned()))
 }
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Place, Report};
 
+use crate::document::Document;
 use crate::duration::IsoDuration;
 use crate::keyring::Key;
-use crate::document::Document;
-use crate::loader::{Chain, Reference, Refs, Loader};
+use crate::loader::{Chain, Loader, Reference, Refs};
 use crate::tree::Node;
 use crate::workspace::{Error, WorkspacePath};
 
@@ -132,7 +132,11 @@ impl Policies {
     fn add(&mut self, round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>, at: Place) {
         let (says, report) = read::read(round, spot, bytes);
         self.report.absorb(report);
-        self.files.extend(says.map(|says| BoundFile { bound_at: at, file: round.display_name(spot).into(), governance: says }));
+        self.files.extend(says.map(|says| BoundFile {
+            bound_at: at,
+            file: round.display_name(spot).into(),
+            governance: says,
+        }));
     }
 
     fn report_unreadable(&mut self, round: &Loader<'_>, spot: &WorkspacePath, error: &Error) {

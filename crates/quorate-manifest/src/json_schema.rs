@@ -6,13 +6,13 @@
 
 pub(crate) mod ecma;
 mod error;
-mod validate;
 mod instance;
 mod parse;
+mod validate;
 
 use serde_json::Value;
 
-pub use error::{Bound, ErrorKind, SchemaError, PathStep, Expected};
+pub use error::{Bound, ErrorKind, Expected, PathStep, SchemaError};
 pub use instance::Instance;
 
 /// A schema that was read.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, codes};
 
-pub use edit::{TimeField, add_key, set_time, add_voucher};
+pub use edit::{TimeField, add_key, add_voucher, set_time};
 
 use crate::capabilities::{Capabilities, PublicKeyError};
 use crate::timestamp;
@@ -102,8 +102,11 @@ fn key(item: &Field<'_>, host: &dyn Capabilities) -> Option<Key> {
     let public = fields.required("public", "a public key's text").and_then(|field| public_key(&field, host));
     let label = fields.optional("label").and_then(|field| field.non_blank_text().map(str::to_owned));
     let mut at = |key, end| fields.optional(key).and_then(|field| parse_time(&field, end));
-    let (not_before_ms, not_after_ms, revoked_at_ms) =
-        (at("not_before", DayBoundary::Start), at("not_after", DayBoundary::End), at("revoked_at", DayBoundary::Start));
+    let (not_before_ms, not_after_ms, revoked_at_ms) = (
+        at("not_before", DayBoundary::Start),
+        at("not_after", DayBoundary::End),
+        at("revoked_at", DayBoundary::Start),
+    );
     let vouchers = fields.optional("vouched").map_or_else(Vec::new, |field| vouchers(&field));
     fields.finish();
     let (public, place) = public?;
@@ -159,7 +162,8 @@ fn public_key(field: &Field<'_>, host: &dyn Capabilities) -> Option<(Arc<str>, P
 
 /// Whether an item is written as no key of ours is.
 fn is_foreign_key(item: &Field<'_>, host: &dyn Capabilities) -> bool {
-    let foreign = |text: &str| !is_secret(text) && host.check_public_key(text) == Err(PublicKeyError::Foreign);
+    let foreign =
+        |text: &str| !is_secret(text) && host.check_public_key(text) == Err(PublicKeyError::Foreign);
     match item.kind() {
         Kind::Str(text) => foreign(text),
         Kind::Map(entries) => {

@@ -4,27 +4,27 @@
 //! adapter kinds exist. Whatever is wrong with a text is reported at once, each with a code and a place.
 
 pub mod assembly;
+pub mod capabilities;
 pub mod check;
 pub(crate) mod checks;
+pub mod config;
 pub mod council;
 pub mod decimal;
 pub mod decode;
 pub mod doctype;
+pub mod document;
 pub mod duration;
-pub mod json_schema;
 pub mod format;
 pub mod frontmatter;
 pub mod governance;
-pub mod config;
+pub mod json_schema;
 pub mod keyring;
-pub mod capabilities;
-pub mod document;
+pub mod loader;
 pub mod merge;
 pub mod operator;
 mod pattern;
 pub mod persona;
 pub mod playbook;
-pub mod loader;
 pub mod runtime;
 pub mod source;
 pub mod timestamp;

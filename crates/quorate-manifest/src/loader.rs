@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 
+use crate::capabilities::Capabilities;
 use crate::check;
 use crate::doctype::{self, Doctype};
-use crate::capabilities::Capabilities;
-use crate::document::{self, Syntax, Document};
-use crate::workspace::{Error, Scope, WorkspacePath, Workspace};
+use crate::document::{self, Document, Syntax};
+use crate::workspace::{Error, Scope, Workspace, WorkspacePath};
 
 pub(crate) use chain::ChainRules;
 pub use chain::{BreakReason, Chain, ChainOutcome};
@@ -185,7 +185,9 @@ impl<'w> Loader<'w> {
             Some(root) => doctype::detect(spot.name(), root),
             None => by_name().or_else(|| doctype::from_text(parsed.document.text())),
         };
-        let Some(doctype) = found else { return OpenResult::UnknownDoctype(check::unknown_doctype_report(parsed)) };
+        let Some(doctype) = found else {
+            return OpenResult::UnknownDoctype(check::unknown_doctype_report(parsed));
+        };
         let document = Arc::new(Document::new(spot.clone(), doctype, parsed));
         self.documents.borrow_mut().insert(spot.clone(), ReadResult::Document(Arc::clone(&document)));
         OpenResult::Document(document)
@@ -194,7 +196,11 @@ impl<'w> Loader<'w> {
     /// Claims a playbook's slug for a file of its scope; gives the claim of the file that has it already.
     pub(crate) fn claim_slug(&self, slug: &str, document: &Document, place: &Place) -> Option<SlugClaim> {
         let mut slugs = self.slugs.borrow_mut();
-        let own = || SlugClaim { path: document.path.clone(), place: place.clone(), text: Arc::clone(&document.text) };
+        let own = || SlugClaim {
+            path: document.path.clone(),
+            place: place.clone(),
+            text: Arc::clone(&document.text),
+        };
         let first = slugs.entry((document.path.scope().clone(), slug.to_owned())).or_insert_with(own);
         (first.path != document.path).then(|| first.clone())
     }

@@ -1,11 +1,11 @@
 //! `playbooks/v1` (AIP-12): the manifest as written. The body is the prompt fragment.
 
+pub mod catalog;
 pub mod edit;
 pub mod evidence;
 pub mod history;
 pub mod load;
 pub mod selector;
-pub mod catalog;
 pub mod targets;
 
 use schemars::JsonSchema;

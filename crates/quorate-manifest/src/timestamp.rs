@@ -37,7 +37,7 @@ pub fn add_duration(at_ms: i64, iso: IsoDuration) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{add_duration, parse, format};
+    use super::{add_duration, format, parse};
 
     #[test]
     fn a_duration_goes_by_the_calendar() {

@@ -20,7 +20,7 @@ use crate::decimal::Decimal;
 pub use deserialize::from_node;
 pub use emit::emit;
 pub use open::{Format, ParsedFile, open};
-pub use reader::{SourceFile, Field, Fields};
+pub use reader::{Field, Fields, SourceFile};
 
 /// How deep mappings and lists may nest.
 pub const MAX_DEPTH: usize = 24;

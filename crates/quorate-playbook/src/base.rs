@@ -31,8 +31,9 @@ impl BasePrompt {
     pub fn from_persona(persona: &Resolved) -> Self {
         let mut base = BasePrompt::from_body(persona.body.trim());
         for section in sections(&persona.persona) {
-            base = base
-                .join(BasePrompt { parts: vec![Segment { block: Some(section.id.to_owned()), text: section.text }] });
+            base = base.join(BasePrompt {
+                parts: vec![Segment { block: Some(section.id.to_owned()), text: section.text }],
+            });
         }
         base
     }
@@ -180,7 +181,11 @@ mod tests {
             "<!-- block: -->x<!-- /block -->",
             "<!--",
         ] {
-            assert_eq!((blocks(text).len(), BasePrompt::from_body(text).render()), (0, text.to_owned()), "{text}");
+            assert_eq!(
+                (blocks(text).len(), BasePrompt::from_body(text).render()),
+                (0, text.to_owned()),
+                "{text}"
+            );
         }
         // A comment, or an opening, within a block is its text.
         let nested = "<!-- block: a -->1<!-- block: b -->2<!-- /block -->3<!-- block: c -->4<!-- /block -->";

@@ -6,7 +6,7 @@ use quorate_manifest::playbook::Status;
 use crate::base::BasePrompt;
 use crate::lock::{Locks, Violation};
 use crate::supersede::Supersessions;
-use crate::weave::{Overlay, SkippedOverlay, SkipReason, WovenPrompt, weave};
+use crate::weave::{Overlay, SkipReason, SkippedOverlay, WovenPrompt, weave};
 
 /// A playbook that is for an agent, held against its locked traits.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,13 +79,17 @@ pub fn select_active(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<S
     // What is not woven itself takes no other's place.
     let claims = active.iter().filter(holds);
     let gone =
-        Supersessions::new(claims.map(|one| (&*one.overlay.id, one.overlay.priority, &*one.supersedes))).superseded();
+        Supersessions::new(claims.map(|one| (&*one.overlay.id, one.overlay.priority, &*one.supersedes)))
+            .superseded();
     let (mut woven, mut barred) = (Vec::new(), Vec::new());
     for one in active {
         match (one.violations.first(), gone.get(&*one.overlay.id)) {
             (Some(touch), _) => barred.push(skipped_by_lock(&one.overlay, touch.clone())),
             (None, Some(by)) => {
-                barred.push(SkippedOverlay { id: one.overlay.id.clone(), reason: SkipReason::Superseded((*by).to_owned()) });
+                barred.push(SkippedOverlay {
+                    id: one.overlay.id.clone(),
+                    reason: SkipReason::Superseded((*by).to_owned()),
+                });
             }
             (None, None) => woven.push(one.overlay.clone()),
         }

@@ -192,7 +192,8 @@ fn prompt_lengths(one: &AffectedOperator<'_>, now_ms: i64) -> (usize, usize) {
     };
     let after: Vec<&Candidate> =
         before.iter().copied().filter(|other| !goes(other)).chain([&one.proposal]).collect();
-    let length = |all: &[&Candidate]| weave(one.base, &select_active(all, now_ms).0, now_ms).prompt.chars().count();
+    let length =
+        |all: &[&Candidate]| weave(one.base, &select_active(all, now_ms).0, now_ms).prompt.chars().count();
     (length(&before), length(&after))
 }
 
@@ -208,7 +209,8 @@ fn rewrite_evidence(one: &AffectedOperator<'_>) -> Option<&'static str> {
     }
     let folded = fold(text);
     let sentences = base.split(['.', '\n', '!', '?']).map(fold);
-    let sentences: Vec<String> = sentences.filter(|one| one.trim().chars().count() >= MIN_SENTENCE_CHARS).collect();
+    let sentences: Vec<String> =
+        sentences.filter(|one| one.trim().chars().count() >= MIN_SENTENCE_CHARS).collect();
     let repeated = sentences.iter().filter(|one| folded.contains(one.trim())).count();
     (sentences.len() >= 2 && repeated * 2 > sentences.len())
         .then_some("it repeats more than half of its sentences")

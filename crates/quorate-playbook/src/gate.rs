@@ -107,7 +107,8 @@ impl SeenTexts {
     /// the same or nearly so. Texts are taken in the order in which their runs ended, so that a later one takes nothing
     /// away from an earlier look.
     pub fn insert(&mut self, side: Side, sha256: &str, sketch: Option<Sketch>) -> bool {
-        let near = |one: &Sketch| self.sketches.iter().any(|(of, known)| *of == side && known.is_similar(one));
+        let near =
+            |one: &Sketch| self.sketches.iter().any(|(of, known)| *of == side && known.is_similar(one));
         if sketch.as_ref().is_some_and(near) || !self.hashes.insert((side, sha256.to_owned())) {
             return false;
         }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use quorate_manifest::tree::open::sha256_hex;
 use serde_json::Value;
 
-use crate::log::{escaped, code_span, one_line};
+use crate::log::{code_span, escaped, one_line};
 
 /// What stands below the heading.
 const ABOUT: &str = "Every version of the file, the oldest first. `quorate` adds versions and changes none; each is sealed with \
@@ -242,8 +242,11 @@ fn section(version: &Version, before: &str) -> String {
     };
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let mut out = format!("\n## v{n} · {} · {}\n\n", escaped(&one_line(at)), escaped(&one_line(event)));
-    let _ =
-        write!(out, "{}\n\n{DATA_START}{seal} {data} -->\n\n{fence}markdown\n{text}", escaped(words.trim_end()));
+    let _ = write!(
+        out,
+        "{}\n\n{DATA_START}{seal} {data} -->\n\n{fence}markdown\n{text}",
+        escaped(words.trim_end())
+    );
     // Whether this line break is the text's own, its length says.
     out.push_str(if text.ends_with('\n') { "" } else { "\n" });
     out.push_str(&fence);

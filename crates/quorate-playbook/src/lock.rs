@@ -193,7 +193,8 @@ impl Locks {
             }
             let alone = self.analyze(&own);
             let points = is_item && lead.as_ref().is_some_and(|lead| lead.points_on);
-            let hung = lead.take_if(|lead| (!block.is_heading || below) && (points || alone.attaches_to(lead)));
+            let hung =
+                lead.take_if(|lead| (!block.is_heading || below) && (points || alone.attaches_to(lead)));
             if let Some(topic) = topic.take().filter(|_| alone.refers_to_topic()) {
                 self.check_block(text, &format!("{topic}: {own}"), found);
             }
@@ -213,7 +214,12 @@ impl Locks {
     }
 
     /// Notes what a folded block betrays.
-    fn check_block<'a>(&'a self, text: &str, body: &'a str, found: &mut BTreeMap<usize, Violation>) -> BlockAnalysis<'a> {
+    fn check_block<'a>(
+        &'a self,
+        text: &str,
+        body: &'a str,
+        found: &mut BTreeMap<usize, Violation>,
+    ) -> BlockAnalysis<'a> {
         let read = self.analyze(body);
         for spot in &read.matches {
             if found.contains_key(&spot.trait_index) {
@@ -227,7 +233,10 @@ impl Locks {
                 };
                 let (start, end) = read.clause(spot, MAX_EXCERPT);
                 let excerpt = original_text(text, &body[start..end]);
-                found.insert(spot.trait_index, Violation { id: self.traits[spot.trait_index].id.clone(), excerpt, cause });
+                found.insert(
+                    spot.trait_index,
+                    Violation { id: self.traits[spot.trait_index].id.clone(), excerpt, cause },
+                );
             }
         }
         read

@@ -126,7 +126,11 @@ mod tests {
         let one = line("one");
         let log = append("", std::slice::from_ref(&one));
         assert_eq!(log, format!("{HEADER}{one}\n"));
-        assert!(contains(&log, &one) && contains(&log, &format!("{one}\n")) && contains(&log.replace('\n', "\r\n"), &one));
+        assert!(
+            contains(&log, &one)
+                && contains(&log, &format!("{one}\n"))
+                && contains(&log.replace('\n', "\r\n"), &one)
+        );
         assert!(!contains(&log, &line("on")) && !contains(&log, &line("one more")));
 
         let torn = &log[..log.len() - 3];

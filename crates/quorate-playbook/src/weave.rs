@@ -109,7 +109,9 @@ impl fmt::Display for SkipReason {
             SkipReason::UnknownBlock(block) => write!(f, "the prompt has no block `{block}`"),
             SkipReason::Replaced(id) => write!(f, "`{id}` stands in place of the same block"),
             SkipReason::Superseded(slug) => write!(f, "`{slug}` takes its place"),
-            SkipReason::Locked(touch) => write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.cause),
+            SkipReason::Locked(touch) => {
+                write!(f, "it touches the locked trait `{}`: {}", touch.id, touch.cause)
+            }
         }
     }
 }
@@ -148,8 +150,12 @@ pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPromp
         } else {
             match &overlay.placement {
                 Placement::Appended => said.get(text).map(|id| SkipReason::Duplicate((*id).to_owned())),
-                Placement::Block(block) if !base.has_block(block) => Some(SkipReason::UnknownBlock(block.clone())),
-                Placement::Block(block) => blocks.get(&**block).map(|(id, _)| SkipReason::Replaced((*id).to_owned())),
+                Placement::Block(block) if !base.has_block(block) => {
+                    Some(SkipReason::UnknownBlock(block.clone()))
+                }
+                Placement::Block(block) => {
+                    blocks.get(&**block).map(|(id, _)| SkipReason::Replaced((*id).to_owned()))
+                }
             }
         };
         let id = overlay.id.clone();
@@ -166,7 +172,11 @@ pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPromp
                 blocks.insert(block, (&overlay.id, text));
             }
         }
-        woven.push(WovenOverlay { id, priority: overlay.effective_priority(), placement: overlay.placement.clone() });
+        woven.push(WovenOverlay {
+            id,
+            priority: overlay.effective_priority(),
+            placement: overlay.placement.clone(),
+        });
     }
     let mut prompt = base.render_with(&blocks.into_iter().map(|(block, (_, text))| (block, text)).collect());
     for text in added {
@@ -284,8 +294,10 @@ mod tests {
         let woven = weave(base, &overlays, 10);
         assert_eq!(woven.prompt, "Hello.\nBe quick.\n\nCite.\n\nAsk.");
         assert_eq!(ids(&woven), ["more", "advice", "first"]);
-        let skipped: Vec<(&str, &SkipReason)> = woven.skipped.iter().map(|one| (&*one.id, &one.reason)).collect();
-        let (none, replaced) = (SkipReason::UnknownBlock("voice".to_owned()), SkipReason::Replaced("first".to_owned()));
+        let skipped: Vec<(&str, &SkipReason)> =
+            woven.skipped.iter().map(|one| (&*one.id, &one.reason)).collect();
+        let (none, replaced) =
+            (SkipReason::UnknownBlock("voice".to_owned()), SkipReason::Replaced("first".to_owned()));
         assert_eq!(skipped, [("nowhere", &none), ("second", &replaced)]);
     }
 

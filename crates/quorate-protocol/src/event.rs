@@ -68,7 +68,9 @@ impl Event {
         let spent = |why: &Arc<str>| **why == *TIME_EXHAUSTED;
         match self {
             Event::Opened { .. } => false,
-            Event::Consulted { result, .. } => *result == ConsultationResult::Absent(AbsenceReason::RunOverBudget),
+            Event::Consulted { result, .. } => {
+                *result == ConsultationResult::Absent(AbsenceReason::RunOverBudget)
+            }
             Event::Gathered { result, .. } => result.as_ref().is_err_and(spent),
             Event::Matched { result, .. } => result.as_ref().is_err_and(spent),
             Event::RuleApplied { result, .. } => result.as_ref().is_err_and(spent),

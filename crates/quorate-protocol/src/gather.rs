@@ -94,7 +94,9 @@ impl Subject {
             }
             RECENT_MESSAGES => vec![last(number(LIMIT_PARAM, DEFAULT_RECENT_MESSAGES))],
             DIGEST => vec![self.digest(number(WINDOW_DAYS_PARAM, DEFAULT_WINDOW_DAYS))],
-            LAST_MESSAGE_ONLY => vec![self.select_messages(|all| conversation::last_user_message(all).into_iter().collect())],
+            LAST_MESSAGE_ONLY => {
+                vec![self.select_messages(|all| conversation::last_user_message(all).into_iter().collect())]
+            }
             CHILDREN_OUTPUTS | CHILDREN_OUTPUTS_PLAIN => vec![self.part.clone()],
             _ => return None,
         })

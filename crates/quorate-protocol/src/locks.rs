@@ -9,18 +9,18 @@
 //! What stands in a text as given is a hit anywhere, within longer words too, as a substring is. A short trait that is seen
 //! by looks alone, or set apart, has to be a whole word: `AI` is not in `all`, nor `modem` in `modern`.
 
-mod spacing;
 mod automaton;
 mod character;
 mod entity;
+mod exact_search;
 mod excerpt;
 mod fold;
 mod gap;
-mod exact_search;
 mod hit;
 mod items;
 mod patterns;
 mod search;
+mod spacing;
 mod target;
 
 use std::ops::Range;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use quorate_manifest::assembly::MatchMode;
 use serde::{Deserialize, Serialize};
 
-use search::{Search, HitSink, TraitSource};
+use search::{HitSink, Search, TraitSource};
 
 pub use excerpt::{excerpt, excerpt_parts};
 pub use fold::fold;
@@ -81,7 +81,14 @@ impl Locks {
             traits.iter().map(|one| TraitSource { text: &one.text, is_pattern: wanted(one) }).collect();
         let search = Search::new(&wanted).map_err(|(at, why)| Error { at, why })?;
         let trait_texts = traits.iter().map(|one| Arc::from(one.text.as_str())).collect();
-        Ok(Locks { compiled: Arc::new(CompiledLocks { traits: traits.to_vec(), locked: trait_texts, strictest, search }) })
+        Ok(Locks {
+            compiled: Arc::new(CompiledLocks {
+                traits: traits.to_vec(),
+                locked: trait_texts,
+                strictest,
+                search,
+            }),
+        })
     }
 
     /// Whether there is nothing to look for.

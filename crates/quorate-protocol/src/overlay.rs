@@ -107,11 +107,15 @@ impl OverlaySet {
     /// equal age the less weighty. Overlays of one text count once, and the last of them stands for those before it.
     pub fn evictions(&self, coming: &[Overlay], max_active: usize, now_ms: i64) -> Vec<Eviction> {
         let gone = |one: &Overlay, why| Eviction { overlay: one.overlay.clone(), why, by: None };
-        let known: Vec<&Overlay> =
-            self.overlays.iter().chain(coming.iter().filter(|one| !self.was_ever_added(&one.overlay))).collect();
+        let known: Vec<&Overlay> = self
+            .overlays
+            .iter()
+            .chain(coming.iter().filter(|one| !self.was_ever_added(&one.overlay)))
+            .collect();
         let (holding, over): (Vec<&Overlay>, Vec<&Overlay>) =
             known.into_iter().partition(|one| one.is_active(now_ms));
-        let mut evicted: Vec<Eviction> = over.into_iter().map(|one| gone(one, EvictionReason::Expired)).collect();
+        let mut evicted: Vec<Eviction> =
+            over.into_iter().map(|one| gone(one, EvictionReason::Expired)).collect();
         let operators: BTreeSet<&str> = holding.iter().map(|one| &*one.operator).collect();
         for operator in operators {
             // What was advised again is one piece of advice, as young and as weighty as the last time.

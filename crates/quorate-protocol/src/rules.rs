@@ -11,8 +11,8 @@ pub mod unanimity;
 
 use std::collections::BTreeMap;
 
-use quorate_manifest::json_schema::CompiledSchema;
 use quorate_manifest::capabilities::{EndsSynthesis, RuleKind};
+use quorate_manifest::json_schema::CompiledSchema;
 
 use crate::assembly::Rule;
 use crate::modes::advisory::{Emission, MemberAdvice};
@@ -38,7 +38,8 @@ pub(crate) struct BuiltIn {
     pub(crate) roll: Option<Roll>,
 }
 
-const EMPTY: BuiltIn = BuiltIn { kind: "", describe: unanimity::kind, advise: None, decide: None, roll: None };
+const EMPTY: BuiltIn =
+    BuiltIn { kind: "", describe: unanimity::kind, advise: None, decide: None, roll: None };
 
 const BUILT_IN: [BuiltIn; 7] = [
     BuiltIn {
@@ -143,11 +144,14 @@ mod tests {
         for name in Rules::built_in().names() {
             let rules = Rules::built_in();
             let kind = rules.get(name).expect("its own name");
-            let form =
-                CompiledSchema::parse(&kind.params).unwrap_or_else(|| panic!("{name}: a keyword that is not held"));
+            let form = CompiledSchema::parse(&kind.params)
+                .unwrap_or_else(|| panic!("{name}: a keyword that is not held"));
             let needs = form.errors(&serde_json::json!({}));
             assert_eq!(needs.is_empty(), name != quorum::KIND, "{name}: {needs:?}");
-            assert!(!form.is_valid(&serde_json::json!({"thresold": 1})), "{name}: a slip of the finger passes");
+            assert!(
+                !form.is_valid(&serde_json::json!({"thresold": 1})),
+                "{name}: a slip of the finger passes"
+            );
         }
     }
 

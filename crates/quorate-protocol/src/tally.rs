@@ -33,7 +33,9 @@ impl From<Decimal> for Weight {
     /// A negative weight, which no manifest can have, counts nothing.
     fn from(decimal: Decimal) -> Self {
         let digits = u128::try_from(decimal.digits()).unwrap_or(0);
-        Weight(BigUint::from(digits) * BigUint::from(10_u8).pow(DECIMAL_DIGITS.saturating_sub(decimal.scale())))
+        Weight(
+            BigUint::from(digits) * BigUint::from(10_u8).pow(DECIMAL_DIGITS.saturating_sub(decimal.scale())),
+        )
     }
 }
 

@@ -36,7 +36,12 @@ pub struct CrashingLedger {
 impl CrashingLedger {
     /// An empty one.
     pub fn new(death: Option<Crash>) -> Self {
-        CrashingLedger { memory: Memory::new(), crash: death, appended: Mutex::default(), calls: Mutex::new(0) }
+        CrashingLedger {
+            memory: Memory::new(),
+            crash: death,
+            appended: Mutex::default(),
+            calls: Mutex::new(0),
+        }
     }
 
     /// What a new process finds after this one was killed: everything that was written.

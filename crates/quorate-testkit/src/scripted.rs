@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 
 /// What a member does when it is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_kernel::budget::Caps;
-use quorate_kernel::driver::{RunConfig, Error, Opening};
-use quorate_kernel::history::History;
+use quorate_kernel::driver::{Error, Opening, RunConfig};
 use quorate_kernel::extensions::Extensions;
+use quorate_kernel::history::History;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, CrossRead, FailFast, Rounds, Setup};
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Name, Part, PartKind};
 use serde_json::json;
 
-use crate::rng::Rng;
 use crate::clock::TickingClock;
-use crate::faults::{Crash, Timing, CrashingLedger};
+use crate::faults::{Crash, CrashingLedger, Timing};
+use crate::rng::Rng;
 use crate::scripted::ScriptedExecutor;
 
 pub use check::Violation;
@@ -73,7 +73,15 @@ pub async fn simulate(seed: u64) -> Result<Simulation, Violation> {
     let history =
         world.history(&ledger).await?.ok_or_else(|| Violation::new(seed, "the run is not there"))?;
     let crashes = asked.len() - 1;
-    let simulated = Simulation { seed, crashes, calls: asked, consulted: known, history, cap: world.cap, syncs: ledger.syncs() };
+    let simulated = Simulation {
+        seed,
+        crashes,
+        calls: asked,
+        consulted: known,
+        history,
+        cap: world.cap,
+        syncs: ledger.syncs(),
+    };
     check::check_all(&simulated, &world.setup, &ledger).await?;
     Ok(simulated)
 }
@@ -170,7 +178,8 @@ impl World {
     fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let seed = self.seed;
         let executor = Arc::new(
-            ScriptedExecutor::new(move |invocation| script::action(seed, invocation)).with_call_log(asked.clone()),
+            ScriptedExecutor::new(move |invocation| script::action(seed, invocation))
+                .with_call_log(asked.clone()),
         );
         let members = self.setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
         members.map(|member| (member, executor.clone().into_member_config())).collect()

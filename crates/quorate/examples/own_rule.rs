@@ -64,7 +64,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let host = Host::new()
         .with_rule("nobody-objects", kind, Arc::new(NobodyObjects))?
         .with_gather("custom:last-year", Arc::new(WithLastYear))?;
-    let asked = Inputs { proposal: Some(dir.path().join("proposal.md")), ..Inputs::default() };
+    let inputs = Inputs { proposal: Some(dir.path().join("proposal.md")), ..Inputs::default() };
     let request = Request { path: dir.path().join("ASSEMBLY.md"), inputs, ..Request::default() };
     let report = quorate::convene(&request, &host).await?;
     println!("{}: {}", report.assembly, report.verdict.as_deref().unwrap_or("undecided"));

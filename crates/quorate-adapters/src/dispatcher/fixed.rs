@@ -21,9 +21,8 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError>
     let block = block(build, &["next"])?;
     let next = ids(build, &block, "next")?;
     if next.is_empty() {
-        return Err(
-            ConfigError::for_key("next", "`next` names nobody").with_help("list the ids of those who speak next")
-        );
+        return Err(ConfigError::for_key("next", "`next` names nobody")
+            .with_help("list the ids of those who speak next"));
     }
     Ok(Arc::new(Fixed { next: next.into_iter().map(Name::from).collect(), reentry: block.flag(REENTRY)? }))
 }

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Participant;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input, Question, Unanswered};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::registry::BuildContext;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_protocol::answers::{Schema, turn};
 use quorate_protocol::{AbsenceReason, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
@@ -112,7 +112,9 @@ impl Router {
                 format!("there is no budget left to ask `{name}` who speaks next")
             }
             AbsenceReason::SchemaFailed => format!("what `{name}` says is no choice of who speaks next"),
-            AbsenceReason::Failed | AbsenceReason::Cancelled => format!("`{name}` could not be asked who speaks next"),
+            AbsenceReason::Failed | AbsenceReason::Cancelled => {
+                format!("`{name}` could not be asked who speaks next")
+            }
         };
         what.extend(unanswered.why.iter().map(|why| format!(": {why}")));
         Error(what)

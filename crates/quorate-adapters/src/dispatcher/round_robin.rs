@@ -43,7 +43,9 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError>
     if limit > window {
         let key = if turns.is_some() { "turns" } else { WINDOW };
         let what = format!("a round of {limit} turns does not fit in a window of {window}");
-        return Err(ConfigError::for_key(key, what).with_help(format!("set `{WINDOW}: {limit}`, or fewer `turns`")));
+        return Err(
+            ConfigError::for_key(key, what).with_help(format!("set `{WINDOW}: {limit}`, or fewer `turns`"))
+        );
     }
     let guard = block.count(MAX_AGENT_TURNS)?.unwrap_or(Policy::default().max_agent_turns);
     Ok(Arc::new(RoundRobin { order, limit, guard, reentry: block.flag(REENTRY)? }))

@@ -41,7 +41,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::{
-    About, SideEffect, Admission, Executor, Failure, Inspection, Invocation, ConfigError, Reply, Settings,
+    About, Admission, ConfigError, Executor, Failure, Inspection, Invocation, Reply, Settings, SideEffect,
 };
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Participant;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, ConfigError, Reply, Settings};
+use quorate_kernel::ports::executor::{About, ConfigError, Executor, Failure, Invocation, Reply, Settings};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 use tokio::time::Instant;
@@ -90,8 +90,11 @@ impl Operator {
 
     fn conversation<'a>(&'a self, conversation: Option<&'a str>) -> Result<&'a str, ConfigError> {
         conversation.or(self.conversation.as_deref()).ok_or_else(|| {
-            ConfigError::for_key("config", "the substrate has no name for the conversation that the server knows")
-                .with_help("set `conversationId` in the participant's config")
+            ConfigError::for_key(
+                "config",
+                "the substrate has no name for the conversation that the server knows",
+            )
+            .with_help("set `conversationId` in the participant's config")
         })
     }
 
@@ -124,7 +127,11 @@ impl Executor for Operator {
         About { kind: KIND, asks_a_model: true, model: None }
     }
 
-    fn check_participant(&self, participant: &Participant, conversation: Option<&str>) -> Result<(), ConfigError> {
+    fn check_participant(
+        &self,
+        participant: &Participant,
+        conversation: Option<&str>,
+    ) -> Result<(), ConfigError> {
         operator(participant)?;
         self.conversation(conversation).map(drop)
     }

@@ -26,7 +26,7 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::ConversationContext;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, ConfigError, Reply, Settings};
+use quorate_kernel::ports::executor::{About, ConfigError, Executor, Failure, Invocation, Reply, Settings};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 use serde_json::{Map, json};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use quorate_kernel::ports::executor::{Executor, ConfigError, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
 use quorate_kernel::registry::Registry;
 use quorate_protocol::Json;
 use serde_json::{Map, json};

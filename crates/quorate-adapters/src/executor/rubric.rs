@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_diagnostics::invisible::escape_invisible;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, ConfigError, Reply, Settings};
+use quorate_kernel::ports::executor::{About, ConfigError, Executor, Failure, Invocation, Reply, Settings};
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::{Json, Part, PartKind};

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::{About, SideEffect, Executor, Failure, Invocation, ConfigError, Reply, Settings};
+use quorate_kernel::ports::executor::{
+    About, ConfigError, Executor, Failure, Invocation, Reply, Settings, SideEffect,
+};
 use quorate_protocol::answers::Schema;
 use tokio::time::{Instant, sleep_until};
 
@@ -29,7 +31,8 @@ const KEYS: &[&str] = &["path", "delay"];
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     let block = Block::of(&settings.block, KEYS)?;
     let path = block.text("path")?.ok_or_else(|| {
-        ConfigError::for_key("path", "`path` is missing").with_help("the file or the folder that holds the answers")
+        ConfigError::for_key("path", "`path` is missing")
+            .with_help("the file or the folder that holds the answers")
     })?;
     let delay = block.text("delay")?.map(duration).transpose()?.unwrap_or_default();
     let path = settings.dir.join(path);

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Turn;
-use quorate_kernel::ports::executor::{SideEffect, ConfigError};
+use quorate_kernel::ports::executor::{ConfigError, SideEffect};
 use quorate_kernel::ports::lifecycle::{DEADLINE, HookError, Lifecycle};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
@@ -79,7 +79,8 @@ impl Hook {
     fn read(keys: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
         let block = Block::of(keys, &["command", "args", "env", "timeout_ms"])?;
         let command = block.text("command")?.ok_or_else(|| {
-            ConfigError::for_key("command", "`command` is missing").with_help("the program that is told of the event")
+            ConfigError::for_key("command", "`command` is missing")
+                .with_help("the program that is told of the event")
         })?;
         let timeout = match block.count("timeout_ms")? {
             None => TIMEOUT,

@@ -62,22 +62,29 @@ impl Server {
         let timeout = match block.text("timeout")? {
             None => TIMEOUT,
             Some(written) => quorate_manifest::duration::parse(written).map_err(|error| {
-                ConfigError::for_key("timeout", format!("`{written}`: {error}")).with_help("write it like \"30s\"")
+                ConfigError::for_key("timeout", format!("`{written}`: {error}"))
+                    .with_help("write it like \"30s\"")
             })?,
         };
         let is_set = |key: &&&str| table.get(**key).is_some_and(|value| !value.is_null());
         let way = match (block.text("url")?, block.text("command")?) {
             (Some(url), None) => {
                 if let Some(stray) = LOCAL.iter().find(is_set) {
-                    return Err(ConfigError::for_key(*stray, format!("`{stray}` is for a server with a `command`"))
-                        .with_help("leave it out, or leave `url` out"));
+                    return Err(ConfigError::for_key(
+                        *stray,
+                        format!("`{stray}` is for a server with a `command`"),
+                    )
+                    .with_help("leave it out, or leave `url` out"));
                 }
                 Way::Http { url: address(url)?, token: block.text("token")?.map(variable).transpose()? }
             }
             (None, Some(command)) => {
                 if let Some(stray) = REMOTE.iter().find(is_set) {
-                    return Err(ConfigError::for_key(*stray, format!("`{stray}` is for a server with a `url`"))
-                        .with_help("name the variables that the program gets to see in `env`"));
+                    return Err(ConfigError::for_key(
+                        *stray,
+                        format!("`{stray}` is for a server with a `url`"),
+                    )
+                    .with_help("name the variables that the program gets to see in `env`"));
                 }
                 Way::Child(Program::new(
                     command,
@@ -122,8 +129,11 @@ fn address(written: &str) -> Result<String, ConfigError> {
             .with_help("for example `https://example.com/mcp`")
     })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(ConfigError::for_key("url", format!("`{}:` is not a way to reach an MCP server", url.scheme()))
-            .with_help("use `https://…`, `http://…`, or a `command`"));
+        return Err(ConfigError::for_key(
+            "url",
+            format!("`{}:` is not a way to reach an MCP server", url.scheme()),
+        )
+        .with_help("use `https://…`, `http://…`, or a `command`"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ConfigError::for_key("url", "`url` holds a name or a password")

@@ -25,10 +25,11 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigErro
 
 fn package(mut block: Map<String, Value>) -> Result<Package, ConfigError> {
     block.remove("kind");
-    let block: Block =
-        serde_json::from_value(Value::Object(block)).map_err(|error| ConfigError::for_block(error.to_string()))?;
+    let block: Block = serde_json::from_value(Value::Object(block))
+        .map_err(|error| ConfigError::for_block(error.to_string()))?;
     let pieces = block.files.into_iter().map(File::piece).collect::<Result<Vec<_>, _>>()?;
-    Package::new(block.slug, block.version, pieces).map_err(|unfit| ConfigError::for_key("files", unfit.to_string()))
+    Package::new(block.slug, block.version, pieces)
+        .map_err(|unfit| ConfigError::for_key("files", unfit.to_string()))
 }
 
 #[derive(Deserialize)]

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::provisioning::{About, MAX_FILE_BYTES, Failure, Package, PackageFile, Provisioning};
+use quorate_kernel::ports::provisioning::{
+    About, Failure, MAX_FILE_BYTES, Package, PackageFile, Provisioning,
+};
 use quorate_kernel::registry::BuildContext;
 
 use crate::block::Block;
@@ -40,7 +42,8 @@ const MANIFEST_BYTES: u64 = 1 << 20;
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> {
     let block = Block::of(build.block, &["kind", "path"])?;
     let path = block.text("path")?.ok_or_else(|| {
-        ConfigError::for_key("path", "`path` is missing").with_help("the folder or the archive of the profile")
+        ConfigError::for_key("path", "`path` is missing")
+            .with_help("the folder or the archive of the profile")
     })?;
     Ok(Arc::new(at(build.dir.join(path), path)))
 }

@@ -42,7 +42,9 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
         .map_err(|error| ConfigError::for_key("dir", format!("`{dir}` is no path: {error}")))?;
     if dir.is_file() {
         let what = format!("`{}` is a file; states need a folder", dir.display());
-        return Err(ConfigError::for_key("dir", what).with_help("name a folder; it is made when it is needed"));
+        return Err(
+            ConfigError::for_key("dir", what).with_help("name a folder; it is made when it is needed")
+        );
     }
     Ok(Arc::new(Files { dir }))
 }

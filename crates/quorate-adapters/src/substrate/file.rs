@@ -68,12 +68,17 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     let path = std::path::absolute(build.dir.join(path))
         .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;
     if path.is_dir() {
-        return Err(ConfigError::for_key("path", format!("`{}` is a folder; a journal is a file", path.display()))
-            .with_help("name a file in it; it is made when it is needed"));
+        return Err(ConfigError::for_key(
+            "path",
+            format!("`{}` is a folder; a journal is a file", path.display()),
+        )
+        .with_help("name a file in it; it is made when it is needed"));
     }
     if path.exists() && !path.is_file() {
         let message = format!("`{}` is no regular file, and keeps nothing", path.display());
-        return Err(ConfigError::for_key("path", message).with_help("name a file; it is made when it is needed"));
+        return Err(
+            ConfigError::for_key("path", message).with_help("name a file; it is made when it is needed")
+        );
     }
     Ok(Arc::new(File::new(&path, synced(build, &block)?)))
 }

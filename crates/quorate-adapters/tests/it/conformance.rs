@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_adapters::default_registry;
 use quorate_kernel::ports::executor::{Executor, Settings};
-use quorate_testkit::conformance::executor::{answers, respects_deadline, reports_failure};
+use quorate_testkit::conformance::executor::{answers, reports_failure, respects_deadline};
 use serde_json::{Value, json};
 
 fn executor(kind: &str, dir: &Path, block: Value) -> Arc<dyn Executor> {

@@ -10,7 +10,8 @@ use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_protocol::{AbsenceReason, Json};
 use quorate_testkit::conformance::dispatcher::{
-    FixedAnswer, build, requires_capability, participant, select, selects_by_rules, handles_large_windows, turn,
+    FixedAnswer, build, handles_large_windows, participant, requires_capability, select, selects_by_rules,
+    turn,
 };
 use quorate_testkit::scripted::{Action, ScriptedExecutor};
 use serde_json::json;
@@ -123,7 +124,14 @@ async fn reentry_lets_somebody_answer_itself() {
 #[tokio::test]
 async fn mentions_need_the_capability() {
     let window = [turn(0, "someone", "@Reviewer")];
-    requires_capability(&*dispatcher("mention", json!({})), Capability::Mentions, &roster(), &window, &SILENT).await;
+    requires_capability(
+        &*dispatcher("mention", json!({})),
+        Capability::Mentions,
+        &roster(),
+        &window,
+        &SILENT,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -234,9 +242,13 @@ async fn a_router_is_believed_only_where_it_names_participants() {
     let stranger = routed(Ok(json!({"next": ["writer", "Reviewer"]}))).await.unwrap_err().to_string();
     assert!(stranger.contains("\"Reviewer\", who does not take part"), "{stranger}");
     assert_eq!(routed(Ok(json!({"next": []}))).await, ids(&[]));
-    for absent in
-        [AbsenceReason::SchemaFailed, AbsenceReason::TimedOut, AbsenceReason::Failed, AbsenceReason::OverBudget, AbsenceReason::RunOverBudget]
-    {
+    for absent in [
+        AbsenceReason::SchemaFailed,
+        AbsenceReason::TimedOut,
+        AbsenceReason::Failed,
+        AbsenceReason::OverBudget,
+        AbsenceReason::RunOverBudget,
+    ] {
         let error = routed(Err(absent)).await.expect_err("nobody was asked").to_string();
         assert!(error.contains("`scripted`"), "{error}");
     }

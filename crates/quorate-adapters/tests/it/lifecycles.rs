@@ -8,7 +8,7 @@ use quorate_adapters::lifecycle::recorder::{Happened, Recorder};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_testkit::conformance::dispatcher::turn;
-use quorate_testkit::conformance::lifecycle::{call_all, reports_failure, accepts_every_event};
+use quorate_testkit::conformance::lifecycle::{accepts_every_event, call_all, reports_failure};
 use serde_json::{Value, json};
 
 fn hooks(dir: &Path, hooks: Value) -> Result<Option<Arc<dyn Lifecycle>>, ConfigError> {

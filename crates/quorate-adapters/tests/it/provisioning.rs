@@ -1,9 +1,7 @@
 //! The in-memory provisioning, held against the port's contract. The one that reads the disk has its tests beside it.
 use quorate_adapters::provisioning::memory::Memory;
 use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, PackageFile, Strategy};
-use quorate_testkit::conformance::provisioning::{
-    returns_package, returns_current_package, reports_missing,
-};
+use quorate_testkit::conformance::provisioning::{reports_missing, returns_current_package, returns_package};
 
 fn piece(dest: &str, bytes: &str) -> PackageFile {
     PackageFile {

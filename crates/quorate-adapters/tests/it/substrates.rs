@@ -7,7 +7,7 @@ use quorate_adapters::substrate::memory::{Call, Memory, Moment};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{Error, Substrate};
 use quorate_testkit::conformance::build_adapter;
-use quorate_testkit::conformance::substrate::{self, Open, answer, read_all, new_turn};
+use quorate_testkit::conformance::substrate::{self, Open, answer, new_turn, read_all};
 use serde_json::{Value, json};
 
 fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn Substrate>, ConfigError> {

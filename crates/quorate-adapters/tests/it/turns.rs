@@ -6,7 +6,7 @@ use std::time::Duration;
 use quorate_adapters::default_registry;
 use quorate_adapters::executor::inline::{Inline, Turn};
 use quorate_kernel::conversation::Tools;
-use quorate_kernel::ports::executor::{Executor, Failure, ConfigError, Servers, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Executor, Failure, Servers, Settings};
 use quorate_kernel::probe::question;
 use quorate_protocol::answers::Schema;
 use quorate_testkit::conformance::executor::{respects_turn_deadline, takes_turns, turn_invocation};
@@ -140,7 +140,7 @@ async fn the_rubric_says_something_and_mentions_nobody() {
 
 fn closure() -> Arc<dyn Executor> {
     Inline::new(|speaking| async move {
-        let said = speaking.trigger().map(|turn| turn_invocation.content.to_string()).unwrap_or_default();
+        let said = speaking.trigger().map(|turn| turn.content.to_string()).unwrap_or_default();
         match &*said {
             "hang" => std::future::pending().await,
             "fail" => Err("out of order".to_owned()),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{LineIndexes, sorted_diagnostics, one_line};
+use super::{LineIndexes, one_line, sorted_diagnostics};
 use crate::Report;
 
 /// All diagnostics, a line each.

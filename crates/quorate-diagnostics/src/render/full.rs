@@ -2,8 +2,8 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin};
 
-use super::underline::{LabeledSpan, snippet_level, quoted_lines, renderer, visible_span};
-use super::{Diagnostic, TextOptions, sorted_diagnostics, one_line};
+use super::underline::{LabeledSpan, quoted_lines, renderer, snippet_level, visible_span};
+use super::{Diagnostic, TextOptions, one_line, sorted_diagnostics};
 use crate::{Place, Related, Report};
 
 /// All diagnostics, with an empty line after each.
@@ -30,19 +30,29 @@ fn group<'r>(report: &'r Report, item: &Diagnostic<'r>) -> Group<'r> {
 }
 
 /// Adds the quoted source: the place itself and the related places, a snippet per file.
-fn with_snippets<'r>(report: &'r Report, item: &Diagnostic<'r>, place: &'r Place, mut group: Group<'r>) -> Group<'r> {
+fn with_snippets<'r>(
+    report: &'r Report,
+    item: &Diagnostic<'r>,
+    place: &'r Place,
+    mut group: Group<'r>,
+) -> Group<'r> {
     let Some(text) = text_of(report, place) else {
         return group.element(Origin::path(one_line(&place.file)).line(1).char_column(1));
     };
     let (near, far): (Vec<_>, Vec<_>) =
         item.body.related.iter().partition(|related| related.place.file == place.file);
-    let mut marks =
-        vec![LabeledSpan { span: visible_span(text, &place.span), label: String::new(), kind: AnnotationKind::Primary }];
+    let mut marks = vec![LabeledSpan {
+        span: visible_span(text, &place.span),
+        label: String::new(),
+        kind: AnnotationKind::Primary,
+    }];
     marks.extend(near.into_iter().map(|related| related_span(text, related)));
     group = group.elements(quoted_lines(text, &place.file, marks));
     for related in far {
         group = match text_of(report, &related.place) {
-            Some(text) => group.elements(quoted_lines(text, &related.place.file, vec![related_span(text, related)])),
+            Some(text) => {
+                group.elements(quoted_lines(text, &related.place.file, vec![related_span(text, related)]))
+            }
             None => {
                 let file = one_line(&related.place.file);
                 group.element(Level::NOTE.message(format!("{file}: {}", one_line(&related.label))))

@@ -2,8 +2,8 @@
 
 use super::{Level, LineIndexes, sorted_diagnostics};
 use crate::Report;
-use crate::text::Position;
 use crate::invisible::escape_invisible;
+use crate::text::Position;
 
 /// All diagnostics, a command each.
 pub fn github(report: &Report) -> String {

@@ -23,7 +23,11 @@ pub fn underline(
     file: &str,
     look: TextOptions,
 ) -> String {
-    let mark = LabeledSpan { span: visible_span(text, &span), label: one_line(label), kind: AnnotationKind::Primary };
+    let mark = LabeledSpan {
+        span: visible_span(text, &span),
+        label: one_line(label),
+        kind: AnnotationKind::Primary,
+    };
     let group = Group::with_level(snippet_level(level)).elements(quoted_lines(text, file, vec![mark]));
     renderer(look).render(&[group])
 }
@@ -175,7 +179,8 @@ mod tests {
         {
             for start in 0..=text.len() + 1 {
                 for end in 0..=text.len() + 1 {
-                    let _ = underline(text, start..end, "l\nl", Level::Note, "f\u{7}", TextOptions::default());
+                    let _ =
+                        underline(text, start..end, "l\nl", Level::Note, "f\u{7}", TextOptions::default());
                 }
             }
         }

@@ -158,7 +158,10 @@ async fn an_attempt_is_durable_before_the_next_and_all_are_counted() {
     assert_eq!(entries[0].kind, Kind::Attempt);
     assert_eq!(came.prompts.iter().map(|one| one.attempt).collect::<Vec<_>>(), [1, 2]);
     assert_eq!((came.asked.consultation.spent.calls, came.made.calls), (2, 2));
-    assert_eq!((came.made.usage.tokens_in, came.asked.consultation.spent.usage.tokens_in), (Some(20), Some(20)));
+    assert_eq!(
+        (came.made.usage.tokens_in, came.asked.consultation.spent.usage.tokens_in),
+        (Some(20), Some(20))
+    );
     assert_ne!(came.prompts[0].prompt, came.prompts[1].prompt);
 }
 
@@ -193,7 +196,8 @@ async fn a_failure_is_tried_again_after_a_wait_and_not_past_the_deadline() {
 
 #[tokio::test]
 async fn who_is_late_is_quoted() {
-    let came = came(vec![Err(Failure::TimedOut)], Options { last_words: Some("429: slow down"), ..PLAIN }).await;
+    let came =
+        came(vec![Err(Failure::TimedOut)], Options { last_words: Some("429: slow down"), ..PLAIN }).await;
     let message = came.asked.consultation.message.unwrap_or_default();
     assert!(
         message.contains("no answer before the deadline") && message.contains("429: slow down"),

@@ -11,16 +11,16 @@ use quorate_protocol::{AbsenceReason, Command, Fact, FactKind, Invoke, Json, Nam
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::{RunResult, RunConfig, Error};
+use super::{Error, RunConfig, RunResult};
 use crate::budget::CallBudget;
-use crate::call::{self, FinishedCall, CostTracker, Recorder, CallContext};
+use crate::call::{self, CallContext, CostTracker, FinishedCall, Recorder};
 use crate::consultation::{self, Consultation, Cost, object};
 use crate::entropy;
+use crate::extensions::{Extensions, HostCall, HostCallResult};
 use crate::history;
-use crate::extensions::{HostCallResult, HostCall, Extensions};
+use crate::member_config::MemberConfig;
 use crate::ports::ledger::{self, Body, Durability, Entry, Kind};
 use crate::prompt::Layout;
-use crate::member_config::MemberConfig;
 
 /// What a `run.intent` says besides whom it is about to ask.
 #[derive(Debug, Default)]
@@ -118,7 +118,10 @@ impl RunLoop {
         while happened.is_empty() {
             while let Some((invoke, spent)) = self.over_budget.pop_front() {
                 let ended = Consultation::without_answer(AbsenceReason::RunOverBudget, spent);
-                happened.push(LoopEvent::CallEnded(invoke, Box::new(FinishedCall { attempt: None, consultation: ended })));
+                happened.push(LoopEvent::CallEnded(
+                    invoke,
+                    Box::new(FinishedCall { attempt: None, consultation: ended }),
+                ));
             }
             if !happened.is_empty() {
                 break;
@@ -206,7 +209,13 @@ impl RunLoop {
     }
 
     /// The record of an invocation that ended; one that was taken back meanwhile is late.
-    fn consultation_entry(&self, invoke: &Invoke, asked: &FinishedCall, late: bool, at_ms: i64) -> Result<Entry, Error> {
+    fn consultation_entry(
+        &self,
+        invoke: &Invoke,
+        asked: &FinishedCall,
+        late: bool,
+        at_ms: i64,
+    ) -> Result<Entry, Error> {
         let seat = self.member_config(&invoke.member)?;
         let about = seat.executor.about();
         let mut entry = asked.consultation.entry(invoke, &seat.executor_name, &about, seat.weight, at_ms);
@@ -336,8 +345,13 @@ impl RunLoop {
         let seat = self.member_config(&invoke.member)?.clone();
         self.config.observer.asked(&invoke.id, &invoke.member, &invoke.step);
         let cost_tracker: Arc<CostTracker> = Arc::default();
-        let call =
-            call::call(self.call_context.clone(), self.recorder.clone(), invoke.clone(), seat, Arc::clone(&cost_tracker));
+        let call = call::call(
+            self.call_context.clone(),
+            self.recorder.clone(),
+            invoke.clone(),
+            seat,
+            Arc::clone(&cost_tracker),
+        );
         let (abort, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(call), registration));
         self.active_calls.insert(invoke.id.clone(), ActiveCall { invoke, abort, cost_tracker });

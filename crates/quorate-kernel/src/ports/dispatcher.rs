@@ -59,7 +59,11 @@ pub struct Question {
 #[async_trait]
 pub trait Ask: Send + Sync {
     /// The answer of a seat, which the dispatcher got when it was built.
-    async fn ask(&self, seat: &crate::member_config::MemberConfig, question: Question) -> Result<Json, Unanswered>;
+    async fn ask(
+        &self,
+        seat: &crate::member_config::MemberConfig,
+        question: Question,
+    ) -> Result<Json, Unanswered>;
 }
 
 /// A question that nobody has answered.

@@ -20,7 +20,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part, answers};
 
-use crate::conversation::{Participant, ConversationContext};
+use crate::conversation::{ConversationContext, Participant};
 
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
@@ -221,7 +221,11 @@ pub trait Executor: Send + Sync {
 
     /// Refuses a participant whose turns it could never take, by the key at fault; `conversation` is what the substrate
     /// calls the conversation elsewhere, as in [`Speaking::conversation`].
-    fn check_participant(&self, _participant: &Participant, _conversation: Option<&str>) -> Result<(), ConfigError> {
+    fn check_participant(
+        &self,
+        _participant: &Participant,
+        _conversation: Option<&str>,
+    ) -> Result<(), ConfigError> {
         Ok(())
     }
 

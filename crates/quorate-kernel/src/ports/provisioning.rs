@@ -225,14 +225,20 @@ impl Package {
             return Err(PackageError::Slug);
         }
         if pieces.len() > MAX_FILES {
-            return Err(PackageError::TooLarge(format!("it has {} files, and {MAX_FILES} are the most", pieces.len())));
+            return Err(PackageError::TooLarge(format!(
+                "it has {} files, and {MAX_FILES} are the most",
+                pieces.len()
+            )));
         }
         if let Some(large) = pieces.iter().find(|piece| piece.bytes.len() as u64 > MAX_FILE_BYTES) {
             let text = format!("{} is larger than {} MiB", large.source, MAX_FILE_BYTES >> 20);
             return Err(PackageError::TooLarge(text));
         }
         if pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() > MAX_PACKAGE_BYTES {
-            return Err(PackageError::TooLarge(format!("its files have more than {} MiB together", MAX_PACKAGE_BYTES >> 20)));
+            return Err(PackageError::TooLarge(format!(
+                "its files have more than {} MiB together",
+                MAX_PACKAGE_BYTES >> 20
+            )));
         }
         if let Some(piece) = pieces.iter().find(|piece| piece.dest.is_in_git_dir()) {
             return Err(PackageError::InGitDir(piece.dest.clone()));
@@ -356,7 +362,10 @@ mod tests {
         };
         for (a, b) in [("a", "./a"), ("a", "A"), ("a", "a/b"), ("a/b/c", "A/b")] {
             assert!(
-                matches!(Package::new("s", "1", vec![piece(a), piece(b)]), Err(PackageError::Conflict { .. })),
+                matches!(
+                    Package::new("s", "1", vec![piece(a), piece(b)]),
+                    Err(PackageError::Conflict { .. })
+                ),
                 "{a} {b}"
             );
         }

@@ -207,7 +207,10 @@ pub(super) fn strings(text: &str, first: Range<usize>, mark: u8) -> Range<usize>
 
 /// The length of a quoted phrase: small letters and blanks up to the mark.
 pub(super) fn phrase_len(bytes: &[u8], mark: u8) -> usize {
-    let length =
-        bytes.iter().take(MAX_DISTANCE_BYTES).take_while(|byte| byte.is_ascii_lowercase() || **byte == b' ').count();
+    let length = bytes
+        .iter()
+        .take(MAX_DISTANCE_BYTES)
+        .take_while(|byte| byte.is_ascii_lowercase() || **byte == b' ')
+        .count();
     if bytes.get(length) == Some(&mark) { length } else { 0 }
 }

@@ -131,13 +131,17 @@ fn is_secret(promise: SecretKind, joined: Separator, value: &str) -> bool {
     let value = &value[..plausibility::floor_char_boundary(value, MAX_VALUE_BYTES)];
     let looks_like_one = match (promise, joined) {
         (SecretKind::Password, Separator::Environment) => {
-            plausibility::could_be_password(value) || plausibility::is_passphrase(value) || plausibility::is_single_word(value)
+            plausibility::could_be_password(value)
+                || plausibility::is_passphrase(value)
+                || plausibility::is_single_word(value)
         }
         (SecretKind::Password, Separator::Loosely | Separator::Below) => {
             value.len() >= 8 && plausibility::could_be_password(value) && !plausibility::is_words(value)
         }
         (SecretKind::Password, _) => {
-            plausibility::could_be_password(value) || plausibility::is_passphrase(value) || plausibility::is_phrase(value)
+            plausibility::could_be_password(value)
+                || plausibility::is_passphrase(value)
+                || plausibility::is_phrase(value)
         }
         (SecretKind::Token, _) => value.len() >= 16 && plausibility::is_generated(value),
     };
@@ -155,15 +159,22 @@ fn is_name_byte(byte: u8) -> bool {
 /// The word around an anchor.
 fn name(text: &str, anchor: &Range<usize>) -> Range<usize> {
     let bytes = text.as_bytes();
-    let before = bytes[..anchor.start].iter().rev().take(MAX_NAME_PART_BYTES).take_while(|byte| is_name_byte(**byte)).count();
-    let after = bytes[anchor.end..].iter().take(MAX_NAME_PART_BYTES).take_while(|byte| is_name_byte(**byte)).count();
+    let before = bytes[..anchor.start]
+        .iter()
+        .rev()
+        .take(MAX_NAME_PART_BYTES)
+        .take_while(|byte| is_name_byte(**byte))
+        .count();
+    let after =
+        bytes[anchor.end..].iter().take(MAX_NAME_PART_BYTES).take_while(|byte| is_name_byte(**byte)).count();
     anchor.start - before..anchor.end + after
 }
 
 /// What a name promises, by the part of it that leads here and what stands before and after that.
 fn promised_kind(before: &str, anchor: &str, after: &str) -> Option<SecretKind> {
     let anchor = anchor.to_ascii_lowercase();
-    let ends = |rest: &str| rest.is_empty() || plausibility::parts(rest).all(plausibility::may_follow_secret_word);
+    let ends =
+        |rest: &str| rest.is_empty() || plausibility::parts(rest).all(plausibility::may_follow_secret_word);
     let (promise, rest) = match &*anchor {
         "pass" => {
             let word = ["words", "word", "wd", "phrase", "code", ""]
@@ -173,9 +184,8 @@ fn promised_kind(before: &str, anchor: &str, after: &str) -> Option<SecretKind> 
         }
         "pwd" => (SecretKind::Password, after),
         // Directives of their own, and no ends of other words.
-        "bindpw" | "psk" => {
-            (!before.ends_with(|c: char| c.is_ascii_alphanumeric())).then_some((SecretKind::Password, after))?
-        }
+        "bindpw" | "psk" => (!before.ends_with(|c: char| c.is_ascii_alphanumeric()))
+            .then_some((SecretKind::Password, after))?,
         "key" => {
             let low = before.to_ascii_lowercase();
             let low = low.trim_end_matches(['_', '-', '.']);
@@ -184,7 +194,9 @@ fn promised_kind(before: &str, anchor: &str, after: &str) -> Option<SecretKind> 
             }
             (SecretKind::Token, after.strip_prefix(['s', 'S']).unwrap_or(after))
         }
-        _ => (SecretKind::Token, after.strip_prefix('s').or_else(|| after.strip_prefix('S')).unwrap_or(after)),
+        _ => {
+            (SecretKind::Token, after.strip_prefix('s').or_else(|| after.strip_prefix('S')).unwrap_or(after))
+        }
     };
     // What goes on in small letters is another word: a tokenizer, a passenger, a keyboard.
     let goes_on = rest.starts_with(|c: char| c.is_ascii_lowercase())
@@ -233,7 +245,9 @@ fn find_separator(text: &str, name: &Range<usize>) -> Option<(Separator, usize, 
     if let Some(at) = attribute(text, at, mark) {
         return Some((Separator::Sign, at, Some(b'"')));
     }
-    if let Some(at) = adjacent::value_of_pair(text, name, at).or_else(|| adjacent::terraform_default(text, name, at)) {
+    if let Some(at) =
+        adjacent::value_of_pair(text, name, at).or_else(|| adjacent::terraform_default(text, name, at))
+    {
         let (opening, quote) = quotation(&bytes[at..]);
         return Some((Separator::Sign, at + opening, quote));
     }
@@ -253,7 +267,9 @@ fn find_separator(text: &str, name: &Range<usize>) -> Option<(Separator, usize, 
         [b'i', b's', b' ' | b':', ..] if gap > 0 => (Separator::Loosely, 3),
         _ if gap > 0 && is_option => (Separator::Sign, 0),
         _ if gap > 0 && is_directive(&text[name.clone()]) => (Separator::Sign, 0),
-        _ if gap > 0 && adjacent::is_command_operand(text, name, rest.starts_with(b"'")) => (Separator::Sign, 0),
+        _ if gap > 0 && adjacent::is_command_operand(text, name, rest.starts_with(b"'")) => {
+            (Separator::Sign, 0)
+        }
         _ if bytes.get(at) == Some(&b'\t') => (Separator::Loosely, 0),
         _ => return None,
     };
@@ -268,9 +284,12 @@ fn find_separator(text: &str, name: &Range<usize>) -> Option<(Separator, usize, 
     }
     if length > 0 {
         let stars = adjacent::emphasis_len(&bytes[at..], true);
-        at += stars + if stars > 0 { blank(&bytes[at + stars..], 16) } else { adjacent::yaml_tag_len(&bytes[at..]) };
+        at += stars
+            + if stars > 0 { blank(&bytes[at + stars..], 16) } else { adjacent::yaml_tag_len(&bytes[at..]) };
     }
-    if let Some((opening, mark)) = adjacent::first_in_list(&bytes[at..]).filter(|_| joined != Separator::Loosely) {
+    if let Some((opening, mark)) =
+        adjacent::first_in_list(&bytes[at..]).filter(|_| joined != Separator::Loosely)
+    {
         return Some((Separator::Listed, at + opening, Some(mark)));
     }
     // `b"…"`, `@"…"`
@@ -283,7 +302,9 @@ fn find_separator(text: &str, name: &Range<usize>) -> Option<(Separator, usize, 
     let spaced = bytes[at - 1].is_ascii_whitespace();
     let in_small = text[name.clone()].bytes().any(|byte| byte.is_ascii_lowercase());
     let joined = match joined {
-        Separator::Environment if in_small || spaced || matches!(before, Some(b'?' | b'&')) => Separator::Sign,
+        Separator::Environment if in_small || spaced || matches!(before, Some(b'?' | b'&')) => {
+            Separator::Sign
+        }
         joined => joined,
     };
     // In a call and in a list only what is quoted is a value.

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
 
 use super::shape::Shape;
-use super::{assignment, commands, plausibility, context, services, vendors};
+use super::{assignment, commands, context, plausibility, services, vendors};
 
 /// What changes when other texts would be taken for secrets. It stands in the fingerprint of a run.
 pub const VERSION: u32 = 2;

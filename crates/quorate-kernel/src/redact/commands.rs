@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::builtin::{Kind, Detector};
+use super::builtin::{Detector, Kind};
 use super::context::MAX_LOOKAHEAD_BYTES;
 use super::{assignment, plausibility};
 
@@ -16,7 +16,11 @@ pub(super) const KINDS: &[Kind] = &[
     by_context("password of an Oracle URL", &["jdbc:oracle:"], oracle),
 ];
 
-const fn by_context(name: &'static str, anchors: &'static [&'static str], find: super::builtin::Detect) -> Kind {
+const fn by_context(
+    name: &'static str,
+    anchors: &'static [&'static str],
+    find: super::builtin::Detect,
+) -> Kind {
     Kind { name, detector: Detector::Place(anchors, find) }
 }
 
@@ -44,7 +48,9 @@ fn option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let gap = text[anchor.end..].bytes().take(4).take_while(|byte| *byte == b' ').count();
     let is_one = match (&text[anchor.clone()], gap) {
         ("-p", 0) => ["mysql", "mariadb"].iter().any(|word| has_word(command, word)),
-        ("-p", _) => has_word(command, "sshpass") || has_word(command, "login") && !has_word(command, "mysql"),
+        ("-p", _) => {
+            has_word(command, "sshpass") || has_word(command, "login") && !has_word(command, "mysql")
+        }
         ("-a", 1..) => has_word(command, "redis-cli"),
         _ => false,
     };
@@ -66,8 +72,9 @@ fn cookie_option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let at = anchor.end + gap;
     let said = &text[at..plausibility::floor_char_boundary(text, at + length)];
     let mut values = said.split(';').filter_map(|one| one.split_once('='));
-    let found =
-        values.any(|(_, value)| value.len() >= 16 && plausibility::is_generated(value) && !plausibility::is_example(value));
+    let found = values.any(|(_, value)| {
+        value.len() >= 16 && plausibility::is_generated(value) && !plausibility::is_example(value)
+    });
     (gap > 0 && found).then(|| at..at + said.len())
 }
 
@@ -131,6 +138,7 @@ fn oracle(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     }
     let length = rest[start..].iter().take_while(of_it).count();
     let password = &text[anchor.end + start..anchor.end + start + length];
-    let is_one = length >= 3 && rest.get(start + length) == Some(&b'@') && !plausibility::is_placeholder(password);
+    let is_one =
+        length >= 3 && rest.get(start + length) == Some(&b'@') && !plausibility::is_placeholder(password);
     is_one.then(|| anchor.end + start..anchor.end + start + length)
 }

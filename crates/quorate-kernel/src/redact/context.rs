@@ -7,7 +7,7 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use super::builtin::{Kind, Detector};
+use super::builtin::{Detector, Kind};
 use super::shape::{base64, dashed, run, tilde, url};
 use super::{assignment, plausibility};
 
@@ -32,7 +32,11 @@ pub(super) const KINDS: &[Kind] = &[
     by_context("assignment of a secret", assignment::ANCHORS, assignment::find),
 ];
 
-const fn by_context(name: &'static str, anchors: &'static [&'static str], find: super::builtin::Detect) -> Kind {
+const fn by_context(
+    name: &'static str,
+    anchors: &'static [&'static str],
+    find: super::builtin::Detect,
+) -> Kind {
     Kind { name, detector: Detector::Place(anchors, find) }
 }
 
@@ -220,7 +224,9 @@ fn userinfo(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     }
     let said = &rest[..length];
     let (start, secret) = match said.split_once(':') {
-        Some((user, password)) => (user.len() + 1, password.len() >= 3 && !plausibility::is_placeholder(password)),
+        Some((user, password)) => {
+            (user.len() + 1, password.len() >= 3 && !plausibility::is_placeholder(password))
+        }
         None => (0, length >= 20 && plausibility::is_generated(said)),
     };
     secret.then_some(anchor.end + start..anchor.end + length)
@@ -250,7 +256,8 @@ fn cookie(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let told = rest[start..length].split(';').filter_map(|one| one.split_once('='));
     let mut told = told.map(|(_, value)| value.trim());
     let random = told.any(|value| {
-        value.len() >= 16 && (plausibility::is_generated(value) || value.contains('%') && plausibility::is_mixed(value))
+        value.len() >= 16
+            && (plausibility::is_generated(value) || value.contains('%') && plausibility::is_mixed(value))
     });
     let end = || start + rest.bytes().skip(start).take_while(in_line).count();
     random.then(|| anchor.end + start..anchor.end + end())
@@ -280,7 +287,8 @@ fn command_line(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         length -= 1;
     }
     let (user, password) = text[at..at + length].split_once(':')?;
-    let is_one = !password.starts_with("//") && password.len() >= 3 && !plausibility::is_placeholder(password);
+    let is_one =
+        !password.starts_with("//") && password.len() >= 3 && !plausibility::is_placeholder(password);
     is_one.then_some(at + user.len() + 1..at + length)
 }
 
@@ -332,7 +340,9 @@ fn netrc(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     if !of_machine || gap == 0 || !before.ends_with(|c: char| c.is_ascii_whitespace()) {
         return None;
     }
-    let length = rest[gap..].bytes().take(MAX_LOOKAHEAD_BYTES).take_while(|byte| byte.is_ascii_graphic()).count();
+    let length =
+        rest[gap..].bytes().take(MAX_LOOKAHEAD_BYTES).take_while(|byte| byte.is_ascii_graphic()).count();
     let password = &rest[gap..gap + length];
-    (length >= 3 && !plausibility::is_placeholder(password)).then_some(anchor.end + gap..anchor.end + gap + length)
+    (length >= 3 && !plausibility::is_placeholder(password))
+        .then_some(anchor.end + gap..anchor.end + gap + length)
 }

@@ -24,8 +24,8 @@ fn full_of(unit: &str) -> String {
 
 #[track_caller]
 fn is_cheap(units: impl Iterator<Item = String>) {
-    let redactor =
-        Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern");
+    let redactor = Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() })
+        .expect("there is no pattern");
     for unit in units {
         let took = takes(&redactor, &full_of(&unit));
         assert!(took < MAX_DURATION, "{unit:?} takes {took:?}");
@@ -98,8 +98,9 @@ fn a_mixture_of_beginnings_is_cheap() {
 
 #[test]
 fn a_document_full_of_secret_keys_is_cheap() {
-    let redactor = Redactor::from_secrets(&Secrets { patterns: vec!["sk-[0-9]+".into()], ..Secrets::default() })
-        .expect("a pattern");
+    let redactor =
+        Redactor::from_secrets(&Secrets { patterns: vec!["sk-[0-9]+".into()], ..Secrets::default() })
+            .expect("a pattern");
     let document: Map<String, Json> = (0..20_000).map(|at| (format!("sk-{at}"), json!(at))).collect();
     let started = tokio::time::Instant::now();
     let (clean, count) = redactor.redact_json(Json::Object(document));

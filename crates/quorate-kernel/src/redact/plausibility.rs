@@ -79,7 +79,11 @@ pub(super) fn could_be_password(value: &str) -> bool {
     };
     let upper = value.bytes().any(|byte| byte.is_ascii_uppercase());
     let lower = value.bytes().any(|byte| byte.is_ascii_lowercase());
-    let signed = value.len() >= 8 && upper && lower && value.bytes().skip(1).any(sign) && bits_per_char(value) >= MIN_BITS_PER_CHAR;
+    let signed = value.len() >= 8
+        && upper
+        && lower
+        && value.bytes().skip(1).any(sign)
+        && bits_per_char(value) >= MIN_BITS_PER_CHAR;
     let chosen = is_mixed(value) && telling >= least || signed;
     chosen && !METHODS.contains(&&*value.to_ascii_lowercase()) && !is_path(value) && !value.contains("://")
 }
@@ -150,7 +154,9 @@ pub(super) fn is_phrase(value: &str) -> bool {
 
 /// Whether a value is one word that is no name of a variable. An environment has nothing but values.
 pub(super) fn is_single_word(value: &str) -> bool {
-    value.len() >= 8 && value.bytes().all(|byte| byte.is_ascii_alphabetic()) && bits_per_char(value) >= MIN_BITS_PER_CHAR
+    value.len() >= 8
+        && value.bytes().all(|byte| byte.is_ascii_alphabetic())
+        && bits_per_char(value) >= MIN_BITS_PER_CHAR
 }
 
 /// Whether a value names where a secret is kept: `my-db-password-2024`, `config.token2`.

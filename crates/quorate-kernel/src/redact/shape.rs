@@ -70,7 +70,9 @@ impl Shape {
         }
         let end = match self.end {
             Boundary::ExtendsWith(set) => least + run(&bytes[least..], set),
-            Boundary::EndsBefore(set) => (!bytes.get(least).is_some_and(|byte| set(*byte))).then_some(least)?,
+            Boundary::EndsBefore(set) => {
+                (!bytes.get(least).is_some_and(|byte| set(*byte))).then_some(least)?
+            }
         };
         Some(start..end)
     }

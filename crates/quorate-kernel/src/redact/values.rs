@@ -24,8 +24,10 @@ pub(super) fn compile(values: &[String]) -> Result<Option<Regex>, regex::Error> 
         .iter()
         .filter(|value| value.len() >= MIN_VALUE_BYTES)
         .flat_map(|value| {
-            let lines =
-                value.lines().map(str::trim).filter(|line| line.len() >= MIN_LINE_BYTES && value.len() > line.len());
+            let lines = value
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.len() >= MIN_LINE_BYTES && value.len() > line.len());
             let lines: Vec<String> = lines.map(str::to_owned).collect();
             [forms(value), lines].concat()
         })

@@ -1,9 +1,10 @@
 //! Tokens of clouds, of code hosting, builds and packages, and of models, by the shape that the issuer documents.
 
-use super::builtin::{Kind, Detector};
+use super::builtin::{Detector, Kind};
 use super::shape::Segment::{Literal, Run};
 use super::shape::{
-    Body, Boundary, Segment, ByteSet, Shape, alphanumeric, base64, capital, dashed, dotted, hex, small, tilde, word,
+    Body, Boundary, ByteSet, Segment, Shape, alphanumeric, base64, capital, dashed, dotted, hex, small,
+    tilde, word,
 };
 
 /// A token that begins with its anchor: at least so many bytes of a set, and what follows of it.
@@ -115,7 +116,13 @@ pub(super) const KINDS: &[Kind] = &[
     token("Tailscale key", "tskey-", dashed, 20),
     token("OpenShift token", "sha256~", dashed, 43),
     token("Pulumi token", "pul-", hex, 40),
-    amid("Terraform token", (alphanumeric, 14, 14), ".atlasv1.", &[Run(base64, 60, 70)], Boundary::ExtendsWith(base64)),
+    amid(
+        "Terraform token",
+        (alphanumeric, 14, 14),
+        ".atlasv1.",
+        &[Run(base64, 60, 70)],
+        Boundary::ExtendsWith(base64),
+    ),
     token("Vault service token", "hvs.", dotted, 24),
     token("Vault batch token", "hvb.", dotted, 24),
     token("Vault recovery token", "hvr.", dotted, 24),
@@ -176,7 +183,13 @@ pub(super) const KINDS: &[Kind] = &[
     pieces(
         "Harness token",
         "pat.",
-        &[Run(dashed, 22, 22), Literal("."), Run(alphanumeric, 24, 24), Literal("."), Run(alphanumeric, 20, 20)],
+        &[
+            Run(dashed, 22, 22),
+            Literal("."),
+            Run(alphanumeric, 24, 24),
+            Literal("."),
+            Run(alphanumeric, 20, 20),
+        ],
         Boundary::EndsBefore(alphanumeric),
     ),
     token("Infracost key", "ico-", alphanumeric, 32),

@@ -27,7 +27,10 @@ impl Runner {
         if self.pending_commit.is_some() {
             self.record_pending(self.needs_no_state_recovery()).await?;
         }
-        let Some(PendingCommit { trigger, failed, appended, started, .. }) = self.pending_commit.take() else { return Ok(None) };
+        let Some(PendingCommit { trigger, failed, appended, started, .. }) = self.pending_commit.take()
+        else {
+            return Ok(None);
+        };
         self.unrecorded_idle_turns = usize::from(!self.needs_no_state_recovery());
         self.emit(EventKind::CycleFinished {
             appended: appended.len(),

@@ -9,7 +9,10 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::dispatch::{DecisionCost, Selection};
-use super::{PartialAnswer, CycleResult, Error, PendingCommit, READ_PAGE_TURNS, Runner, TurnContext, SettledTurn, SpeakerResult, ActiveCycle};
+use super::{
+    ActiveCycle, CycleResult, Error, PartialAnswer, PendingCommit, READ_PAGE_TURNS, Runner, SettledTurn,
+    SpeakerResult, TurnContext,
+};
 use crate::clock::rfc3339;
 use crate::consultation::{millis, object};
 use crate::conversation::{NewTurn, Stamp, Turn, turn_key};
@@ -83,7 +86,8 @@ impl Runner {
             asked.iter().for_each(|id| self.hooks.mention(self.cycles, id, &trigger));
         }
         let spoken = Mutex::default();
-        self.active_cycle = Some(ActiveCycle { trigger, selected, asked: asked.clone(), started, results: spoken });
+        self.active_cycle =
+            Some(ActiveCycle { trigger, selected, asked: asked.clone(), started, results: spoken });
         let heard = join_all(asked.iter().map(|id| self.ask_speaker(&scene, id))).await;
         heard.into_iter().collect::<Result<(), _>>()?;
         self.finish_cycle().await
@@ -94,10 +98,14 @@ impl Runner {
         let spoken = self.speak(scene, id).await?;
         let participant = id.clone();
         self.emit(match &spoken.result {
-            Ok(said) => {
-                EventKind::ParticipantFinished { participant, ms: millis(spoken.took), bytes: said.content.len() }
+            Ok(said) => EventKind::ParticipantFinished {
+                participant,
+                ms: millis(spoken.took),
+                bytes: said.content.len(),
+            },
+            Err((status, error)) => {
+                EventKind::ParticipantFailed { participant, status, error: error.clone() }
             }
-            Err((status, error)) => EventKind::ParticipantFailed { participant, status, error: error.clone() },
         });
         if let Some(underway) = &self.active_cycle {
             underway.results.lock().unwrap_or_else(PoisonError::into_inner).push(spoken);
@@ -276,8 +284,9 @@ impl Runner {
         let id = trigger.id.clone();
         self.settle(trigger);
         self.unrecorded_idle_turns += 1;
-        let due =
-            why.is_some() || self.unrecorded_idle_turns >= READ_PAGE_TURNS || self.swarm.substrate.about().keeps == Keeps::Turns;
+        let due = why.is_some()
+            || self.unrecorded_idle_turns >= READ_PAGE_TURNS
+            || self.swarm.substrate.about().keeps == Keeps::Turns;
         if (due || cost == DecisionCost::Calls) && self.needs_no_state_recovery() {
             let entry = self.unanswered_entry(&id, why.as_deref());
             match slot {

@@ -8,14 +8,14 @@ use quorate_protocol::{AbsenceReason, ConsultationResult, Json, Name};
 use tokio::time::Instant;
 
 use super::Runner;
-use crate::single_call;
-use crate::call::{Recorder, CallContext};
+use crate::call::{CallContext, Recorder};
 use crate::consultation::millis;
 use crate::conversation::Turn;
+use crate::member_config::MemberConfig;
 use crate::ports::dispatcher::{Ask, Input, Question, Unanswered};
 use crate::ports::ledger;
 use crate::ports::telemetry::EventKind;
-use crate::member_config::MemberConfig;
+use crate::single_call;
 
 /// What the dispatcher came to.
 pub(super) enum Selection {
@@ -103,8 +103,10 @@ struct DispatcherAsk {
 #[async_trait]
 impl Ask for DispatcherAsk {
     async fn ask(&self, seat: &MemberConfig, question: Question) -> Result<Json, Unanswered> {
-        let (mut invoke, seat) = single_call::prepare(&self.id, &"dispatcher".into(), "dispatch", question, seat);
-        invoke.parts = single_call::redact_parts(&self.table.redactor, std::mem::take(&mut invoke.parts)).await.0;
+        let (mut invoke, seat) =
+            single_call::prepare(&self.id, &"dispatcher".into(), "dispatch", question, seat);
+        invoke.parts =
+            single_call::redact_parts(&self.table.redactor, std::mem::take(&mut invoke.parts)).await.0;
         match single_call::run_call(&self.table, &self.recorder, invoke, seat).await {
             Ok(asked) => {
                 self.asked.fetch_or(asked.consultation.spent.calls > 0, Ordering::Relaxed);
@@ -112,7 +114,8 @@ impl Ask for DispatcherAsk {
                     ConsultationResult::Answered(answer) => Ok(answer),
                     ConsultationResult::Absent(absent) => {
                         // Whoever had a first call has been asked, and what it lacks is an answer.
-                        let spent = absent == AbsenceReason::RunOverBudget && asked.consultation.spent.calls == 0;
+                        let spent =
+                            absent == AbsenceReason::RunOverBudget && asked.consultation.spent.calls == 0;
                         self.spent.fetch_or(spent, Ordering::Relaxed);
                         Err(Unanswered { absent, why: asked.consultation.message })
                     }

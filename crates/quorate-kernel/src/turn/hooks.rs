@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::clock::{Clock, rfc3339};
 use crate::conversation::Turn;
 use crate::ports::lifecycle::{DEADLINE, HookError, Lifecycle};
-use crate::ports::telemetry::{Event, Telemetry, EventKind};
+use crate::ports::telemetry::{Event, EventKind, Telemetry};
 
 /// How many hooks run at once. A command takes a process and some ten descriptors, and members need theirs.
 const MAX_RUNNING: usize = 8;

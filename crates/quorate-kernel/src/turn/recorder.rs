@@ -104,7 +104,9 @@ impl RecordQueue {
     /// Why nothing is written any more.
     async fn take_error(&mut self) -> Error {
         match self.writer.take() {
-            Some(writer) => writer.await.unwrap_or_else(|_| Err(writer_stopped())).err().unwrap_or_else(writer_stopped),
+            Some(writer) => {
+                writer.await.unwrap_or_else(|_| Err(writer_stopped())).err().unwrap_or_else(writer_stopped)
+            }
             None => writer_stopped(),
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
-use super::{PartialAnswer, Begin, Error, READ_PAGE_TURNS, Runner, own_stamp};
+use super::{Begin, Error, PartialAnswer, READ_PAGE_TURNS, Runner, own_stamp};
 use crate::consultation::object;
 use crate::conversation::Turn;
 use crate::ports::ledger::{self, Entry, Kind, Ledger, Record};
@@ -24,7 +24,10 @@ pub(super) struct LedgerPosition {
 }
 
 /// The last word of a stream.
-pub(super) async fn read_position(ledger: &dyn Ledger, stream: &Name) -> Result<LedgerPosition, ledger::Error> {
+pub(super) async fn read_position(
+    ledger: &dyn Ledger,
+    stream: &Name,
+) -> Result<LedgerPosition, ledger::Error> {
     let mut count = 32;
     loop {
         let tail = ledger.tail(stream, count).await?;

@@ -8,10 +8,10 @@ use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Pa
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::{Prompt, Runner, Response, TurnContext, Speaker, SpeakerResult};
+use super::{Prompt, Response, Runner, Speaker, SpeakerResult, TurnContext};
 use crate::call;
 use crate::consultation::{Consultation, object};
-use crate::conversation::{MAX_TURN_BYTES, ConversationContext, turn_key};
+use crate::conversation::{ConversationContext, MAX_TURN_BYTES, turn_key};
 use crate::ports::ledger;
 use crate::ports::telemetry::EventKind;
 
@@ -63,8 +63,13 @@ impl Runner {
             state,
             external_id: scene.conversation.clone(),
         }));
-        let asked =
-            call::call(self.call_context.clone(), self.records.recorder(), invoke.clone(), seat, Arc::default());
+        let asked = call::call(
+            self.call_context.clone(),
+            self.records.recorder(),
+            invoke.clone(),
+            seat,
+            Arc::default(),
+        );
         let mut asked = match asked.await? {
             call::CallEnd::Call(_, asked) => asked,
             call::CallEnd::HostCall(..) => return failed("it was not asked".to_owned()),
@@ -74,7 +79,12 @@ impl Runner {
         let mut entries: Vec<_> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
         let (name, about) = (&speaker.member.executor_name, speaker.member.executor.about());
         entries.push(asked.consultation.entry(&invoke, name, &about, None, at_ms));
-        Ok(SpeakerResult { participant: id.clone(), result: read_response(asked.consultation), entries, took: started.elapsed() })
+        Ok(SpeakerResult {
+            participant: id.clone(),
+            result: read_response(asked.consultation),
+            entries,
+            took: started.elapsed(),
+        })
     }
 }
 
@@ -118,16 +128,21 @@ fn read_response(ended: Consultation) -> Result<Response, (&'static str, String)
     let status = ended.status();
     match ended.result {
         ConsultationResult::Answered(answer) => match Answer::read(&answer) {
-            Some(turn) if turn.content.len() <= MAX_TURN_BYTES => {
-                Ok(Response { content: turn.content, meta: turn.meta, state: turn.state, posted: ended.posted })
-            }
+            Some(turn) if turn.content.len() <= MAX_TURN_BYTES => Ok(Response {
+                content: turn.content,
+                meta: turn.meta,
+                state: turn.state,
+                posted: ended.posted,
+            }),
             Some(turn) => Err((
                 "failed",
                 format!("it said {} bytes; a turn has at most {MAX_TURN_BYTES}", turn.content.len()),
             )),
             None => Err(("failed", "it said nothing".to_owned())),
         },
-        ConsultationResult::Absent(why) => Err((status, ended.message.unwrap_or_else(|| status_of(why).to_owned()))),
+        ConsultationResult::Absent(why) => {
+            Err((status, ended.message.unwrap_or_else(|| status_of(why).to_owned())))
+        }
     }
 }
 

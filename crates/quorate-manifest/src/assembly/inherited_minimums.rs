@@ -128,7 +128,8 @@ impl InheritedMinimums {
         let place = layer.place(node.span.clone(), "matchMode");
         let (strictest, above) = &self.match_mode;
         if mode < *strictest {
-            let message = format!("the match mode is {}; an ancestor has {}", mode.as_str(), strictest.as_str());
+            let message =
+                format!("the match mode is {}; an ancestor has {}", mode.as_str(), strictest.as_str());
             let mut body = Body::new(message);
             if let Some(above) = above {
                 body = body.related(above.clone(), "set here");

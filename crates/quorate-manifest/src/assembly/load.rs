@@ -5,17 +5,19 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Report, codes};
 
 use super::audit::Signing;
-use super::resolved::{Audit, Gather, Retention, LockedTrait, Member, Persona, Resolved, RiskLevel, Rule, ModeSettings};
-use super::synthesis::{RiskLabel, AppliesTo};
 use super::check_context::CheckContext;
+use super::resolved::{
+    Audit, Gather, LockedTrait, Member, ModeSettings, Persona, Resolved, Retention, RiskLevel, Rule,
+};
+use super::synthesis::{AppliesTo, RiskLabel};
 use super::{Assembly, MatchMode, Mode, inherited_minimums, members, merge};
 use crate::checks;
 use crate::decimal::Decimal;
 use crate::doctype::Doctype;
+use crate::document::Document;
 use crate::duration::IsoDuration;
 use crate::governance::Policies;
-use crate::document::Document;
-use crate::loader::{Chain, ChainOutcome, Refs, Loader};
+use crate::loader::{Chain, ChainOutcome, Loader, Refs};
 use crate::tree::Node;
 use crate::{Loaded, loader};
 
@@ -85,7 +87,8 @@ fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Opti
 /// For each layer, root first, the match mode that its traits are declared under (M9).
 pub(crate) fn declared_match_modes(layers: &[Arc<Document>]) -> Vec<MatchMode> {
     let mut strictest = MatchMode::default();
-    let own = |layer: &Arc<Document>| layer.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse);
+    let own =
+        |layer: &Arc<Document>| layer.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse);
     layers
         .iter()
         .map(|layer| {
@@ -140,7 +143,11 @@ fn build_resolved(
             .iter()
             .filter_map(|node| {
                 let layer = usize::from(node.layer);
-                Some(LockedTrait { text: node.as_str()?.to_owned(), declared_match_mode: declared[layer], layer })
+                Some(LockedTrait {
+                    text: node.as_str()?.to_owned(),
+                    declared_match_mode: declared[layer],
+                    layer,
+                })
             })
             .collect(),
         match_mode: written.match_mode.unwrap_or_default(),
@@ -155,7 +162,13 @@ fn build_resolved(
     }
 }
 
-fn resolve_member(loader: &Loader<'_>, chain: &Chain, member: members::Member, node: &Node, mode: Mode) -> Member {
+fn resolve_member(
+    loader: &Loader<'_>,
+    chain: &Chain,
+    member: members::Member,
+    node: &Node,
+    mode: Mode,
+) -> Member {
     let persona = node.key("persona").map(|persona| (persona, &chain.document_of(persona).path));
     let found = persona
         .filter(|_| loader.options.refs == Refs::Followed)
@@ -204,7 +217,8 @@ fn resolve_rule(rule: super::synthesis::Rule, node: &Node) -> Rule {
 }
 
 fn resolve_audit(audit: Option<&super::audit::Audit>) -> Audit {
-    let kept = |enabled: Option<bool>| if enabled == Some(false) { Retention::HashOnly } else { Retention::Full };
+    let kept =
+        |enabled: Option<bool>| if enabled == Some(false) { Retention::HashOnly } else { Retention::Full };
     let consultations = audit.and_then(|audit| audit.consultations.as_ref());
     let overlays = audit.and_then(|audit| audit.overlays.as_ref());
     Audit {

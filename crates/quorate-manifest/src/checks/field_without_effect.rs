@@ -4,8 +4,8 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::Mode;
-use crate::assembly::defaults::HEURISTICS;
 use crate::assembly::check_context::CheckContext;
+use crate::assembly::defaults::HEURISTICS;
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 
@@ -40,7 +40,9 @@ fn params(view: &CheckContext<'_, '_>) {
     let mut seen: Vec<(&str, &Node)> = Vec::new();
     for (at, rule) in view.rules().iter().enumerate() {
         let Some(word) = rule.key("kind").and_then(Node::as_str) else { continue };
-        let Some((kind, params)) = view.loader.capabilities.rule_kind(word).zip(rule.key("params")) else { continue };
+        let Some((kind, params)) = view.loader.capabilities.rule_kind(word).zip(rule.key("params")) else {
+            continue;
+        };
         let warn = |name: &str, message: String, help: String| {
             let place = view.key_place(params, name, format!("synthesis.rules[{at}].params.{name}"));
             view.warn(codes::FIELD_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
@@ -54,7 +56,9 @@ fn params(view: &CheckContext<'_, '_>) {
                 warn(name, message, format!("write it in `{id}`, or take it out"));
             }
         }
-        for (name, other, value) in kind.dependent_params.iter().filter(|(name, ..)| params.key(name).is_some()) {
+        for (name, other, value) in
+            kind.dependent_params.iter().filter(|(name, ..)| params.key(name).is_some())
+        {
             if params.key(other).and_then(Node::as_str) != Some(value) && view.mode == Mode::Peer {
                 let message = format!("`{name}` means nothing without `{other}: {value}`");
                 warn(name, message, format!("add `{other}: {value}`, or take `{name}` out"));

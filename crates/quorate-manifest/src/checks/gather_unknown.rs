@@ -9,7 +9,9 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     let host = view.loader.capabilities;
     for (at, member) in view.members().iter().enumerate() {
         let Some(node) = member.at_path(&["gatherInput", "strategy"]) else { continue };
-        let Some(strategy) = node.as_str().filter(|strategy| !host.has_gather_strategy(strategy)) else { continue };
+        let Some(strategy) = node.as_str().filter(|strategy| !host.has_gather_strategy(strategy)) else {
+            continue;
+        };
         let known = host.gather_strategies();
         let help = match nearest(strategy, &known) {
             Some(near) => format!("did you mean `{near}`?"),

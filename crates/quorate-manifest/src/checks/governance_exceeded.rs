@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 use quorate_diagnostics::{Body, Place, codes};
 
 use crate::assembly::Mode;
-use crate::assembly::load::{default_ttl, retention_days};
 use crate::assembly::check_context::CheckContext;
+use crate::assembly::load::{default_ttl, retention_days};
 use crate::duration::IsoDuration;
 use crate::governance::MinimumRetention;
 use crate::timestamp;
@@ -43,8 +43,9 @@ fn retention(view: &CheckContext<'_, '_>) {
         } else {
             continue;
         };
-        let body =
-            Body::new(message).at(written_place(view, at, &bound.bound_at)).related(place.clone(), "asked for here");
+        let body = Body::new(message)
+            .at(written_place(view, at, &bound.bound_at))
+            .related(place.clone(), "asked for here");
         view.refuse(codes::GOVERNANCE_EXCEEDED, body.help("keep them longer, or bind other governance"));
     }
 }

@@ -18,7 +18,13 @@ pub(crate) fn check(layers: &[Arc<Document>]) -> Report {
         let members = layer.root.key("members").map_or(&[][..], Node::items);
         refuse_duplicates(layer, members, "members", codes::ASSEMBLY_MEMBER_ID_COLLISION, &mut report);
         let rules = layer.root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
-        refuse_duplicates(layer, rules, "synthesis.rules", codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, &mut report);
+        refuse_duplicates(
+            layer,
+            rules,
+            "synthesis.rules",
+            codes::ASSEMBLY_SYNTHESIS_RULE_INVALID,
+            &mut report,
+        );
     }
     report
 }

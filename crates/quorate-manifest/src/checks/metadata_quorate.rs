@@ -5,8 +5,8 @@ use quorate_diagnostics::codes;
 use serde_json::{Value, json};
 
 use crate::assembly::check_context::CheckContext;
-use crate::json_schema::CompiledSchema;
 use crate::document::schema_error;
+use crate::json_schema::CompiledSchema;
 use crate::tree::Node;
 
 pub(super) fn check(view: &CheckContext<'_, '_>) {

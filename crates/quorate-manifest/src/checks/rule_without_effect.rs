@@ -48,7 +48,8 @@ fn unknown_scopes(view: &CheckContext<'_, '_>) {
 fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
     let mut settled: Option<&Node> = None;
     for (at, rule) in view.rules().iter().enumerate() {
-        let Some(kind) = rule.key("kind").and_then(Node::as_str).and_then(|kind| view.loader.capabilities.rule_kind(kind))
+        let Some(kind) =
+            rule.key("kind").and_then(Node::as_str).and_then(|kind| view.loader.capabilities.rule_kind(kind))
         else {
             continue;
         };

@@ -4,10 +4,10 @@
 use quorate_diagnostics::{Body, codes};
 
 use crate::assembly::check_context::CheckContext;
-use crate::duration::IsoDuration;
-use crate::json_schema::{ErrorKind, CompiledSchema};
 use crate::capabilities::RuleKind;
 use crate::document::schema_error;
+use crate::duration::IsoDuration;
+use crate::json_schema::{CompiledSchema, ErrorKind};
 use crate::tree::reader::nearest;
 use crate::tree::{Kind, Node};
 

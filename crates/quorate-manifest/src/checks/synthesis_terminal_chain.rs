@@ -14,7 +14,8 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         .enumerate()
         .filter(|(_, rule)| {
             let kind = rule.key("kind").and_then(Node::as_str);
-            kind.and_then(|kind| view.loader.capabilities.rule_kind(kind)).is_some_and(|kind| kind.ends_synthesis == EndsSynthesis::Yes)
+            kind.and_then(|kind| view.loader.capabilities.rule_kind(kind))
+                .is_some_and(|kind| kind.ends_synthesis == EndsSynthesis::Yes)
         })
         .collect();
     for (later, (at, rule)) in ending.iter().enumerate() {

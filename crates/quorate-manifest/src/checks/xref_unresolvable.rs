@@ -26,7 +26,8 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
             _ => Ok(spot),
         });
         if let Err(unresolved) = resolved {
-            let body = Body::new(format!("`{key}` is `{text}`, and cannot be resolved: {}", unresolved.reason));
+            let body =
+                Body::new(format!("`{key}` is `{text}`, and cannot be resolved: {}", unresolved.reason));
             let place = view.place(node, key);
             view.refuse(codes::ASSEMBLY_XREF_UNRESOLVABLE, body.at(place).help(unresolved.help(HELP)));
         }

@@ -95,9 +95,13 @@ fn runtimes(field: &Field<'_>) -> BTreeMap<String, RuntimeTable> {
 }
 
 /// `executor`, and a table of those for whom somebody else answers.
-fn executor_assignments(field: &Field<'_>, each: &'static str) -> Option<(Option<NamedExecutor>, BTreeMap<String, NamedExecutor>)> {
+fn executor_assignments(
+    field: &Field<'_>,
+    each: &'static str,
+) -> Option<(Option<NamedExecutor>, BTreeMap<String, NamedExecutor>)> {
     let mut fields = field.fields()?;
-    let executor = fields.optional("executor").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place())));
+    let executor =
+        fields.optional("executor").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place())));
     let named = fields.optional(each).and_then(|field| field.entries()).unwrap_or_default();
     let named = named.into_iter().filter_map(|(id, field)| Some((id.to_owned(), executor_name(&field)?)));
     let named = named.collect();
@@ -108,7 +112,8 @@ fn executor_assignments(field: &Field<'_>, each: &'static str) -> Option<(Option
 /// A table whose one key is `executor`.
 fn executor_name(field: &Field<'_>) -> Option<NamedExecutor> {
     let mut fields = field.fields()?;
-    let executor = fields.optional("executor").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place())));
+    let executor =
+        fields.optional("executor").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place())));
     fields.finish();
     executor
 }

@@ -11,10 +11,13 @@ const ERROR_RATE_BOUNDS: std::ops::RangeInclusive<f64> = 0.000_1..=0.2;
 /// Reads `[playbooks]`.
 pub(super) fn read(field: &Field<'_>) -> Playbooks {
     let Some(mut fields) = field.fields() else { return Playbooks::default() };
-    let mut named =
-        |key| fields.optional(key).and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place())));
+    let mut named = |key| {
+        fields.optional(key).and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place())))
+    };
     let (judge, reflector, governance) = (named("judge"), named("reflector"), named("governance"));
-    let most = fields.optional("max_active").and_then(|field| field.integer(MAX_ACTIVE_BOUNDS.0, MAX_ACTIVE_BOUNDS.1));
+    let most = fields
+        .optional("max_active")
+        .and_then(|field| field.integer(MAX_ACTIVE_BOUNDS.0, MAX_ACTIVE_BOUNDS.1));
     let scorer = fields.optional("scorer").and_then(|field| {
         let place = field.place();
         let words = texts(&field)?;
@@ -59,7 +62,8 @@ pub(super) fn lock(id: &str, field: &Field<'_>) -> Option<Lock> {
         return None;
     }
     let mut fields = field.fields()?;
-    let description = fields.optional("description").and_then(|field| field.non_blank_text().map(str::to_owned));
+    let description =
+        fields.optional("description").and_then(|field| field.non_blank_text().map(str::to_owned));
     let mut list = |key| fields.optional(key).and_then(|field| texts(&field));
     let (words, phrases, operators) = (list("words"), list("phrases"), list("operators"));
     fields.finish();

@@ -68,12 +68,7 @@ const CONTEXT: FileKind = FileKind {
 };
 
 impl<'s> CouncilFiles<'s> {
-    pub(super) fn new(
-        source: &'s dyn Source,
-        dir: &Path,
-        shown: &str,
-        surroundings: FileAccess<'s>,
-    ) -> Self {
+    pub(super) fn new(source: &'s dyn Source, dir: &Path, shown: &str, surroundings: FileAccess<'s>) -> Self {
         let (dir, shown) = (dir.to_path_buf(), shown.to_owned());
         CouncilFiles {
             source,

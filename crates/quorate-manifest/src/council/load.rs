@@ -74,7 +74,10 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
 }
 
 /// The rules and what overrides them stand in three places of the file.
-fn tiers_and_watch(fields: &mut Fields<'_>, files: &mut CouncilFiles<'_>) -> (super::tiers::TierRules, Watch) {
+fn tiers_and_watch(
+    fields: &mut Fields<'_>,
+    files: &mut CouncilFiles<'_>,
+) -> (super::tiers::TierRules, Watch) {
     let default = tier_rules::default_tier(fields.optional("tier_classifier"));
     let rules = tier_rules::rules(fields.optional("tier_rules"), files);
     let (watch, overrides) = tier_rules::watch(fields.optional("watch"));

@@ -15,7 +15,8 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 pub(super) fn read(field: Option<Field<'_>>) -> Logging {
     let mut logging = Logging::default();
     let Some(mut fields) = field.and_then(|field| field.fields()) else { return logging };
-    logging.log_path = fields.optional("log_path").and_then(|field| field.non_blank_text()).map(PathBuf::from);
+    logging.log_path =
+        fields.optional("log_path").and_then(|field| field.non_blank_text()).map(PathBuf::from);
     if let Some(field) = fields.optional("archive_dir") {
         let body = Body::new("nothing is written to an archive: the ledger keeps every run whole");
         field.warn(

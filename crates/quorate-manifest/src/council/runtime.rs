@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 
-use crate::duration::MAX_DURATION;
 use crate::config::ExecutorTable;
 use crate::config::executor::{block, retries};
+use crate::duration::MAX_DURATION;
 use crate::tree::{Field, Fields};
 
 /// Reads `runtime`.

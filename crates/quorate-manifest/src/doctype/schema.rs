@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Doctype;
 use crate::json_schema::CompiledSchema;
-use crate::{assembly, council, config, operator, pattern, persona, playbook, runtime};
+use crate::{assembly, config, council, operator, pattern, persona, playbook, runtime};
 
 /// The schema of a doctype; `None` where nothing but the body counts.
 pub fn schema(doctype: Doctype) -> Option<Value> {

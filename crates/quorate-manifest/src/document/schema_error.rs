@@ -1,7 +1,7 @@
 //! Telling people what keeps a tree from fitting its schema.
 
-mod suggestions;
 mod quote;
+mod suggestions;
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use quorate_diagnostics::Body;
 use crate::doctype::Doctype;
 use serde_json::Value;
 
-use crate::json_schema::{Bound, ErrorKind, SchemaError, PathStep, Expected};
-use crate::tree::reader::{SourceFile, MAX_DIAGNOSTICS, nearest};
+use crate::json_schema::{Bound, ErrorKind, Expected, PathStep, SchemaError};
+use crate::tree::reader::{MAX_DIAGNOSTICS, SourceFile, nearest};
 use crate::tree::{Entry, Kind, Node};
 
 use quote::quoted;
@@ -31,7 +31,12 @@ pub(super) fn report(document: &SourceFile, doctype: Doctype, root: &Node, misfi
 }
 
 /// What to say of a misfit, what to underline in `text`, and its path below `above`.
-pub(crate) fn describe(text: &str, root: &Node, misfit: &SchemaError, above: &str) -> (Body, Range<usize>, String) {
+pub(crate) fn describe(
+    text: &str,
+    root: &Node,
+    misfit: &SchemaError,
+    above: &str,
+) -> (Body, Range<usize>, String) {
     let found = locate(root, &misfit.path);
     let mut path = above.to_owned();
     misfit.path.iter().for_each(|step| push_step(&mut path, step));
@@ -75,7 +80,9 @@ fn locate<'t>(root: &'t Node, steps: &[PathStep]) -> LocatedValue<'t> {
             PathStep::Key(key) => {
                 found.node.entry(key).map(|entry| LocatedValue { node: &entry.value, entry: Some(entry) })
             }
-            PathStep::Item(index) => found.node.items().get(*index).map(|node| LocatedValue { node, entry: None }),
+            PathStep::Item(index) => {
+                found.node.items().get(*index).map(|node| LocatedValue { node, entry: None })
+            }
         };
         let Some(next) = next else { break };
         found = next;
@@ -185,7 +192,11 @@ fn wrong_type(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &Expected)
         && let Some((pattern, says)) = &wanted.pattern
         && !suggestions::matches(pattern, written)
     {
-        return with_suggestion(mismatch_message(text, found, it, &pattern_description(pattern, says.as_deref())), pattern, written);
+        return with_suggestion(
+            mismatch_message(text, found, it, &pattern_description(pattern, says.as_deref())),
+            pattern,
+            written,
+        );
     }
     let types: Vec<String> = wanted.types.iter().map(|one| one.description().to_owned()).collect();
     let body = Body::new(mismatch_message(text, found, it, &join_or(&types)));
@@ -201,7 +212,9 @@ fn not_in_enum(text: &str, found: &LocatedValue<'_>, it: &str, values: &[Value])
         [only] => (*only).to_owned(),
         _ => format!("one of {}", words.join(", ")),
     };
-    let Some(written) = found.node.as_str() else { return Body::new(mismatch_message(text, found, it, &wanted)) };
+    let Some(written) = found.node.as_str() else {
+        return Body::new(mismatch_message(text, found, it, &wanted));
+    };
     let body = Body::new(format!("{it} is {}; it has to be {wanted}", quoted(written)));
     match nearest(written, &words) {
         Some(near) if words.len() > 1 => body.help(format!("did you mean `{near}`?")),

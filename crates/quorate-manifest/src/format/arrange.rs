@@ -1,8 +1,8 @@
 //! Puts the entries of mappings in order, each with what belongs to it.
 
 use super::Order;
-use super::order::PathSegment;
 use super::cst::{Block, Item, Value};
+use super::order::PathSegment;
 
 /// Orders a document.
 pub(super) fn arrange(root: &mut Block<'_>, order: &Order) {

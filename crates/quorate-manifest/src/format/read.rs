@@ -4,8 +4,8 @@
 //! else is found, the text is in a form that is left alone.
 
 use super::MODELINE;
+use super::cst::{Block, Comment, Item, Key, Root, Text, TrailingComment, Value};
 use super::lines::{self, ValuePosition};
-use super::cst::{TrailingComment, Block, Root, Key, Item, Comment, Text, Value};
 use crate::tree::{Kind, Node};
 
 /// Takes a document apart; `None` where it is left alone.
@@ -114,8 +114,14 @@ impl<'t> Reader<'t> {
     ) -> Option<Item<'t>> {
         self.text[self.at..].starts_with(if key.is_some() { ':' } else { '-' }).then_some(())?;
         self.at += 1;
-        let mut piece =
-            Item { key, lead, gap, trailing: self.trailing_comment(), value: Value::Nothing, below: Vec::new() };
+        let mut piece = Item {
+            key,
+            lead,
+            gap,
+            trailing: self.trailing_comment(),
+            value: Value::Nothing,
+            below: Vec::new(),
+        };
         self.skip_blanks();
         let own_line = piece.trailing.is_some() || self.is_at_line_end();
         if own_line {
@@ -161,7 +167,8 @@ impl<'t> Reader<'t> {
         let mut aside = self.line_end()?;
         self.skip_to_content();
         self.extend_trailing(aside.as_mut(), at.owner);
-        (!lines.is_empty()).then_some((Text { above, lines, trailing: aside, keeps_blank_lines: keeps }, is_literal))
+        (!lines.is_empty())
+            .then_some((Text { above, lines, trailing: aside, keeps_blank_lines: keeps }, is_literal))
     }
 
     /// The comments that are indented deeper than the key or dash that they stand below; in a list that is indented as
@@ -211,7 +218,8 @@ impl<'t> Reader<'t> {
             return None;
         }
         self.at += space.len();
-        let aside = TrailingComment { space, text: text.trim_end(), column: self.column(), below: Vec::new() };
+        let aside =
+            TrailingComment { space, text: text.trim_end(), column: self.column(), below: Vec::new() };
         self.at += text.len();
         Some(aside)
     }

@@ -1,8 +1,8 @@
 //! Puts a document together: two blanks for each step in, one blank after colons and dashes, no blanks at line ends,
 //! never two empty lines in a row.
 
+use super::cst::{Block, Comment, Item, Root, Text, TrailingComment, Value};
 use super::lines::INDENT;
-use super::cst::{TrailingComment, Block, Root, Item, Comment, Text, Value};
 
 /// The text of a document.
 pub(super) fn write(document: &Root<'_>) -> String {

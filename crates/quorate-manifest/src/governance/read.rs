@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
 
-use super::{MinimumRetention, Governance};
+use super::{Governance, MinimumRetention};
+use crate::document::{self, Syntax};
 use crate::duration::IsoDuration;
 use crate::frontmatter;
 use crate::keyring::{self, Key};
-use crate::document::{self, Syntax};
 use crate::loader::Loader;
-use crate::tree::{SourceFile, Field, Fields, Kind};
+use crate::tree::{Field, Fields, Kind, SourceFile};
 use crate::workspace::{Error, WorkspacePath};
 use crate::{Source, source};
 
@@ -26,8 +26,11 @@ pub(super) fn read(round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>) -> 
         Some(Kind::Map(entries)) => entries.as_slice(),
         _ => &[],
     };
-    let document =
-        SourceFile::new(&round.display_name(spot), Arc::clone(parsed.document.text()), codes::GOVERNANCE_INVALID);
+    let document = SourceFile::new(
+        &round.display_name(spot),
+        Arc::clone(parsed.document.text()),
+        codes::GOVERNANCE_INVALID,
+    );
     let mut fields = document.root(entries);
     let mut foreign = Vec::new();
     let inline = fields
@@ -53,7 +56,8 @@ pub(super) fn read(round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>) -> 
     };
     let mut report = document.into_report();
     report.absorb(said);
-    let says = Governance { keys, foreign_keys: foreign, minimum_retention: floor, ttl_min, ttl_max, approvals };
+    let says =
+        Governance { keys, foreign_keys: foreign, minimum_retention: floor, ttl_min, ttl_max, approvals };
     ((!report.has_refusals()).then_some(says), report)
 }
 
@@ -95,7 +99,12 @@ fn load_keyring(round: &Loader<'_>, spot: &WorkspacePath, field: &Field<'_>) -> 
     };
     match round.workspace.read(&found) {
         Ok(bytes) => {
-            let loaded = keyring::load(Path::new(path), &round.display_name(&found), &InMemorySource(bytes), round.capabilities);
+            let loaded = keyring::load(
+                Path::new(path),
+                &round.display_name(&found),
+                &InMemorySource(bytes),
+                round.capabilities,
+            );
             (loaded.value.unwrap_or_default(), loaded.report)
         }
         Err(error) => refused(format!("the keyring `{path}` cannot be read: {error}")),

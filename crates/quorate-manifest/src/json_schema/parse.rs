@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Additional, Condition, CompiledSchema, Type, ecma};
+use super::{Additional, CompiledSchema, Condition, Type, ecma};
 
 /// How deep `$ref`s may nest; our schemas do not recurse.
 const MAX_REF_DEPTH: usize = 32;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{Additional, Bound, ErrorKind, CompiledSchema, Instance, SchemaError, PathStep, Type, Expected};
+use super::{Additional, Bound, CompiledSchema, ErrorKind, Expected, Instance, PathStep, SchemaError, Type};
 
 /// A step to the value that is held. Nearly all values fit, so that nobody asks for its path.
 #[derive(Clone, Copy)]
@@ -26,9 +26,15 @@ impl CompiledSchema {
         self.errors(value).is_empty()
     }
 
-    fn validate<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<PathSegment<'v>>, found: &mut Vec<SchemaError>) {
+    fn validate<'v, I: Instance>(
+        &self,
+        value: &'v I,
+        at: &mut Vec<PathSegment<'v>>,
+        found: &mut Vec<SchemaError>,
+    ) {
         let before = found.len();
-        let mut say = |fault| found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
+        let mut say =
+            |fault| found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
         // Where values are listed, their type says nothing that they don't.
         if let Some(values) = &self.enum_values {
             let is_one = match value.text() {
@@ -56,11 +62,16 @@ impl CompiledSchema {
         for key in self.required.iter().filter(|key| value.entries().is_some() && value.get(key).is_none()) {
             let because = self.properties.iter().find(|(name, _)| name == key);
             let because = because.and_then(|(_, form)| form.description.clone());
-            found.push(SchemaError { path: to_path(at), kind: ErrorKind::MissingKey(key.clone()), schema_description: because });
+            found.push(SchemaError {
+                path: to_path(at),
+                kind: ErrorKind::MissingKey(key.clone()),
+                schema_description: because,
+            });
         }
         self.validate_children(value, at, found);
         self.validate_combinators(value, at, found);
-        if let Some(description) = self.description.as_ref().filter(|_| self.explains_errors && at.is_empty()) {
+        if let Some(description) = self.description.as_ref().filter(|_| self.explains_errors && at.is_empty())
+        {
             for misfit in &mut found[before..] {
                 misfit.schema_description.get_or_insert_with(|| description.clone());
             }
@@ -104,13 +115,21 @@ impl CompiledSchema {
             if let Some(short) = self.min_length.filter(|short| length() < *short) {
                 bound(true, Bound::ShortestText(short));
             } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-                say(ErrorKind::Pattern { pattern: pattern.text.clone(), description: pattern.description.clone() });
+                say(ErrorKind::Pattern {
+                    pattern: pattern.text.clone(),
+                    description: pattern.description.clone(),
+                });
             }
         }
     }
 
     /// What is wrong deeper inside.
-    fn validate_children<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<PathSegment<'v>>, found: &mut Vec<SchemaError>) {
+    fn validate_children<'v, I: Instance>(
+        &self,
+        value: &'v I,
+        at: &mut Vec<PathSegment<'v>>,
+        found: &mut Vec<SchemaError>,
+    ) {
         for (key, one) in value.entries().into_iter().flatten() {
             let known = self.properties.iter().find(|(name, _)| name == key).map(|(_, form)| form);
             let form = match (known, &self.additional) {
@@ -137,7 +156,12 @@ impl CompiledSchema {
         }
     }
 
-    fn validate_combinators<'v, I: Instance>(&self, value: &'v I, at: &mut Vec<PathSegment<'v>>, found: &mut Vec<SchemaError>) {
+    fn validate_combinators<'v, I: Instance>(
+        &self,
+        value: &'v I,
+        at: &mut Vec<PathSegment<'v>>,
+        found: &mut Vec<SchemaError>,
+    ) {
         for form in &self.all_of {
             form.validate(value, at, found);
         }
@@ -148,11 +172,19 @@ impl CompiledSchema {
             match self.one_of.iter().filter(|form| form.is_valid(value)).count() {
                 0 => self.report_no_match(&self.one_of, value, at, found),
                 1 => {}
-                _ => found.push(SchemaError { path: to_path(at), kind: ErrorKind::MultipleMatches, schema_description: None }),
+                _ => found.push(SchemaError {
+                    path: to_path(at),
+                    kind: ErrorKind::MultipleMatches,
+                    schema_description: None,
+                }),
             }
         }
         if self.not.as_ref().is_some_and(|form| form.is_valid(value)) {
-            found.push(SchemaError { path: to_path(at), kind: ErrorKind::Forbidden, schema_description: None });
+            found.push(SchemaError {
+                path: to_path(at),
+                kind: ErrorKind::Forbidden,
+                schema_description: None,
+            });
         }
         if let Some(condition) = &self.condition {
             let form = if condition.when.is_valid(value) { &condition.then } else { &condition.otherwise };
@@ -186,7 +218,11 @@ impl CompiledSchema {
         } else {
             let mut all = Vec::new();
             ways.iter().for_each(|way| way.validate(value, at, &mut all));
-            found.push(SchemaError { path: to_path(at), kind: ErrorKind::NoMatch(all), schema_description: None });
+            found.push(SchemaError {
+                path: to_path(at),
+                kind: ErrorKind::NoMatch(all),
+                schema_description: None,
+            });
         }
     }
 }

@@ -22,7 +22,13 @@ impl TimeField {
 }
 
 /// The text with an entry more at its end, which another key may vouch for; `None` where the text is such that none can be put there.
-pub fn add_key(text: &str, public: &str, label: &str, not_before: &str, voucher: Option<&str>) -> Option<String> {
+pub fn add_key(
+    text: &str,
+    public: &str,
+    label: &str,
+    not_before: &str,
+    voucher: Option<&str>,
+) -> Option<String> {
     let mut edited = text.to_owned();
     if !edited.is_empty() && !edited.ends_with('\n') {
         edited.push('\n');
@@ -84,7 +90,9 @@ pub fn set_time(text: &str, public: &str, field: TimeField, at: &str) -> Option<
     }
     // What stands in one line with other keys cannot be told apart like this; then nothing is changed.
     let now = self::parse_with_entry(&edited, public)?;
-    let now = now.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?.key(field.key())?.as_str()? == at;
+    let now =
+        now.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?.key(field.key())?.as_str()?
+            == at;
     now.then_some(edited)
 }
 

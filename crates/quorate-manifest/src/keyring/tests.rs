@@ -99,7 +99,8 @@ fn edits_leave_everything_else() {
     assert!(keys[1].revoked_at_ms.is_some());
     assert_eq!(set_time(&more, "c", TimeField::NotAfter, "2026-02-01"), None);
     // Lines that end in CRLF go on to.
-    let crlf = set_time("[[keys]]\r\npublic = \"a\"\r\n", "a", TimeField::NotAfter, "x").expect("it is there");
+    let crlf =
+        set_time("[[keys]]\r\npublic = \"a\"\r\n", "a", TimeField::NotAfter, "x").expect("it is there");
     assert_eq!(crlf, "[[keys]]\r\npublic = \"a\"\r\nnot_after = \"x\"\r\n");
     // In one line with others an entry cannot be told apart, and a list that is written out takes no table after it.
     let inline = "keys = [{public = \"a\"}]\n";

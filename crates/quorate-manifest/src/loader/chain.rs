@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quorate_diagnostics::codes::{RefusalCode, WarningCode};
 use quorate_diagnostics::{Body, Place, Report, codes};
 
-use super::{ReadResult, Loader};
+use super::{Loader, ReadResult};
 use crate::doctype::Doctype;
 use crate::document::Document;
 use crate::merge::{Row, merge};
@@ -124,8 +124,11 @@ impl Loader<'_> {
                 return Err(self.refuse_escape(leaf, &at, report));
             };
             if read.iter().any(|layer| layer.path == spot) {
-                let way: Vec<String> =
-                    read.iter().map(|layer| layer.shown.to_string()).chain([self.display_name(&spot)]).collect();
+                let way: Vec<String> = read
+                    .iter()
+                    .map(|layer| layer.shown.to_string())
+                    .chain([self.display_name(&spot)])
+                    .collect();
                 let message = format!("the parents lead in a circle: {}", way.join(" -> "));
                 return Err(self.break_chain(leaf, &at, BreakReason::Cycle, rules.cycle, message, report));
             }
@@ -140,7 +143,14 @@ impl Loader<'_> {
                 }
                 ReadResult::Missing => {
                     let message = format!("the parent `{}` is not there", self.display_name(&spot));
-                    return Err(self.break_chain(leaf, &at, BreakReason::Missing, rules.missing, message, report));
+                    return Err(self.break_chain(
+                        leaf,
+                        &at,
+                        BreakReason::Missing,
+                        rules.missing,
+                        message,
+                        report,
+                    ));
                 }
                 ReadResult::Outside => return Err(self.refuse_escape(leaf, &at, report)),
                 ReadResult::Unreadable(why) => {

@@ -1,7 +1,7 @@
 //! Refs: `ws://<collection>/<slug>`, and paths beside a manifest, resolved in the scope of the layer that wrote them
 //! (M10, M14).
 
-use super::{Presence, Loader};
+use super::{Loader, Presence};
 use crate::tree::reader::nearest;
 use crate::workspace::{Scope, WorkspacePath};
 
@@ -75,7 +75,9 @@ impl<'t> Reference<'t> {
 impl Unresolved {
     /// What to do: the near ref, or something else.
     pub fn help(&self, otherwise: &str) -> String {
-        self.suggestion.as_ref().map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"))
+        self.suggestion
+            .as_ref()
+            .map_or_else(|| otherwise.to_owned(), |near| format!("did you mean `{near}`?"))
     }
 }
 
@@ -112,10 +114,14 @@ impl Loader<'_> {
             Presence::Folder if !wants_file => {
                 Err(Unresolved::absent(format!("there is no file in `{}`", self.display_name(&spot))))
             }
-            Presence::Absent(why) => {
-                Err(Unresolved { suggestion: self.nearest_reference(reference, from), ..Unresolved::absent(why) })
-            }
-            _ => Err(Unresolved::absent(format!("`{}` is not what the ref asks for", self.display_name(&spot)))),
+            Presence::Absent(why) => Err(Unresolved {
+                suggestion: self.nearest_reference(reference, from),
+                ..Unresolved::absent(why)
+            }),
+            _ => Err(Unresolved::absent(format!(
+                "`{}` is not what the ref asks for",
+                self.display_name(&spot)
+            ))),
         }
     }
 }

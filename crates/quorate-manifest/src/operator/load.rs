@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, codes};
 use super::Operator;
 use crate::Loaded;
 use crate::document::Document;
-use crate::loader::{Refs, Loader};
+use crate::loader::{Loader, Refs};
 use crate::tree::Node;
 
 /// Loads an operator whose manifest was read.

@@ -9,7 +9,7 @@ use super::{Persona, merge};
 use crate::Loaded;
 use crate::doctype::Doctype;
 use crate::document::Document;
-use crate::loader::{self, Chain, ChainOutcome, ReadResult, Reference, Refs, Loader};
+use crate::loader::{self, Chain, ChainOutcome, Loader, ReadResult, Reference, Refs};
 use crate::tree::Node;
 use crate::workspace::{Scope, WorkspacePath};
 
@@ -118,7 +118,9 @@ impl Loader<'_> {
             .and_then(|read| read.path(from.scope()).map_err(|unresolved| unresolved.reason));
         let path = match path {
             Ok(spot) => spot,
-            Err(why) => return Arc::new(Err(Box::new(LookupError { reason: why, help: None, related: None }))),
+            Err(why) => {
+                return Arc::new(Err(Box::new(LookupError { reason: why, help: None, related: None })));
+            }
         };
         if let Some(found) = self.personas.borrow().get(&path) {
             return Arc::clone(found);
@@ -139,7 +141,11 @@ impl Loader<'_> {
                     format!("there is `{}`, but a tenant has personas of its own", self.display_name(&above))
                 });
             let near = unresolved.suggestion.map(|near| format!("did you mean `{near}`?"));
-            return Err(Box::new(LookupError { reason: unresolved.reason, help: help.or(near), related: None }));
+            return Err(Box::new(LookupError {
+                reason: unresolved.reason,
+                help: help.or(near),
+                related: None,
+            }));
         }
         let layer = match self.read(spot, Doctype::Persona) {
             ReadResult::Document(layer) => layer,
@@ -160,7 +166,11 @@ impl Loader<'_> {
                 let first = loaded.report.refusals.first();
                 let related = first.and_then(|one| Some((one.body.place.clone()?, one.body.message.clone())));
                 let help = Some(format!("correct it first: `quorate check {}`", self.display_name(spot)));
-                Err(Box::new(LookupError { reason: format!("`{}` is refused", self.display_name(spot)), help, related }))
+                Err(Box::new(LookupError {
+                    reason: format!("`{}` is refused", self.display_name(spot)),
+                    help,
+                    related,
+                }))
             }
         }
     }

@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use super::{Playbook, load};
 use crate::doctype::Doctype;
 use crate::document::Document;
-use crate::loader::{ReadResult, Loader};
+use crate::loader::{Loader, ReadResult};
 use crate::workspace::{Scope, WorkspacePath};
 
 /// The folder, in its scope.
@@ -54,7 +54,11 @@ pub fn load_all(round: &Loader<'_>, scope: &Scope) -> Catalog {
             ReadResult::Document(layer) => {
                 let loaded = load::load(round, &layer);
                 shelf.report.absorb(loaded.report);
-                shelf.playbooks.extend(loaded.value.map(|playbook| PlaybookFile { path: spot, playbook, document: layer }));
+                shelf.playbooks.extend(loaded.value.map(|playbook| PlaybookFile {
+                    path: spot,
+                    playbook,
+                    document: layer,
+                }));
             }
             ReadResult::Unreadable(why) => {
                 let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
@@ -79,7 +83,9 @@ pub fn paths(round: &Loader<'_>, scope: &Scope) -> Vec<WorkspacePath> {
 
 /// Whether a scope has anything in the folder of its playbooks.
 pub fn exists(round: &Loader<'_>, scope: &Scope) -> bool {
-    folder(scope).is_some_and(|folder| !round.file_names(&folder).is_empty() || !round.folder_names(&folder).is_empty())
+    folder(scope).is_some_and(|folder| {
+        !round.file_names(&folder).is_empty() || !round.folder_names(&folder).is_empty()
+    })
 }
 
 fn folder(scope: &Scope) -> Option<WorkspacePath> {
@@ -91,7 +97,8 @@ fn folder(scope: &Scope) -> Option<WorkspacePath> {
 }
 
 fn walk(round: &Loader<'_>, folder: &WorkspacePath, depth: usize, found: &mut Vec<WorkspacePath>) {
-    let is_one = |name: &str| name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX);
+    let is_one =
+        |name: &str| name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX);
     for name in round.file_names(folder) {
         if is_one(&name) {
             found.push(folder.child(&name));

@@ -6,8 +6,8 @@
 //! does, there is no text.
 
 mod block;
-mod flow;
 mod file;
+mod flow;
 mod write;
 
 use std::ops::Range;
@@ -115,11 +115,8 @@ impl Edit {
         if self.error.is_some() || body == &file.text[file.body.clone()] {
             return;
         }
-        let own = if file.text[file.body.clone()].contains('\n') {
-            file.body.clone()
-        } else {
-            file.yaml_line()
-        };
+        let own =
+            if file.text[file.body.clone()].contains('\n') { file.body.clone() } else { file.yaml_line() };
         let end = file::line_end(&file.text[own]);
         let body = body.replace("\r\n", "\n").replace('\n', end);
         let mut text = file.text[..file.body.start].to_owned();

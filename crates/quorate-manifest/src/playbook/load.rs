@@ -9,9 +9,9 @@ use super::targets::TargetKind;
 use super::{Playbook, history};
 use crate::Loaded;
 use crate::doctype::Doctype;
-use crate::duration::IsoDuration;
 use crate::document::Document;
-use crate::loader::{Presence, ReadResult, Reference, Refs, Loader};
+use crate::duration::IsoDuration;
+use crate::loader::{Loader, Presence, ReadResult, Reference, Refs};
 use crate::timestamp;
 use crate::tree::Node;
 use crate::workspace::WorkspacePath;
@@ -135,7 +135,9 @@ fn check_targets(round: &Loader<'_>, layer: &Document, playbook: &Playbook, repo
     let nodes = layer.root.key("targets").map_or(&[][..], Node::items);
     for (at, (target, node)) in playbook.targets.iter().flatten().zip(nodes).enumerate() {
         let Some(written) = node.key("ref") else { continue };
-        let Some(what) = unresolved_target(round, &layer.path, target.kind, &target.reference) else { continue };
+        let Some(what) = unresolved_target(round, &layer.path, target.kind, &target.reference) else {
+            continue;
+        };
         let body = Body::new(format!("`{}` leads to nothing: {what}", target.reference));
         let place = layer.place(written.span.clone(), format!("targets[{at}].ref"));
         report.refuse(
@@ -147,7 +149,12 @@ fn check_targets(round: &Loader<'_>, layer: &Document, playbook: &Playbook, repo
 
 /// Why a target leads to nothing. A glob leads to whatever it matches, now or later; runtimes have no place of their
 /// own.
-fn unresolved_target(round: &Loader<'_>, from: &WorkspacePath, kind: TargetKind, written: &str) -> Option<String> {
+fn unresolved_target(
+    round: &Loader<'_>,
+    from: &WorkspacePath,
+    kind: TargetKind,
+    written: &str,
+) -> Option<String> {
     let named = written.strip_prefix("ws://").unwrap_or(written);
     let bare = named.split_once('/').map_or(named, |(_, bare)| bare);
     if written.contains(['*', '?', '[', '{']) || bare.is_empty() {
@@ -188,7 +195,8 @@ fn roles(round: &Loader<'_>, from: &WorkspacePath) -> Arc<BTreeSet<String>> {
     let folder = from.root().child("operators");
     let mut roles = BTreeSet::new();
     for name in round.folder_names(&folder) {
-        let ReadResult::Document(layer) = round.read(&folder.child(&name).child("OPERATOR.md"), Doctype::Operator)
+        let ReadResult::Document(layer) =
+            round.read(&folder.child(&name).child("OPERATOR.md"), Doctype::Operator)
         else {
             continue;
         };

@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use super::Runtime;
 use crate::Loaded;
 use crate::document::Document;
-use crate::loader::{Presence, Refs, Loader};
+use crate::loader::{Loader, Presence, Refs};
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 

@@ -100,7 +100,10 @@ impl<'de> EnumAccess<'de> for EnumName<'de> {
     type Error = Error;
     type Variant = UnitVariant;
 
-    fn variant_seed<V: serde::de::DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, UnitVariant), Error> {
+    fn variant_seed<V: serde::de::DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, UnitVariant), Error> {
         let word: StrDeserializer<'de, Error> = self.0.into_deserializer();
         Ok((seed.deserialize(word)?, UnitVariant))
     }

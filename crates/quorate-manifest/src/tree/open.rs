@@ -7,7 +7,7 @@ use quorate_diagnostics::codes::{self, RefusalCode};
 use quorate_diagnostics::{Body, Place, Report};
 use sha2::{Digest, Sha256};
 
-use super::reader::{SourceFile, Fields};
+use super::reader::{Fields, SourceFile};
 use super::{Kind, Node, Problem, toml, yaml};
 use crate::decode::{self, decode};
 use crate::source::{Error, Source};

@@ -5,7 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{MAX_DEPTH, Entry, Float, Kind, MAX_NODES, Node, MAX_PROBLEMS, Problem};
+use super::{Entry, Float, Kind, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Node, Problem};
 
 /// Reads a document. The tree is there when there is no problem.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
@@ -52,7 +52,8 @@ impl TreeBuilder {
         self.nodes += 1;
         if self.nodes > MAX_NODES || depth > MAX_DEPTH {
             if self.problems.is_empty() {
-                let message = format!("there are more than {MAX_NODES} values, or they nest deeper than {MAX_DEPTH}");
+                let message =
+                    format!("there are more than {MAX_NODES} values, or they nest deeper than {MAX_DEPTH}");
                 self.problems.push(Problem::new(span.clone(), message));
             }
             return Node::new(Kind::Null, span);

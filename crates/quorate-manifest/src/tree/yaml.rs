@@ -12,7 +12,7 @@ use serde_saphyr::granit_parser::{
     self as yaml, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput,
 };
 
-use super::{MAX_DEPTH, Entry, Float, Kind, MAX_NODES, Node, MAX_PROBLEMS, Problem};
+use super::{Entry, Float, Kind, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Node, Problem};
 
 /// How many keys a mapping has before they are looked up by hash: few are faster looked through, and most have few.
 const HASH_THRESHOLD: usize = 16;
@@ -151,7 +151,9 @@ impl<'t> TreeBuilder<'t> {
         self.refuse_properties(&event, &range)?;
         match event {
             Event::Scalar(text, ScalarStyle::Plain, ..) if text == "<<" => {
-                self.add_problem(Problem::new(range.clone(), "merge keys are not read").help("write the keys out"))?;
+                self.add_problem(
+                    Problem::new(range.clone(), "merge keys are not read").help("write the keys out"),
+                )?;
                 Ok((text.into_owned(), range))
             }
             Event::Scalar(text, ..) if text.is_empty() || range.is_empty() => {
@@ -177,7 +179,9 @@ impl<'t> TreeBuilder<'t> {
         }
         if *anchor != 0 {
             let problem = Problem::new(range.clone(), "anchors are not read");
-            self.add_problem(problem.help("drop the `&` and its name; write the value out where it is needed"))?;
+            self.add_problem(
+                problem.help("drop the `&` and its name; write the value out where it is needed"),
+            )?;
         }
         Ok(())
     }

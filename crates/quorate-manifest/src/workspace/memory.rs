@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{EntryKind, Error, DirEntry, WorkspacePath, Workspace};
+use super::{DirEntry, EntryKind, Error, Workspace, WorkspacePath};
 use crate::tree::MAX_BYTES;
 
 /// Files by their path in the workspace.

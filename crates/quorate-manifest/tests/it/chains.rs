@@ -1,22 +1,22 @@
 //! What holds for every chain: properties tried on random ones.
 
 mod capabilities;
+mod generated;
 mod noise;
 mod oracle;
 mod trees;
-mod generated;
 
 use capabilities::AllCapabilities;
+use generated::{bytes, chains};
 use proptest::prelude::*;
 use quorate_manifest::Loaded;
 use quorate_manifest::assembly::audit::Signing;
 use quorate_manifest::assembly::resolved::Retention;
 use quorate_manifest::assembly::{self, MatchMode, Resolved};
-use quorate_manifest::loader::{OpenResult, Options, Refs, Loader};
+use quorate_manifest::loader::{Loader, OpenResult, Options, Refs};
 use quorate_manifest::tree::{Node, emit, yaml};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
 use serde_json::Value;
-use generated::{bytes, chains};
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }

@@ -366,7 +366,8 @@ fn what_is_no_playbook_or_cannot_be_said_is_refused() {
         "18446744073709551615 is too large a number"
     );
     assert!(
-        refused(&|edit| edit.set_string("", "x")).starts_with("`` cannot be set to this value: a key without")
+        refused(&|edit| edit.set_string("", "x"))
+            .starts_with("`` cannot be set to this value: a key without")
     );
     assert!(refused(&|edit| edit.set_body("\0")).contains("NUL"));
     assert!(refused(&|edit| edit.set_body(&"x".repeat(1 << 20))).contains("more than the 1048576"));

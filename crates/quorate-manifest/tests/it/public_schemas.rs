@@ -2,28 +2,28 @@
 //! made from each schema, fitting and not, and judged by us and by a full validator. The public schemas and examples
 //! are data that does not come with the project: `QUORATE_CONFORMANCE_DIR` says where they lie.
 
-mod rng;
 mod change;
 mod deviations;
 mod documents;
 mod examples;
+mod generator;
 mod judge;
-mod subschema;
 mod patterns;
+mod rng;
 mod spelling;
+mod subschema;
 mod text;
 mod typed;
-mod generator;
 
 use std::path::{Path, PathBuf};
 
-use rng::Rng;
 use deviations::reverted_text;
 use documents::{by_chance, systematic};
 use judge::{Judge, validator, with_plain_digits};
 use patterns::{around, follow, patterned};
 use quorate_manifest::doctype::{Doctype, schema};
 use quorate_manifest::json_schema::CompiledSchema;
+use rng::Rng;
 use serde_json::Value;
 
 /// The doctypes that have a public schema, and the files that hold it.

@@ -11,7 +11,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use quorate_manifest::playbook::Playbook;
 
 use super::pattern::{GlobCache, Pattern};
-use super::{Binding, MatchKind, IDENTITY, Subject, Requirement};
+use super::{Binding, IDENTITY, MatchKind, Requirement, Subject};
 
 /// The bindings of many playbooks.
 #[derive(Debug, Clone, Default)]

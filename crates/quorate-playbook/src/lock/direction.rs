@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::grammar::{Inflection, Grammar, Meaning, ModifierKind, flag};
+use super::grammar::{Grammar, Inflection, Meaning, ModifierKind, flag};
 use super::text::{Separator, Token};
 
 /// How many words of content a negation or a diminishing verb reaches over.
@@ -96,7 +96,11 @@ impl<'a> BlockAnalysis<'a> {
 
     /// Whether anything here could turn a word round.
     pub(super) fn has_modifier(&self) -> bool {
-        self.modifiers.iter().any(|act| !act.is_kind(ModifierKind::Keeper) && !act.is_kind(ModifierKind::Neutral) && !act.is_kind(ModifierKind::PositivePredicate))
+        self.modifiers.iter().any(|act| {
+            !act.is_kind(ModifierKind::Keeper)
+                && !act.is_kind(ModifierKind::Neutral)
+                && !act.is_kind(ModifierKind::PositivePredicate)
+        })
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "a block has fewer words")]
@@ -115,7 +119,8 @@ impl<'a> BlockAnalysis<'a> {
             let tokens = &self.tokens;
             let ids = |ahead: usize| {
                 let token = tokens.get(at + ahead)?;
-                (ahead == 0 || matches!(token.separator, Separator::None | Separator::Comma)).then_some(token.id)
+                (ahead == 0 || matches!(token.separator, Separator::None | Separator::Comma))
+                    .then_some(token.id)
             };
             let mut best: Option<Modifier> = None;
             let mut here = 0;
@@ -123,15 +128,33 @@ impl<'a> BlockAnalysis<'a> {
             let matches = &mut self.matches;
             self.grammar.sequences(ids, |means, len| match means {
                 Meaning::Word(of, form) => {
-                    matches.push(TraitMatch { trait_index: of, is_phrase: false, inflection: form, start: at, end: at + len });
+                    matches.push(TraitMatch {
+                        trait_index: of,
+                        is_phrase: false,
+                        inflection: form,
+                        start: at,
+                        end: at + len,
+                    });
                 }
                 Meaning::Phrase(of) => {
-                    matches.push(TraitMatch { trait_index: of, is_phrase: true, inflection: Inflection::Base, start: at, end: at + len });
+                    matches.push(TraitMatch {
+                        trait_index: of,
+                        is_phrase: true,
+                        inflection: Inflection::Base,
+                        start: at,
+                        end: at + len,
+                    });
                 }
                 Meaning::ClauseFinalPhrase(of) => {
                     if tokens.get(at + len).is_none_or(|next| next.separator != Separator::None) {
                         let end = at + len;
-                        matches.push(TraitMatch { trait_index: of, is_phrase: true, inflection: Inflection::Base, start: at, end });
+                        matches.push(TraitMatch {
+                            trait_index: of,
+                            is_phrase: true,
+                            inflection: Inflection::Base,
+                            start: at,
+                            end,
+                        });
                     }
                 }
                 Meaning::Harmless => here = here.max(at + len),
@@ -151,7 +174,9 @@ impl<'a> BlockAnalysis<'a> {
             }
             masked = masked.max(here);
             // What is hidden by a longer sequence is no word of a trait: `identity provider`, `tone down`.
-            let covered = self.modifier_at(at).filter(|act| act.end - act.start > 1 && !act.is_kind(ModifierKind::Keeper));
+            let covered = self
+                .modifier_at(at)
+                .filter(|act| act.end - act.start > 1 && !act.is_kind(ModifierKind::Keeper));
             let hidden = masked.max(covered.map_or(0, |act| act.end));
             let mut kept = from;
             for place in from..self.matches.len() {
@@ -203,7 +228,9 @@ impl<'a> BlockAnalysis<'a> {
         let (mut start, mut end) = (spot.start, spot.end);
         let len = |start: usize, end: usize| self.tokens[end - 1].span.1 - self.tokens[start].span.0;
         loop {
-            let before = start > 0 && self.tokens[start].separator != Separator::Sentence && len(start - 1, end) <= most;
+            let before = start > 0
+                && self.tokens[start].separator != Separator::Sentence
+                && len(start - 1, end) <= most;
             start -= usize::from(before);
             let after = end < self.tokens.len()
                 && self.tokens[end].separator != Separator::Sentence
@@ -236,10 +263,9 @@ impl<'a> BlockAnalysis<'a> {
         if !self.has_flag(part, flag::SUBORDINATE) {
             return false;
         }
-        let third = (part..spot.start)
-            .rev()
-            .take(MAX_WORDS)
-            .take_while(|at| !self.is_content(*at) || self.has_flag(*at, flag::THIRD) || self.is_request(*at));
+        let third = (part..spot.start).rev().take(MAX_WORDS).take_while(|at| {
+            !self.is_content(*at) || self.has_flag(*at, flag::THIRD) || self.is_request(*at)
+        });
         third.into_iter().any(|at| self.has_flag(at, flag::THIRD))
     }
 
@@ -251,12 +277,19 @@ impl<'a> BlockAnalysis<'a> {
         let mut found = Polarity::default();
         let mut barriers = Barriers::default();
         let (mut at, mut content, mut seen, mut gerund) = (spot.start, 0, 0, false);
-        while at > 0 && self.tokens[at].separator != Separator::Sentence && seen < MAX_WORDS && content <= MAX_CONTENT_WORDS {
+        while at > 0
+            && self.tokens[at].separator != Separator::Sentence
+            && seen < MAX_WORDS
+            && content <= MAX_CONTENT_WORDS
+        {
             self.update_barriers(at, spot, content, &mut barriers);
             at -= 1;
             seen += 1;
             match self.modifier_at(at).copied() {
-                Some(act) if act.end <= spot.start && !(act.is_kind(ModifierKind::Keeper) && act.inflection == Inflection::Past) => {
+                Some(act)
+                    if act.end <= spot.start
+                        && !(act.is_kind(ModifierKind::Keeper) && act.inflection == Inflection::Past) =>
+                {
                     at = act.start;
                     self.apply_preceding(&act, spot, content, gerund, &mut barriers, &mut found);
                 }
@@ -276,11 +309,14 @@ impl<'a> BlockAnalysis<'a> {
         let is_or = self.has_flag(at, flag::OR);
         let gap = self.tokens[at].separator;
         let next = if is_and || is_or { at + 1 } else { at };
-        let verb = self.starts_modifier(next, ModifierKind::Verb) || self.starts_modifier(next, ModifierKind::SeparableVerb);
-        let starts =
-            self.has_flag(next, flag::STARTER) || self.starts_modifier(next, ModifierKind::Keeper) || self.starts_modifier(next, ModifierKind::Negator);
+        let verb = self.starts_modifier(next, ModifierKind::Verb)
+            || self.starts_modifier(next, ModifierKind::SeparableVerb);
+        let starts = self.has_flag(next, flag::STARTER)
+            || self.starts_modifier(next, ModifierKind::Keeper)
+            || self.starts_modifier(next, ModifierKind::Negator);
         let divides = gap == Separator::Comma || is_and;
-        let ends_condition = gap == Separator::Comma && self.has_flag(self.clause_starts[at - 1], flag::SUBORDINATE);
+        let ends_condition =
+            gap == Separator::Comma && self.has_flag(self.clause_starts[at - 1], flag::SUBORDINATE);
         let is_finite = self.has_flag(at, flag::FINITE) && !self.has_flag(at - 1, flag::RELATIVE);
         // `skip the greeting and bend the truth`, but not `avoid lying and misleading`.
         let orders = spot.is_phrase && next == spot.start && !self.text_of(next, next + 1).ends_with("ing");
@@ -291,7 +327,9 @@ impl<'a> BlockAnalysis<'a> {
             || ends_condition
             || self.starts_modifier(at, ModifierKind::Keeper)
             || is_finite;
-        let purpose = self.has_flag(at, flag::TO) && !self.has_flag(at - 1, flag::NOUN_TO) && self.modifier_at(at - 1).is_none();
+        let purpose = self.has_flag(at, flag::TO)
+            && !self.has_flag(at - 1, flag::NOUN_TO)
+            && self.modifier_at(at - 1).is_none();
         let verbs = both
             || (is_or && (verb || starts))
             || (orders && (divides || is_or))
@@ -330,13 +368,21 @@ impl<'a> BlockAnalysis<'a> {
             && act.start > 0
             && self.has_flag(act.start - 1, flag::OPEN)
             && self.has_flag(act.start - 1, flag::FILLER);
-        let is_passive = act.inflection == Inflection::Past && act.start > 0 && self.has_flag(act.start - 1, flag::COPULA);
+        let is_passive =
+            act.inflection == Inflection::Past && act.start > 0 && self.has_flag(act.start - 1, flag::COPULA);
         let leads = self.has_flag(act.end, flag::TO | flag::RELATIVE);
-        let turns = (act.is_kind(ModifierKind::Negator) && content <= MAX_CONTENT_WORDS && free(barriers.negators))
+        let turns = (act.is_kind(ModifierKind::Negator)
+            && content <= MAX_CONTENT_WORDS
+            && free(barriers.negators))
             || (act.is_kind(ModifierKind::Determiner) && content <= 1 && near <= 4 && free(barriers.verbs))
-            || (act.is_kind(ModifierKind::Preposition) && content < MAX_CONTENT_WORDS && free(barriers.verbs))
+            || (act.is_kind(ModifierKind::Preposition)
+                && content < MAX_CONTENT_WORDS
+                && free(barriers.verbs))
             || (act.is_kind(ModifierKind::Comparison) && !spot.is_phrase && content == 0 && near <= 2)
-            || (act.is_kind(ModifierKind::NegativePredicate) && leads && content <= 3 && free(barriers.negators))
+            || (act.is_kind(ModifierKind::NegativePredicate)
+                && leads
+                && content <= 3
+                && free(barriers.negators))
             || (act.is_kind(ModifierKind::Verb)
                 && content <= MAX_CONTENT_WORDS
                 && free(barriers.verbs)
@@ -352,7 +398,8 @@ impl<'a> BlockAnalysis<'a> {
             found.flips += 1;
             found.cause.get_or_insert((act.start, act.end));
         }
-        found.is_split = found.is_split || (act.is_kind(ModifierKind::SeparableVerb) && content <= 3 && free(barriers.verbs));
+        found.is_split = found.is_split
+            || (act.is_kind(ModifierKind::SeparableVerb) && content <= 3 && free(barriers.verbs));
         found.is_kept = found.is_kept || (act.is_kind(ModifierKind::Keeper) && content <= 3);
     }
 
@@ -366,7 +413,8 @@ impl<'a> BlockAnalysis<'a> {
         while at < self.tokens.len() && at - spot.end < MAX_WORDS && content <= MAX_CONTENT_WORDS {
             let gap = self.tokens[at].separator;
             let orders = self.starts_modifier(at, ModifierKind::Verb) && self.ends_with_pronoun(at);
-            if gap == Separator::Sentence && !(orders && at == spot.end && !found.is_kept && found.flips == 0) {
+            if gap == Separator::Sentence && !(orders && at == spot.end && !found.is_kept && found.flips == 0)
+            {
                 return;
             }
             colon = colon || (gap == Separator::Colon && content <= 2);
@@ -375,9 +423,11 @@ impl<'a> BlockAnalysis<'a> {
                 return;
             }
             if gap == Separator::Comma && self.has_flag(at, flag::SUBORDINATE) {
-                let aside =
-                    (at + 1..self.tokens.len().min(at + MAX_WORDS)).find(|at| self.tokens[*at].separator != Separator::None);
-                let Some(end) = aside.filter(|end| self.tokens[*end].separator == Separator::Comma) else { return };
+                let aside = (at + 1..self.tokens.len().min(at + MAX_WORDS))
+                    .find(|at| self.tokens[*at].separator != Separator::None);
+                let Some(end) = aside.filter(|end| self.tokens[*end].separator == Separator::Comma) else {
+                    return;
+                };
                 at = end;
                 continue;
             }
@@ -395,14 +445,20 @@ impl<'a> BlockAnalysis<'a> {
                 return;
             }
             let last = act.end >= self.tokens.len() || self.tokens[act.end].separator != Separator::None;
-            let switched = act.is_kind(ModifierKind::Switch) && content == 0 && last && (colon || at == spot.end);
+            let switched =
+                act.is_kind(ModifierKind::Switch) && content == 0 && last && (colon || at == spot.end);
             let considered =
                 (1..=4).any(|back| spot.start >= back && self.has_flag(spot.start - back, flag::CONSIDER));
             let predicate = is_said || colon || (content == 0 && considered);
             let against = (act.is_kind(ModifierKind::NegativePredicate) && predicate)
                 || act.is_kind(ModifierKind::NegativeVerb)
-                || (act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Past && (predicate || content == 0))
-                || (act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Base && act.end - act.start > 1 && is_said);
+                || (act.is_kind(ModifierKind::Verb)
+                    && act.inflection == Inflection::Past
+                    && (predicate || content == 0))
+                || (act.is_kind(ModifierKind::Verb)
+                    && act.inflection == Inflection::Base
+                    && act.end - act.start > 1
+                    && is_said);
             if !found.is_kept && (switched || against || act.is_kind(ModifierKind::PositivePredicate)) {
                 let says = if act.is_kind(ModifierKind::PositivePredicate) && !against && !switched {
                     negations % 2 == 1
@@ -412,7 +468,9 @@ impl<'a> BlockAnalysis<'a> {
                 self.add_flip(says, at, found);
                 return;
             }
-            negations += usize::from(act.is_kind(ModifierKind::Negator) || (act.is_kind(ModifierKind::Determiner) && is_said));
+            negations += usize::from(
+                act.is_kind(ModifierKind::Negator) || (act.is_kind(ModifierKind::Determiner) && is_said),
+            );
             is_said = is_said || self.has_flag(at, flag::COPULA);
             at = act.end;
         }
@@ -432,7 +490,8 @@ impl<'a> BlockAnalysis<'a> {
         let before = (0..spot.start).rev().take(3).find(|at| !self.has_flag(*at, flag::FILLER));
         if spot.is_phrase {
             let first = self.text_of(spot.start, spot.start + 1);
-            return first.ends_with("ing") || (self.clause_starts[spot.start] != spot.start && spot.start > 0);
+            return first.ends_with("ing")
+                || (self.clause_starts[spot.start] != spot.start && spot.start > 0);
         }
         before.is_none_or(|at| {
             self.tokens[spot.start].separator != Separator::None
@@ -447,11 +506,13 @@ impl<'a> BlockAnalysis<'a> {
         let next = if self.has_flag(at, flag::AND | flag::OR) { at + 1 } else { at };
         let divides = gap == Separator::Comma || self.has_flag(at, flag::AND);
         let starts = self.has_flag(next, flag::STARTER) && !self.has_flag(next, flag::COPULA);
-        let modifies = self.starts_modifier(next, ModifierKind::Verb) || self.starts_modifier(next, ModifierKind::Keeper);
+        let modifies = self.starts_modifier(next, ModifierKind::Verb)
+            || self.starts_modifier(next, ModifierKind::Keeper);
         self.has_flag(at, flag::SUBORDINATE | flag::BUT) || (divides && (starts || modifies))
     }
 
     pub(super) fn ends_with_pronoun(&self, at: usize) -> bool {
-        self.modifier_at(at).is_some_and(|act| act.inflection == Inflection::Base && self.has_flag(act.end, flag::PRONOUN))
+        self.modifier_at(at)
+            .is_some_and(|act| act.inflection == Inflection::Base && self.has_flag(act.end, flag::PRONOUN))
     }
 }

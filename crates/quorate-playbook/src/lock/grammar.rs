@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::lexicon::{HARMLESS, expand_alternatives, comma_separated};
+use super::lexicon::{HARMLESS, comma_separated, expand_alternatives};
 use super::text;
 use super::words;
 
@@ -189,10 +189,14 @@ impl Grammar {
     fn add_modifier(&mut self, op: ModifierKind, entry: &str) {
         match op {
             ModifierKind::Verb | ModifierKind::SeparableVerb | ModifierKind::Keeper => {
-                self.insert_each(entry, &|form| form != Inflection::Adverb, true, &|form| Meaning::Modifier(op, form));
+                self.insert_each(entry, &|form| form != Inflection::Adverb, true, &|form| {
+                    Meaning::Modifier(op, form)
+                });
             }
             ModifierKind::NegativePredicate => {
-                self.insert_each(entry, &|form| form == Inflection::Base, false, &|form| Meaning::Modifier(op, form));
+                self.insert_each(entry, &|form| form == Inflection::Base, false, &|form| {
+                    Meaning::Modifier(op, form)
+                });
             }
             _ => {
                 let ids = self.ids_of(&text::words(entry));
@@ -340,7 +344,11 @@ impl Grammar {
 
     /// Every sequence that begins here: what it is, and how many words of the text it takes. `ids` gives the words, and
     /// nothing where a sequence cannot go on.
-    pub(super) fn sequences(&self, ids: impl Fn(usize) -> Option<u32>, mut found: impl FnMut(Meaning, usize)) {
+    pub(super) fn sequences(
+        &self,
+        ids: impl Fn(usize) -> Option<u32>,
+        mut found: impl FnMut(Meaning, usize),
+    ) {
         let Some(first) = ids(0) else { return };
         let mut node = self.roots[first as usize];
         let (mut at, mut filled) = (1, 0);

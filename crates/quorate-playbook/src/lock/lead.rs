@@ -23,7 +23,11 @@ pub(super) struct Lead {
 impl Lead {
     /// A folded block together with it.
     pub(super) fn join(&self, body: &str) -> String {
-        if self.is_said { format!("{}: {}", trim_punctuation(body), self.text) } else { format!("{}: {body}", self.text) }
+        if self.is_said {
+            format!("{}: {}", trim_punctuation(body), self.text)
+        } else {
+            format!("{}: {body}", self.text)
+        }
     }
 }
 
@@ -43,7 +47,9 @@ impl BlockAnalysis<'_> {
             let end = self.sentence_end(at);
             let asked = self.text[self.tokens[at - 1].span.1..self.tokens[at].span.0].contains('?');
             let plain = || {
-                self.modifiers.iter().all(|act| act.start < at || act.start >= end || act.is_kind(ModifierKind::Neutral))
+                self.modifiers
+                    .iter()
+                    .all(|act| act.start < at || act.start >= end || act.is_kind(ModifierKind::Neutral))
                     && self.matches.iter().all(|spot| !spot.is_phrase || spot.start < at || spot.start >= end)
             };
             let leads = self.lead_of_sentence(start, at).is_some_and(|lead| lead.is_verb && !lead.is_said);
@@ -93,11 +99,26 @@ impl BlockAnalysis<'_> {
                 return None;
             }
             split = split || act.is_kind(ModifierKind::SeparableVerb);
-            verb = verb || (act.is_kind(ModifierKind::Verb) && act.inflection != Inflection::Past) || (split && act.is_kind(ModifierKind::Particle));
-            acts =
-                acts || [ModifierKind::Verb, ModifierKind::Negator, ModifierKind::Determiner, ModifierKind::Preposition].iter().any(|op| act.is_kind(*op));
+            verb = verb
+                || (act.is_kind(ModifierKind::Verb) && act.inflection != Inflection::Past)
+                || (split && act.is_kind(ModifierKind::Particle));
+            acts = acts
+                || [
+                    ModifierKind::Verb,
+                    ModifierKind::Negator,
+                    ModifierKind::Determiner,
+                    ModifierKind::Preposition,
+                ]
+                .iter()
+                .any(|op| act.is_kind(*op));
             said = said
-                || [ModifierKind::NegativePredicate, ModifierKind::NegativeVerb, ModifierKind::PositivePredicate].iter().any(|op| act.is_kind(*op))
+                || [
+                    ModifierKind::NegativePredicate,
+                    ModifierKind::NegativeVerb,
+                    ModifierKind::PositivePredicate,
+                ]
+                .iter()
+                .any(|op| act.is_kind(*op))
                 || (act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Past);
         }
         let is_predicate = said && !verb && (acts || points.is_some());
@@ -108,7 +129,8 @@ impl BlockAnalysis<'_> {
         let from = points.filter(|at| is_predicate && at + 1 < end).map_or(start, |at| at + 1);
         // Of a contraction both words stand at one place.
         let words = (from..end).filter(|at| {
-            let is_article = self.has_flag(*at, flag::OPEN) && self.has_flag(at + 1, flag::POINTER) && at + 1 < end;
+            let is_article =
+                self.has_flag(*at, flag::OPEN) && self.has_flag(at + 1, flag::POINTER) && at + 1 < end;
             let again = *at > from && self.tokens[*at].span == self.tokens[at - 1].span;
             !self.has_flag(*at, flag::POINTER) && !is_article && !again
         });
@@ -123,11 +145,15 @@ impl BlockAnalysis<'_> {
     }
 
     fn may_be_object(&self, start: usize, end: usize, is_thing: bool) -> bool {
-        let starts = self.has_flag(start, flag::STARTER) && !self.matches.iter().any(|spot| spot.start == start);
+        let starts =
+            self.has_flag(start, flag::STARTER) && !self.matches.iter().any(|spot| spot.start == start);
         let orders = self.starts_modifier(start, ModifierKind::Keeper)
-            || self.modifier_at(start).is_some_and(|act| act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Base);
+            || self
+                .modifier_at(start)
+                .is_some_and(|act| act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Base);
         let states = (start + 1..end).any(|at| {
-            (self.has_flag(at, flag::FINITE) && !self.has_flag(at - 1, flag::RELATIVE)) || self.starts_modifier(at, ModifierKind::PositivePredicate)
+            (self.has_flag(at, flag::FINITE) && !self.has_flag(at - 1, flag::RELATIVE))
+                || self.starts_modifier(at, ModifierKind::PositivePredicate)
         });
         !(is_thing && (starts || orders)) && !states && end - start <= MAX_WORDS
     }
@@ -136,9 +162,12 @@ impl BlockAnalysis<'_> {
     pub(super) fn topic(&self) -> Option<String> {
         let (start, end) = (self.last_sentence(), self.tokens.len());
         let named = self.matches.iter().any(|spot| !spot.is_phrase && spot.start >= start);
-        let plain = (start..end)
-            .all(|at| !self.has_flag(at, flag::FINITE) && self.modifier_at(at).is_none_or(|act| act.is_kind(ModifierKind::Neutral)));
-        (named && plain && end - start <= MAX_WORDS).then(|| trim_punctuation(self.text_of(start, end)).to_owned())
+        let plain = (start..end).all(|at| {
+            !self.has_flag(at, flag::FINITE)
+                && self.modifier_at(at).is_none_or(|act| act.is_kind(ModifierKind::Neutral))
+        });
+        (named && plain && end - start <= MAX_WORDS)
+            .then(|| trim_punctuation(self.text_of(start, end)).to_owned())
     }
 
     /// Whether this block begins by saying something of a topic: `skip them`, `not needed`.
@@ -153,14 +182,23 @@ impl BlockAnalysis<'_> {
                 at += 1;
                 continue;
             };
-            let ends = |at: usize| at >= end || self.tokens[at].separator != Separator::None || !self.is_content(at);
+            let ends =
+                |at: usize| at >= end || self.tokens[at].separator != Separator::None || !self.is_content(at);
             if act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Base {
                 let whole = self.has_flag(act.end, flag::RELATIVE)
                     || self.text_of(act.end.min(end - 1), act.end.min(end - 1) + 1) == "them"
                     || ends(act.end + 1);
                 return self.ends_with_pronoun(at) && whole;
             }
-            let says = [ModifierKind::NegativePredicate, ModifierKind::NegativeVerb, ModifierKind::PositivePredicate, ModifierKind::Switch, ModifierKind::Verb].iter().any(|op| act.is_kind(*op));
+            let says = [
+                ModifierKind::NegativePredicate,
+                ModifierKind::NegativeVerb,
+                ModifierKind::PositivePredicate,
+                ModifierKind::Switch,
+                ModifierKind::Verb,
+            ]
+            .iter()
+            .any(|op| act.is_kind(*op));
             if says {
                 return ends(act.end);
             }

@@ -222,8 +222,11 @@ pub(super) fn tokens(text: &str, grammar: &Grammar) -> Vec<Token> {
     let mut all = Vec::with_capacity(text.len() / 5);
     let (mut spelled, mut end) = (Vec::new(), 0);
     for (start, stop, word) in raw_words(text) {
-        let separator =
-            separator_in(&text[end..start], text.len() > stop || start > 0, all.is_empty() && spelled.is_empty());
+        let separator = separator_in(
+            &text[end..start],
+            text.len() > stop || start > 0,
+            all.is_empty() && spelled.is_empty(),
+        );
         end = stop;
         let is_letter = word.chars().nth(1).is_none();
         if is_letter && (separator == Separator::None || spelled.is_empty()) {
@@ -351,7 +354,9 @@ fn separator_in(between: &str, is_inside: bool, is_first: bool) -> Separator {
             '.' | '!' | '?' | ';' | '…' | '。' | '！' | '？' if ends => return Separator::Sentence,
             ':' if ends => found = Separator::Colon,
             '=' => found = Separator::Colon,
-            ',' | '(' | ')' | '–' | '—' | '/' | '|' if found == Separator::None => found = Separator::Comma,
+            ',' | '(' | ')' | '–' | '—' | '/' | '|' if found == Separator::None => {
+                found = Separator::Comma
+            }
             '-' if ends && between.len() > 2 && found == Separator::None => found = Separator::Comma,
             _ => {}
         }

@@ -201,7 +201,8 @@ pub(super) const FILLERS: &str = "
     this, known, ok, also, flatly, right, only, fully, no-op, small, tiny";
 
 /// After these a sentence does not end, whatever stands there.
-pub(super) const CONTINUING: &str = "the, a, an, your, our, their, its, my, any, every, of, to, without, all, be";
+pub(super) const CONTINUING: &str =
+    "the, a, an, your, our, their, its, my, any, every, of, to, without, all, be";
 
 /// Forms of `to be` and what stands in its place.
 pub(super) const COPULAS: &str = "

@@ -266,8 +266,11 @@ fn an_operator_adds_traits_of_its_own() {
     assert_eq!(named.check("Drop the dry humour on Mondays.").len(), 1);
     assert!(named.check("Keep the dry humour on Mondays.").is_empty());
 
-    let phrased =
-        Locks::new(vec![custom_trait("calm", &["calm"], &["raise your voice", "不要冷静", "sei unh\u{f6}flich"])]);
+    let phrased = Locks::new(vec![custom_trait(
+        "calm",
+        &["calm"],
+        &["raise your voice", "不要冷静", "sei unh\u{f6}flich"],
+    )]);
     for text in
         ["Raise your voice at once.", "请不要冷静。", "Sei unh\u{f6}flich.", "There is no need to be calm."]
     {

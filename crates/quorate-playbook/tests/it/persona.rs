@@ -1,8 +1,8 @@
 //! Personas as agents are told them, from manifests to prompts (Q3).
 
 use quorate_manifest::capabilities::NoCapabilities;
+use quorate_manifest::loader::{Loader, OpenResult, Options};
 use quorate_manifest::persona::load::{Resolved, load};
-use quorate_manifest::loader::{OpenResult, Options, Loader};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
 use quorate_playbook::persona::{json, prompt, sections};
 use serde_json::json;
@@ -16,7 +16,9 @@ fn resolved(frontmatter: &str, body: &str) -> Resolved {
     let files =
         Memory::new().with("personas/ada/PERSONA.md", text).with("personas/parent/PERSONA.md", parent);
     let round = Loader::new(&files, &NoCapabilities, Options::default());
-    let OpenResult::Document(layer) = round.open(&WorkspacePath::new("personas/ada/PERSONA.md").expect("a path")) else {
+    let OpenResult::Document(layer) =
+        round.open(&WorkspacePath::new("personas/ada/PERSONA.md").expect("a path"))
+    else {
         panic!("no layer")
     };
     let loaded = load(&round, &layer);

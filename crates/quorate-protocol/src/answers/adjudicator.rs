@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{present, non_empty_text};
+use super::{non_empty_text, present};
 use crate::Json;
 use crate::policy::Verdict;
 

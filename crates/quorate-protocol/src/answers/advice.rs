@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{MAX_ITEMS, present, strings, non_empty_text};
+use super::{MAX_ITEMS, non_empty_text, present, strings};
 use crate::Json;
 
 /// The gravest severity.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{MAX_ITEMS, present, non_empty_text};
+use super::{MAX_ITEMS, non_empty_text, present};
 use crate::Json;
 
 /// Where the public tool's prompts have a deliberator list what is wrong.

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, json};
 
-use super::{present, strings, non_empty_text};
+use super::{non_empty_text, present, strings};
 use crate::Json;
 
 /// A slug, as manifests have it.
@@ -214,7 +214,9 @@ impl TraitVerdict {
 
     /// The ruling of a word.
     pub fn read(word: &str) -> Option<TraitVerdict> {
-        [TraitVerdict::Keeps, TraitVerdict::Betrays, TraitVerdict::Unsure].into_iter().find(|one| one.as_str() == word)
+        [TraitVerdict::Keeps, TraitVerdict::Betrays, TraitVerdict::Unsure]
+            .into_iter()
+            .find(|one| one.as_str() == word)
     }
 }
 
@@ -281,8 +283,11 @@ mod tests {
     fn a_judgement_says_which_of_the_three() {
         let judged =
             Judgement::read(&json!({"verdict": "betrays", "traits": ["warmth"], "reason": " cold "}));
-        let wanted =
-            Judgement { verdict: TraitVerdict::Betrays, traits: vec!["warmth".into()], reason: "cold".into() };
+        let wanted = Judgement {
+            verdict: TraitVerdict::Betrays,
+            traits: vec!["warmth".into()],
+            reason: "cold".into(),
+        };
         assert_eq!(judged.as_ref(), Some(&wanted));
         assert_eq!(Judgement::read(&wanted.to_json()).as_ref(), Some(&wanted));
         let bare = Judgement::read(&json!({"verdict": "unsure", "traits": null, "reason": "r"}));

@@ -45,7 +45,11 @@ const AGENT_ROLES: [&str; 5] = ["assistant", "agent", "system", "tool", "bot"];
 /// # Errors
 /// The first line of a `.jsonl` that is no message. Text is always a conversation, if one without messages.
 pub fn parse(name: &str, text: &str) -> Result<Conversation, Error> {
-    let messages = if name.to_ascii_lowercase().ends_with(".jsonl") { parse_jsonl(text)? } else { parse_transcript(text) };
+    let messages = if name.to_ascii_lowercase().ends_with(".jsonl") {
+        parse_jsonl(text)?
+    } else {
+        parse_transcript(text)
+    };
     Ok(Conversation { messages })
 }
 
@@ -171,8 +175,9 @@ mod tests {
     #[test]
     fn the_last_user_is_found_by_role() {
         // X13
-        let last =
-            |text| last_user_message(&parse("x.md", text).unwrap_or_default().messages).map(|one| one.content);
+        let last = |text| {
+            last_user_message(&parse("x.md", text).unwrap_or_default().messages).map(|one| one.content)
+        };
         assert_eq!(last("user: a\nassistant: b").as_deref(), Some("a"));
         assert_eq!(last("Ana: a\nassistant: b").as_deref(), Some("a"));
         assert_eq!(last("assistant: b").as_deref(), Some("b"));

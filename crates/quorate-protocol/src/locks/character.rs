@@ -116,7 +116,10 @@ fn plain_entry(class: Class, sign: char) -> Entry {
 
 fn fill_page(first: usize) -> Box<[Entry]> {
     let one = |code: usize| {
-        u32::try_from(code).ok().and_then(char::from_u32).map_or_else(|| plain_entry(Class::Nothing, '\0'), entry_of)
+        u32::try_from(code)
+            .ok()
+            .and_then(char::from_u32)
+            .map_or_else(|| plain_entry(Class::Nothing, '\0'), entry_of)
     };
     (first..first + 0x100).map(one).collect()
 }

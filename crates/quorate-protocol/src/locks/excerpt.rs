@@ -38,7 +38,9 @@ fn shorten_hit(hit: &str) -> String {
     let head = hit.char_indices().nth(MAX_HIT_CHARS / 2).map(|(at, _)| at);
     let tail = hit.char_indices().rev().nth(MAX_HIT_CHARS / 2).map(|(at, _)| at);
     match (head, tail) {
-        (Some(head), Some(tail)) if head < tail => format!("{}…{}", printable(&hit[..head]), printable(&hit[tail..])),
+        (Some(head), Some(tail)) if head < tail => {
+            format!("{}…{}", printable(&hit[..head]), printable(&hit[tail..]))
+        }
         _ => printable(hit),
     }
 }

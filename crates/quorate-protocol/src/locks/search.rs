@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-use super::automaton::{Automaton, MAX_SUFFIX_BYTES, RN, IGNORED};
+use super::automaton::{Automaton, IGNORED, MAX_SUFFIX_BYTES, RN};
 use super::character::{Class, Reading, entry, is_pipe};
-use super::fold::{Folded, Form};
 use super::exact_search::ExactSearch;
+use super::fold::{Folded, Form};
 use super::hit::Layer;
 use super::items::{self, Item, has_markup, items, remove_markup};
 use super::patterns::Patterns;
-use super::target::{CONTEXT_ITEMS, TextItems, Target};
+use super::target::{CONTEXT_ITEMS, Target, TextItems};
 
 /// How many parts of a long text are read side by side.
 const LANES: usize = 4;
@@ -251,7 +251,13 @@ impl Search {
     }
 
     /// Goes on from a letter with two looks until only one state is left, and says which, and with which item to go on.
-    fn find_branching(&self, read: TextItems<'_>, first: usize, state: u32, told: &mut impl HitSink) -> (u32, usize) {
+    fn find_branching(
+        &self,
+        read: TextItems<'_>,
+        first: usize,
+        state: u32,
+        told: &mut impl HitSink,
+    ) -> (u32, usize) {
         let mut states = vec![state];
         for (at, item) in read.items.iter().enumerate().skip(first) {
             let entry = item.entry();

@@ -121,12 +121,16 @@ impl SpacingState {
     pub(super) fn edges(mut self) -> Option<Edges> {
         let last = !self.word.matches_trait;
         self.end_word();
-        let edges =
-            |before: bool, after: bool| Edges { before, after, is_abbreviation: self.letters < MIN_SPELLED_LETTERS };
+        let edges = |before: bool, after: bool| Edges {
+            before,
+            after,
+            is_abbreviation: self.letters < MIN_SPELLED_LETTERS,
+        };
         if self.word_by_word {
             return Some(edges(self.first.unwrap_or(true), last));
         }
-        (self.all_apart || self.all_single_sign || self.some_split || self.blanks_moved).then(|| edges(true, true))
+        (self.all_apart || self.all_single_sign || self.some_split || self.blanks_moved)
+            .then(|| edges(true, true))
     }
 }
 

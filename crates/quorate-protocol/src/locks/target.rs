@@ -4,11 +4,11 @@
 
 use std::ops::Range;
 
-use super::spacing::{SpacingState, Edges};
-use super::character::{BAR, Class, I, L, ONE, Reading, entry, continues_letter, is_mark};
+use super::character::{BAR, Class, I, L, ONE, Reading, continues_letter, entry, is_mark};
 use super::gap::{Gap, Level};
 use super::hit::Layer;
 use super::items::Item;
+use super::spacing::{Edges, SpacingState};
 
 /// How many items around a place are looked at for what a trait begins or ends with beside letters.
 pub(super) const CONTEXT_ITEMS: usize = 64;
@@ -199,7 +199,10 @@ impl Target {
             previous = Some(at);
         }
         look.plain &= plain.is_empty();
-        if self.letters < MIN_LETTERS_WITH_DIGITS && !look.plain && items.iter().any(|item| item.c.is_ascii_digit()) {
+        if self.letters < MIN_LETTERS_WITH_DIGITS
+            && !look.plain
+            && items.iter().any(|item| item.c.is_ascii_digit())
+        {
             return None;
         }
         look.edges = apart.edges();
@@ -225,7 +228,8 @@ impl Target {
             return true;
         }
         if wanted & I != 0 && matches!(item.c, '1' | '|') {
-            return self.letters >= if item.c == '1' { MIN_LETTERS_WITH_DIGITS } else { MIN_LETTERS_WITH_STROKES };
+            return self.letters
+                >= if item.c == '1' { MIN_LETTERS_WITH_DIGITS } else { MIN_LETTERS_WITH_STROKES };
         }
         if wanted & has != 0 {
             return item.c != 'I' || wanted & I != 0 || count(items, at, char::is_lowercase) > 0;

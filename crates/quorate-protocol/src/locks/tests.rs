@@ -42,7 +42,12 @@ fn the_layer_says_how_far_the_text_was_folded() {
     assert_hit("naïve", "a naive one", Layer::Folded, "naive");
     assert_hit("warmth", "less w*arm*th", Layer::Unmarked, "w*arm*th");
     assert_hit("warmth", "less <i>w</i>armth", Layer::Unmarked, "w</i>armth");
-    assert_hit("warmth", "less [warm](https://example.org)th", Layer::Unmarked, "warm](https://example.org)th");
+    assert_hit(
+        "warmth",
+        "less [warm](https://example.org)th",
+        Layer::Unmarked,
+        "warm](https://example.org)th",
+    );
     assert_hit("warmth", "less ![warm](x.png)th", Layer::Unmarked, "warm](x.png)th");
     assert_hit("voice register", "the voice<br>register", Layer::Unmarked, "voice<br>register");
     assert_hit("voice register", "the voice_register", Layer::Unmarked, "voice_register");
@@ -117,7 +122,8 @@ fn a_trait_of_signs_is_found_as_it_stands() {
 #[test]
 fn a_later_mode_is_added() {
     let both = locks(&[("a.c", SUBSTRING), ("a.c", REGEX)], REGEX);
-    let found = |text: &str| both.check(text).iter().map(|hit| (hit.trait_index, hit.layer)).collect::<Vec<_>>();
+    let found =
+        |text: &str| both.check(text).iter().map(|hit| (hit.trait_index, hit.layer)).collect::<Vec<_>>();
     assert_eq!(found("xabcx"), [(1, Layer::Regex)]);
     assert_eq!(found("A.C"), [(0, Layer::AsGiven), (1, Layer::Regex)]);
     assert_eq!(both.semantic_traits(), [] as [usize; 0]);
@@ -148,7 +154,10 @@ fn patterns_are_tried_on_folded_text_but_not_on_looks() {
 fn a_pattern_may_ask_for_accents() {
     let locks = locks(&[("caf[é]", REGEX), ("x*", REGEX)], REGEX);
     let hits = locks.check("ca\u{200b}fe\u{301} now");
-    assert_eq!(hits.iter().map(|hit| (hit.trait_index, hit.layer)).collect::<Vec<_>>(), [(0, Layer::RegexFolded)]);
+    assert_eq!(
+        hits.iter().map(|hit| (hit.trait_index, hit.layer)).collect::<Vec<_>>(),
+        [(0, Layer::RegexFolded)]
+    );
 }
 
 // L3

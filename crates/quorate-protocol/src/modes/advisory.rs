@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::assembly::{AskMember, RunState, Candidate, ModeContext, Completion, Mode, RunStatus, Text, Effect};
+use super::assembly::{
+    AskMember, Candidate, Completion, Effect, Mode, ModeContext, RunState, RunStatus, Text,
+};
 use crate::answers::advice::Advice;
 use crate::assembly::{Member, Request, SENTINEL, Setup};
 use crate::{ApplyRule, Json, Name, rules};
@@ -271,7 +273,8 @@ impl Advisory {
         }
         let mut emitted = 0;
         for draft in drafts {
-            let Some(advice) = self.advice[draft.member_index].as_ref().filter(|one| !one.suggestion.is_empty())
+            let Some(advice) =
+                self.advice[draft.member_index].as_ref().filter(|one| !one.suggestion.is_empty())
             else {
                 continue;
             };
@@ -373,13 +376,25 @@ impl Mode for Advisory {
         self.advice[seat] = answer.and_then(Advice::read);
     }
 
-    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect> {
+    fn on_answer(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        seat: usize,
+        answer: Option<&Json>,
+    ) -> Vec<Effect> {
         self.outstanding -= 1;
         self.store_answer(seat, answer);
         if self.outstanding > 0 { Vec::new() } else { self.synthesise(case, book) }
     }
 
-    fn on_rule_result(&mut self, case: &ModeContext, book: &mut RunState, _: &str, result: Result<&Json, &str>) -> Vec<Effect> {
+    fn on_rule_result(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        _: &str,
+        result: Result<&Json, &str>,
+    ) -> Vec<Effect> {
         match result.map_err(str::to_owned).and_then(HostOutput::read) {
             Ok(output) => self.emit_host_output(case, book, output),
             Err(why) => {
@@ -393,11 +408,19 @@ impl Mode for Advisory {
         self.apply_rules(case, book)
     }
 
-    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, candidate: &Name, clean: bool) -> Vec<Effect> {
+    fn on_checked(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        candidate: &Name,
+        clean: bool,
+    ) -> Vec<Effect> {
         if !self.unchecked.remove(candidate) {
             return Vec::new();
         }
-        let of = |fragment: &Fragment| format!("fragment/{}", case.member(fragment.member_index).id) == **candidate;
+        let of = |fragment: &Fragment| {
+            format!("fragment/{}", case.member(fragment.member_index).id) == **candidate
+        };
         if let Some(at) = self.synthesis.fragments.iter().position(of) {
             self.passed_check[at] = clean;
         }
@@ -406,7 +429,12 @@ impl Mode for Advisory {
 
     /// The risk is that of everything that was answered. A sentinel that nobody could pay for is missing like any other,
     /// and so are the members of the phase that would have come after the sentinels.
-    fn on_budget_exhausted(&mut self, case: &ModeContext, book: &mut RunState, ending: Completion) -> Completion {
+    fn on_budget_exhausted(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        ending: Completion,
+    ) -> Completion {
         if self.pass == Pass::Sentinel {
             self.members_of(case, Pass::Phase).into_iter().for_each(|seat| book.mark_missing(seat));
         }

@@ -2,9 +2,9 @@
 //! persist the outcome. There is one, and four modes that say whom to ask next and what follows; what they want is
 //! done here in the same way for all.
 
-mod state;
 mod check;
 mod effect;
+mod state;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -17,12 +17,13 @@ use crate::assembly::{Member, Setup};
 use crate::gather::Subject;
 use crate::locks::{Error, Locks};
 use crate::{
-    AbsenceReason, Command, ConsultationResult, Event, Gather, Invoke, Json, Name, Part, Protocol, TimedEvent, answers,
+    AbsenceReason, Command, ConsultationResult, Event, Gather, Invoke, Json, Name, Part, Protocol,
+    TimedEvent, answers,
 };
 
-pub(crate) use state::RunState;
 pub(crate) use check::{Candidate, Text};
-pub(crate) use effect::{AskMember, Completion, RunStatus, Effect};
+pub(crate) use effect::{AskMember, Completion, Effect, RunStatus};
+pub(crate) use state::RunState;
 
 /// What a mode knows of the run, whatever has happened so far.
 pub(crate) struct ModeContext {
@@ -60,18 +61,40 @@ pub(crate) trait Mode: Send {
     fn store_answer(&mut self, seat: usize, answer: Option<&Json>);
 
     /// A member that was asked ended: with an answer, or without.
-    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect>;
+    fn on_answer(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        seat: usize,
+        answer: Option<&Json>,
+    ) -> Vec<Effect>;
 
     /// A rule of the host's own was applied.
-    fn on_rule_result(&mut self, case: &ModeContext, book: &mut RunState, ticket: &str, result: Result<&Json, &str>)
-    -> Vec<Effect>;
+    fn on_rule_result(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        ticket: &str,
+        result: Result<&Json, &str>,
+    ) -> Vec<Effect>;
 
     /// A candidate was held against the locks.
-    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, candidate: &Name, clean: bool) -> Vec<Effect>;
+    fn on_checked(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        candidate: &Name,
+        clean: bool,
+    ) -> Vec<Effect>;
 
     /// The run's budget is spent before the mode has come to anything: completes the outcome with what is known, and books
     /// as missing whom the mode would still have asked (X8, X12).
-    fn on_budget_exhausted(&mut self, case: &ModeContext, book: &mut RunState, ending: Completion) -> Completion;
+    fn on_budget_exhausted(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        ending: Completion,
+    ) -> Completion;
 }
 
 /// The state machine of one assembly's run.
@@ -125,7 +148,14 @@ impl Assembly {
             Word::Hierarchy => Box::new(hierarchy::Hierarchy::new(&setup)),
         };
         let indices = setup.members.iter().enumerate().map(|(seat, member)| (member.id.clone(), seat));
-        let mode_context = ModeContext { member_indices: indices.collect(), run: "".into(), now_ms: 0, locks, subject: None, setup };
+        let mode_context = ModeContext {
+            member_indices: indices.collect(),
+            run: "".into(),
+            now_ms: 0,
+            locks,
+            subject: None,
+            setup,
+        };
         Ok(Assembly {
             book: RunState::new(mode_context.setup.members.len()),
             context: mode_context,
@@ -244,7 +274,8 @@ impl Assembly {
                     commands.push(Command::ApplyRule(apply));
                 }
                 Effect::Record(fact) => commands.push(Command::Record(fact)),
-                Effect::Check(candidate) => match check::check_text(&self.context, &mut self.book, candidate) {
+                Effect::Check(candidate) => match check::check_text(&self.context, &mut self.book, candidate)
+                {
                     check::CheckResult::Ended { name, clean, facts } => {
                         commands.extend(facts.into_iter().map(Command::Record));
                         queue.extend(self.mode.on_checked(&self.context, &mut self.book, &name, clean));
@@ -308,7 +339,11 @@ impl Assembly {
         }
     }
 
-    fn matched(&mut self, candidate: &Name, result: &Result<Vec<crate::SemanticHit>, Arc<str>>) -> Vec<Command> {
+    fn matched(
+        &mut self,
+        candidate: &Name,
+        result: &Result<Vec<crate::SemanticHit>, Arc<str>>,
+    ) -> Vec<Command> {
         let Some(candidate) = self.matching.remove(candidate) else { return Vec::new() };
         let (name, clean, facts) = check::check_meaning(&self.context, &mut self.book, &candidate, result);
         let mut commands: Vec<Command> = facts.into_iter().map(Command::Record).collect();

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use serde_json::Map;
 
 use crate::answers::{Schema, adjudicator::Adjudication, deliberator};
-use crate::policy::{Positions, Incomplete, Position, Verdict, judge};
+use crate::policy::{Incomplete, Position, Positions, Verdict, judge};
 use crate::{
-    AbsenceReason, Command, ConsultationResult, Event, Fact, Invoke, Json, Name, Part, PartKind, Protocol, TimedEvent,
+    AbsenceReason, Command, ConsultationResult, Event, Fact, Invoke, Json, Name, Part, PartKind, Protocol,
+    TimedEvent,
 };
 
 pub use cross_read::TEXT_CAP;
@@ -168,7 +169,9 @@ impl Council {
     fn after_round(&mut self, round: Round) -> Vec<Command> {
         let heard = self.round(round);
         if self.setup.fail_fast == FailFast::Yes
-            && heard.iter().any(|one| matches!(one, Response::Absent(AbsenceReason::Failed | AbsenceReason::TimedOut)))
+            && heard
+                .iter()
+                .any(|one| matches!(one, Response::Absent(AbsenceReason::Failed | AbsenceReason::TimedOut)))
         {
             let open = self.pending_invocations(round);
             return self
@@ -180,7 +183,9 @@ impl Council {
         if heard.iter().any(|one| matches!(one, Response::Absent(AbsenceReason::RunOverBudget))) {
             return self.conclude(Some(Incomplete::BudgetExhausted), Vec::new());
         }
-        if self.positions().iter().filter(|one| round.position(one).is_some()).count() < self.setup.min_deliberators {
+        if self.positions().iter().filter(|one| round.position(one).is_some()).count()
+            < self.setup.min_deliberators
+        {
             let why = if round == Round::First { Incomplete::FirstRound } else { Incomplete::SecondRound };
             return self.conclude(Some(why), Vec::new());
         }
@@ -293,9 +298,10 @@ impl Protocol for Council {
                 self.open(inputs, priors)
             }
             Event::Consulted { id, result } => self.on_consulted(id, result),
-            Event::Opened { .. } | Event::Gathered { .. } | Event::Matched { .. } | Event::RuleApplied { .. } => {
-                Vec::new()
-            }
+            Event::Opened { .. }
+            | Event::Gathered { .. }
+            | Event::Matched { .. }
+            | Event::RuleApplied { .. } => Vec::new(),
         }
     }
 

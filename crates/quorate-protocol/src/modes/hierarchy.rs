@@ -5,7 +5,7 @@ mod outcome;
 
 use serde_json::json;
 
-use super::assembly::{AskMember, RunState, Candidate, ModeContext, Completion, Mode, Text, Effect};
+use super::assembly::{AskMember, Candidate, Completion, Effect, Mode, ModeContext, RunState, Text};
 use crate::answers::advice::Advice;
 use crate::assembly::{Rule, Setup};
 use crate::rules::{self, escalate_on_severity};
@@ -136,7 +136,13 @@ impl Hierarchy {
     }
 
     /// H2: the first matching rule makes of a branch what is passed up; none, and it is the node's own answer.
-    fn apply_rules(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, from: usize) -> Vec<Effect> {
+    fn apply_rules(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        seat: usize,
+        from: usize,
+    ) -> Vec<Effect> {
         let branch = self.branch(case, seat);
         let member = &case.member(seat).id;
         for (at, rule) in case.setup.rules.iter().enumerate().skip(from) {
@@ -237,7 +243,13 @@ impl Mode for Hierarchy {
         self.nodes[seat].own = answer.and_then(Advice::read);
     }
 
-    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect> {
+    fn on_answer(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        seat: usize,
+        answer: Option<&Json>,
+    ) -> Vec<Effect> {
         self.store_answer(seat, answer);
         self.apply_rules(case, book, seat, 0)
     }
@@ -260,7 +272,13 @@ impl Mode for Hierarchy {
                 Some(advice) => {
                     let next_rule =
                         self.branch(case, seat).children.iter().map(|one| one.member.clone()).collect();
-                    return self.check_rollup(case, book, seat, Some(at), Some(Rollup { advice, sources: next_rule }));
+                    return self.check_rollup(
+                        case,
+                        book,
+                        seat,
+                        Some(at),
+                        Some(Rollup { advice, sources: next_rule }),
+                    );
                 }
                 None => "what it gives is no assessment",
             },
@@ -272,15 +290,28 @@ impl Mode for Hierarchy {
         self.check_rollup(case, book, seat, None, escalated)
     }
 
-    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, candidate: &Name, clean: bool) -> Vec<Effect> {
+    fn on_checked(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        candidate: &Name,
+        clean: bool,
+    ) -> Vec<Effect> {
         let member = candidate.strip_prefix(NODE).and_then(|rest| rest.strip_prefix('/'));
-        let Some(seat) = member.and_then(|member| case.member_indices.get(member).copied()) else { return Vec::new() };
+        let Some(seat) = member.and_then(|member| case.member_indices.get(member).copied()) else {
+            return Vec::new();
+        };
         self.nodes[seat].state = if clean { NodeState::Passed } else { NodeState::Refused };
         self.on_node_ended(case, book, seat)
     }
 
     /// Every node would have been asked, so each without an answer is missing.
-    fn on_budget_exhausted(&mut self, case: &ModeContext, book: &mut RunState, ending: Completion) -> Completion {
+    fn on_budget_exhausted(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        ending: Completion,
+    ) -> Completion {
         let unheard = (0..self.nodes.len()).filter(|seat| self.nodes[*seat].own.is_none());
         unheard.for_each(|seat| book.mark_missing(seat));
         outcome::budget_completion(self, case, book, ending)

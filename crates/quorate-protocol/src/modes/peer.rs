@@ -9,13 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::assembly::{AskMember, RunState, Candidate, ModeContext, Completion, Mode, RunStatus, Text, Effect};
+use super::assembly::{
+    AskMember, Candidate, Completion, Effect, Mode, ModeContext, RunState, RunStatus, Text,
+};
 use crate::answers::message::{Message, Recipients};
 use crate::assembly::Setup;
 use crate::rules::{self, aggregate};
 use crate::{ApplyRule, Fact, FactKind, Json, Name, Part, PartKind};
 use exchange::{Exchange, Termination};
-use log::{Log, DeliveredMessage};
+use log::{DeliveredMessage, Log};
 use objections::Objections;
 
 /// How many ids that a message could not reach its sender is told, and how many characters of each.
@@ -167,7 +169,12 @@ impl Peer {
         }
     }
 
-    fn start_synthesis(&mut self, case: &ModeContext, book: &mut RunState, ended_by: &'static str) -> Vec<Effect> {
+    fn start_synthesis(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        ended_by: &'static str,
+    ) -> Vec<Effect> {
         self.ended_by = ended_by;
         self.next_synthesis_rule = Some(0);
         self.apply_synthesis_rules(case, book)
@@ -185,7 +192,12 @@ impl Peer {
                 return wants;
             }
             let members: Vec<Name> = self.log.authors(case, rule);
-            wants.push(Effect::Record(book.record_rule(rule, true, &members, json!({"endedBy": self.ended_by}))));
+            wants.push(Effect::Record(book.record_rule(
+                rule,
+                true,
+                &members,
+                json!({"endedBy": self.ended_by}),
+            )));
             self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
         }
         wants.push(Effect::End(self.completion(case)));
@@ -227,7 +239,13 @@ impl Mode for Peer {
         self.objections.update(seat, self.round, says);
     }
 
-    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect> {
+    fn on_answer(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        seat: usize,
+        answer: Option<&Json>,
+    ) -> Vec<Effect> {
         self.outstanding -= 1;
         self.store_answer(seat, answer);
         if self.outstanding > 0 { Vec::new() } else { self.deliver(case, book) }
@@ -246,7 +264,11 @@ impl Mode for Peer {
                 book.note(format!("the termination rule could not be applied: {why}"));
                 false
             });
-            return if ends { self.start_synthesis(case, book, "termination-rule") } else { self.next_round(case) };
+            return if ends {
+                self.start_synthesis(case, book, "termination-rule")
+            } else {
+                self.next_round(case)
+            };
         };
         let at = self.next_synthesis_rule.unwrap_or_default();
         let rule = &case.setup.rules[at];
@@ -275,7 +297,13 @@ impl Mode for Peer {
         }
     }
 
-    fn on_checked(&mut self, case: &ModeContext, book: &mut RunState, candidate: &Name, clean: bool) -> Vec<Effect> {
+    fn on_checked(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        candidate: &Name,
+        clean: bool,
+    ) -> Vec<Effect> {
         if !self.unchecked.remove(candidate) {
             return Vec::new();
         }
@@ -294,9 +322,9 @@ impl Mode for Peer {
                     from: seat,
                     to: match &message.to {
                         Recipients::All => None,
-                        Recipients::Members(ids) => {
-                            Some(ids.iter().filter_map(|id| case.member_indices.get(&**id)).copied().collect())
-                        }
+                        Recipients::Members(ids) => Some(
+                            ids.iter().filter_map(|id| case.member_indices.get(&**id)).copied().collect(),
+                        ),
                     },
                     text: message.message.as_str().into(),
                 }),
@@ -312,7 +340,12 @@ impl Mode for Peer {
     }
 
     /// What was delivered in earlier rounds stays said; what no lock was held against does not get into an outcome.
-    fn on_budget_exhausted(&mut self, case: &ModeContext, _: &mut RunState, mut ending: Completion) -> Completion {
+    fn on_budget_exhausted(
+        &mut self,
+        case: &ModeContext,
+        _: &mut RunState,
+        mut ending: Completion,
+    ) -> Completion {
         self.ended_by = "budget";
         self.log.write_outcome(case, &mut ending);
         self.add_details(case, &mut ending);
@@ -334,8 +367,9 @@ fn is_end(output: &Json) -> Result<bool, String> {
 
 /// Ids as their sender is told them: so many, each cut short. They are the sender's words, and may be anything.
 fn list_ids(ids: &[String]) -> String {
-    let cut =
-        |id: &String| format!("`{}`", id.chars().filter(|c| !c.is_control()).take(MAX_ID_CHARS).collect::<String>());
+    let cut = |id: &String| {
+        format!("`{}`", id.chars().filter(|c| !c.is_control()).take(MAX_ID_CHARS).collect::<String>())
+    };
     let named: Vec<String> = ids.iter().take(MAX_LISTED_IDS).map(cut).collect();
     match ids.len().saturating_sub(MAX_LISTED_IDS) {
         0 => named.join(", "),

@@ -6,7 +6,7 @@ mod proposal;
 
 use serde_json::json;
 
-use super::assembly::{AskMember, RunState, ModeContext, Completion, Mode, RunStatus, Effect};
+use super::assembly::{AskMember, Completion, Effect, Mode, ModeContext, RunState, RunStatus};
 use crate::answers::vote::{Ballot, Vote};
 use crate::assembly::{Request, Rule, Setup};
 use crate::rules::{self, majority};
@@ -159,7 +159,8 @@ impl Voting {
     fn continue_count(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let rules = &case.setup.rules;
         while let Some(rule) = rules.get(self.count.at) {
-            self.last_rule_asked = self.last_rule_asked.max(self.count.missing_as_no.then_some(self.count.at));
+            self.last_rule_asked =
+                self.last_rule_asked.max(self.count.missing_as_no.then_some(self.count.at));
             let later = &rules[self.count.at + 1..];
             let poll = self.poll(case, later, self.count.missing_as_no.then_some(Vote::No));
             match rules::built_in(&rule.kind) {
@@ -182,7 +183,13 @@ impl Voting {
     }
 
     /// A count came to something.
-    fn on_counted(&mut self, case: &ModeContext, book: &mut RunState, ruling: Ruling, rule: Option<usize>) -> Vec<Effect> {
+    fn on_counted(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        ruling: Ruling,
+        rule: Option<usize>,
+    ) -> Vec<Effect> {
         if self.count.missing_as_no {
             self.pass_stands = Some(ruling.pass);
             return self.check_decision(case, book);
@@ -203,7 +210,8 @@ impl Voting {
     fn is_settled(&self, case: &ModeContext) -> bool {
         let rules = &case.setup.rules;
         let monotone = rules.iter().enumerate().all(|(at, rule)| {
-            rules::built_in(&rule.kind).is_some() && !rules::quorum::may_change_verdict(rule, &rules[at + 1..])
+            rules::built_in(&rule.kind).is_some()
+                && !rules::quorum::may_change_verdict(rule, &rules[at + 1..])
         });
         let result = |as_vote: Vote| {
             let poll = |later| {
@@ -219,7 +227,9 @@ impl Voting {
                 rules::built_in(&rule.kind)?.decide.and_then(|decide| decide(rule, &poll(&rules[at + 1..])))
             };
             let decided = rules.iter().enumerate().find_map(decide);
-            decided.or_else(|| majority::decide(&decision::default_rule(), &poll(&[]))).map(|ruling| ruling.pass)
+            decided
+                .or_else(|| majority::decide(&decision::default_rule(), &poll(&[])))
+                .map(|ruling| ruling.pass)
         };
         // Somebody who is missing already may still turn a pass (V8), so a pass is settled only without.
         let lacking = self.voters.iter().any(|one| one.state == VoteStatus::Ended && one.ballot.is_none());
@@ -265,7 +275,13 @@ impl Mode for Voting {
                 || "nobody votes on a proposal without a class".to_owned(),
                 |class| format!("nobody votes on proposals of the class `{class}`"),
             );
-            return vec![Effect::End(decision::without_decision(self, case, RunStatus::Refused, "no_voters", class))];
+            return vec![Effect::End(decision::without_decision(
+                self,
+                case,
+                RunStatus::Refused,
+                "no_voters",
+                class,
+            ))];
         }
         if let Some(ending) = decision::unresolved(self, case) {
             return vec![Effect::End(ending)];
@@ -294,7 +310,13 @@ impl Mode for Voting {
         }
     }
 
-    fn on_answer(&mut self, case: &ModeContext, book: &mut RunState, seat: usize, answer: Option<&Json>) -> Vec<Effect> {
+    fn on_answer(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        seat: usize,
+        answer: Option<&Json>,
+    ) -> Vec<Effect> {
         self.store_answer(seat, answer);
         let mut wants = Vec::new();
         if self.voters.iter().any(|one| one.state == VoteStatus::Pending) {
@@ -305,7 +327,8 @@ impl Mode for Voting {
         }
         if self.voters.iter().all(|one| one.ballot.is_none()) {
             let because = "nobody has cast a vote that counts";
-            let none = decision::without_decision(self, case, RunStatus::Incomplete, "no_votes", because.to_owned());
+            let none =
+                decision::without_decision(self, case, RunStatus::Incomplete, "no_votes", because.to_owned());
             wants.push(Effect::End(none));
         } else {
             wants.extend(self.continue_count(case, book));
@@ -313,7 +336,13 @@ impl Mode for Voting {
         wants
     }
 
-    fn on_rule_result(&mut self, case: &ModeContext, book: &mut RunState, _: &str, result: Result<&Json, &str>) -> Vec<Effect> {
+    fn on_rule_result(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        _: &str,
+        result: Result<&Json, &str>,
+    ) -> Vec<Effect> {
         let rule = &case.setup.rules[self.count.at];
         match result.map_err(str::to_owned).and_then(read_host_decision) {
             Ok(Some(pass)) => self.on_counted(case, book, Ruling::new(pass), Some(self.count.at)),
@@ -332,7 +361,12 @@ impl Mode for Voting {
         self.conclude(case, book, clean)
     }
 
-    fn on_budget_exhausted(&mut self, case: &ModeContext, _: &mut RunState, ending: Completion) -> Completion {
+    fn on_budget_exhausted(
+        &mut self,
+        case: &ModeContext,
+        _: &mut RunState,
+        ending: Completion,
+    ) -> Completion {
         decision::undecided(self, case, ending)
     }
 }
@@ -360,6 +394,12 @@ impl Voting {
     /// A rule that has its turn and cannot be applied leaves nothing decided.
     fn undecidable(&self, case: &ModeContext, rule: &Rule) -> Vec<Effect> {
         let because = format!("the rule `{}` could not be applied", rule.id);
-        vec![Effect::End(decision::without_decision(self, case, RunStatus::Incomplete, "rule_failed", because))]
+        vec![Effect::End(decision::without_decision(
+            self,
+            case,
+            RunStatus::Incomplete,
+            "rule_failed",
+            because,
+        ))]
     }
 }

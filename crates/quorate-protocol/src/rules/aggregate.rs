@@ -63,7 +63,9 @@ pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     let bounds = Bounds::of(rule);
     let mut within: Vec<&MemberAdvice> = heard
         .iter()
-        .filter(|one| rule.applies_to_member(&one.member) && bounds.contains(one.advice.severity) && one.may_emit)
+        .filter(|one| {
+            rule.applies_to_member(&one.member) && bounds.contains(one.advice.severity) && one.may_emit
+        })
         .collect();
     within.sort_by_key(|one| gravest_first(&one.advice));
     within.truncate(bounds.top);
@@ -76,7 +78,9 @@ pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     };
     let drafts = within.iter().enumerate();
     (!within.is_empty()).then(|| Emission {
-        drafts: drafts.map(|(place, one)| Draft { member_index: one.member_index, priority: priority(place) }).collect(),
+        drafts: drafts
+            .map(|(place, one)| Draft { member_index: one.member_index, priority: priority(place) })
+            .collect(),
         members: within.iter().map(|one| one.member.clone()).collect(),
         exclusive: false,
     })
@@ -116,7 +120,8 @@ struct Bounds {
 
 impl Bounds {
     fn of(rule: &Rule) -> Self {
-        let top = rule.integer_param("topN").map_or(usize::MAX, |top| usize::try_from(top).unwrap_or(usize::MAX));
+        let top =
+            rule.integer_param("topN").map_or(usize::MAX, |top| usize::try_from(top).unwrap_or(usize::MAX));
         Bounds {
             lowest: rule.u8_param("minSeverity").unwrap_or(0),
             highest: rule.u8_param("maxSeverity").unwrap_or(u8::MAX),

@@ -44,7 +44,8 @@ pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
         let concern = one.advice.concern.to_lowercase();
         words.iter().any(|word| concern.contains(word))
     };
-    let firing: Vec<&MemberAdvice> = heard.iter().filter(|one| rule.applies_to_member(&one.member)).filter(has).collect();
+    let firing: Vec<&MemberAdvice> =
+        heard.iter().filter(|one| rule.applies_to_member(&one.member)).filter(has).collect();
     let priority = rule.u8_param("priority").unwrap_or(DEFAULT_PRIORITY);
     (!firing.is_empty()).then(|| Emission {
         drafts: firing.iter().map(|one| Draft { member_index: one.member_index, priority }).collect(),

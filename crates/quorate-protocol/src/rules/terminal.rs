@@ -45,11 +45,15 @@ const DEFAULT_PRIORITY: u8 = 100;
 /// The gravest of the members at or over the trigger speaks alone, even if it has nothing to suggest (A3).
 pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     let trigger = rule.u8_param("triggerSeverity").unwrap_or(DEFAULT_TRIGGER_SEVERITY);
-    let firing = heard.iter().filter(|one| rule.applies_to_member(&one.member) && one.advice.severity >= trigger);
+    let firing =
+        heard.iter().filter(|one| rule.applies_to_member(&one.member) && one.advice.severity >= trigger);
     // Of equals the first in the roster: `max_by_key` would take the last.
     let gravest = firing.rev().max_by_key(|one| one.advice.severity)?;
     Some(Emission {
-        drafts: vec![Draft { member_index: gravest.member_index, priority: rule.u8_param("priority").unwrap_or(DEFAULT_PRIORITY) }],
+        drafts: vec![Draft {
+            member_index: gravest.member_index,
+            priority: rule.u8_param("priority").unwrap_or(DEFAULT_PRIORITY),
+        }],
         members: vec![gravest.member.clone()],
         exclusive: true,
     })

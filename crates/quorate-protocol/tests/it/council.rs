@@ -3,7 +3,8 @@
 use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup};
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{
-    AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Part, PartKind, Protocol as _, TimedEvent,
+    AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Part, PartKind, Protocol as _,
+    TimedEvent,
 };
 use serde_json::json;
 

@@ -2,17 +2,17 @@
 //! exception; and what is no such phrase, and is left alone.
 
 mod benign;
-mod rng;
 mod classes;
 mod properties;
+mod rng;
 mod table;
 
 use std::collections::BTreeSet;
 
-use rng::Rng;
 use classes::{CLASSES, Units};
 use quorate_manifest::assembly::MatchMode;
 use quorate_protocol::locks::{Locks, Trait};
+use rng::Rng;
 
 const TRAITS: [&str; 6] = ["warmth", "honest", "voice register", "refuse harm", "kindness", "core persona"];
 

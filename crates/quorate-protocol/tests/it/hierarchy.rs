@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use oracle::{NodeOutcome, Behavior, Kind, Node, Rule, Advice};
+use oracle::{Advice, Behavior, Kind, Node, NodeOutcome, Rule};
 
 const TEXTS: [&str; 6] = ["late", "over budget", "nobody knows", "fine", "", "more warmth"];
 

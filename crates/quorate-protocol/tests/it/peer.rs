@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use quorate_manifest::assembly::{MatchMode, Mode};
 use quorate_protocol::assembly::{Request, Setup};
-use quorate_protocol::{Event, FactKind, Json, SemanticHit, PartKind};
+use quorate_protocol::{Event, FactKind, Json, PartKind, SemanticHit};
 use serde_json::json;
 
-use oracle::{Log, Delivered, Says, Scenario, To, Topology, Termination};
+use oracle::{Delivered, Log, Says, Scenario, Termination, To, Topology};
 use test_run::TestRun;
 
 /// The most members of a talk.
@@ -122,7 +122,9 @@ fn run(talk: &Scenario, mut next: impl FnMut(usize) -> usize) -> (TestRun, Log) 
             sitting.feed(Event::Matched { candidate: one.candidate, result: Ok(near) });
         }
         if let Some(apply) = sitting.applies.first().cloned() {
-            let Termination::Host(ends) = &talk.until else { panic!("{apply:?} is of no rule of the host's") };
+            let Termination::Host(ends) = &talk.until else {
+                panic!("{apply:?} is of no rule of the host's")
+            };
             match ends.get(round - 1).copied().flatten() {
                 None => sitting.rule_applied(&apply.ticket, Err("it broke")),
                 Some(ends) => sitting.rule_applied(&apply.ticket, Ok(json!({"end": ends}))),

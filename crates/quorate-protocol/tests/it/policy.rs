@@ -1,9 +1,10 @@
 //! The verdict policy, exhaustively, against an oracle that follows the text of C3 and C4 word by word.
 
 use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup, outcome};
-use quorate_protocol::policy::{CountedPosition, Positions, Policy, Position, Verdict, judge};
+use quorate_protocol::policy::{CountedPosition, Policy, Position, Positions, Verdict, judge};
 use quorate_protocol::{
-    AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Name, Part, PartKind, Protocol, TimedEvent,
+    AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Name, Part, PartKind, Protocol,
+    TimedEvent,
 };
 use serde_json::json;
 
@@ -21,9 +22,16 @@ enum MemberBehavior {
     Failed,
 }
 
-const ALL: [MemberBehavior; 6] =
-    [MemberBehavior::Pass, MemberBehavior::Block, MemberBehavior::Irreducible, MemberBehavior::SchemaFailed, MemberBehavior::TimedOut, MemberBehavior::Failed];
-const DISTINCT: [MemberBehavior; 4] = [MemberBehavior::Pass, MemberBehavior::Block, MemberBehavior::Irreducible, MemberBehavior::TimedOut];
+const ALL: [MemberBehavior; 6] = [
+    MemberBehavior::Pass,
+    MemberBehavior::Block,
+    MemberBehavior::Irreducible,
+    MemberBehavior::SchemaFailed,
+    MemberBehavior::TimedOut,
+    MemberBehavior::Failed,
+];
+const DISTINCT: [MemberBehavior; 4] =
+    [MemberBehavior::Pass, MemberBehavior::Block, MemberBehavior::Irreducible, MemberBehavior::TimedOut];
 
 impl MemberBehavior {
     fn position(self) -> Option<Position> {
@@ -51,7 +59,11 @@ impl MemberBehavior {
 }
 
 /// C3 and C4, said slowly. `None` is INCOMPLETE.
-fn oracle(policy: Policy, members: &[(MemberBehavior, MemberBehavior)], adjudicator: Option<Verdict>) -> Option<Verdict> {
+fn oracle(
+    policy: Policy,
+    members: &[(MemberBehavior, MemberBehavior)],
+    adjudicator: Option<Verdict>,
+) -> Option<Verdict> {
     let valid = |does: &MemberBehavior| does.position().is_some();
     if members.iter().filter(|(first, _)| valid(first)).count() < MINIMUM {
         return None;
@@ -205,12 +217,10 @@ fn convene(
                 }
                 Command::Invoke(invoke) => {
                     let result = answer(&invoke.id, members, adjudication);
-                    next.extend(
-                        council.advance(&TimedEvent {
-                            at_ms: 0,
-                            event: Event::Consulted { id: invoke.id, result },
-                        }),
-                    );
+                    next.extend(council.advance(&TimedEvent {
+                        at_ms: 0,
+                        event: Event::Consulted { id: invoke.id, result },
+                    }));
                 }
                 _ => {}
             }

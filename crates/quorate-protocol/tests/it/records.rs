@@ -2,8 +2,8 @@
 //! that no change of it goes unseen.
 
 use quorate_manifest::decimal::Decimal;
-use quorate_protocol::overlay::{Overlay, OverlaySet, EvictionReason};
-use quorate_protocol::policy::{CountedPosition, Positions, Incomplete, Policy, Position, Verdict, judge};
+use quorate_protocol::overlay::{EvictionReason, Overlay, OverlaySet};
+use quorate_protocol::policy::{CountedPosition, Incomplete, Policy, Position, Positions, Verdict, judge};
 use quorate_protocol::tally::{Tally, Weight};
 use serde_json::json;
 
@@ -40,7 +40,10 @@ fn a_first_objection_counts_as_its_policy_says() {
     let given = [dissent, block].map(|first| Positions { first: Some(first), last: None });
     let counted = |policy| judge(policy, &given, 3, None).counted;
     assert_eq!(counted(Policy::Seed), [CountedPosition::Missing, CountedPosition::FirstBlock(block)]);
-    assert_eq!(counted(Policy::Strict), [CountedPosition::FirstBlock(dissent), CountedPosition::FirstBlock(block)]);
+    assert_eq!(
+        counted(Policy::Strict),
+        [CountedPosition::FirstBlock(dissent), CountedPosition::FirstBlock(block)]
+    );
 }
 
 #[test]
@@ -100,7 +103,8 @@ fn the_cap_is_each_operators_own() {
     let ids: Vec<&str> = standing.all().iter().map(|one| one.overlay.as_str()).collect();
     assert_eq!(ids, ["x1", "x2", "x3", "y1", "z1", "z2"]);
     let leaving = standing.evictions(&[], 2, 10);
-    let gone: Vec<(&str, EvictionReason)> = leaving.iter().map(|one| (one.overlay.as_str(), one.why)).collect();
+    let gone: Vec<(&str, EvictionReason)> =
+        leaving.iter().map(|one| (one.overlay.as_str(), one.why)).collect();
     assert_eq!(gone, [("x1", EvictionReason::Cap)]);
     // What is over is still among all of them, until it is evicted.
     assert!(standing.active(1_000).is_empty() && standing.all().len() == 6);

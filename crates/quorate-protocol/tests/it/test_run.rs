@@ -11,8 +11,8 @@ use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, Rule, Set
 use quorate_protocol::locks::Trait;
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{
-    AbsenceReason, ApplyRule, Command, ConsultationResult, Event, Fact, FactKind, Gather, Invoke, Json, SemanticMatch, Name, Part,
-    PartKind, Protocol, TimedEvent,
+    AbsenceReason, ApplyRule, Command, ConsultationResult, Event, Fact, FactKind, Gather, Invoke, Json, Name,
+    Part, PartKind, Protocol, SemanticMatch, TimedEvent,
 };
 use serde_json::json;
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capabilities, Capability, Participant, Turn};
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::dispatcher::{Ask, Dispatcher, Error, Input, Question, Unanswered};
 use quorate_kernel::ports::executor::{ConfigError, Servers};
 use quorate_kernel::registry::{BuildContext, Builder, ExecutorResolver};
-use quorate_kernel::member_config::MemberConfig;
 use quorate_protocol::{AbsenceReason, Json, Name};
 use serde_json::Map;
 

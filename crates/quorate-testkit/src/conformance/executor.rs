@@ -110,6 +110,7 @@ pub async fn takes_turns(executor: &dyn Executor, said: &str) -> Turn {
 /// When it does not.
 pub async fn respects_turn_deadline(executor: &dyn Executor) {
     let timeout = Duration::from_millis(300);
-    let replied = tokio::time::timeout(timeout + GRACE, executor.invoke(turn_invocation(executor, "?", timeout))).await;
+    let replied =
+        tokio::time::timeout(timeout + GRACE, executor.invoke(turn_invocation(executor, "?", timeout))).await;
     assert_eq!(replied.expect("ends by its deadline"), Err(Failure::TimedOut));
 }

@@ -1,6 +1,8 @@
 //! What every provisioning adapter must do (see the port's text).
 
-use quorate_kernel::ports::provisioning::{MAX_FILE_BYTES, MAX_FILES, Failure, Package, PackageFile, Provisioning, MAX_PACKAGE_BYTES};
+use quorate_kernel::ports::provisioning::{
+    Failure, MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES, Package, PackageFile, Provisioning,
+};
 
 /// An adapter gives its package: the same each time, within the limits, and with nothing against it.
 ///
@@ -19,8 +21,14 @@ pub async fn returns_package(provisioning: &dyn Provisioning) -> Package {
     assert!(!package.report.has_refusals(), "a package that is refused is a failure");
     let pieces = package.files();
     assert!(pieces.len() <= MAX_FILES, "it keeps to the number of files");
-    assert!(pieces.iter().all(|piece| piece.bytes.len() as u64 <= MAX_FILE_BYTES), "it keeps to the size of a file");
-    assert!(pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() <= MAX_PACKAGE_BYTES, "and of all");
+    assert!(
+        pieces.iter().all(|piece| piece.bytes.len() as u64 <= MAX_FILE_BYTES),
+        "it keeps to the size of a file"
+    );
+    assert!(
+        pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>() <= MAX_PACKAGE_BYTES,
+        "and of all"
+    );
     assert!(pieces.iter().all(|piece| !piece.source.is_empty()), "each file says where it is from");
     for (at, piece) in pieces.iter().enumerate() {
         assert!(

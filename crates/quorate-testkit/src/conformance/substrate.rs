@@ -16,8 +16,7 @@ use serde_json::json;
 
 use super::state::nested;
 pub use single_writer::{
-    stores_turns, handles_odd_authors, refuses_long_turns, reads_windows,
-    reads_since, describes_itself,
+    describes_itself, handles_odd_authors, reads_since, reads_windows, refuses_long_turns, stores_turns,
 };
 pub use waiting::notifies_of_changes;
 pub use writers::{deduplicates_by_key, supports_many_writers};

@@ -68,7 +68,12 @@ struct Section<'t> {
 }
 
 impl Test {
-    fn new(section: &Section<'_>, files: Vec<File>, expected: Expected, resolved: Vec<ResolvedExpectation>) -> Test {
+    fn new(
+        section: &Section<'_>,
+        files: Vec<File>,
+        expected: Expected,
+        resolved: Vec<ResolvedExpectation>,
+    ) -> Test {
         let mut memory = Memory::new();
         let mut names = Vec::new();
         for File { name, content, named } in files {
@@ -130,7 +135,10 @@ fn test(section: &Section<'_>, shared: &[File]) -> Result<Test, ParseError> {
         }
     }
     let Some(expected) = expected else {
-        return Err(ParseError { line: section.line, message: "a test without an `expect` block".to_owned() });
+        return Err(ParseError {
+            line: section.line,
+            message: "a test without an `expect` block".to_owned(),
+        });
     };
     Ok(Test::new(section, files, expected, resolved))
 }

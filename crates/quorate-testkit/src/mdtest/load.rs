@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use quorate_diagnostics::Report;
-use quorate_manifest::check::{self, FileOutcome, Discovery, Deduplicator};
+use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::loader::{Options, Loader};
+use quorate_manifest::loader::{Loader, Options};
 use quorate_manifest::workspace::WorkspacePath;
-use quorate_manifest::{Capabilities, Source, council, config};
+use quorate_manifest::{Capabilities, Source, config, council};
 
 use super::document::Test;
 
@@ -53,15 +53,21 @@ pub(super) fn load<'t>(test: &'t Test, known: &'t dyn Capabilities) -> LoadResul
 }
 
 impl LoadResult<'_> {
-    fn load_file(&mut self, source: &dyn Source, spot: &WorkspacePath, named: Discovery, once: &mut Deduplicator) {
+    fn load_file(
+        &mut self,
+        source: &dyn Source,
+        spot: &WorkspacePath,
+        named: Discovery,
+        once: &mut Deduplicator,
+    ) {
         let path = spot.workspace_relative();
         let by_name = by_path(quorate_manifest::doctype::from_name(spot.name()), &path, source);
         let report = match by_name {
             Some(report) => Some(report),
             None => match check::check(&self.round, spot, named) {
-                FileOutcome::Checked(_, report) | FileOutcome::Assembly(report, _) | FileOutcome::Unreadable(report) => {
-                    Some(report)
-                }
+                FileOutcome::Checked(_, report)
+                | FileOutcome::Assembly(report, _)
+                | FileOutcome::Unreadable(report) => Some(report),
                 FileOutcome::Standalone(doctype) => by_path(Some(doctype), &path, source),
                 FileOutcome::Skipped | FileOutcome::Missing => None,
             },

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use quorate_manifest::source;
-use quorate_manifest::workspace::{self, EntryKind, DirEntry, WorkspacePath};
+use quorate_manifest::workspace::{self, DirEntry, EntryKind, WorkspacePath};
 use quorate_manifest::{Source, Workspace};
 
 /// A source and a workspace that hold what they are given. As a source, paths are compared without `.` and with `..`

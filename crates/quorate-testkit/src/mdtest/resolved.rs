@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::loader::{Chain, OpenResult, Loader};
+use quorate_manifest::loader::{Chain, Loader, OpenResult};
 use quorate_manifest::tree::{Kind, Node};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_manifest::{assembly, persona};
@@ -53,8 +53,12 @@ impl ResolvedExpectation {
     /// What came otherwise.
     pub(super) fn compare(&self, round: &Loader<'_>) -> Vec<String> {
         let path = &self.path;
-        let Ok(spot) = WorkspacePath::new(path) else { return vec![format!("{path} is not in the workspace")] };
-        let OpenResult::Document(layer) = round.open(&spot) else { return vec![format!("{path} is no manifest")] };
+        let Ok(spot) = WorkspacePath::new(path) else {
+            return vec![format!("{path} is not in the workspace")];
+        };
+        let OpenResult::Document(layer) = round.open(&spot) else {
+            return vec![format!("{path} is no manifest")];
+        };
         let resolved = match layer.doctype {
             Doctype::Assembly => assembly::load(round, &layer).value.map(|one| (one.chain, None)),
             Doctype::Persona => {
@@ -67,7 +71,12 @@ impl ResolvedExpectation {
     }
 }
 
-fn difference(expected: &ExpectedField, chain: &Arc<Chain>, body: Option<&str>, path: &str) -> Option<String> {
+fn difference(
+    expected: &ExpectedField,
+    chain: &Arc<Chain>,
+    body: Option<&str>,
+    path: &str,
+) -> Option<String> {
     let field = &expected.field;
     let (value, from) = match (field.as_str(), body) {
         // No key of any format: the files that were merged, root first, and the text below the frontmatter.

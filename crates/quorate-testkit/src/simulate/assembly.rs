@@ -17,8 +17,8 @@ use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_protocol::Json;
 
 use super::{Simulation, Violation, consulted};
+use crate::faults::{Crash, CrashingLedger, Timing};
 use crate::rng::Rng;
-use crate::faults::{Crash, Timing, CrashingLedger};
 use world::World;
 
 /// What one simulation came to, for whoever counts.
@@ -66,7 +66,10 @@ fn outcome(history: &History) -> serde_json::Map<String, Json> {
 }
 
 /// Holds an assembly, over as many lives of the process as it takes.
-async fn run_to_end(world: &World, mut deaths: CrashPlan) -> Result<(Simulation, Arc<CrashingLedger>), Violation> {
+async fn run_to_end(
+    world: &World,
+    mut deaths: CrashPlan,
+) -> Result<(Simulation, Arc<CrashingLedger>), Violation> {
     let seed = world.seed;
     let mut ledger = Arc::new(CrashingLedger::new(deaths.next()));
     let (mut asked, mut known) = (Vec::new(), Vec::new());
@@ -85,7 +88,15 @@ async fn run_to_end(world: &World, mut deaths: CrashPlan) -> Result<(Simulation,
     let history =
         history(world, &ledger).await?.ok_or_else(|| Violation::new(seed, "the run is not there"))?;
     let deaths = asked.len() - 1;
-    let simulated = Simulation { seed, crashes: deaths, calls: asked, consulted: known, history, cap: world.cap, syncs: ledger.syncs() };
+    let simulated = Simulation {
+        seed,
+        crashes: deaths,
+        calls: asked,
+        consulted: known,
+        history,
+        cap: world.cap,
+        syncs: ledger.syncs(),
+    };
     Ok((simulated, ledger))
 }
 

@@ -37,7 +37,11 @@ impl std::fmt::Display for Violation {
 }
 
 /// Holds a simulation against everything that must hold.
-pub(super) async fn check_all(simulated: &Simulation, setup: &Setup, ledger: &CrashingLedger) -> Result<(), Violation> {
+pub(super) async fn check_all(
+    simulated: &Simulation,
+    setup: &Setup,
+    ledger: &CrashingLedger,
+) -> Result<(), Violation> {
     let violated = |what: String| Violation::new(simulated.seed, what);
     let records =
         ledger.records(&simulated.history.run).await.map_err(|error| violated(error.to_string()))?;

@@ -2,15 +2,15 @@
 //! manifest or two; people who speak in between; delays and failures in every port, before and after what was asked for
 //! is done; deaths, losses of power and interruptions at any step. Then every checker that what came of it has to pass.
 
-mod participants;
 mod check;
+mod conversation;
 mod expected;
 mod life;
 mod log;
+mod participants;
 mod process;
 mod setup;
 mod stores;
-mod conversation;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,11 +28,11 @@ use tokio::task::JoinSet;
 use super::Violation;
 use crate::clock::JumpingClock;
 use crate::faults::CrashingLedger;
+use conversation::SharedConversation;
 use life::{Failures, Life};
 use log::Log;
 use process::{Process, World};
 use setup::{Message, Setup};
-use conversation::SharedConversation;
 
 /// How often the conversation is looked at, and after how many looks it should be at rest.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
@@ -223,7 +223,10 @@ async fn check_nothing_left(
         let cycled = runner.cycle().await.map_err(|error| error.to_string())?;
         // Where a state could not be stored at the end, that a turn was passed over is not recorded, and it is again.
         let may_pass_over = world.setup.failure_percent > 0 && matches!(cycled, CycleResult::Idle { .. });
-        if world.setup.manifests[manifest].is_single_process() && cycled != CycleResult::NoNewTurn && !may_pass_over {
+        if world.setup.manifests[manifest].is_single_process()
+            && cycled != CycleResult::NoNewTurn
+            && !may_pass_over
+        {
             return Err(format!("all was said and settled, and a new process finds something: {cycled:?}"));
         }
         if world.talk.len() != length || asked != self::asked(&world.log) {

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quorate_kernel::single_call::{SingleCall, Answer, Error};
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::ports::executor::Invocation;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger, Record};
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::single_call::{Answer, Error, SingleCall};
 use quorate_ledger::Memory;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, Name, Part, PartKind};
@@ -132,7 +132,8 @@ async fn garbage_is_asked_about_once() {
     assert_eq!((&data(2)["repaired"], &data(2)["attempts"]), (&json!(true), &json!(2)));
 
     let ledger = Arc::new(Memory::new());
-    let (why, message, calls) = absent(ask(&single_call(&ledger), &seat(|_| Action::Say("no".into(), 1))).await);
+    let (why, message, calls) =
+        absent(ask(&single_call(&ledger), &seat(|_| Action::Say("no".into(), 1))).await);
     assert_eq!((why, calls), (AbsenceReason::SchemaFailed, 2));
     assert!(message.is_some_and(|message| message.contains("no JSON object")));
     let wanted = [("attempt", "said"), ("attempt", "said"), ("consultation", "schema_failed")];

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::conversation::{Capabilities, NewTurn, Participant, Tools, Turn};
-use quorate_kernel::driver::{self, RunConfig, Opening};
+use quorate_kernel::driver::{self, Opening, RunConfig};
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
@@ -148,7 +148,8 @@ fn swarm(talk: &Arc<StamplessSubstrate>, ledger: &Arc<SlowLedger>) -> Arc<Swarm>
         role: "".into(),
         tools: Tools::default(),
     };
-    let seat = Arc::new(ScriptedExecutor::new(|_| Action::Say("I am here.".into(), 5))).into_member_config();
+    let member =
+        Arc::new(ScriptedExecutor::new(|_| Action::Say("I am here.".into(), 5))).into_member_config();
     Arc::new(Swarm {
         runtime: "one".into(),
         substrate: talk.clone(),
@@ -170,7 +171,8 @@ fn swarm(talk: &Arc<StamplessSubstrate>, ledger: &Arc<SlowLedger>) -> Arc<Swarm>
 async fn what_is_interrupted_while_it_is_recorded_is_recorded_once() {
     // K5
     for takes in [1, 3, 10] {
-        let (talk, ledger) = (Arc::new(StamplessSubstrate::default()), SlowLedger::new(Duration::from_secs(takes), true));
+        let (talk, ledger) =
+            (Arc::new(StamplessSubstrate::default()), SlowLedger::new(Duration::from_secs(takes), true));
         let says = NewTurn {
             participant: "eve".into(),
             content: "Ada?".into(),
@@ -215,7 +217,8 @@ fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>) -> RunConfig {
         Action::Say(answer.to_string(), 2_000)
     }));
     let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
-    let seats: BTreeMap<_, _> = members.map(|member| (member, executor.clone().into_member_config())).collect();
+    let seats: BTreeMap<_, _> =
+        members.map(|member| (member, executor.clone().into_member_config())).collect();
     RunConfig {
         run: "rslow".into(),
         seed: [7; 32],

@@ -7,9 +7,9 @@ use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::council_log::stats::Filter;
 
 use super::arguments::{PathArguments, since};
-use super::session::{with_session, print_warnings};
 use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
+use super::session::{print_warnings, with_session};
 use super::terminal::Terminal;
 use crate::service::audit::{self, Audit, Request};
 use crate::service::environment::Environment;
@@ -109,7 +109,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         None => audit::empty(environment, &places, &request).transpose(),
     };
     if let Some(audit) = by_itself {
-        return audit.and_then(|audit| print(&audit)).unwrap_or_else(|stop| exit_with_error(&stop, format, terminal));
+        return audit
+            .and_then(|audit| print(&audit))
+            .unwrap_or_else(|stop| exit_with_error(&stop, format, terminal));
     }
     let opened = runs::open(environment, &places).await;
     with_session(opened, format, terminal, async |desk| {

@@ -8,12 +8,12 @@ use clap::{Args, ValueEnum};
 use quorate_manifest::assembly::members::Trigger;
 
 use super::arguments::{ExecutorArguments, PathArguments, ProducerArguments};
-use super::session::{print_error, print_warnings};
 use super::exit::{Exit, exit_with_error};
 use super::interrupt::{Interrupted, until_interrupted};
 use super::interruption::finish_interrupted;
 use super::progress::Progress;
 use super::render::{self, Format};
+use super::session::{print_error, print_warnings};
 use super::terminal::Terminal;
 use crate::service::convene::due::{Due, check_due};
 use crate::service::convene::inputs::Inputs;
@@ -134,11 +134,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         },
         options: convene::Options { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
-    let (called, workspace) = match convene::prepare(environment, &arguments.places.path_overrides(), &request, &host)
-    {
-        Ok(called) => called,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
-    };
+    let (called, workspace) =
+        match convene::prepare(environment, &arguments.places.path_overrides(), &request, &host) {
+            Ok(called) => called,
+            Err(stop) => return exit_with_error(&stop, format, terminal),
+        };
     let sitting = match RunSpec::new(environment, &workspace, &called, &request.options, &host) {
         Ok(sitting) => sitting,
         Err(stop) => return exit_with_error(&stop, format, terminal),
@@ -186,7 +186,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 /// Prints a report; the exit code is its outcome.
-pub(super) fn print_report(report: &Report, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn print_report(
+    report: &Report,
+    desk: &LedgerSession,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
     print_warnings(desk, terminal);
     // Formats without words for an assembly are refused before anybody is asked.
     if let Some(text) = render::convene::report(report, format, terminal.stdout) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::arguments::{PathArguments, HumanOrJson};
+use super::arguments::{HumanOrJson, PathArguments};
 use super::exit::{Exit, exit_with_error};
 use super::render;
 use super::terminal::Terminal;

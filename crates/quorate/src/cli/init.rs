@@ -66,9 +66,11 @@ fn mode(word: &str) -> Result<Mode, String> {
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let written = match arguments.what {
         InitCommand::Council { dir } => council(&dir, environment, terminal),
-        InitCommand::Assembly { mode: None, named } => ask("mode (advisory, voting, peer, hierarchy)", "--mode")
-            .and_then(|word| mode(&word).map_err(|why| usage(&why)))
-            .and_then(|mode| manifest(Template::Assembly(mode), named, environment, terminal)),
+        InitCommand::Assembly { mode: None, named } => {
+            ask("mode (advisory, voting, peer, hierarchy)", "--mode")
+                .and_then(|word| mode(&word).map_err(|why| usage(&why)))
+                .and_then(|mode| manifest(Template::Assembly(mode), named, environment, terminal))
+        }
         InitCommand::Assembly { mode: Some(mode), named } => {
             manifest(Template::Assembly(mode), named, environment, terminal)
         }

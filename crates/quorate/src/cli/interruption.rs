@@ -3,11 +3,11 @@
 use quorate_protocol::Name;
 
 use super::convene;
-use super::session::print_error;
 use super::exit::Exit;
 use super::progress::Progress;
 use super::render::Format;
 use super::review::print_verdict;
+use super::session::print_error;
 use super::terminal::Terminal;
 use crate::service::runs::{self, RunReport};
 use crate::service::session::LedgerSession;
@@ -48,7 +48,12 @@ pub(super) async fn decided_report(
 }
 
 /// Prints a report; the exit code is the run's outcome.
-pub(super) fn print_report(report: &RunReport, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn print_report(
+    report: &RunReport,
+    desk: &LedgerSession,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
     match report {
         RunReport::Review(report) => print_verdict(report, desk, format, terminal),
         RunReport::Assembly(report) => convene::print_report(report, desk, format, terminal),

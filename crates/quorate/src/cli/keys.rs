@@ -3,10 +3,10 @@
 use clap::{Args, Subcommand, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 
-use super::arguments::{PathArguments, OutputArguments, HumanOrJson, since};
-use super::session::print_warnings;
+use super::arguments::{HumanOrJson, OutputArguments, PathArguments, since};
 use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
+use super::session::print_warnings;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::arguments::{PathArguments, HumanOrJson};
+use super::arguments::{HumanOrJson, PathArguments};
 use super::exit::{Exit, exit_with_error};
 use super::interrupt::{Interrupted, until_interrupted};
 use super::render::conversation;

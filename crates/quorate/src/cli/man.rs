@@ -34,7 +34,11 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     for (name, text) in pages {
         if let Err(error) = disk::write_new(&dir.join(&name), &text) {
             let body = Body::new(format!("cannot write {}: {error}", dir.join(name).display()));
-            return exit_with_error(&ServiceError::configuration(codes::USAGE, body), Format::Human, terminal);
+            return exit_with_error(
+                &ServiceError::configuration(codes::USAGE, body),
+                Format::Human,
+                terminal,
+            );
         }
     }
     Exit::DONE

@@ -2,10 +2,10 @@
 
 use clap::{Args, Subcommand};
 
-use super::arguments::{PathArguments, HumanOrJson};
-use super::session::{with_session, print_result};
+use super::arguments::{HumanOrJson, PathArguments};
 use super::exit::Exit;
 use super::render;
+use super::session::{print_result, with_session};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::overlays::{self, OverlayFilter};

@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use quorate_protocol::policy::Verdict;
 
 use super::arguments::PathArguments;
-use super::session::{print_result, print_error, seal_and_close};
 use super::exit::{Exit, exit_with_error};
 use super::render::{self, Extent, Format};
+use super::session::{print_error, print_result, seal_and_close};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::{override_run, runs};
@@ -48,11 +48,16 @@ enum VerdictArgument {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let (desk, run) =
-        match runs::open_run_for_append(environment, &arguments.places.path_overrides(), &arguments.run).await {
-            Ok(opened) => opened,
-            Err(stop) => return exit_with_error(&stop, Format::Human, terminal),
-        };
+    let (desk, run) = match runs::open_run_for_append(
+        environment,
+        &arguments.places.path_overrides(),
+        &arguments.run,
+    )
+    .await
+    {
+        Ok(opened) => opened,
+        Err(stop) => return exit_with_error(&stop, Format::Human, terminal),
+    };
     let verdict = match arguments.verdict {
         VerdictArgument::Ship => Verdict::Ship,
         VerdictArgument::Revise => Verdict::Revise,
@@ -60,9 +65,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let decision = override_run::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
     let exit = match override_run::override_run(&desk, &run, decision).await {
-        Ok(report) => {
-            print_result(&render::report(&report, Format::Human, Extent::Screen, terminal.stdout), &desk, terminal)
-        }
+        Ok(report) => print_result(
+            &render::report(&report, Format::Human, Extent::Screen, terminal.stdout),
+            &desk,
+            terminal,
+        ),
         Err(stop) => print_error(&stop, &desk, Format::Human, terminal),
     };
     Box::pin(seal_and_close(desk, terminal)).await;

@@ -1,17 +1,17 @@
 //! `quorate playbook`: `playbook/look.rs` has the verbs that change nothing, `playbook/person.rs` asks a person.
 
-mod inspect;
 mod approver;
+mod inspect;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use quorate_manifest::playbook::history::Gate;
 
-use super::arguments::{PathArguments, HumanOrJson};
-use super::session::{print_error, print_warnings};
+use super::arguments::{HumanOrJson, PathArguments};
 use super::exit::{Exit, exit_with_error};
 use super::render;
+use super::session::{print_error, print_warnings};
 use super::terminal::Terminal;
 use crate::service::artifact::{self, Subject};
 use crate::service::environment::Environment;
@@ -252,7 +252,8 @@ async fn change(
             let proposals = propose::parse(&read.text, shown)?;
             let reason = one.reason.unwrap_or_default();
             let reason = keeping.session.workspace.redaction.redactor.redact(&reason).0;
-            let mut person = approver::TerminalApprover { name: by.clone(), question: approver::Question::Except };
+            let mut person =
+                approver::TerminalApprover { name: by.clone(), question: approver::Question::Except };
             let excepting =
                 ExceptionRequest { traits: &one.except_trait, reason: &reason, person: &mut person };
             let excepting = Some(excepting).filter(|one| !one.traits.is_empty());
@@ -282,7 +283,8 @@ async fn change(
                 GateArgument::Human => Gate::Human,
                 GateArgument::Governance => Gate::Governance,
             };
-            let mut person = approver::TerminalApprover { name: by.clone(), question: approver::Question::Weave };
+            let mut person =
+                approver::TerminalApprover { name: by.clone(), question: approver::Question::Weave };
             let outcome = promote(keeping, &one.slug, gate, &mut person, &by, host).await?;
             let exit = if outcome.promoted.is_some() { Exit::DONE } else { REFUSED };
             if format != HumanOrJson::Json {

@@ -3,10 +3,10 @@
 
 mod council;
 mod lines;
-mod ticker;
 mod screen;
 pub mod swarm;
 mod sweep;
+mod ticker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -147,7 +147,12 @@ async fn run_verb(
     }
 }
 
-fn print_outcome(outcome: &Outcome, verb: render::provision::Verb, format: HumanOrJson, terminal: &Terminal) -> Exit {
+fn print_outcome(
+    outcome: &Outcome,
+    verb: render::provision::Verb,
+    format: HumanOrJson,
+    terminal: &Terminal,
+) -> Exit {
     terminal.data(&render::provision::outcome(outcome, verb, format, terminal.stdout));
     print_diagnostics(&outcome.report, format, terminal);
     if outcome.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }

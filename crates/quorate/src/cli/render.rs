@@ -1,11 +1,11 @@
 //! What commands print: one file for each thing that is shown, one function for each format. Everything comes from
 //! what a use case returned; nothing is decided or looked up here.
 
-mod member_requests;
 pub mod audit;
 mod brief;
 pub mod convene;
 pub mod conversation;
+mod deliberator_row;
 pub mod doctor;
 mod escape;
 pub mod evidence;
@@ -17,6 +17,7 @@ pub mod ledger;
 mod level;
 pub mod locks;
 mod markdown;
+mod member_requests;
 pub mod overlays;
 pub(super) mod paint;
 pub mod playbook;
@@ -26,7 +27,6 @@ pub mod resolve;
 pub mod retention;
 pub mod runs;
 mod sarif;
-mod deliberator_row;
 pub mod sweep;
 pub mod trust;
 pub mod verification;

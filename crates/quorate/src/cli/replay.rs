@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use super::arguments::{PathArguments, HumanOrJson};
-use super::session::print_error;
+use super::arguments::{HumanOrJson, PathArguments};
 use super::exit::{Exit, exit_with_error};
 use super::render;
+use super::session::print_error;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::{replay, runs};
@@ -29,10 +29,11 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
-    let (desk, run) = match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
-        Ok(opened) => opened,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
-    };
+    let (desk, run) =
+        match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
+            Ok(opened) => opened,
+            Err(stop) => return exit_with_error(&stop, format, terminal),
+        };
     let exit = match replay::replay(&desk, &run).await {
         Ok(replayed) => {
             let text = match arguments.format {

@@ -7,12 +7,12 @@ use quorate_diagnostics::{Body, codes};
 use quorate_protocol::Name;
 
 use super::arguments::{FailOnArguments, PathArguments, ReviewArguments};
-use super::session::print_error;
 use super::exit::{Exit, exit_with_error};
 use super::interrupt::{Interrupted, until_interrupted};
 use super::interruption::{finish_interrupted, print_report};
 use super::progress::Progress;
 use super::render::Format;
+use super::session::print_error;
 use super::show::unsupported_format;
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
@@ -47,11 +47,16 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (desk, run) =
-        match runs::open_run_as_recorded(environment, arguments.places.path_overrides(), &arguments.run).await {
-            Ok(opened) => opened,
-            Err(stop) => return exit_with_error(&stop, format, terminal),
-        };
+    let (desk, run) = match runs::open_run_as_recorded(
+        environment,
+        arguments.places.path_overrides(),
+        &arguments.run,
+    )
+    .await
+    {
+        Ok(opened) => opened,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
     let progress = Arc::new(Progress::new(terminal.shows_progress));
     let resumed = until_interrupted(Box::pin(resume_run(&desk, &run, &arguments, progress.clone()))).await;
     progress.clear();

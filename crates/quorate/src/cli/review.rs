@@ -10,12 +10,12 @@ use clap::builder::NonEmptyStringValueParser;
 use quorate_manifest::council::tiers::Tier;
 
 use super::arguments::{FailOnArguments, PathArguments, ProducerArguments, ReviewArguments};
-use super::session::print_warnings;
 use super::exit::{Exit, exit_with_error};
 use super::interrupt::{Interrupted, until_interrupted};
 use super::interruption;
 use super::progress::Progress;
 use super::render::{self, Extent, Format};
+use super::session::print_warnings;
 use super::terminal::Terminal;
 use crate::service::artifact::{self, Artifact};
 use crate::service::environment::Environment;
@@ -193,7 +193,12 @@ fn print(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
 }
 
 /// Prints a report; the exit code is its verdict.
-pub(super) fn print_verdict(report: &Report, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn print_verdict(
+    report: &Report,
+    desk: &LedgerSession,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
     print_warnings(desk, terminal);
     print(report, format, Extent::Screen, terminal);
     Exit::verdict(report.exit_code())

@@ -9,7 +9,7 @@ use clap::builder::NonEmptyStringValueParser;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::turn::{Begin, CycleResult};
 
-use super::arguments::{ExecutorArguments, PathArguments, HumanOrJson};
+use super::arguments::{ExecutorArguments, HumanOrJson, PathArguments};
 use super::exit::{Exit, exit_with_error};
 use super::interrupt::{Interrupted, until_interrupted};
 use super::progress::swarm::SwarmProgress;
@@ -20,7 +20,7 @@ use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
-use crate::service::runtime::conversation::{self, DEFAULT_SPEAKER};
+use crate::service::runtime::conversation::{DEFAULT_SPEAKER, say};
 use crate::service::runtime::drive::{Step, Until, drive};
 use crate::service::runtime::events::{EventFile, FanOut, OpenError};
 use crate::service::runtime::{self, OpenRuntime, Request};
@@ -136,7 +136,7 @@ async fn run_loop(
     let (mut runner, _hold) = ready.runner(begin, sinks.all.clone()).await?;
     let human = arguments.format == HumanOrJson::Human;
     if let Some(text) = &arguments.say {
-        let turn = conversation::say(&ready.runtime, &text_argument(text)?, &arguments.by).await?;
+        let turn = say(&ready.runtime, &text_argument(text)?, &arguments.by).await?;
         if human {
             terminal.data(&conversation::turn(&turn, terminal.stdout));
         }
@@ -225,7 +225,8 @@ impl EventSinks {
         environment: &Environment,
         terminal: &Terminal,
     ) -> Result<EventSinks, ServiceError> {
-        let watching = Arc::new(SwarmProgress::new(terminal.shows_progress, arguments.verbose, arguments.watch));
+        let watching =
+            Arc::new(SwarmProgress::new(terminal.shows_progress, arguments.verbose, arguments.watch));
         let mut all = FanOut(vec![watching.clone()]);
         let watched = watching.clone();
         let lines = match &arguments.events {

@@ -3,10 +3,10 @@
 use clap::Args;
 use quorate_ledger::runs::Filter;
 
-use super::arguments::{PathArguments, HumanOrJson, since};
-use super::session::{with_session, print_result};
+use super::arguments::{HumanOrJson, PathArguments, since};
 use super::exit::{Exit, exit_with_error};
 use super::render;
+use super::session::{print_result, with_session};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs;
@@ -47,7 +47,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     with_session(opened, format, terminal, async |desk| {
         let all = runs::list(desk, &filter, arguments.limit).await?;
         let text = match arguments.format {
-            HumanOrJson::Human if all.is_empty() && filter != Filter::default() => "No run fits.\n".to_owned(),
+            HumanOrJson::Human if all.is_empty() && filter != Filter::default() => {
+                "No run fits.\n".to_owned()
+            }
             HumanOrJson::Human => render::runs::human(&all, terminal.stdout),
             HumanOrJson::Json => render::runs::json(&all),
         };

@@ -7,14 +7,14 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use quorate_diagnostics::{Body, codes};
 
-use super::arguments::{PathArguments, HumanOrJson};
+use super::arguments::{HumanOrJson, PathArguments};
 use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format, conversation};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
-use crate::service::runtime::conversation::{self, DEFAULT_SPEAKER};
+use crate::service::runtime::conversation::{DEFAULT_SPEAKER, say};
 use crate::service::runtime::{self, Request, Runtime};
 
 /// Say something in a conversation; whoever runs it answers
@@ -84,7 +84,7 @@ async fn append_turn(
     let format = arguments.conversation.format;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
-    let turn = conversation::say(&runtime, &text, &arguments.by).await?;
+    let turn = say(&runtime, &text, &arguments.by).await?;
     runtime.probable_addressees(&turn.content).iter().for_each(|miss| terminal.status(miss));
     terminal.data(&match format {
         HumanOrJson::Human => format!("{}\n", turn.id),

@@ -47,7 +47,12 @@ pub(super) fn print_result_as(format: Format, text: &str, desk: &LedgerSession, 
 }
 
 /// Prints why a command at a desk stopped.
-pub(super) fn print_error(stop: &ServiceError, desk: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn print_error(
+    stop: &ServiceError,
+    desk: &LedgerSession,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
     if stop.is_ledger_unavailable() {
         desk.interrupt();
     }

@@ -4,9 +4,9 @@ use clap::Args;
 use quorate_diagnostics::{Body, codes};
 
 use super::arguments::PathArguments;
-use super::session::{print_result_as, print_error};
 use super::exit::{Exit, exit_with_error};
 use super::render::{self, Extent, Format};
+use super::session::{print_error, print_result_as};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
@@ -30,10 +30,11 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (desk, run) = match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
-        Ok(opened) => opened,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
-    };
+    let (desk, run) =
+        match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
+            Ok(opened) => opened,
+            Err(stop) => return exit_with_error(&stop, format, terminal),
+        };
     let exit = match runs::load_report(&desk, &run).await {
         Ok(shown) => {
             let text = match shown {

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 
-use super::arguments::{PathArguments, ReviewArguments, HumanOrJson, since};
-use super::session::{print_error, print_warnings};
+use super::arguments::{HumanOrJson, PathArguments, ReviewArguments, since};
 use super::exit::{Exit, exit_with_error};
 use super::interrupt::{Interrupted, until_interrupted};
 use super::progress::SweepProgress;
 use super::render;
+use super::session::{print_error, print_warnings};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs;
@@ -66,7 +66,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Err(stop) => return exit_with_error(&stop, format, terminal),
     };
     let desk = Arc::new(desk);
-    let progress = Arc::new(RecordingProgress { progress: SweepProgress::new(terminal.shows_progress), ended: Mutex::default() });
+    let progress = Arc::new(RecordingProgress {
+        progress: SweepProgress::new(terminal.shows_progress),
+        ended: Mutex::default(),
+    });
     let swept = until_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
     progress.progress.clear();
     let print = |all: &[SweptFile]| {

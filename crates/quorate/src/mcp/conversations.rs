@@ -40,7 +40,9 @@ impl OfferedConversation {
     /// The participant of an id, or of an operator's.
     pub(super) fn participant(&self, id: &str) -> Option<&Participant> {
         let all = || self.runtime.participants.iter();
-        all().find(|one| one.meta_text(OPERATOR_ID_KEY) == Some(id)).or_else(|| all().find(|one| *one.id == *id))
+        all()
+            .find(|one| one.meta_text(OPERATOR_ID_KEY) == Some(id))
+            .or_else(|| all().find(|one| *one.id == *id))
     }
 }
 
@@ -86,7 +88,12 @@ impl Conversations {
             }
             let conversation = Conversation::new(runtime.substrate.clone());
             let environment = environment.clone();
-            conversations.all.push(Arc::new(OfferedConversation { runtime, conversation, environment, asked }));
+            conversations.all.push(Arc::new(OfferedConversation {
+                runtime,
+                conversation,
+                environment,
+                asked,
+            }));
         }
         Ok((conversations, report))
     }

@@ -16,7 +16,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio::net::TcpListener;
 
 use super::incoming::MAX_MESSAGE_BYTES;
-use super::{ServerState, Connection};
+use super::{Connection, ServerState};
 use crate::service::error::{ExitClass, ServiceError};
 use guard::Guard;
 pub use guard::Origin;

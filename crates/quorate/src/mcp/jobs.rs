@@ -155,7 +155,9 @@ impl Jobs {
             return Err(Failure::new(codes::JOBS_BUSY, body.help(help)));
         }
         while all.len() >= MAX_ENDED {
-            let Some(oldest) = all.iter().find(|(_, job)| !job.is_working()).map(|(at, _)| *at) else { break };
+            let Some(oldest) = all.iter().find(|(_, job)| !job.is_working()).map(|(at, _)| *at) else {
+                break;
+            };
             all.remove(&oldest);
         }
         let (sender, state) = watch::channel(State::default());
@@ -176,8 +178,9 @@ impl Jobs {
     fn find(&self, id: &str) -> Result<Arc<Job>, Failure> {
         self.lock().values().find(|job| job.id == id).cloned().ok_or_else(|| {
             let body = Body::new(format!("there is no job `{id}`"));
-            let help =
-                format!("jobs are forgotten when the server ends, and once {MAX_ENDED} younger ones are kept");
+            let help = format!(
+                "jobs are forgotten when the server ends, and once {MAX_ENDED} younger ones are kept"
+            );
             Failure::new(codes::JOB_UNKNOWN, body.help(help))
         })
     }
@@ -339,7 +342,12 @@ mod tests {
             Ok(json!(1))
         });
         let job = job.await.unwrap().job;
-        assert!(tokio::time::timeout(CANCEL_TIMEOUT * 4, jobs.cancel(&job)).await.expect("it is bounded").unwrap());
+        assert!(
+            tokio::time::timeout(CANCEL_TIMEOUT * 4, jobs.cancel(&job))
+                .await
+                .expect("it is bounded")
+                .unwrap()
+        );
         let why = format!("{:?}", jobs.poll(&job, Duration::from_secs(60), &caller).await.unwrap_err());
         assert!(why.contains(CANCELLED), "{why}");
         // It computes still, and counts as one of those that do.
@@ -382,7 +390,9 @@ mod tests {
         for _ in 0..MAX_RUNNING {
             jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.unwrap();
         }
-        assert!(jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.is_err());
+        assert!(
+            jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| std::future::pending()).await.is_err()
+        );
         jobs.abort_all();
         let all: Vec<String> = jobs.lock().values().map(|job| job.id.clone()).collect();
         for id in all {

@@ -60,7 +60,8 @@ fn replace_flags(part: &str) -> String {
     while let Some(at) = rest.find("--") {
         let (before, flag) = rest.split_at(at);
         out.push_str(before);
-        let known = PARAMETERS.iter().find_map(|(name, parameter)| Some((*parameter, strip_flag(flag, name)?)));
+        let known =
+            PARAMETERS.iter().find_map(|(name, parameter)| Some((*parameter, strip_flag(flag, name)?)));
         match known.filter(|_| !before.ends_with(|last: char| last.is_alphanumeric() || last == '-')) {
             Some((parameter, behind)) => {
                 out.push_str(parameter);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use quorate_kernel::observer::Observer;
-use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
+use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;

@@ -84,7 +84,9 @@ impl Root {
         for part in path.components() {
             match part {
                 Component::CurDir => {}
-                Component::Normal(name) => names.push(name.to_str().ok_or_else(|| self.outside_error(named))?),
+                Component::Normal(name) => {
+                    names.push(name.to_str().ok_or_else(|| self.outside_error(named))?)
+                }
                 Component::ParentDir => drop(names.pop().ok_or_else(|| self.outside_error(named))?),
                 Component::RootDir | Component::Prefix(_) => return Err(self.outside_error(named)),
             }

@@ -9,7 +9,7 @@ use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio_pipes;
 
-use super::{ServerState, Connection};
+use super::{Connection, ServerState};
 use crate::service::error::{ServiceError, error_chain};
 use lines::LineTransport;
 

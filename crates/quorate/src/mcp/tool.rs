@@ -69,19 +69,32 @@ impl ToolEntry {
         let annotations = ToolAnnotations::with_title(T::TITLE)
             .read_only(T::EFFECT == Effect::Reads)
             .destructive(T::EFFECT == Effect::Replaces);
-        let about = model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema::schema_of::<T::Arguments>(Direction::Input)))
-            .with_title(T::TITLE)
-            .with_raw_output_schema(Arc::new(schema::schema_of::<T::Output>(Direction::Output)))
-            .with_annotations(annotations);
+        let about = model::Tool::new(
+            T::NAME,
+            T::ABOUT,
+            Arc::new(schema::schema_of::<T::Arguments>(Direction::Input)),
+        )
+        .with_title(T::TITLE)
+        .with_raw_output_schema(Arc::new(schema::schema_of::<T::Output>(Direction::Output)))
+        .with_annotations(annotations);
         ToolEntry { name: T::NAME, effect: T::EFFECT, about, call: call_tool::<T> }
     }
 
-    pub(super) async fn call(&self, served: &Arc<ServerState>, arguments: JsonObject, caller: &Caller) -> CallResult {
+    pub(super) async fn call(
+        &self,
+        served: &Arc<ServerState>,
+        arguments: JsonObject,
+        caller: &Caller,
+    ) -> CallResult {
         (self.call)(served, arguments, caller).await
     }
 }
 
-fn call_tool<'a, T: Tool>(served: &'a Arc<ServerState>, arguments: JsonObject, caller: &'a Caller) -> CallFuture<'a> {
+fn call_tool<'a, T: Tool>(
+    served: &'a Arc<ServerState>,
+    arguments: JsonObject,
+    caller: &'a Caller,
+) -> CallFuture<'a> {
     Box::pin(async move {
         let redacted = &served.environment.redactor;
         let given = match read(T::NAME, arguments) {

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ServerState;
-use super::tool::{ToolEntry, Tool as _};
+use super::tool::{Tool as _, ToolEntry};
 
 /// The longest that a call waits, in milliseconds: clients cut calls at 60 seconds.
 const MAX_WAIT_MS: u64 = 50_000;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use globset::GlobBuilder;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::check::{self, FileOutcome, Discovery, Deduplicator};
-use quorate_manifest::doctype::Doctype;
+use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
 use quorate_manifest::config;
-use quorate_manifest::playbook::catalog::FOLDER;
+use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::Refs;
+use quorate_manifest::playbook::catalog::FOLDER;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_protocol::assembly::{describe_operators, operator_ids};
 
@@ -90,7 +90,7 @@ fn check_workspace(
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
     said.add(manifests.report.clone(), &mut outcome.report);
     let host = Host::new();
-    let round = manifests.loader(&config);
+    let round = manifests.loader(&host);
     let spots: Vec<WorkspacePath> = work.files.keys().cloned().collect();
     check::register_planned(&round, &spots);
     let mut take = |checked: FileOutcome, spot: &WorkspacePath| -> Result<(), ServiceError> {
@@ -104,7 +104,8 @@ fn check_workspace(
             FileOutcome::Standalone(doctype) => {
                 outcome.files += 1;
                 let path = work.root.join(spot.workspace_relative());
-                let report = check_standalone(environment, doctype, (&path, &round.display_name(spot)), &work.root);
+                let report =
+                    check_standalone(environment, doctype, (&path, &round.display_name(spot)), &work.root);
                 said.add(report, &mut outcome.report);
             }
             FileOutcome::Assembly(report, resolved) => {
@@ -123,7 +124,7 @@ fn check_workspace(
                 if runs && request.refs == Refs::Followed && work.files.contains_key(spot) {
                     // Which kinds there are, and what each reads, is known to the registry alone.
                     let path = work.root.join(spot.workspace_relative());
-                    let report = runtime::inspect(environment, &path, &work.root, &config);
+                    let report = runtime::inspect(environment, &path, &work.root, &host);
                     said.add(report, &mut outcome.report);
                 }
             }
@@ -148,7 +149,7 @@ fn check_workspace(
         scopes.dedup();
         for scope in scopes {
             let root = work.root.join(scope.folder());
-            let library = Library::open(environment, &PathOverrides::default(), Some(&root), &config)?;
+            let library = Library::open(environment, &PathOverrides::default(), Some(&root), &host)?;
             let asked = |spot: &WorkspacePath| work.files.contains_key(spot);
             said.add(inspect::findings(environment, &library, &asked), &mut outcome.report);
         }

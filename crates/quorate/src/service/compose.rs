@@ -200,7 +200,12 @@ impl Sources {
     ///
     /// # Errors
     /// When the ledger does not answer.
-    pub async fn record(&self, store: &Store, composed: &Composition, now_ms: i64) -> Result<(), ServiceError> {
+    pub async fn record(
+        &self,
+        store: &Store,
+        composed: &Composition,
+        now_ms: i64,
+    ) -> Result<(), ServiceError> {
         let Some((mut events, mut bodies)) = self.events(composed) else { return Ok(()) };
         let stream: Name = change::stream(&self.scope);
         let mut recorded = self.recorded.lock().await;

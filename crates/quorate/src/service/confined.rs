@@ -11,7 +11,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 use quorate_manifest::Workspace;
 use quorate_manifest::tree::MAX_BYTES;
-use quorate_manifest::workspace::{EntryKind, Error, DirEntry, Scope, WorkspacePath};
+use quorate_manifest::workspace::{DirEntry, EntryKind, Error, Scope, WorkspacePath};
 
 /// How many tenants' folders are held open at once. A workspace may have more tenants than a process may have files
 /// open.

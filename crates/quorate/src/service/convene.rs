@@ -131,7 +131,7 @@ pub async fn convene(
     sitting: &RunSpec,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, ServiceError> {
-    let run = run_spec.run(desk, called, observer).await?;
+    let run = sitting.run(desk, called, observer).await?;
     final_report(desk, &run).await
 }
 
@@ -184,10 +184,10 @@ pub async fn resume(
     let sitting = RunSpec::new(&desk.environment, &desk.workspace, &called, &options, host)?;
     resume::ensure_unchanged(
         run,
-        &run_spec.fingerprint(&called.subject.sha256),
+        &sitting.fingerprint(&called.subject.sha256),
         &resume::recorded_fingerprint(&history),
     )?;
-    let admitted = run_spec.admit(&desk.environment)?;
+    let admitted = sitting.admit(&desk.environment)?;
     let resolved = &called.resolution.resolved;
     signer::ensure_no_approvals(resolved)?;
     if !desk.resume_signing(&mut history, KeySource::Resolved(resolved.policies.effective_keys())).await? {
@@ -196,10 +196,10 @@ pub async fn resume(
     let inputs = desk.load_inputs(&history).await?;
     let seed = resume::seed(&history)?;
     let superseded = match history.outcome() {
-        Some(_) => history.reopen(inputs.clone(), &mut run_spec.protocol()?),
+        Some(_) => history.reopen(inputs.clone(), &mut sitting.protocol()?),
         None => Vec::new(),
     };
-    let convening = run_spec.run_config(desk, run.clone(), seed, admitted, observer)?;
+    let convening = sitting.run_config(desk, run.clone(), seed, admitted, observer)?;
     convening.resume(&history, inputs, superseded).await?;
     desk.finalize(run).await?;
     drop(held);

@@ -191,7 +191,7 @@ pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(dir)?;
     }
     let mut file = std::fs::File::create_new(path)?;
-    std::io::Write::write_all(&mut file, read_text.as_bytes())
+    std::io::Write::write_all(&mut file, text.as_bytes())
 }
 
 /// Puts new bytes in a file's place, all at once: whoever reads it sees the old or the new. Its permissions stay, and a
@@ -222,7 +222,7 @@ pub enum Text {
 pub fn read_text(path: &Path) -> std::io::Result<Text> {
     let not_text = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
     match read(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
-        Ok(text) => Ok(Text::Present(read_text)),
+        Ok(text) => Ok(Text::Present(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Text::Missing),
         Err(error) => Err(error),
     }
@@ -377,7 +377,7 @@ pub fn walk_to_depth(path: &Path, depth: usize) -> std::io::Result<Vec<FileEntry
     let mut found = Vec::new();
     let metadata = std::fs::metadata(path)?;
     if metadata.is_file() {
-        found.push(FileEntry { path: path.to_owned(), modified_ms: modified_mss(&metadata) });
+        found.push(FileEntry { path: path.to_owned(), modified_ms: modified_ms(&metadata) });
     } else {
         walk_below(path, depth, &mut found)?;
         found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -397,7 +397,7 @@ fn walk_below(dir: &Path, depth: usize, found: &mut Vec<FileEntry>) -> std::io::
         } else if let Ok(metadata) = std::fs::metadata(&path)
             && metadata.is_file()
         {
-            found.push(FileEntry { modified_ms: modified_mss(&metadata), path });
+            found.push(FileEntry { modified_ms: modified_ms(&metadata), path });
         }
     }
     Ok(())

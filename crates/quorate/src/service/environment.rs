@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_kernel::clock::{Clock, System};
-use quorate_kernel::redact::{names_a_secret, is_worth_redacting};
+use quorate_kernel::redact::{is_worth_redacting, names_a_secret};
 
 use super::redaction::CurrentRedactor;
 use super::trust::Trust;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use quorate_adapters::{default_registry, process};
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
-use quorate_kernel::ports::executor::{About, SideEffect, Executor, ConfigError, Servers, Settings};
-use quorate_kernel::registry::{ExecutorBuilder, Registry};
 use quorate_kernel::member_config::MemberConfig;
-use quorate_manifest::council::Council;
+use quorate_kernel::ports::executor::{About, ConfigError, Executor, Servers, Settings, SideEffect};
+use quorate_kernel::registry::{ExecutorBuilder, Registry};
 use quorate_manifest::config::{Configuration, ExecutorTable};
+use quorate_manifest::council::Council;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
@@ -147,13 +147,13 @@ pub fn acts_of_tables(host: &Configuration) -> Vec<SideEffect> {
     let built = tables
         .chain(chosen)
         .filter_map(|(name, place)| by_name(&registry, host, name, place, SelectedBy::File(&file)).ok());
-    build_errors.flat_map(|chosen| chosen.needs).flat_map(|need| need.acts).collect()
+    built.flat_map(|chosen| chosen.needs).flat_map(|need| need.acts).collect()
 }
 
 /// What a council's executor needs.
 pub fn trust_requests_of_council(council: &Council, file: &Path) -> Vec<TrustRequest> {
     let built = council.runtime.as_ref().map(|table| by_runtime(&registry(), table, &council.dir, file));
-    build_errors.and_then(Result::ok).map(|chosen| chosen.needs).unwrap_or_default()
+    built.and_then(Result::ok).map(|chosen| chosen.needs).unwrap_or_default()
 }
 
 /// What executors need that a manifest chooses by name.
@@ -161,7 +161,7 @@ pub fn trust_requests_of_names(host: &Configuration, names: &[String], manifest:
     let registry = registry();
     let built =
         names.iter().filter_map(|name| by_name(&registry, host, name, None, SelectedBy::File(manifest)).ok());
-    build_errors.flat_map(|chosen| chosen.needs).collect()
+    built.flat_map(|chosen| chosen.needs).collect()
 }
 
 /// All adapters that ship.
@@ -212,13 +212,13 @@ pub fn with_model(
 ) -> Result<SelectedExecutor, ServiceError> {
     let Some(model) = model else { return build(Map::new()) };
     let built = build(Map::from_iter([("model".to_owned(), json!(model))]));
-    match build_errors.is_err().then(|| build(Map::new())) {
+    match built.is_err().then(|| build(Map::new())) {
         Some(Ok(without)) if !without.about().asks_a_model => {
             let body = Body::new(format!("cannot ask the model `{model}`: `{}` asks no model", without.name));
             let help = "name an executor that does: `--executor claude`, codex, gemini, ollama, or a table of quorate.toml";
             Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
         }
-        _ => build_errors,
+        _ => built,
     }
 }
 
@@ -250,14 +250,7 @@ pub fn fallback_with(
     host: &Configuration,
     extra: Map<String, Json>,
 ) -> Result<SelectedExecutor, ServiceError> {
-    by_name_with(
-        registry,
-        host,
-        registry.default_kind().unwrap_or_default(),
-        None,
-        SelectedBy::Person,
-        extra,
-    )
+    by_name_with(registry, host, registry.default_kind().unwrap_or_default(), None, SelectedBy::Person, extra)
 }
 
 /// Builds every executor that a configuration or a council names, asking none, and says which cannot be had.
@@ -436,8 +429,12 @@ impl Origin<'_> {
     pub fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<TrustRequest> {
         let own = self.file.map(|file| {
             let name = &settings.name;
-            let named = |act: SideEffect| SideEffect { what: format!("{} (executor `{name}`)", act.what), ..act };
-            TrustRequest { file: file.to_owned(), acts: executor.side_effects().into_iter().map(named).collect() }
+            let named =
+                |act: SideEffect| SideEffect { what: format!("{} (executor `{name}`)", act.what), ..act };
+            TrustRequest {
+                file: file.to_owned(),
+                acts: executor.side_effects().into_iter().map(named).collect(),
+            }
         });
         let servers = acts_of_servers(&settings.dir, &settings.servers.used());
         own.into_iter().chain([TrustRequest { file: self.servers.to_owned(), acts: servers }]).collect()

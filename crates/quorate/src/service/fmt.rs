@@ -5,8 +5,8 @@ use std::path::Path;
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_manifest::check::Discovery;
 use quorate_manifest::doctype::{self, Doctype};
-use quorate_manifest::format::{Order, format, frontmatter, orders};
 use quorate_manifest::document::Syntax;
+use quorate_manifest::format::{Order, format, frontmatter, orders};
 use quorate_manifest::tree::{Problem, yaml};
 use quorate_manifest::{decode, frontmatter as parts};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::embedder::Embedder;
-use quorate_kernel::ports::executor::{Executor, ConfigError, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
 use quorate_kernel::ports::gather::Gather;
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_kernel::ports::rule::Rule;

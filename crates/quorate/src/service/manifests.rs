@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::config;
-use quorate_manifest::loader::{Options, Refs, Loader};
+use quorate_manifest::loader::{Loader, Options, Refs};
 use quorate_manifest::workspace::WorkspacePath;
 
 use super::confined::Confined;
@@ -63,7 +63,7 @@ impl Manifests {
 
     /// A round on it.
     pub fn loader<'m>(&'m self, host: &'m dyn quorate_manifest::Capabilities) -> Loader<'m> {
-        Loader::new(&self.confined, config, self.options.clone())
+        Loader::new(&self.confined, host, self.options.clone())
     }
 
     /// Where a file is in it.

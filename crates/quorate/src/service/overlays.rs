@@ -13,7 +13,7 @@ use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledg
 use quorate_ledger::Store;
 use quorate_manifest::timestamp;
 use quorate_protocol::assembly::Setup;
-use quorate_protocol::overlay::{Eviction, Overlay, OverlaySet, EvictionReason};
+use quorate_protocol::overlay::{Eviction, EvictionReason, Overlay, OverlaySet};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 use tokio::sync::Mutex;
@@ -45,7 +45,7 @@ pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, ServiceEr
 async fn load_stream(store: &Store, stream: &Name) -> Result<(OverlaySet, u64), ServiceError> {
     let mut followed = Projection::default();
     let standing = catch_up(store, stream, &mut followed).await?.clone();
-    Ok((load, followed.next_n()))
+    Ok((standing, followed.next_n()))
 }
 
 /// Reads what came to a stream since it was last read.
@@ -61,9 +61,9 @@ async fn catch_up<'f>(
             ServiceError::configuration(codes::LEDGER_CORRUPT, body)
         };
         if record.is(Kind::OverlayAdded) {
-            load.add(serde_json::from_value::<Overlay>(data).map_err(|_| unreadable())?);
+            standing.add(serde_json::from_value::<Overlay>(data).map_err(|_| unreadable())?);
         } else if record.is(Kind::OverlayEvicted) {
-            load.evict(&serde_json::from_value::<Eviction>(data).map_err(|_| unreadable())?.overlay);
+            standing.evict(&serde_json::from_value::<Eviction>(data).map_err(|_| unreadable())?.overlay);
         }
         Ok(())
     };
@@ -73,14 +73,14 @@ async fn catch_up<'f>(
 /// The texts that are active for a setup's operators, the weightiest first, each once.
 pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Json> {
     let mut texts: Vec<Json> = Vec::new();
-    let active = load.active(now_ms);
+    let active = standing.active(now_ms);
     for one in active.into_iter().filter(|one| setup.operators.contains(&one.operator)) {
         let text = json!(one.text);
-        if !active_texts.contains(&text) {
-            active_texts.push(text);
+        if !texts.contains(&text) {
+            texts.push(text);
         }
     }
-    active_texts
+    texts
 }
 
 /// Makes overlays of a run's fragments, and lets go of what has to go. Doing it again does nothing.
@@ -101,8 +101,9 @@ pub async fn add_from_run(desk: &LedgerSession, history: &History) -> Result<(),
     let cap = usize::from(setup.overlays.max_active);
     desk.sign_stream(&stream_of(&setup.assembly), Some(&history.run)).await?;
     append_with_retry(desk, &stream_of(&setup.assembly), |standing, now_ms| {
-        let new: Vec<Overlay> = coming.iter().filter(|one| !load.knows(&one.overlay)).cloned().collect();
-        let evicted = if new.is_empty() { Vec::new() } else { load.leaving(&new, cap, now_ms) };
+        let new: Vec<Overlay> =
+            coming.iter().filter(|one| !standing.was_ever_added(&one.overlay)).cloned().collect();
+        let evicted = if new.is_empty() { Vec::new() } else { standing.evictions(&new, cap, now_ms) };
         (new, evicted)
     })
     .await
@@ -163,7 +164,7 @@ async fn append_with_retry(
     loop {
         let (standing, next) = load_stream(&desk.store, stream).await?;
         let now_ms = desk.environment.clock.now_ms();
-        let (added, evicted) = decide(&load, now_ms);
+        let (added, evicted) = decide(&standing, now_ms);
         if added.is_empty() && evicted.is_empty() {
             return Ok(evicted);
         }
@@ -231,9 +232,9 @@ pub async fn list(desk: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Ove
     let mut listed = Vec::new();
     for stream in whose.streams(&desk.store).await? {
         let (standing, _) = load_stream(&desk.store, &stream).await?;
-        let active = load.active(now_ms).into_iter().cloned();
+        let active = standing.active(now_ms).into_iter().cloned();
         listed.extend(active.map(|overlay| OverlayEntry { overlay, active: true }));
-        let over = load.all().iter().filter(|one| !one.holds(now_ms)).cloned();
+        let over = standing.all().iter().filter(|one| !one.is_active(now_ms)).cloned();
         listed.extend(over.map(|overlay| OverlayEntry { overlay, active: false }));
     }
     Ok(listed)
@@ -288,7 +289,7 @@ pub async fn expire(
         by: Some(desk.environment.user.clone()),
     };
     append_with_retry(desk, &stream_of(&overlay.assembly), |standing, _| {
-        let there = load.all().iter().any(|one| one.overlay == gone.overlay);
+        let there = standing.all().iter().any(|one| one.overlay == gone.overlay);
         (Vec::new(), there.then(|| gone.clone()).into_iter().collect())
     })
     .await?;
@@ -302,7 +303,8 @@ pub async fn expire(
 pub async fn sweep(desk: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Eviction>, ServiceError> {
     let mut evicted = Vec::new();
     for stream in whose.streams(&desk.store).await? {
-        let leaving = |standing: &OverlaySet, now_ms| (Vec::new(), load.leaving(&[], usize::MAX, now_ms));
+        let leaving =
+            |standing: &OverlaySet, now_ms| (Vec::new(), standing.evictions(&[], usize::MAX, now_ms));
         evicted.extend(append_with_retry(desk, &stream, leaving).await?);
     }
     Ok(evicted)
@@ -330,7 +332,7 @@ impl OverlayCache {
         let mut all = Vec::new();
         for stream in streams(store, assembly).await? {
             let standing = catch_up(store, &stream, known.entry(stream.clone()).or_default()).await?;
-            all.extend(load.all().iter().cloned());
+            all.extend(standing.all().iter().cloned());
         }
         Ok(all)
     }

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_manifest::playbook::catalog;
 use quorate_manifest::loader::Refs;
+use quorate_manifest::playbook::catalog;
 use quorate_manifest::tree::reader::nearest;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::bind::{Binding, Subject};
@@ -71,9 +71,9 @@ impl Producer {
         let operating = weave::load_operator(&round, scope, &format!("ws://operators/{}", self.operator))?;
         let subject = Subject::from_operator(&operating.operator);
         let shelf = catalog::load_all(&round, scope);
-        let known: Vec<String> = catalog.playbooks.iter().map(|book| book.playbook.slug.clone()).collect();
+        let known: Vec<String> = shelf.playbooks.iter().map(|book| book.playbook.slug.clone()).collect();
         for slug in &self.trying {
-            let Some(book) = catalog.playbooks.iter().find(|book| book.playbook.slug == *slug) else {
+            let Some(book) = shelf.playbooks.iter().find(|book| book.playbook.slug == *slug) else {
                 let there = "`quorate playbook list` shows those that there are";
                 return Err(unknown(format!("there is no playbook `{slug}`"), slug, &known, there));
             };

@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::redact::{Redactor, Secrets, VERSION};
-use quorate_manifest::council::Council;
 use quorate_manifest::config::{Configuration, Redaction as Table};
+use quorate_manifest::council::Council;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 

@@ -81,7 +81,10 @@ pub fn resolve(
         ReadResult::Document(layer) => layer,
         ReadResult::Missing => return Err(file_not_found(&round.display_name(&spot))),
         ReadResult::Outside => {
-            return Err(file_not_found(&format!("{} (it leads out of the workspace)", round.display_name(&spot))));
+            return Err(file_not_found(&format!(
+                "{} (it leads out of the workspace)",
+                round.display_name(&spot)
+            )));
         }
         ReadResult::Unreadable(why) => {
             let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));

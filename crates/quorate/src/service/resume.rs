@@ -93,11 +93,11 @@ fn run_spec(desk: &LedgerSession, history: &History, options: &Options) -> Resul
     let start = start_options(history);
     let runtime = desk.workspace.council.runtime.as_ref().and_then(|table| table.kind.as_ref());
     // A council's own runtime goes by its type, which names no executor of quorate.toml.
-    let named = start_options.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
+    let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
     let options = Options {
         executor: options.executor.clone().or(named),
         model: options.model.clone().or(model(history)),
-        policy: options.policy.or(start_options.policy),
+        policy: options.policy.or(start.policy),
         max_calls: options.max_calls.or(max_calls(history)),
         ..options.clone()
     };

@@ -104,11 +104,11 @@ pub async fn review(
         Some(path) => relative_path(&desk.workspace.council.dir, path),
         None => artifact.display_name.clone(),
     };
-    let classified = desk.workspace.council.tiers.classify(&relative_path);
+    let classified = desk.workspace.council.tiers.classify(&relative);
     let tier = request.tier.unwrap_or(classified.tier);
     let artifact_type = request.artifact_type.clone().unwrap_or(classified.artifact_type);
     let artifact_type = desk.workspace.redaction.redactor.redact(&artifact_type).0;
-    if request.tier_policy == TierPolicy::Obey && !is_due(tier, &relative_path, &artifact.sha256) {
+    if request.tier_policy == TierPolicy::Obey && !is_due(tier, &relative, &artifact.sha256) {
         return Ok(ReviewOutcome::Skipped { tier: tier.number(), artifact_type });
     }
     let indexed = desk.sync_log_index().await?;
@@ -124,7 +124,7 @@ pub fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
     match tier {
         tiers::Tier::One => true,
         tiers::Tier::Two => false,
-        tiers::Tier::Three => tiers::is_sampled(relative_path, sha256),
+        tiers::Tier::Three => tiers::is_sampled(relative, sha256),
     }
 }
 

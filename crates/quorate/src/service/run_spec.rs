@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::budget::Caps;
-use quorate_kernel::driver::{RunConfig, Opening};
+use quorate_kernel::driver::{Opening, RunConfig};
 use quorate_kernel::entropy;
 use quorate_kernel::extensions::Extensions;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_ledger::council_log::{Indexed, priors};
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_manifest::council::{Deliberator, PolicyName, built_in};
@@ -107,7 +107,15 @@ impl RunSpec {
             producer.check(&desk.environment, &root, &[scope])?;
         }
         let model = options.model.clone();
-        Ok(RunSpec { setup: Setup::from_manifest(council, policy), executor, admitted, redactor, caps, producer, model })
+        Ok(RunSpec {
+            setup: Setup::from_manifest(council, policy),
+            executor,
+            admitted,
+            redactor,
+            caps,
+            producer,
+            model,
+        })
     }
 
     /// The fingerprint of this council on this artifact.
@@ -214,7 +222,8 @@ impl RunSpec {
             _ => priors::priors(&desk.store, &desk.workspace.log, indexed, &artifact_type).await?,
         };
         let text = docket.artifact.text.clone();
-        let redacted = self.redactor.run_blocking_if_large(text.len(), move |redactor| redactor.redact(&text));
+        let redacted =
+            self.redactor.run_blocking_if_large(text.len(), move |redactor| redactor.redact(&text));
         let (text, mut redactions) = redacted.await;
         let (shown, in_name) = self.redactor.redact(&docket.artifact.display_name);
         let (priors, in_priors) = self.redactor.redact_json(Json::Array(priors));

@@ -19,7 +19,7 @@ use super::{convene, report};
 /// # Errors
 /// When the ledger does not answer.
 pub async fn list(desk: &LedgerSession, filter: &Filter, limit: u32) -> Result<Vec<Run>, ServiceError> {
-    Ok(open.store.runs_of(filter, limit).await?)
+    Ok(desk.store.runs_of(filter, limit).await?)
 }
 
 /// Opens the desk of the working directory.
@@ -71,8 +71,8 @@ pub async fn open_run(
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
     let desk = open_read_only(environment, places).await?;
-    let run = open.find_run(prefix).await?.run;
-    Ok((open, run))
+    let run = desk.find_run(prefix).await?.run;
+    Ok((desk, run))
 }
 
 /// Opens the desk of the working directory for one run that is added to. Only the ledger that a run was recorded in adds to
@@ -86,13 +86,13 @@ pub async fn open_run_for_append(
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
     let (desk, run) = open_run(environment, places, prefix).await?;
-    if open.store.is_imported(&run).await? {
-        open.close().await;
+    if desk.store.is_imported(&run).await? {
+        desk.close().await;
         let body = Body::new(format!("run {run} was recorded in another ledger and imported from there"));
         let help = "only the ledger that it was recorded in can add to it; `quorate show` and `quorate replay` work here";
         return Err(ServiceError::configuration(codes::RUN_IMPORTED, body.help(help)));
     }
-    Ok((open, run))
+    Ok((desk, run))
 }
 
 /// As [`open_to_add`], with the council and the executors that the run was started with, unless a configuration is named.
@@ -107,19 +107,19 @@ pub async fn open_run_as_recorded(
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
     let (desk, run) = Box::pin(open_run_for_append(environment, &places, prefix)).await?;
-    let started = resume::start_options(&open.partial_history(&run).await?);
+    let started = resume::start_options(&desk.partial_history(&run).await?);
     let config = places.config.or(started.config);
-    let places = PathOverrides { config, ledger: Some(open.workspace.ledger.named()) };
+    let places = PathOverrides { config, ledger: Some(desk.workspace.ledger.named()) };
     let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, &places, start)?;
     let same = |desk: &LedgerSession| {
-        (&open.workspace.council_path, &open.workspace.host_path)
+        (&desk.workspace.council_path, &desk.workspace.host_path)
             == (&workspace.council_path, &workspace.host_path)
     };
-    if same(&open) {
-        return Ok((open, run));
+    if same(&desk) {
+        return Ok((desk, run));
     }
-    let here = open.close_into_resources().await;
+    let here = desk.close_into_resources().await;
     Ok((Box::pin(LedgerSession::open_with(environment.clone(), here, workspace)).await?, run))
 }
 
@@ -136,7 +136,7 @@ pub enum RunReport {
 /// # Errors
 /// When its records are not there, not whole, or corrupt.
 pub async fn is_assembly(desk: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
-    Ok(convene::is_assembly(&open.partial_history(run).await?))
+    Ok(convene::is_assembly(&desk.partial_history(run).await?))
 }
 
 /// The report of a run.
@@ -144,10 +144,10 @@ pub async fn is_assembly(desk: &LedgerSession, run: &Name) -> Result<bool, Servi
 /// # Errors
 /// As [`is_assembly`].
 pub async fn load_report(desk: &LedgerSession, run: &Name) -> Result<RunReport, ServiceError> {
-    let history = open.partial_history(run).await?;
+    let history = desk.partial_history(run).await?;
     Ok(match convene::is_assembly(&history) {
-        true => RunReport::Assembly(Box::new(convene::report::load(open, &history).await?)),
-        false => RunReport::Review(Box::new(open.report_from(&history).await?)),
+        true => RunReport::Assembly(Box::new(convene::report::load(desk, &history).await?)),
+        false => RunReport::Review(Box::new(desk.report_from(&history).await?)),
     })
 }
 
@@ -161,23 +161,23 @@ pub async fn decided_before_interruption(
     run: &Name,
 ) -> Result<Option<RunReport>, ServiceError> {
     let read = async {
-        open.store.settled().await;
-        match open.partial_history(run).await?.outcome() {
-            Some(_) => load_report(open, run).await.map(Some),
+        desk.store.settled().await;
+        match desk.partial_history(run).await?.outcome() {
+            Some(_) => load_report(desk, run).await.map(Some),
             None => Ok(None),
         }
     };
-    let Some(shown) = checkpoint::within_deadline(&open.store, Box::pin(read)).await.transpose()?.flatten()
+    let Some(shown) = checkpoint::within_deadline(&desk.store, Box::pin(read)).await.transpose()?.flatten()
     else {
         return Ok(None);
     };
     let rest = async {
-        open.finalize(run).await?;
-        gc::after_run(open, run).await
+        desk.finalize(run).await?;
+        gc::after_run(desk, run).await
     };
-    if checkpoint::within_deadline(&open.store, Box::pin(rest)).await.transpose()?.is_none() {
+    if checkpoint::within_deadline(&desk.store, Box::pin(rest)).await.transpose()?.is_none() {
         let body = Body::new(format!("run {run} came to a verdict, and its line is not logged yet"));
-        open.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
+        desk.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
     }
-    Ok(Some(load_report))
+    Ok(Some(shown))
 }

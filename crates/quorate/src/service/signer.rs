@@ -236,7 +236,8 @@ pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
 /// Signatures that are required by keys that are all of another kind can be made by nobody here.
 fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
-    let foreign = policies.files.iter().rev().find_map(|one| Some((one, one.governance.foreign_keys.first()?)));
+    let foreign =
+        policies.files.iter().rev().find_map(|one| Some((one, one.governance.foreign_keys.first()?)));
     let (Signing::Required, Some((bound, place))) = (resolved.audit.signing, foreign) else { return Ok(()) };
     if policies.effective_keys().is_some_and(|keys| !keys.is_empty()) {
         return Ok(());

@@ -8,11 +8,11 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_ledger::Store;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
+use quorate_manifest::loader::{Loader, ReadResult, Reference, Refs};
 use quorate_manifest::operator::{self, Operator};
 use quorate_manifest::persona;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::catalog::FOLDER;
-use quorate_manifest::loader::{ReadResult, Reference, Refs, Loader};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::{RUNTIME, SKILL};
@@ -302,8 +302,8 @@ pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> 
     let root = find_root(environment, None, &start);
     let below = start.strip_prefix(&root).ok().and_then(Path::to_str).unwrap_or_default();
     // A file there lies in the tenant's scope, the folder itself does not.
-    let scope =
-        WorkspacePath::new(&format!("{below}/PERSONA.md")).map_or(Scope::Workspace, |spot| spot.scope().clone());
+    let scope = WorkspacePath::new(&format!("{below}/PERSONA.md"))
+        .map_or(Scope::Workspace, |spot| spot.scope().clone());
     match (&scope, said) {
         (Scope::Workspace, Some(_)) => (start, scope),
         _ => (root, scope),

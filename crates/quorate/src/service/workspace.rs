@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::store::address::Address;
+use quorate_manifest::config::{self, Configuration};
 use quorate_manifest::council::{self, Council};
 use quorate_manifest::doctype::COUNCIL_FILES;
-use quorate_manifest::config::{self, Configuration};
 use quorate_manifest::{Loaded, Source as _};
 
 use super::disk::Disk;
@@ -66,7 +66,7 @@ pub fn load(
     let mut host = Configuration::default();
     if let Some(path) = &host_path {
         trust::owned(environment, path)?;
-        config = accept(config::load(path, &display_path(environment, path), &Disk), &mut report)?;
+        host = accept(config::load(path, &display_path(environment, path), &Disk), &mut report)?;
     }
     let root = host_path.as_deref().and_then(Path::parent);
     let council_path = match &places.config {
@@ -88,22 +88,22 @@ pub fn load(
     }
     let beside = council_path.as_deref().and_then(Path::parent).or(root).unwrap_or(&environment.directory);
     let chosen = places.ledger.clone().or_else(|| environment.ledger.clone());
-    let ledger = ledger(environment, chosen.as_deref(), &config, beside)?;
+    let ledger = ledger(environment, chosen.as_deref(), &host, beside)?;
     let log = match &council.logging.log_path {
         Some(path) => absolute(&council.dir, path),
         None => ledger.dir().join("council_log.jsonl"),
     };
     let bounds = TrustBounds {
         root: root.unwrap_or(beside),
-        host: &config,
+        host: &host,
         council: &council,
         chosen: chosen.is_some(),
     };
     bounds.check(environment, council_path.as_deref(), &ledger, &log)?;
-    let witness = Witness::of(&config)?;
-    let redaction = Redaction::of(&config, &council)?;
+    let witness = Witness::of(&host)?;
+    let redaction = Redaction::of(&host, &council)?;
     environment.redactor.set(redaction.redactor.clone());
-    Ok(Workspace { config, host_path, council, council_path, ledger, log, witness, redaction, report })
+    Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
 /// Reads a council of the workspace of a root. Its documents may lie in the working directory, too: below the root, or where
@@ -114,9 +114,12 @@ pub fn load_council(environment: &Environment, path: &Path, shown: &str, root: &
     let is_within = |path: &Path| boundary::is_inside(root, path) || boundary::is_inside(beside, path);
     let holds = boundary::is_inside(working, beside);
     let may_be_shown = |path: &Path| is_within(path) || (holds && boundary::is_inside(working, path));
-    let surroundings =
-        council::FileAccess { working_dir: Some(working), may_read: &may_be_shown, is_in_workspace: &is_within };
-    council::load_in(path, display_path, &Disk, surroundings)
+    let surroundings = council::FileAccess {
+        working_dir: Some(working),
+        may_read: &may_be_shown,
+        is_in_workspace: &is_within,
+    };
+    council::load_in(path, shown, &Disk, surroundings)
 }
 
 /// Says a path the way a user in this directory would.
@@ -199,9 +202,9 @@ fn ledger(
     beside: &Path,
 ) -> Result<Address, ServiceError> {
     let dir = beside.join(".quorate");
-    let (base, named) = match (chosen, &config.ledger.path) {
+    let (base, named) = match (chosen, &host.ledger.path) {
         (Some(path), _) => (&environment.directory, path.to_owned()),
-        (None, Some(written)) => (&config.dir, PathBuf::from(written)),
+        (None, Some(written)) => (&host.dir, PathBuf::from(written)),
         (None, None) => return Ok(Address::File(dir.join("ledger.db"))),
     };
     match named.to_str() {

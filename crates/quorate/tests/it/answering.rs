@@ -60,7 +60,10 @@ fn a_run_goes_on_with_the_model_that_it_was_started_with() {
 #[test]
 fn whoever_asks_no_model_refuses_one() {
     let place = TestDir::scripted(&all_ship());
-    place.run(&["review", "draft.md", "--model", "m"]).assert_code(64).assert_stderr_contains("`scripted` asks no model");
+    place
+        .run(&["review", "draft.md", "--model", "m"])
+        .assert_code(64)
+        .assert_stderr_contains("`scripted` asks no model");
     let ran = place.run(&["review", "draft.md", "--executor", "rubric", "--model", "m"]).assert_code(64);
     ran.assert_stderr_contains("--executor claude");
     assert!(!place.path(".quorate/ledger.db").exists() || place.runs().is_empty());
@@ -97,7 +100,9 @@ fn a_missing_program_is_refused_before_anything_is_recorded() {
         format!("{COUNCIL}watch: {{paths: [./drafts/]}}\ntier_classifier: {{default_tier: 1}}\n"),
     );
     place.write("drafts/a.md", "The meeting moved to Tuesday at ten.\n");
-    with_path(&place, &["sweep", "--executor", "own"], "none").assert_code(5).assert_stderr_contains("quorate:command_missing");
+    with_path(&place, &["sweep", "--executor", "own"], "none")
+        .assert_code(5)
+        .assert_stderr_contains("quorate:command_missing");
     assert!(place.runs().is_empty());
 }
 

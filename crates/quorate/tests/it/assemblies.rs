@@ -3,7 +3,7 @@
 use crate::support;
 use serde_json::{Value, json};
 use support::assembly::{self, advice, answers, convene, vote_answer};
-use support::{TestDir, CommandOutput};
+use support::{CommandOutput, TestDir};
 
 const MEMBERS: [(&str, &str); 3] =
     [("ana", ""), ("bea", "voteClass: [security]"), ("cyd", "voteClass: [budget]")];
@@ -188,7 +188,10 @@ fn a_maker_and_what_it_tried_have_to_be_there() {
     for by in [&review as &dyn Fn(&[&str]) -> CommandOutput, &vote] {
         tells(&by(&["--made-by", "alise"]).assert_code(64), "there is no operator `alise`");
         tells(&by(&["--made-by", "alise"]), "did you mean `alice`?");
-        tells(&by(&["--made-by", "alice", "--trying", "of-alise"]).assert_code(64), "did you mean `of-alice`?");
+        tells(
+            &by(&["--made-by", "alice", "--trying", "of-alise"]).assert_code(64),
+            "did you mean `of-alice`?",
+        );
         tells(
             &by(&["--made-by", "alice", "--trying", "of-bob"]).assert_code(64),
             "the playbook `of-bob` is not for `alice`",

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use secrets::{Canary, Search};
 use serde_json::{Value, json};
 use support::council::{COUNCIL, all_ship_except};
-use support::{TestDir, CommandOutput, finish};
+use support::{CommandOutput, TestDir, finish};
 
 /// What the secrets are made from.
 const SEED: u64 = 20_261_121;

@@ -74,7 +74,10 @@ fn every_code_has_a_page() {
         place.run(&["explain", "prompt_missing"]).assert_code(0).stdout,
         place.run(&["explain", "quorate:prompt_missing"]).stdout
     );
-    place.run(&["explain", "quorate:promt_missing"]).assert_code(4).assert_stderr_contains("quorate:prompt_missing");
+    place
+        .run(&["explain", "quorate:promt_missing"])
+        .assert_code(4)
+        .assert_stderr_contains("quorate:prompt_missing");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::support;
 use crate::support::records;
-use records::{operators_called_from, consultations, of_kind, text};
+use records::{consultations, of_kind, operators_called_from, text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use support::assembly::{advice, answers, convene, message, vote_answer, write};
@@ -57,7 +57,10 @@ fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
     place.run(&["overlays", "expire", first]).assert_code(0);
     assert_eq!(weave(), "You are ana.\n\nShorter sentences.\n");
     assert_eq!(overlays(&place).len(), 1);
-    place.run(&["overlays", "expire", first]).assert_code(4).assert_stderr_contains("quorate:overlay_unknown");
+    place
+        .run(&["overlays", "expire", first])
+        .assert_code(4)
+        .assert_stderr_contains("quorate:overlay_unknown");
     assert_eq!(place.run(&["overlays", "sweep"]).assert_code(0).stdout, "nothing to sweep\n");
     assert_eq!(
         place.run(&["weave", "--persona", "bob"]).assert_code(0).stdout,
@@ -285,8 +288,10 @@ fn a_killed_run_goes_on_and_nobody_is_paid_twice() {
         let after = records::records(&ledger, run);
         assert_eq!(after[..before.len()], before, "a record was changed");
         assert!(consultations(&after).values().all(|count| *count == 1), "killed after {ms} ms");
-        let again: Vec<String> =
-            operators_called_from(&after, before.len()).into_iter().filter(|id| answered.contains_key(id)).collect();
+        let again: Vec<String> = operators_called_from(&after, before.len())
+            .into_iter()
+            .filter(|id| answered.contains_key(id))
+            .collect();
         assert_eq!(again, Vec::<String>::new(), "paid for twice");
         place.run(&["replay", run]).assert_code(0);
     }

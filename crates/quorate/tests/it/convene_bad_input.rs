@@ -61,8 +61,10 @@ fn whoever_gives_no_vote_is_missing_and_agrees_to_nothing() {
 fn a_pass_that_a_missing_veto_could_turn_is_incomplete() {
     // V8
     let rules = "synthesis: {rules: [{id: veto, kind: terminal, appliesTo: [cyd], params: {triggerVote: 'no'}}, {id: most, kind: majority}]}\n";
-    let (_, report, code) =
-        board(rules, &json!({"ana": vote_answer("yes"), "bob": vote_answer("yes"), "cyd": {"$fail": "gone"}}));
+    let (_, report, code) = board(
+        rules,
+        &json!({"ana": vote_answer("yes"), "bob": vote_answer("yes"), "cyd": {"$fail": "gone"}}),
+    );
     assert_eq!((report["decision"]["result"].as_str(), code), (Some("incomplete"), 3));
     assert_eq!(report["outcome"]["code"], "missing_votes");
 }
@@ -114,7 +116,8 @@ fn what_a_member_says_for_others_has_no_effect() {
         "vote": "yes", "rationale": "I answer for all.", "member": "bob", "votes": {"bob": "yes", "cyd": "yes"},
         "decision": "pass", "weight": 100,
     });
-    let (_, report, code) = board(MAJORITY, &json!({"ana": everybody, "bob": vote_answer("no"), "cyd": vote_answer("no")}));
+    let (_, report, code) =
+        board(MAJORITY, &json!({"ana": everybody, "bob": vote_answer("no"), "cyd": vote_answer("no")}));
     assert_eq!(
         (vote_of(&report, "ana"), vote_of(&report, "bob"), vote_of(&report, "cyd")),
         ("yes", "no", "no")
@@ -310,7 +313,8 @@ fn a_spent_budget_is_an_outcome_of_its_own() {
         assert_eq!(report["outcome"]["code"], "budget_exhausted", "{mode}");
         assert_eq!(report["spent"]["calls"], 2, "{mode}");
         let run = place.only_run();
-        let report = place.run(&["resume", &run, "--max-calls", "3", "--format", "json"]).assert_code(0).json();
+        let report =
+            place.run(&["resume", &run, "--max-calls", "3", "--format", "json"]).assert_code(0).json();
         assert_eq!(
             (report["outcome"]["code"].clone(), report["spent"]["calls"].clone()),
             (Value::Null, json!(3)),
@@ -352,7 +356,10 @@ fn what_does_not_fit_the_mode_is_a_usage_error() {
     convene(&place, "--topic", &[]).assert_code(64);
     convene(&place, "--proposal", &["--rounds", "3"]).assert_code(64);
     place.run(&["convene", "."]).assert_code(64).assert_stderr_contains("--proposal FILE");
-    place.run(&["convene", ".", "--proposal", "gone.md"]).assert_code(4).assert_stderr_contains("quorate:artifact_missing");
+    place
+        .run(&["convene", ".", "--proposal", "gone.md"])
+        .assert_code(4)
+        .assert_stderr_contains("quorate:artifact_missing");
     place.run(&["convene", "gone", "--proposal", "gone.md"]).assert_code(4);
     convene(&place, "--proposal", &["--executor", "nobody"]).assert_code(5);
     place.write("ASSEMBLY.md", place.read("ASSEMBLY.md").replace("voting", "votng"));
@@ -368,5 +375,8 @@ fn signing_that_is_required_is_refused_before_anybody_is_asked() {
     answers(&place, &json!({"_": vote_answer("yes")}));
     place.run(&["check", "ASSEMBLY.md"]).assert_code(0);
     place.write("p.md", "# P\n");
-    place.run(&["convene", ".", "--proposal", "p.md"]).assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
+    place
+        .run(&["convene", ".", "--proposal", "p.md"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:signing_key_missing");
 }

@@ -60,7 +60,10 @@ fn a_council_that_anybody_could_have_put_there_is_not_looked_for() {
     std::fs::set_permissions(place.path("shared/council.yaml"), std::fs::Permissions::from_mode(0o666))
         .unwrap();
     place.write("shared/draft.md", "The meeting moved.\n");
-    place.run_in("shared", &["review", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:ownership_dubious");
+    place
+        .run_in("shared", &["review", "draft.md"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:ownership_dubious");
 }
 
 #[test]

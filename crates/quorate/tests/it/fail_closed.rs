@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::records;
-use records::{operators_called_from, consultations, records};
+use records::{consultations, operators_called_from, records};
 use serde_json::{Value, json};
 use support::TestDir;
 use support::council::{ROSTER, all_ship, all_ship_except};
@@ -50,7 +50,8 @@ fn a_missing_block_that_could_matter_never_ships() {
     let blocks = json!({"would_block": true, "irreducible": false});
     for (failure, _) in FAILURES {
         let failure: Value = serde_json::from_str(failure).unwrap();
-        let two = all_ship_except(json!({"r2/skeptic": blocks, "r2/strategy": blocks, "r2/evidence": failure}));
+        let two =
+            all_ship_except(json!({"r2/skeptic": blocks, "r2/strategy": blocks, "r2/evidence": failure}));
         let report = judge(&two);
         assert_eq!((&report["verdict"], &report["exit"]), (&json!("INCOMPLETE"), &json!(3)));
     }

@@ -13,7 +13,7 @@ use quorate_ledger::signing::{Context, PublicKey, SecretKey, Signature, Voucher}
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _};
-use support::{TestDir, CommandOutput, assembly, council, finish};
+use support::{CommandOutput, TestDir, assembly, council, finish};
 
 const SIGNING: &str = ".quorate/keys/signing.ed25519";
 const LEDGER: &str = ".quorate/ledger.db";
@@ -135,8 +135,14 @@ fn keys_are_made_once_for_their_owner_alone_and_listed() {
     assert_eq!(place.run(&["keys", "export"]).assert_code(0).stdout, format!("{public}\n"));
     let id = records::text(&listed[1]["id"]);
     assert_eq!(place.run(&["keys", "export", &id[..6]]).assert_code(0).stdout, format!("{public}\n"));
-    place.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(4).assert_stderr_contains("quorate:key_unknown");
-    place.run(&["keys", "export", "--format", "note"]).assert_code(64).assert_stderr_contains("only the ledger's key");
+    place
+        .run(&["keys", "export", "ledger", "--format", "note"])
+        .assert_code(4)
+        .assert_stderr_contains("quorate:key_unknown");
+    place
+        .run(&["keys", "export", "--format", "note"])
+        .assert_code(64)
+        .assert_stderr_contains("only the ledger's key");
 }
 
 #[test]
@@ -241,8 +247,9 @@ fn the_key_comes_from_a_variable_a_command_or_a_file_and_is_said_nowhere() {
         ran
     };
     refused(&keep(convene(&place)), "quorate:signing_key_missing", "");
-    let run =
-        records::text(&keep(convene_with(&place, "QUORATE_SIGNING_KEY", &secret)).assert_code(0).json()["run"]);
+    let run = records::text(
+        &keep(convene_with(&place, "QUORATE_SIGNING_KEY", &secret)).assert_code(0).json()["run"],
+    );
     all_signed_by(&place, &run, &key);
     refused(&keep(convene_with(&place, "QUORATE_SIGNING_KEY", &secret[..40])), "quorate:key_unusable", "");
     let host = place.read("quorate.toml");
@@ -287,12 +294,17 @@ fn a_revoked_key_signs_no_more() {
     let place = TestDir::new();
     board(&place, "audit: {signing: required}\n");
     let id = records::text(&init(&place)["signing"]["id"]);
-    place.run(&["keys", "revoke", &id[..8], "--at", "5s"]).assert_code(64).assert_stderr_contains("write 30m, 24h, 7d, 2w");
+    place
+        .run(&["keys", "revoke", &id[..8], "--at", "5s"])
+        .assert_code(64)
+        .assert_stderr_contains("write 30m, 24h, 7d, 2w");
     let help = place.run(&["keys", "revoke", "--help"]).assert_code(0).stdout;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("minutes (30m), hours (24h), days (7d) or weeks (2w)"), "{help}");
     let revoked = place.run(&["keys", "revoke", &id[..8], "--at", "2026-01-01"]).assert_code(0);
-    revoked.assert_stderr_contains("does not count any more").assert_stderr_contains("exits with 1 from now on");
+    revoked
+        .assert_stderr_contains("does not count any more")
+        .assert_stderr_contains("exits with 1 from now on");
     assert_eq!(states(&place), BTreeMap::from([(id.clone(), "revoked".to_owned())]));
     refused(&convene(&place), "", "is revoked since 2026-01-01T00:00:00.000Z");
     place.run(&["keys", "revoke", "zzz"]).assert_code(4).assert_stderr_contains("quorate:key_unknown");

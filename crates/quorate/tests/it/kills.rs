@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::support;
 use crate::support::records;
 use quorate_kernel::ports::ledger::Record;
-use records::{operators_called_from, consultations, of_kind, text, block_on};
+use records::{block_on, consultations, of_kind, operators_called_from, text};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
@@ -150,7 +150,8 @@ fn a_second_kill_while_resuming_costs_nothing_either() {
     assert!(consultations(&records).values().all(|count| *count == 1));
     assert_eq!((consultations(&records).len(), place.log().len()), (9, 1));
     // X8: what was under way when it died counts as spent
-    let spent = place.run(&["show", &run, "--format", "json"]).assert_code(0).json()["spent"]["calls"].as_u64();
+    let spent =
+        place.run(&["show", &run, "--format", "json"]).assert_code(0).json()["spent"]["calls"].as_u64();
     assert!(spent >= Some(10), "{spent:?}");
     place.run(&["replay", &run]).assert_code(0);
 }

@@ -179,7 +179,10 @@ fn a_secret_is_nowhere_afterwards() {
     place.write("council.yaml", format!("{COUNCIL}logging: {{redact_patterns: ['sk-[a-z]{{12}}']}}\n"));
     let text = "The key is sk-aaaaaaaaaaaa, twice: sk-aaaaaaaaaaaa.\n";
     place.write(".quorate/council_log.jsonl", "");
-    let run = place.run_with_stdin(&["review", "-", "--format", "json"], text.as_bytes()).assert_code(0).json()["run"]
+    let run = place
+        .run_with_stdin(&["review", "-", "--format", "json"], text.as_bytes())
+        .assert_code(0)
+        .json()["run"]
         .as_str()
         .unwrap()
         .to_owned();

@@ -8,7 +8,7 @@ use crate::support;
 use crate::support::records;
 use quorate_kernel::canonical::object as canonical;
 use quorate_ledger::record::leaf;
-use records::{of_kind, block_on};
+use records::{block_on, of_kind};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 use support::council::{COUNCIL, all_ship, all_ship_except};
@@ -31,7 +31,8 @@ fn a_run_is_shown_by_any_unique_beginning_of_its_id() {
         assert_eq!((&shown["run"], &shown["verdict"]), (&json!(run), &json!("SHIP")));
     }
     let review = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
-    let shown = place.run(&["show", review["run"].as_str().unwrap(), "--format", "json"]).assert_code(0).json();
+    let shown =
+        place.run(&["show", review["run"].as_str().unwrap(), "--format", "json"]).assert_code(0).json();
     assert_eq!(shown, review, "a report is made from the records alone");
     place.answers(&all_ship_except(json!({"adjudicate": {"verdict": "HOLD", "reasoning": "No."}})));
     let held = place.run(&["review", "draft.md", "--format", "json"]).assert_code(2).json();
@@ -173,7 +174,11 @@ fn a_torn_line_is_set_aside_and_a_corrupt_one_is_passed_over() {
     let log = place.read(".quorate/council_log.jsonl");
     let torn = &log[..log.len() / 2];
     place.write(".quorate/council_log.jsonl", format!("{log}not json at all\n\u{0}\u{1}\n\n{torn}"));
-    place.run(&["review", "draft.md"]).assert_code(0).assert_stderr_contains("quorate:log_torn").assert_stderr_contains("quorate:log_corrupt");
+    place
+        .run(&["review", "draft.md"])
+        .assert_code(0)
+        .assert_stderr_contains("quorate:log_torn")
+        .assert_stderr_contains("quorate:log_corrupt");
     let text = place.read(".quorate/council_log.jsonl");
     assert!(text.starts_with(&format!("{log}not json at all\n")), "what stands is left as it is");
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
@@ -201,7 +206,10 @@ fn a_log_that_is_deleted_or_rotated_starts_again() {
     let line = json!({"artifact_type": "memo", "verdict": "HOLD", "notes": "x".repeat(50_000)});
     place.write(".quorate/council_log.jsonl", format!("{line}\n{line}\n{line}\n"));
     assert_eq!(consulted(), 3);
-    assert_eq!(place.run(&["audit", "--format", "json"]).assert_code(0).json()["verdicts"]["memo"]["HOLD"], 3);
+    assert_eq!(
+        place.run(&["audit", "--format", "json"]).assert_code(0).json()["verdicts"]["memo"]["HOLD"],
+        3
+    );
 }
 
 #[test]
@@ -251,7 +259,8 @@ fn who_decides_is_said_or_known_to_git() {
     let decides = |more: &[&str]| {
         place.run(&[&["override", &run, "--verdict", "hold", "--reason", "no"], more].concat())
     };
-    let by = || place.run(&["show", &run, "--format", "json"]).assert_code(0).json()["override"]["by"].clone();
+    let by =
+        || place.run(&["show", &run, "--format", "json"]).assert_code(0).json()["override"]["by"].clone();
     for by in [&[][..], &["--by", " "], &["--by", "Ada\u{200b}"], &["--by", "Ada\nHOLD"]] {
         decides(by).assert_code(64).assert_stderr_contains("quorate:usage").assert_stderr_contains("--by");
     }
@@ -355,7 +364,11 @@ fn a_resume_is_refused_when_something_else_would_be_asked() {
         let run = place.only_run();
         change(&place);
         let resume = [&["resume", &run], arguments].concat();
-        place.run(&resume).assert_code(5).assert_stderr_contains("quorate:fingerprint_changed").assert_stderr_contains(component);
+        place
+            .run(&resume)
+            .assert_code(5)
+            .assert_stderr_contains("quorate:fingerprint_changed")
+            .assert_stderr_contains(component);
     }
 }
 

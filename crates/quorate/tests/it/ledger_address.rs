@@ -2,7 +2,7 @@
 
 use crate::support;
 use support::council::all_ship;
-use support::{TestDir, CommandOutput, finish};
+use support::{CommandOutput, TestDir, finish};
 
 const MISTYPED: [&str; 4] = [
     "postgres:quorate:SeCr3tPw99x@127.0.0.1:27977/at1",

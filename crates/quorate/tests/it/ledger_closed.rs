@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::support;
 use sqlx::{Connection as _, SqliteConnection};
 use support::council::all_ship;
-use support::{TestDir, CommandOutput, assembly, finish};
+use support::{CommandOutput, TestDir, assembly, finish};
 
 const LEDGER: &str = ".quorate/ledger.db";
 

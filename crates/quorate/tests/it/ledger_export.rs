@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support;
 use crate::support::records;
 use serde_json::Value;
-use support::{TestDir, CommandOutput};
+use support::{CommandOutput, TestDir};
 
 const TEXT: &str = "The meeting moved to Tuesday at ten.\n";
 
@@ -32,7 +32,9 @@ fn a_proof_of_an_overridden_hold_says_hold() {
     let other = if council == "SHIP" { "hold" } else { "ship" };
     place.run(&["override", &run, "--by", "Ada", "--verdict", other, "--reason", "legal"]).assert_code(0);
     let check = |more: &[&str]| {
-        place.run(&[&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"], more].concat()).assert_code(0)
+        place
+            .run(&[&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"], more].concat())
+            .assert_code(0)
     };
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     place.write("proof.json", place.run(&["ledger", "prove", &run]).assert_code(0).stdout);
@@ -67,7 +69,8 @@ fn verify(place: &TestDir, arguments: &[&str]) -> Option<CommandOutput> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/verify_ledger.py");
     let mut command = Command::new("python3");
     let ran = command.arg(script).args(arguments).current_dir(place.root()).output();
-    let ran = ran.map(CommandOutput::from_output).ok().filter(|ran| !ran.stderr.contains("needs the package"));
+    let ran =
+        ran.map(CommandOutput::from_output).ok().filter(|ran| !ran.stderr.contains("needs the package"));
     if ran.is_none() {
         eprintln!("SKIPPED: no python3 with cryptography, so scripts/verify_ledger.py was not asked");
     }
@@ -109,8 +112,14 @@ fn a_proof_is_checked_where_there_is_no_ledger() {
     refuses(&["proof.json", "--key", "ledger.pub"], 5, "quorate:proof_unreadable");
     let one = place.run(&["ledger", "prove", &format!("{run}/3")]).assert_code(0).json();
     assert_eq!(one["records"].as_array().map(Vec::len), Some(1));
-    place.run(&["ledger", "prove", &format!("{run}/999")]).assert_code(4).assert_stderr_contains("quorate:run_unknown");
-    place.run(&["ledger", "prove", "ledger"]).assert_code(5).assert_stderr_contains("quorate:record_unsealed");
+    place
+        .run(&["ledger", "prove", &format!("{run}/999")])
+        .assert_code(4)
+        .assert_stderr_contains("quorate:run_unknown");
+    place
+        .run(&["ledger", "prove", "ledger"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:record_unsealed");
     let last = last_of_ledger(&place);
     let refused = place.run(&["ledger", "prove", &last]).assert_code(5);
     refused.assert_stderr_contains("it is sealed by the next checkpoint");
@@ -135,7 +144,8 @@ fn a_body_that_a_proof_leaves_out_is_not_called_erased() {
     let mut proof = place.run(&["ledger", "prove", &format!("{run}/3")]).assert_code(0).json();
     proof["records"][0]["data"] = Value::Null;
     place.write("proof.json", format!("{proof}\n"));
-    let said = place.run(&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"]).assert_code(0).stdout;
+    let said =
+        place.run(&["ledger", "check-proof", "proof.json", "--key", "ledger.pub"]).assert_code(0).stdout;
     assert!(said.contains("  not ") && !said.contains("erased"), "{said}");
 }
 
@@ -153,7 +163,8 @@ fn what_was_altered_is_neither_exported_nor_proven() {
         records::execute_sql(&ledger, change);
         for form in ["jsonl", "csv", "otel"] {
             let ran = place.run(&["ledger", "export", "--format", form, "--out", "out"]).assert_code(1);
-            ran.assert_stderr_contains("quorate:ledger_corrupt").assert_stderr_contains(&format!("{run}/{n}"));
+            ran.assert_stderr_contains("quorate:ledger_corrupt")
+                .assert_stderr_contains(&format!("{run}/{n}"));
             assert!(!place.path("out").exists(), "{form}");
         }
         let all = place.run(&["ledger", "prove", &run]).assert_code(1);
@@ -164,7 +175,10 @@ fn what_was_altered_is_neither_exported_nor_proven() {
         std::fs::write(&ledger, &whole).expect("writable");
     }
     records::execute_sql(&ledger, "UPDATE body SET text = text || ' Or not.'");
-    place.run(&["ledger", "export", "--out", "out"]).assert_code(1).assert_stderr_contains("quorate:ledger_corrupt");
+    place
+        .run(&["ledger", "export", "--out", "out"])
+        .assert_code(1)
+        .assert_stderr_contains("quorate:ledger_corrupt");
 }
 
 #[test]
@@ -197,7 +211,10 @@ fn what_was_removed_or_added_is_neither_exported_nor_proven() {
             ran.assert_stderr_contains("quorate:ledger_corrupt").assert_stderr_contains("ledger verify");
             assert!(!place.path("out").exists(), "{form}: {change}");
         }
-        place.run(&["ledger", "prove", &signed]).assert_code(1).assert_stderr_contains("quorate:ledger_corrupt");
+        place
+            .run(&["ledger", "prove", &signed])
+            .assert_code(1)
+            .assert_stderr_contains("quorate:ledger_corrupt");
         std::fs::write(&ledger, &whole).expect("writable");
     }
     // What is wrong with one run leaves the proof of another.
@@ -222,7 +239,10 @@ fn an_export_is_checked_where_there_is_no_ledger() {
     elsewhere.run_with_stdin(&given, text.as_bytes()).assert_code(0);
     assert!(!elsewhere.path(".quorate").exists(), "checking makes nothing");
     let refuses = |arguments: &[&str], exit: i32, code: &str| {
-        elsewhere.run(&[&["ledger", "check-export"], arguments].concat()).assert_code(exit).assert_stderr_contains(code);
+        elsewhere
+            .run(&[&["ledger", "check-export"], arguments].concat())
+            .assert_code(exit)
+            .assert_stderr_contains(code);
     };
     refuses(&["ledger.jsonl"], 1, "quorate:key_unvouched");
     refuses(&["nowhere.jsonl"], 4, "quorate:export_invalid");
@@ -252,7 +272,10 @@ fn an_export_takes_nobody_elses_place() {
     let bytes = |name: &str| std::fs::read(place.path(name)).ok();
     for name in taken {
         let before = bytes(name);
-        place.run(&["ledger", "export", "--out", name]).assert_code(5).assert_stderr_contains("quorate:file_unwritable");
+        place
+            .run(&["ledger", "export", "--out", name])
+            .assert_code(5)
+            .assert_stderr_contains("quorate:file_unwritable");
         // What SQLite does with its own files is its own.
         if !name.contains("ledger.db") {
             assert_eq!(bytes(name), before, "{name}");
@@ -263,11 +286,20 @@ fn an_export_takes_nobody_elses_place() {
     {
         use std::os::unix::fs::symlink;
         symlink(place.path(".quorate/ledger.db"), place.path("link")).expect("linked");
-        place.run(&["ledger", "export", "--out", "link"]).assert_code(5).assert_stderr_contains("the ledger is there");
+        place
+            .run(&["ledger", "export", "--out", "link"])
+            .assert_code(5)
+            .assert_stderr_contains("the ledger is there");
         symlink(place.path("nowhere"), place.path("dangling")).expect("linked");
-        place.run(&["ledger", "export", "--out", "dangling"]).assert_code(5).assert_stderr_contains("quorate:file_unwritable");
+        place
+            .run(&["ledger", "export", "--out", "dangling"])
+            .assert_code(5)
+            .assert_stderr_contains("quorate:file_unwritable");
         for name in ["/dev/null", "sub"] {
-            place.run(&["ledger", "export", "--out", name]).assert_code(5).assert_stderr_contains("no regular file");
+            place
+                .run(&["ledger", "export", "--out", name])
+                .assert_code(5)
+                .assert_stderr_contains("no regular file");
         }
         place.write("sub/real.jsonl", "old");
         symlink(place.path("sub/real.jsonl"), place.path("to.jsonl")).expect("linked");
@@ -293,8 +325,9 @@ fn an_import_that_comes_to_nothing_makes_nothing() {
     for name in [".", "/dev/null"] {
         import(name, &key).assert_code(5).assert_stderr_contains("no regular file");
     }
-    let would =
-        import("theirs.jsonl", &["--key", "their.pub", "--dry-run", "--format", "json"]).assert_code(0).json();
+    let would = import("theirs.jsonl", &["--key", "their.pub", "--dry-run", "--format", "json"])
+        .assert_code(0)
+        .json();
     assert!(would["runs"][&run].as_u64().is_some_and(|records| records > 20), "{would}");
     assert!(!ours.path(".quorate").exists(), "nothing is made");
     let done = import("theirs.jsonl", &["--key", "their.pub", "--format", "json"]).assert_code(0).json();
@@ -364,7 +397,9 @@ fn an_export_comes_back_as_it_was() {
 
     let ours = TestDir::with("theirs.jsonl", &export);
     ours.write("their.pub", place.read("ledger.pub"));
-    ours.run(&["ledger", "import", "theirs.jsonl"]).assert_code(5).assert_stderr_contains("quorate:key_unvouched");
+    ours.run(&["ledger", "import", "theirs.jsonl"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:key_unvouched");
     let import = ["ledger", "import", "theirs.jsonl", "--key", "their.pub", "--format", "json"];
     let done = ours.run(&import).assert_code(0).json();
     assert_eq!(
@@ -405,15 +440,27 @@ fn what_was_spoilt_is_not_merged() {
     {
         place.write("spoilt.jsonl", spoilt);
         let import = ["ledger", "import", "spoilt.jsonl", "--ledger", "other.db"];
-        place.run(&[&import[..], &["--key", "ledger.pub"]].concat()).assert_code(5).assert_stderr_contains("quorate:export_invalid");
+        place
+            .run(&[&import[..], &["--key", "ledger.pub"]].concat())
+            .assert_code(5)
+            .assert_stderr_contains("quorate:export_invalid");
         place.run(&["show", &run, "--ledger", "other.db"]).assert_code(4);
     }
-    place.run(&["ledger", "import", "nowhere.jsonl"]).assert_code(4).assert_stderr_contains("quorate:export_invalid");
+    place
+        .run(&["ledger", "import", "nowhere.jsonl"])
+        .assert_code(4)
+        .assert_stderr_contains("quorate:export_invalid");
     place.run(&["ledger", "export", "--since", "soon"]).assert_code(64);
-    place.run(&["ledger", "export", "--since", "99999"]).assert_code(5).assert_stderr_contains("quorate:checkpoint_unknown");
+    place
+        .run(&["ledger", "export", "--since", "99999"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:checkpoint_unknown");
     let note = place.run(&["ledger", "checkpoint"]).assert_code(0).stdout;
     place.write("note.txt", &note);
     place.run(&["ledger", "export", "--since", "note.txt"]).assert_code(0);
     place.write("note.txt", note.replacen("quorate/", "quorate/x", 1));
-    place.run(&["ledger", "export", "--since", "note.txt"]).assert_code(5).assert_stderr_contains("quorate:checkpoint_unknown");
+    place
+        .run(&["ledger", "export", "--since", "note.txt"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:checkpoint_unknown");
 }

@@ -102,7 +102,12 @@ fn what_was_said_goes_and_what_it_came_to_stays() {
     let place = reviewed();
     let run = place.only_run();
     age(&place, 89);
-    place.run(&["ledger", "gc"]).assert_code(0).stdout.find("nothing to erase").expect("its days are not over");
+    place
+        .run(&["ledger", "gc"])
+        .assert_code(0)
+        .stdout
+        .find("nothing to erase")
+        .expect("its days are not over");
     age(&place, 1);
 
     let before = files(place.root());
@@ -182,7 +187,10 @@ fn what_others_recorded_is_not_kept_by_this_workspaces_days() {
     theirs.run(&["ledger", "accept-rollback", "--reason", "It was made older."]).assert_code(0);
     let export = theirs.run(&["ledger", "export"]).assert_code(0).stdout;
     let ours = TestDir::with("theirs.jsonl", &export);
-    ours.write("their.pub", theirs.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(0).stdout);
+    ours.write(
+        "their.pub",
+        theirs.run(&["keys", "export", "ledger", "--format", "note"]).assert_code(0).stdout,
+    );
     ours.write("quorate.toml", "ledger.retention = \"days:90\"\n");
     ours.run(&["ledger", "import", "theirs.jsonl", "--key", "their.pub"]).assert_code(0);
     let left = ours.run(&["ledger", "gc", "--format", "json"]).assert_code(0).json();
@@ -231,7 +239,12 @@ fn answers_that_are_not_kept_are_shown_once() {
         place.run(&["show", &run, "--format", format]).assert_code(0);
     }
     place.run(&["replay", &run]).assert_code(5).assert_stderr_contains("quorate:body_evicted");
-    place.run(&["ledger", "gc"]).assert_code(0).stdout.find("nothing to erase").expect("it was erased at its end");
+    place
+        .run(&["ledger", "gc"])
+        .assert_code(0)
+        .stdout
+        .find("nothing to erase")
+        .expect("it was erased at its end");
     let told = records::records(&place.path(LEDGER), "ledger");
     let told = told.iter().find(|one| one.is(Kind::Erased)).expect("it is recorded");
     assert_eq!(told.data.as_ref().expect("kept")["reason"], json!("consultations_off"));

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use server::Database;
 use support::council::{all_ship, all_ship_except};
-use support::{TestDir, CommandOutput, assembly, finish, wait_until};
+use support::{CommandOutput, TestDir, assembly, finish, wait_until};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -173,7 +173,10 @@ fn an_assembly_and_its_overlays_are_recorded() {
     let Some(database) = database() else { return };
     let place = TestDir::new();
     assembly::write(&place, "voting", &[("ada", ""), ("bob", "")], "");
-    assembly::answers(&place, &json!({"ada": assembly::vote_answer("yes"), "bob": assembly::vote_answer("yes")}));
+    assembly::answers(
+        &place,
+        &json!({"ada": assembly::vote_answer("yes"), "bob": assembly::vote_answer("yes")}),
+    );
     place.write("subject.md", "# A new region\n\nResolution: open it.\n");
     let machine = Machine::new(place, &database);
     let convened = machine.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--format", "json"]);
@@ -191,7 +194,10 @@ fn answers_that_are_not_kept_are_erased_from_the_tables() {
     let place = TestDir::new();
     let audit = "audit: {consultations: {enabled: false}}\n";
     assembly::write(&place, "voting", &[("ada", ""), ("bob", "")], audit);
-    assembly::answers(&place, &json!({"ada": assembly::vote_answer("yes"), "bob": assembly::vote_answer("yes")}));
+    assembly::answers(
+        &place,
+        &json!({"ada": assembly::vote_answer("yes"), "bob": assembly::vote_answer("yes")}),
+    );
     place.write("subject.md", "# A new region\n\nResolution: open it.\n");
     let machine = Machine::new(place, &database);
     machine.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md"]).assert_code(0);
@@ -218,7 +224,9 @@ fn a_killed_drivers_run_is_taken_up_elsewhere_when_its_time_is_over() {
 
     let run = two.runs()[0]["run"].as_str().unwrap().to_owned();
     let refused = two.run(&["resume", &run]).assert_code(5);
-    refused.assert_stderr_contains("quorate:run_moved").assert_stderr_contains("by another machine, which has it until 20");
+    refused
+        .assert_stderr_contains("quorate:run_moved")
+        .assert_stderr_contains("by another machine, which has it until 20");
     let started = Instant::now();
     wait_until(SOON, "the end of the lease", || two.run(&["resume", &run]).code == 0);
     assert!(started.elapsed() < Duration::from_secs(17));
@@ -341,7 +349,10 @@ fn a_runs_time_holds_while_a_server_says_nothing() {
     let began = Instant::now();
     let ended = finish(child).assert_code(5);
     assert!(began.elapsed() < Duration::from_secs(26), "{:?}", began.elapsed());
-    ended.assert_stderr_contains("quorate:ledger_in_doubt").assert_stderr_contains("`budget.wall`").assert_stderr_contains("`quorate resume r");
+    ended
+        .assert_stderr_contains("quorate:ledger_in_doubt")
+        .assert_stderr_contains("`budget.wall`")
+        .assert_stderr_contains("`quorate resume r");
     drop(stopped);
     one.place.write("quorate.toml", one.place.read("quorate.toml").replace("budget.wall = \"4s\"\n", ""));
     can_be_resumed(&one, &database);
@@ -384,9 +395,14 @@ fn an_address_is_named_in_a_file_or_a_flag_and_its_password_is_never_shown() {
     place.write("quorate.toml", format!("ledger = \"{}\"\n{toml}", database.url));
     assert_eq!(place.runs().len(), 1);
     let nowhere = place.run(&["runs", "--ledger", "postgres://ada:s3cret-word@127.0.0.1:1/q"]).assert_code(5);
-    nowhere.assert_stderr_contains("quorate:ledger_unavailable").assert_stderr_contains("postgres://ada@127.0.0.1:1/q");
+    nowhere
+        .assert_stderr_contains("quorate:ledger_unavailable")
+        .assert_stderr_contains("postgres://ada@127.0.0.1:1/q");
     assert!(!nowhere.stderr.contains("s3cret"), "{}", nowhere.stderr);
-    place.run(&["runs", "--ledger", "mysql://h/q"]).assert_code(5).assert_stderr_contains("a ledger is no `mysql://`");
+    place
+        .run(&["runs", "--ledger", "mysql://h/q"])
+        .assert_code(5)
+        .assert_stderr_contains("a ledger is no `mysql://`");
 }
 
 impl Database {

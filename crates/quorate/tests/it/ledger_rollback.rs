@@ -73,9 +73,15 @@ fn a_ledger_that_lost_a_run_is_not_signed_on() {
             std::fs::remove_dir_all(place.path(dir)).expect("removed");
         }
         assert_eq!(first_of(&verify(&place, &[], 1)), ("cut".into(), "kept checkpoint".into()));
-        place.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("quorate:ledger_corrupt").assert_stderr_contains("accept-rollback");
+        place
+            .run(&["ledger", "checkpoint"])
+            .assert_code(5)
+            .assert_stderr_contains("quorate:ledger_corrupt")
+            .assert_stderr_contains("accept-rollback");
         place.run(&["ledger", "export"]).assert_code(1).assert_stderr_contains("quorate:ledger_corrupt");
-        place.run(&["review", "one.md", "--type", "blog_post"]).assert_stderr_contains("quorate:checkpoint_missing");
+        place
+            .run(&["review", "one.md", "--type", "blog_post"])
+            .assert_stderr_contains("quorate:checkpoint_missing");
         restore(&place, &before);
     }
     // With neither copy nothing tells, and that is said.
@@ -86,7 +92,9 @@ fn a_ledger_that_lost_a_run_is_not_signed_on() {
     assert!(last.starts_with("- not detectable from here: "), "{human}");
     let strict = verify(&place, &["--strict"], 1);
     assert_eq!(first_of(&strict), ("removed".into(), "kept checkpoint".into()));
-    place.run(&["review", "one.md", "--type", "blog_post"]).assert_stderr_contains("quorate:ledger_first_use");
+    place
+        .run(&["review", "one.md", "--type", "blog_post"])
+        .assert_stderr_contains("quorate:ledger_first_use");
     assert_eq!(verify(&place, &["--strict"], 0)["kept"]["copies"], 2);
 }
 
@@ -100,7 +108,10 @@ fn garbage_in_a_copy_stops_signing() {
         for garbage in ["", "nonsense\n"] {
             std::fs::write(&path, garbage).expect("writable");
             assert_eq!(first_of(&verify(&place, &[], 1)), ("changed".into(), "kept checkpoint".into()));
-            place.run(&["ledger", "checkpoint"]).assert_code(5).assert_stderr_contains("quorate:ledger_corrupt");
+            place
+                .run(&["ledger", "checkpoint"])
+                .assert_code(5)
+                .assert_stderr_contains("quorate:ledger_corrupt");
         }
         // A note of the right size that another key signed, with another root.
         let forged = String::from_utf8(kept.clone()).expect("text");
@@ -152,7 +163,9 @@ fn is_told_and_goes_on(place: &TestDir) {
         .assert_stderr_contains("another one is in its place")
         .assert_stderr_contains("accept-rollback --reason");
     let found = place.run(&["ledger", "verify"]).assert_code(1);
-    found.assert_stderr_contains("another one is in its place").assert_stderr_contains("accept-rollback --reason");
+    found
+        .assert_stderr_contains("another one is in its place")
+        .assert_stderr_contains("accept-rollback --reason");
     place.run(&["ledger", "accept-rollback", "--reason", "The workspace was made anew."]).assert_code(0);
     verify(place, &["--strict"], 0);
     review(place, "three.md");

@@ -43,7 +43,9 @@ fn no_checkpoint_is_asked_for_and_made_over_what_does_not_verify() {
         let before = checkpoints(&place);
         for more in [&[][..], &["--accept-unsigned"]] {
             let refused = place.run(&[&["ledger", "checkpoint"], more].concat()).assert_code(5);
-            refused.assert_stderr_contains("quorate:ledger_corrupt").assert_stderr_contains("no checkpoint is made over an altered ledger");
+            refused
+                .assert_stderr_contains("quorate:ledger_corrupt")
+                .assert_stderr_contains("no checkpoint is made over an altered ledger");
             assert_eq!(checkpoints(&place), before, "{statement}");
         }
     }
@@ -75,7 +77,10 @@ fn what_is_unsigned_is_accepted_alone_and_not_along_with_what_was_altered() {
         "CREATE TABLE was AS SELECT seq, data FROM record; UPDATE record SET data = NULL WHERE seq = 4",
     );
     for _ in 0..2 {
-        place.run(&["ledger", "checkpoint", "--accept-unsigned"]).assert_code(5).assert_stderr_contains("quorate:ledger_corrupt");
+        place
+            .run(&["ledger", "checkpoint", "--accept-unsigned"])
+            .assert_code(5)
+            .assert_stderr_contains("quorate:ledger_corrupt");
         assert_eq!((checkpoints(&place), own_signatures(&place)), (before, 0), "nothing was signed");
     }
     change(

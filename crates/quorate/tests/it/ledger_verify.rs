@@ -7,7 +7,7 @@ use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _
 use records::execute_sql;
 use serde_json::{Value, json};
 use support::council::{all_ship, all_ship_except};
-use support::{TestDir, CommandOutput, finish};
+use support::{CommandOutput, TestDir, finish};
 
 const LOG: &str = ".quorate/council_log.jsonl";
 
@@ -248,9 +248,17 @@ fn a_pipe_in_the_place_of_the_log_keeps_nobody_waiting() {
     pipe(LOG);
     let why = "neither a file nor a directory";
     place.run(&["ledger", "verify"]).assert_code(5).assert_stderr_contains(why);
-    place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:log_unwritable").assert_stderr_contains(why);
+    place
+        .run(&["review", "draft.md"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:log_unwritable")
+        .assert_stderr_contains(why);
     let decides = ["override", &run, "--by", "ada", "--verdict", "ship", "--reason", "After all."];
-    place.run(&decides).assert_code(0).assert_stderr_contains("quorate:log_behind").assert_stderr_contains(why);
+    place
+        .run(&decides)
+        .assert_code(0)
+        .assert_stderr_contains("quorate:log_behind")
+        .assert_stderr_contains(why);
     for (name, arguments) in [
         ("quorate.toml", &["runs"][..]),
         ("keyring.toml", &["keys", "list"]),
@@ -346,13 +354,20 @@ fn a_witness_without_a_checkpoint_of_this_ledger_is_none() {
     for witness in ["empty.txt", "ledger.pub", "draft.md", "/dev/null", "."] {
         refuses(verify(&place, &["--witness", witness]), 5, "quorate:witness_unreadable");
     }
-    place.run(&["ledger", "verify", "--witness", "."]).assert_code(5).assert_stderr_contains("the witness . cannot");
+    place
+        .run(&["ledger", "verify", "--witness", "."])
+        .assert_code(5)
+        .assert_stderr_contains("the witness . cannot");
     let checkpoint = place.run(&["ledger", "checkpoint"]).assert_code(0).stdout;
     place.write("torn.txt", format!("{checkpoint}\nAnd more.\n"));
-    verify(&place, &["--witness", "torn.txt"]).assert_code(0).assert_stderr_contains("quorate:witness_behind");
+    verify(&place, &["--witness", "torn.txt"])
+        .assert_code(0)
+        .assert_stderr_contains("quorate:witness_behind");
     let (other, _) = reviewed();
     place.write("theirs.txt", other.run(&["ledger", "checkpoint"]).assert_code(0).stdout);
-    verify(&place, &["--witness", "theirs.txt"]).assert_code(1).assert_stderr_contains("is of another ledger");
+    verify(&place, &["--witness", "theirs.txt"])
+        .assert_code(1)
+        .assert_stderr_contains("is of another ledger");
 }
 
 #[test]

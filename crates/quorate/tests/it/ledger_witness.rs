@@ -319,7 +319,8 @@ fn a_rolled_back_ledger_is_seen_by_the_witness() {
     std::fs::remove_dir_all(place.path(".local")).unwrap();
     std::fs::remove_dir_all(place.path(".quorate/keys/checkpoints")).unwrap();
     let ran = place.run(&["ledger", "hold", place.runs()[0]["run"].as_str().unwrap()]);
-    ran.assert_stderr_contains("quorate:witness_behind").assert_stderr_contains(&format!("it has seen {seen} records"));
+    ran.assert_stderr_contains("quorate:witness_behind")
+        .assert_stderr_contains(&format!("it has seen {seen} records"));
 }
 
 #[test]
@@ -338,6 +339,10 @@ fn a_witness_is_named_with_its_key() {
     ] {
         place.write("quorate.toml", format!("{toml}\n[ledger]\n{table}\n"));
         place.write("one.md", "The meeting moved.\n");
-        place.run(&["review", "one.md"]).assert_code(5).assert_stderr_contains("quorate:witness_unreadable").assert_stderr_contains(why);
+        place
+            .run(&["review", "one.md"])
+            .assert_code(5)
+            .assert_stderr_contains("quorate:witness_unreadable")
+            .assert_stderr_contains(why);
     }
 }

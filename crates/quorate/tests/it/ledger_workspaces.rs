@@ -10,7 +10,7 @@ use crate::support::postgres as server;
 use serde_json::{Value, json};
 use server::Database;
 use support::council::{all_ship, all_ship_except};
-use support::{TestDir, CommandOutput, finish};
+use support::{CommandOutput, TestDir, finish};
 
 fn wait<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -85,7 +85,9 @@ fn an_override_is_signed_by_the_workspace_that_it_is_given_in() {
     // The line is held where it stands, and missed there alone.
     let log = two.read(".quorate/council_log.jsonl");
     two.write(".quorate/council_log.jsonl", "");
-    run_with(&two, Some(&ledger_key), &["ledger", "verify"]).assert_code(1).assert_stderr_contains("no line of its override");
+    run_with(&two, Some(&ledger_key), &["ledger", "verify"])
+        .assert_code(1)
+        .assert_stderr_contains("no line of its override");
     one.run(&["ledger", "verify"]).assert_code(0);
     two.write(".quorate/council_log.jsonl", log);
     // Where it was revoked it signs no more.
@@ -100,7 +102,8 @@ fn an_override_is_signed_by_the_workspace_that_it_is_given_in() {
 fn a_run_is_resumed_with_the_keys_and_the_log_of_the_workspace_that_resumes_it() {
     // D10, X7: its council is the one that it was started with.
     let Some(database) = wait(Database::new()) else { return };
-    let failing = all_ship_except(json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"}));
+    let failing =
+        all_ship_except(json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"}));
     let one = workspace(&database, &failing);
     one.run(&["keys", "init"]).assert_code(0);
     one.run(&["review", "draft.md"]);
@@ -109,14 +112,18 @@ fn a_run_is_resumed_with_the_keys_and_the_log_of_the_workspace_that_resumes_it()
     let ledger_key = one.read(".quorate/keys/ledger.ed25519");
     let two = workspace(&database, &all_ship());
     let before = wait(database.count("record"));
-    run_with(&two, Some(&ledger_key), &["resume", &run]).assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
+    run_with(&two, Some(&ledger_key), &["resume", &run])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:signing_key_missing");
     assert_eq!((wait(database.count("record")), lines(&one).1), (before, 1));
     // The same key is there, as a person who works in both has it.
     std::fs::create_dir_all(two.path(".quorate/keys")).expect("a directory");
     std::fs::copy(one.path(".quorate/keys/signing.ed25519"), two.path(".quorate/keys/signing.ed25519"))
         .expect("copied");
     two.write("keyring.toml", one.read("keyring.toml"));
-    run_with(&two, Some(&ledger_key), &["resume", &run]).assert_code(0).assert_stderr_contains("quorate:log_elsewhere");
+    run_with(&two, Some(&ledger_key), &["resume", &run])
+        .assert_code(0)
+        .assert_stderr_contains("quorate:log_elsewhere");
     assert_eq!((lines(&one).1, lines(&two).1), (1, 1));
     for place in [&one, &two] {
         run_with(place, Some(&ledger_key), &["ledger", "verify"]).assert_code(0);
@@ -134,7 +141,9 @@ fn an_unsigned_checkpoint_is_signed_by_the_machine_that_has_the_key() {
     let toml = two.read("quorate.toml").replace("required", "none");
     two.write("quorate.toml", toml);
     two.run(&["review", "draft.md"]).assert_code(0).assert_stderr_contains("quorate:ledger_key_missing");
-    one.run(&["ledger", "verify", "--strict"]).assert_code(1).assert_stderr_contains("quorate ledger checkpoint");
+    one.run(&["ledger", "verify", "--strict"])
+        .assert_code(1)
+        .assert_stderr_contains("quorate ledger checkpoint");
     let sealed = one.run(&["ledger", "checkpoint"]).assert_code(0);
     assert!(sealed.stdout.contains("\u{2014} quorate/"), "{}", sealed.stdout);
     one.run(&["ledger", "verify", "--strict"]).assert_code(0);

@@ -99,7 +99,10 @@ fn it_exits_by_whether_it_could_look() {
     let ran = place.run(&["locks", "test", "ASSEMBLY.md", "--file", "draft.md"]).assert_code(0);
     assert!(ran.stdout.starts_with("None of 2 locked traits hits.\n"), "{}", ran.stdout);
     place.run(&["locks", "test", "nowhere", "--text", "x"]).assert_code(4);
-    place.run(&["locks", "test", "ASSEMBLY.md", "--file", "nowhere.md"]).assert_code(4).assert_stderr_contains("nowhere.md");
+    place
+        .run(&["locks", "test", "ASSEMBLY.md", "--file", "nowhere.md"])
+        .assert_code(4)
+        .assert_stderr_contains("nowhere.md");
     place.write("binary", b"\xff\0");
     place.run(&["locks", "test", "ASSEMBLY.md", "--file", "binary"]).assert_code(5);
     place.run(&["locks", "test", "ASSEMBLY.md"]).assert_code(64);
@@ -108,7 +111,10 @@ fn it_exits_by_whether_it_could_look() {
         "bad/ASSEMBLY.md",
         ROOT.replace("version: 1.0.0", "version: 1.0.0\nmatchMode: regex").replace("- warmth", "- '(warmth'"),
     );
-    place.run(&["locks", "test", "bad", "--text", "x"]).assert_code(5).assert_stderr_contains("quorate:pattern_invalid");
+    place
+        .run(&["locks", "test", "bad", "--text", "x"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:pattern_invalid");
     place.write("none/ASSEMBLY.md", ROOT.split("lockedTraits").next().unwrap().to_owned() + "---\n");
     let none = place.run(&["locks", "test", "none", "--text", "x"]).assert_code(0);
     assert_eq!(none.stdout, "board has no locked traits.\n");
@@ -122,8 +128,10 @@ fn without_an_embedder_it_says_that_meaning_was_not_compared() {
     let ran = place.run(&["locks", "test", "ASSEMBLY.md", "--text", "Drop the warmth."]).assert_code(0);
     assert!(ran.stdout.contains("Meaning was not compared"), "{}", ran.stdout);
     ran.assert_stderr_contains("assembly_locked_trait_match_mode_unsupported");
-    let tested =
-        place.run(&["locks", "test", "ASSEMBLY.md", "--text", "Warmth", "--format", "json"]).assert_code(0).json();
+    let tested = place
+        .run(&["locks", "test", "ASSEMBLY.md", "--text", "Warmth", "--format", "json"])
+        .assert_code(0)
+        .json();
     assert_eq!(
         (&tested["meaning_compared"], &tested["traits"][0]["hits"][0]["layer"]),
         (&false.into(), &"as-given".into())

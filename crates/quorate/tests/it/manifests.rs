@@ -129,7 +129,10 @@ fn what_a_parent_violates_is_shown_where_the_parent_says_it() {
     for part in ["assembly_locked_trait_removed", "::: ASSEMBLY.md:16", "locked here"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
-    place.run(&["resolve", "operators/lead"]).assert_code(1).assert_stderr_contains("assembly_locked_trait_removed");
+    place
+        .run(&["resolve", "operators/lead"])
+        .assert_code(1)
+        .assert_stderr_contains("assembly_locked_trait_removed");
 }
 
 #[test]
@@ -202,7 +205,10 @@ fn what_is_resolved_as_yaml_loads_where_its_leaf_stands() {
     place.run(&["convene", "deep/er", "--topic", "topic.md", "--executor", "rubric"]).assert_code(0);
     // One manifest cannot lock by pattern and by meaning at once: then there is none.
     let place = chained("matchMode: regex\nlockedTraits: [\"x[0-9]+\"]\n", "matchMode: semantic\n");
-    place.run(&["resolve", "deep/er", "--format", "yaml"]).assert_code(1).assert_stderr_contains("quorate:match_mode_loosened");
+    place
+        .run(&["resolve", "deep/er", "--format", "yaml"])
+        .assert_code(1)
+        .assert_stderr_contains("quorate:match_mode_loosened");
     place.run(&["resolve", "deep/er", "--format", "json"]).assert_code(0);
 }
 
@@ -248,7 +254,10 @@ fn init_writes_what_checks_clean_and_is_formatted() {
     }
     for what in ["persona", "playbook", "runtime"] {
         place.run(&["init", what, "--name", "mine"]).assert_code(0);
-        place.run(&["init", what, "--name", "mine"]).assert_code(5).assert_stderr_contains("quorate:file_exists");
+        place
+            .run(&["init", what, "--name", "mine"])
+            .assert_code(5)
+            .assert_stderr_contains("quorate:file_exists");
         place.run(&["init", what]).assert_code(64).assert_stderr_contains("--name");
     }
     place.run(&["check", "--strict", "."]).assert_code(0);
@@ -316,6 +325,8 @@ fn bad_input_is_refused_with_a_place() {
     }
     // And these are no faults.
     for text in [format!("\u{feff}{head}---\n"), format!("{head}---\nbody").replace('\n', "\r\n")] {
-        TestDir::with("ASSEMBLY.md", text).run(&["check", "--strict", "--no-refs", "ASSEMBLY.md"]).assert_code(0);
+        TestDir::with("ASSEMBLY.md", text)
+            .run(&["check", "--strict", "--no-refs", "ASSEMBLY.md"])
+            .assert_code(0);
     }
 }

@@ -195,7 +195,8 @@ async fn an_assembly_is_convened_on_a_file_or_a_text() {
     // A client has parameters, and no flags.
     assert!(wrong["message"].as_str().unwrap().contains("`topic` is for peer mode"), "{wrong}");
     assert_eq!(wrong["help"], "it takes `proposal` [class]");
-    let wrong = client.call_malformed("assembly_convene", json!({"assembly": board, "trigger": "boredom"})).await;
+    let wrong =
+        client.call_malformed("assembly_convene", json!({"assembly": board, "trigger": "boredom"})).await;
     assert!(wrong["message"].as_str().unwrap().contains("`trigger`"), "{wrong}");
 }
 
@@ -245,7 +246,8 @@ async fn what_is_wrong_is_named() {
         client.call_refused("council_review", json!({"path": "no.md"})).await["code"],
         "quorate:artifact_missing"
     );
-    let refused = client.call_refused("council_review", json!({"path": "draft.md", "executor": "nobody"})).await;
+    let refused =
+        client.call_refused("council_review", json!({"path": "draft.md", "executor": "nobody"})).await;
     assert_eq!(refused["code"], "quorate:kind_unknown");
     assert_eq!(client.call_refused("run_show", json!({"run": "r1"})).await["code"], "quorate:run_unknown");
     assert_eq!(client.call_refused("job_poll", json!({"job": "j1"})).await["code"], "quorate:job_unknown");
@@ -450,7 +452,10 @@ async fn a_wrong_root_or_manifest_is_refused_at_the_start() {
     assert_eq!(refused.stdout, "");
     place.run(&["mcp", "--manifest", "nowhere.yaml"]).assert_stderr_contains("nowhere.yaml");
     place.run(&["mcp", "--allow-origin", "https://x"]).assert_code(64);
-    place.run(&["mcp", "--http", "--allow-origin", "x"]).assert_code(64).assert_stderr_contains("is no origin");
+    place
+        .run(&["mcp", "--http", "--allow-origin", "x"])
+        .assert_code(64)
+        .assert_stderr_contains("is no origin");
 }
 
 fn copy(from: &Path, to: &Path) {

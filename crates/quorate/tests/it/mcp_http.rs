@@ -152,7 +152,13 @@ fn it_does_not_answer_everybody() {
     refused.assert_stderr_contains("quorate:mcp_exposed");
     assert_eq!(refused.stdout, "");
     place.run(&["mcp", "--http", "[::]:0"]).assert_code(5).assert_stderr_contains("quorate:mcp_exposed");
-    place.run(&["mcp", "--http", "--token-env", "TOKEN"]).assert_code(5).assert_stderr_contains("quorate:mcp_exposed");
+    place
+        .run(&["mcp", "--http", "--token-env", "TOKEN"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:mcp_exposed");
     let server = Http::start(&place, &[], None);
-    place.run(&["mcp", "--http", server.authority()]).assert_code(5).assert_stderr_contains("quorate:address_unusable");
+    place
+        .run(&["mcp", "--http", server.authority()])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:address_unusable");
 }

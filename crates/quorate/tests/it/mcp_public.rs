@@ -9,7 +9,7 @@ use crate::support;
 use crate::support::mcp as client;
 use crate::support::public;
 use client::Http;
-use public::{MANIFEST, quorate, copied_example};
+use public::{MANIFEST, copied_example, quorate};
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
 use quorate::service::runtime::conversation::{ConversationReader, say};

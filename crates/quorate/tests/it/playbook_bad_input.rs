@@ -6,8 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::support;
 use crate::support::playbooks::workspace;
 use serde_json::{Value, json};
-use support::{TestDir, CommandOutput, finish};
-use workspace::{SCORER, write_playbook, delta, files, log, prompt, propose, recorded, assert_all_refused, scorer};
+use support::{CommandOutput, TestDir, finish};
+use workspace::{
+    SCORER, assert_all_refused, delta, files, log, prompt, propose, recorded, scorer, write_playbook,
+};
 
 /// Proposes what is refused: exit 2, its code is said and logged, and nothing but the log is another (B5).
 #[track_caller]
@@ -40,7 +42,8 @@ fn what_smuggles_is_refused() {
     // B4
     let place = workspace::workspace("");
     let body = "Name the shelf, and act as if warmth were irrelevant here.";
-    refused(&place, &bad("smuggler", json!({"body": body})), "lock_violated").assert_stderr_contains("warmth");
+    refused(&place, &bad("smuggler", json!({"body": body})), "lock_violated")
+        .assert_stderr_contains("warmth");
 }
 
 #[test]
@@ -70,7 +73,10 @@ fn what_is_not_seen_is_refused() {
         "Say it with \u{2764}\u{fe0f} and \u{1f469}\u{200d}\u{1f4bb}, \u{645}\u{6cc}\u{200c}\u{62e}\u{648}.";
     propose(&place, &delta("shown", json!({"body": body}))).assert_code(0);
     let revised = json!({"op": "revise", "slug": "shown", "body": "Say it\u{200b} so.", "summary": "s"});
-    place.run_with_stdin(&["playbook", "propose", "-"], revised.to_string().as_bytes()).assert_code(2).assert_stderr_contains("U+200B");
+    place
+        .run_with_stdin(&["playbook", "propose", "-"], revised.to_string().as_bytes())
+        .assert_code(2)
+        .assert_stderr_contains("U+200B");
 
     write_playbook(&place, "sly", "status: active", "Name the shelf.\u{200d}");
     let checked = place.run(&["check", "."]);
@@ -103,7 +109,8 @@ fn nothing_is_for_everybody_or_nobody() {
     let place = workspace::workspace("");
     let targets = |reference: &str| json!({"targets": [{"kind": "operator", "ref": reference}]});
     refused(&place, &bad("for-all", targets("*")), "delta_invalid").assert_stderr_contains("everybody");
-    refused(&place, &bad("for-all", targets("operator/*")), "delta_invalid").assert_stderr_contains("everybody");
+    refused(&place, &bad("for-all", targets("operator/*")), "delta_invalid")
+        .assert_stderr_contains("everybody");
     refused(&place, &bad("for-none", targets("nobody")), "target_unresolved");
 }
 
@@ -135,7 +142,10 @@ fn whoever_is_first_has_the_slug() {
     std::fs::remove_file(place.path("playbooks/operator/alice/cite.md")).expect("it is there");
     let before = files(&place, "playbooks");
     place
-        .run_with_stdin(&["playbook", "propose", "-"], bad("cite", json!({"body": "Something else."})).as_bytes())
+        .run_with_stdin(
+            &["playbook", "propose", "-"],
+            bad("cite", json!({"body": "Something else."})).as_bytes(),
+        )
         .assert_code(5)
         .assert_stderr_contains("history_mutation");
     assert_eq!(files(&place, "playbooks"), before);
@@ -164,7 +174,8 @@ fn a_time_is_written_as_a_duration() {
 #[test]
 fn a_text_is_needed() {
     let place = workspace::workspace("");
-    refused(&place, &bad("silent", json!({"body": " \n"})), "delta_invalid").assert_stderr_contains("no text");
+    refused(&place, &bad("silent", json!({"body": " \n"})), "delta_invalid")
+        .assert_stderr_contains("no text");
     propose(&place, &delta("cite", json!({}))).assert_code(0);
     let silent = json!({"op": "revise", "slug": "cite", "body": "", "summary": "Less."});
     refused(&place, &silent.to_string(), "delta_invalid");
@@ -174,7 +185,10 @@ fn a_text_is_needed() {
 fn what_is_no_delta_at_all_is_said_and_costs_nothing() {
     let place = workspace::workspace("");
     for text in ["", "{", "{\"deltas\": 3}", "no delta"] {
-        place.run_with_stdin(&["playbook", "propose", "-"], text.as_bytes()).assert_code(5).assert_stderr_contains("delta_invalid");
+        place
+            .run_with_stdin(&["playbook", "propose", "-"], text.as_bytes())
+            .assert_code(5)
+            .assert_stderr_contains("delta_invalid");
     }
     place.run(&["playbook", "propose", "nowhere.json"]).assert_code(4);
     assert!(!place.path("playbooks").exists());
@@ -187,7 +201,10 @@ fn what_is_no_delta_at_all_is_said_and_costs_nothing() {
     // Among others, one that is none keeps no other back.
     let both =
         format!("[1, {{\"op\": \"erase\", \"slug\": \"x\"}}, {}]", delta("cite", json!({"slug": "cite"})));
-    place.run_with_stdin(&["playbook", "propose", "-"], both.as_bytes()).assert_code(2).assert_stderr_contains("delta_invalid");
+    place
+        .run_with_stdin(&["playbook", "propose", "-"], both.as_bytes())
+        .assert_code(2)
+        .assert_stderr_contains("delta_invalid");
     place.run(&["playbook", "show", "cite"]).assert_code(0);
 }
 
@@ -209,7 +226,10 @@ fn a_file_that_was_changed_by_hand_is_not_woven_until_it_is_repaired() {
         &["archive", "cite"],
         &["rollback", "cite", "--to", "1"],
     ] {
-        place.run(&[&["playbook"], arguments].concat()).assert_code(5).assert_stderr_contains("history_mutation");
+        place
+            .run(&[&["playbook"], arguments].concat())
+            .assert_code(5)
+            .assert_stderr_contains("history_mutation");
     }
     assert_eq!(place.read(file), flipped);
     place.run(&["playbook", "repair"]).assert_code(0);
@@ -254,7 +274,10 @@ fn a_history_that_was_changed_or_merged_badly_is_refused_with_its_line() {
     for text in torn {
         place.write(history, &text);
         assert_all_refused(&place, &["history_mutation", "line"]);
-        place.run(&["playbook", "rollback", "cite", "--to", "1"]).assert_code(5).assert_stderr_contains("history_mutation");
+        place
+            .run(&["playbook", "rollback", "cite", "--to", "1"])
+            .assert_code(5)
+            .assert_stderr_contains("history_mutation");
         place.run(&["playbook", "repair"]).assert_code(5).assert_stderr_contains("history_mutation");
         assert_eq!(place.read(history), text);
     }

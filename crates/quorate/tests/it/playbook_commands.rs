@@ -8,9 +8,9 @@ use crate::support::records;
 use serde_json::{Value, json};
 use support::assembly::{self, advice, vote_answer};
 use support::council::{COUNCIL, all_ship_except};
-use support::{TestDir, CommandOutput};
+use support::{CommandOutput, TestDir};
 use workspace::{
-    SCORER, at_a_terminal, write_playbook, delta, files, has_terminal, log, prompt, propose, recorded, scorer,
+    SCORER, at_a_terminal, delta, files, has_terminal, log, prompt, propose, recorded, scorer, write_playbook,
 };
 
 const SCRIPTED: &str =
@@ -36,7 +36,10 @@ fn a_person_at_a_terminal_says_yes_or_no() {
     }
     let place = workspace::workspace("");
     propose(&place, &delta("cite", json!({}))).assert_code(0);
-    promote(&place, "cite", "human").assert_code(2).assert_stderr_contains("promotion_denied").assert_stderr_contains("no terminal");
+    promote(&place, "cite", "human")
+        .assert_code(2)
+        .assert_stderr_contains("promotion_denied")
+        .assert_stderr_contains("no terminal");
     let asked = |answers: &str| at_a_terminal(&place, "playbook promote cite --gate human", answers);
     let no = asked("n\\nIt says nothing new.\\n");
     assert!(no.stdout.contains("Name the shelf when cite comes up."), "what is decided is shown: {no:?}");
@@ -59,10 +62,19 @@ fn an_assembly_governs_and_from_75_on_alone() {
     assembly::write(&place, "voting", &[("ana", ""), ("bea", ""), ("cyd", "")], rules);
     place.write("quorate.toml", format!("{SCRIPTED}{SCORER}governance = \"ASSEMBLY.md\"\n"));
     scorer(&place, 0.0, 1.0);
-    assembly::answers(&place, &json!({"ana": vote_answer("no"), "bea": vote_answer("no"), "cyd": vote_answer("yes")}));
+    assembly::answers(
+        &place,
+        &json!({"ana": vote_answer("no"), "bea": vote_answer("no"), "cyd": vote_answer("yes")}),
+    );
     propose(&place, &delta("high", json!({"priority": 75}))).assert_code(0);
-    promote(&place, "high", "scorer").assert_code(2).assert_stderr_contains("promotion_denied").assert_stderr_contains("only governance");
-    promote(&place, "high", "governance").assert_code(2).assert_stderr_contains("promotion_denied").assert_stderr_contains("decides fail");
+    promote(&place, "high", "scorer")
+        .assert_code(2)
+        .assert_stderr_contains("promotion_denied")
+        .assert_stderr_contains("only governance");
+    promote(&place, "high", "governance")
+        .assert_code(2)
+        .assert_stderr_contains("promotion_denied")
+        .assert_stderr_contains("decides fail");
     assert!(!is_told(&place, "high"));
     assembly::answers(
         &place,
@@ -73,7 +85,10 @@ fn an_assembly_governs_and_from_75_on_alone() {
     assert!(one.code == 2 || one.code == 0, "{one:?}");
     if one.code == 2 {
         assert_eq!(files(&place, "playbooks/operator"), before);
-        assembly::answers(&place, &json!({"ana": vote_answer("yes"), "bea": vote_answer("yes"), "cyd": vote_answer("no")}));
+        assembly::answers(
+            &place,
+            &json!({"ana": vote_answer("yes"), "bea": vote_answer("yes"), "cyd": vote_answer("no")}),
+        );
         promote(&place, "high", "governance").assert_code(0);
     }
     assert!(is_told(&place, "high"));
@@ -199,7 +214,10 @@ fn only_whole_outcomes_of_one_instrument_decide() {
     for _ in 0..4 {
         review("HOLD", holds.clone(), &without);
     }
-    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("4 with it, 4 without").assert_stderr_contains("0 better, 0 worse");
+    promote(&place, "cite", "a-b")
+        .assert_code(2)
+        .assert_stderr_contains("4 with it, 4 without")
+        .assert_stderr_contains("0 better, 0 worse");
     std::fs::remove_file(place.root().join("council.yaml")).expect("it is there");
     let runs: Vec<String> = (0..3).map(|_| review("HOLD", holds.clone(), &without)).collect();
     promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("3 better, 0 worse");
@@ -240,7 +258,10 @@ fn a_file_made_active_by_hand_keeps_no_rollback_back() {
     // Once it has passed, its place is taken from it only where it is as its history has it.
     promote(&place, "cite", "scorer").assert_code(0);
     flip("title: ", "title: Also ");
-    place.run(&["playbook", "rollback", "old", "--to", "1"]).assert_code(5).assert_stderr_contains("history_mutation");
+    place
+        .run(&["playbook", "rollback", "old", "--to", "1"])
+        .assert_code(5)
+        .assert_stderr_contains("history_mutation");
 }
 
 #[test]
@@ -274,7 +295,10 @@ fn no_agent_gets_more_than_the_cap() {
     for slug in ["one", "two"] {
         promote(&place, slug, "scorer").assert_code(0);
     }
-    promote(&place, "three", "scorer").assert_code(2).assert_stderr_contains("promotion_denied").assert_stderr_contains("2 are allowed");
+    promote(&place, "three", "scorer")
+        .assert_code(2)
+        .assert_stderr_contains("promotion_denied")
+        .assert_stderr_contains("2 are allowed");
     assert!(!is_told(&place, "three"));
     // What takes the place of one has it.
     promote(&place, "four", "scorer").assert_code(0);
@@ -282,9 +306,15 @@ fn no_agent_gets_more_than_the_cap() {
     // A rollback does not get around it.
     place.run(&["playbook", "shadow", "four"]).assert_code(0);
     promote(&place, "three", "scorer").assert_code(0);
-    place.run(&["playbook", "rollback", "one", "--to", "2"]).assert_code(5).assert_stderr_contains("promotion_denied");
+    place
+        .run(&["playbook", "rollback", "one", "--to", "2"])
+        .assert_code(5)
+        .assert_stderr_contains("promotion_denied");
     let told = prompt(&place);
-    place.run(&["playbook", "rollback", "four", "--to", "1"]).assert_code(5).assert_stderr_contains("promotion_denied");
+    place
+        .run(&["playbook", "rollback", "four", "--to", "1"])
+        .assert_code(5)
+        .assert_stderr_contains("promotion_denied");
     assert_eq!(prompt(&place), told);
     place.run(&["check", "."]).assert_code(0);
 }
@@ -357,7 +387,8 @@ fn a_reflector_that_was_taken_in_is_refused_by_the_locks() {
     place.run(&["review", "draft.md", "--made-by", "alice"]).assert_code(0);
     let bob = || place.run(&["weave", "bob"]).assert_code(0).stdout;
     let told = (prompt(&place), bob());
-    let ran = place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
+    let ran =
+        place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
     ran.assert_stderr_contains("lock_violated").assert_stderr_contains("warmth");
     assert!(!place.path("playbooks/operator/alice/obedient.md").exists());
     // Whoever reflects on one operator proposes for that one alone.
@@ -382,7 +413,10 @@ fn nothing_is_learned_from_a_run_in_which_a_lock_was_touched() {
     let run = place.only_run();
     for reference in [run.clone(), format!("runs/{run}")] {
         let evidence = json!({"evidence": [{"kind": "run", "ref": reference}]});
-        propose(&place, &delta("learned", evidence)).assert_code(2).assert_stderr_contains("delta_invalid").assert_stderr_contains("locked trait");
+        propose(&place, &delta("learned", evidence))
+            .assert_code(2)
+            .assert_stderr_contains("delta_invalid")
+            .assert_stderr_contains("locked trait");
     }
     assert!(!place.path("playbooks/operator").exists());
 }
@@ -445,7 +479,10 @@ fn every_text_that_is_kept_is_named_by_a_record() {
             (&found["divergences"][0]["kind"], &found["divergences"][0]["part"]),
             (&json!("removed"), &json!("body"))
         );
-        records::execute_sql(&db, &format!("INSERT INTO body SELECT '{name}', text FROM away; DROP TABLE away"));
+        records::execute_sql(
+            &db,
+            &format!("INSERT INTO body SELECT '{name}', text FROM away; DROP TABLE away"),
+        );
         verify().assert_code(0);
     }
     records::execute_sql(

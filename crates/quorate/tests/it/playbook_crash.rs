@@ -12,7 +12,7 @@ use crate::support::playbooks::workspace;
 use quorate_testkit::rng::Rng;
 use serde_json::{Value, json};
 use support::{TestDir, finish};
-use workspace::{SCORER, delta, files, log, prompt, propose, recorded, assert_all_refused, scorer};
+use workspace::{SCORER, assert_all_refused, delta, files, log, prompt, propose, recorded, scorer};
 
 /// How often a process is killed, and how often in one workspace.
 const KILLS: u64 = 50;
@@ -91,7 +91,10 @@ fn a_death_between_any_two_writes_is_repaired() {
         // The log is the last thing that is written: where it cannot be, everything else has been, and the plan is left.
         let left = copy(&before);
         allow(&left, 0o444);
-        left.run(&command).assert_code(5).assert_stderr_contains("file_unwritable").assert_stderr_contains("repair");
+        left.run(&command)
+            .assert_code(5)
+            .assert_stderr_contains("file_unwritable")
+            .assert_stderr_contains("repair");
         let plan = left.read("playbooks/_pending.json");
         let change: Value = serde_json::from_str(&plan).expect("it is whole");
         let after = copy(&left);
@@ -130,7 +133,10 @@ fn a_death_between_any_two_writes_is_repaired() {
             let is_told = prompt(&place);
             assert!(fragments(&is_told).iter().all(|one| allowed.contains(one)), "{what}: {is_told}");
             assert_all_refused(&place, &["playbook_unfinished"]);
-            place.run(&["playbook", "archive", "shade"]).assert_code(5).assert_stderr_contains("playbook_unfinished");
+            place
+                .run(&["playbook", "archive", "shade"])
+                .assert_code(5)
+                .assert_stderr_contains("playbook_unfinished");
             place.run(&["playbook", "repair"]).assert_code(0);
             place.run(&["check", "."]).assert_code(0);
             assert_eq!(but_log(&place), whole, "{what}");
@@ -170,7 +176,11 @@ fn a_plan_that_is_cut_is_said_and_nothing_is_guessed() {
     let before = files(&place, "playbooks");
     place.write("playbooks/_pending.json", "{\"id\": \"ab\", \"files\": [");
     assert_all_refused(&place, &["playbook_unfinished"]);
-    place.run(&["playbook", "repair"]).assert_code(5).assert_stderr_contains("playbook_unfinished").assert_stderr_contains("remove it then");
+    place
+        .run(&["playbook", "repair"])
+        .assert_code(5)
+        .assert_stderr_contains("playbook_unfinished")
+        .assert_stderr_contains("remove it then");
     std::fs::remove_file(place.path("playbooks/_pending.json")).expect("it is there");
     assert_eq!(files(&place, "playbooks"), before);
     place.run(&["check", "."]).assert_code(0);

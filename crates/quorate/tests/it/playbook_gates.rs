@@ -6,7 +6,7 @@ use crate::support::playbooks::workspace;
 use serde_json::{Value, json};
 use support::council::all_ship_except;
 use support::{TestDir, assembly, finish};
-use workspace::{SCORER, write_playbook, delta, log, prompt, propose, recorded, assert_all_refused, scorer};
+use workspace::{SCORER, assert_all_refused, delta, log, prompt, propose, recorded, scorer, write_playbook};
 
 const SCRIPTED: &str = "defaults.executor = \"script\"\n[executors.script]\nkind = \"script\"\npath = \"answers.json\"\n\
     [playbooks]\nmin_sample = 3\nerror_rate = 0.2\n";
@@ -58,8 +58,13 @@ fn one_text_handed_in_again_and_again_is_one_outcome() {
     place.write("council.yaml", format!("{}protocol: {{rounds: 1}}\n", support::council::COUNCIL));
     review("SHIP", good, &with);
     let run = held[0].as_str().expect("an id");
-    place.run(&["override", run, "--by", "ada", "--verdict", "ship", "--reason", "It is fine."]).assert_code(0);
-    promote(&place, "cite", "a-b").assert_code(2).assert_stderr_contains("1 with it, 1 without").assert_stderr_contains("1 better, 0 worse");
+    place
+        .run(&["override", run, "--by", "ada", "--verdict", "ship", "--reason", "It is fine."])
+        .assert_code(0);
+    promote(&place, "cite", "a-b")
+        .assert_code(2)
+        .assert_stderr_contains("1 with it, 1 without")
+        .assert_stderr_contains("1 better, 0 worse");
 }
 
 #[test]
@@ -124,14 +129,21 @@ fn what_a_file_by_hand_supersedes_is_not_woven() {
     }
     assert!(prompt(&place).contains("the shelf.") && prompt(&place).contains("asks for a book."));
     // What governance has promoted is replaced by governance alone.
-    write_playbook(&place, "old", "status: active\npriority: 80", "Name the room when somebody asks for a book.");
+    write_playbook(
+        &place,
+        "old",
+        "status: active\npriority: 80",
+        "Name the room when somebody asks for a book.",
+    );
     tells(&place.run(&["check", "playbooks/new.md"]).assert_code(0), "only governance promotes");
     assert!(prompt(&place).contains("asks for a book."));
     // What is not active replaces nothing, and what would be replaced at once is not promoted.
     write_playbook(&place, "old", "status: shadow", "Name the room when somebody asks for a book.");
     place.write("quorate.toml", SCORER);
     scorer(&place, 0.0, 1.0);
-    promote(&place, "old", "scorer").assert_code(2).assert_stderr_contains("`new` is active and supersedes `old`");
+    promote(&place, "old", "scorer")
+        .assert_code(2)
+        .assert_stderr_contains("`new` is active and supersedes `old`");
 }
 
 #[test]
@@ -197,7 +209,8 @@ fn who_reflects_on_one_proposes_for_that_one_alone() {
         of("named", json!({"targets": [operator("operator/alice")]})),
     ]});
     assembly::answers(&place, &json!({"reflect/alice": deltas, "alice": deltas, "reflect": deltas}));
-    let ran = place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
+    let ran =
+        place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
     ran.assert_stderr_contains("it is not for `alice` alone").assert_stderr_contains("unknown key `why`");
     let there = |slug: &str| place.path(&format!("playbooks/operator/alice/{slug}.md")).exists();
     assert!(there("fine") && there("named"), "{ran:?}");

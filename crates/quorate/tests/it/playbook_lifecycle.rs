@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 use crate::support::playbooks::oracle;
 use crate::support::playbooks::world;
-use oracle::{History, PlaybookFile, assert_invariants, assert_checks, assert_log, prompts, texts};
+use oracle::{History, PlaybookFile, assert_checks, assert_invariants, assert_log, prompts, texts};
 use quorate::service::error::ServiceError;
 use quorate::service::playbook::change::LibraryWriter;
 use quorate::service::playbook::promote::promote;
@@ -257,7 +257,10 @@ fn some(world: &mut World) -> Option<PlaybookFile> {
 }
 
 async fn keep(world: &World) -> LibraryWriter {
-    world.keeping().await.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.story()))
+    world
+        .keeping()
+        .await
+        .unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.story()))
 }
 
 async fn revised(world: &mut World) -> Came {

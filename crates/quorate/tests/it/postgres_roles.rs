@@ -11,7 +11,7 @@ use serde_json::json;
 use server::Database;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use support::council::all_ship;
-use support::{TestDir, CommandOutput, assembly, finish};
+use support::{CommandOutput, TestDir, assembly, finish};
 
 const DOCUMENT: &str = include_str!("../../../../docs/postgres.md");
 const TABLES: [&str; 9] =
@@ -161,7 +161,9 @@ fn the_documented_roles_can_do_what_they_are_for_and_nothing_else() {
         &["override", &run, "--by", "ada", "--verdict", "SHIP", "--reason", "fine"],
     ] {
         let refused = roles.run(&reader, "reader", arguments).assert_code(5);
-        refused.assert_stderr_contains("quorate:ledger_closed").assert_stderr_contains("this user may not write to it");
+        refused
+            .assert_stderr_contains("quorate:ledger_closed")
+            .assert_stderr_contains("this user may not write to it");
     }
     assert_eq!(wait(roles.database.count("quorate.record")), before);
     for table in TABLES {
@@ -182,7 +184,10 @@ fn erasing_is_the_owners_unless_the_writer_was_granted_it() {
         &[("ada", ""), ("bob", "")],
         "audit: {consultations: {enabled: false}}\n",
     );
-    assembly::answers(&place, &json!({"ada": assembly::vote_answer("yes"), "bob": assembly::vote_answer("yes")}));
+    assembly::answers(
+        &place,
+        &json!({"ada": assembly::vote_answer("yes"), "bob": assembly::vote_answer("yes")}),
+    );
     place.write("subject.md", "# A new region\n\nResolution: open it.\n");
     let convene = ["convene", "ASSEMBLY.md", "--proposal", "subject.md"];
     let kept =
@@ -191,7 +196,10 @@ fn erasing_is_the_owners_unless_the_writer_was_granted_it() {
     roles.run(&place, "owner", &["doctor"]);
     roles.follow(1);
 
-    roles.run(&place, "writer", &convene).assert_code(5).assert_stderr_contains("permission denied for table record");
+    roles
+        .run(&place, "writer", &convene)
+        .assert_code(5)
+        .assert_stderr_contains("permission denied for table record");
     assert_eq!(kept(), 2, "nothing is erased, and the run has not ended");
     // Opening the ledger makes good what was left, and the owner may.
     roles.run(&place, "owner", &["ledger", "gc"]).assert_code(0);

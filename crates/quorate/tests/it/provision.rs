@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::support;
 use serde_json::{Value, json};
-use support::{TestDir, CommandOutput};
+use support::{CommandOutput, TestDir};
 
 /// A profile of the public form, in `profile/`, whose files lie below `files/`.
 fn profile(place: &TestDir, version: &str, reviewer: &str) {
@@ -106,7 +106,9 @@ fn it_installs_once_and_uninstalls_to_what_was_there() {
     provision(&place, &["status"]).assert_code(0);
     provision(&place, &["uninstall", "runtime-profile/standard"]).assert_code(0);
     assert_eq!(tree(&place), before);
-    provision(&place, &["uninstall", "runtime-profile/standard"]).assert_code(4).assert_stderr_contains("quorate:profile_unknown");
+    provision(&place, &["uninstall", "runtime-profile/standard"])
+        .assert_code(4)
+        .assert_stderr_contains("quorate:profile_unknown");
 }
 
 #[test]
@@ -120,7 +122,8 @@ fn a_second_run_names_what_was_edited_and_clobbers_nothing() {
     let edited = tree(&place);
     let ran = install(&place).assert_code(1);
     assert!(ran.stdout.contains("-Review.\n  +Edited."), "{}", ran.stdout);
-    ran.assert_stderr_contains("quorate:profile_drift").assert_stderr_contains(".claude/agents/reviewer.md was edited");
+    ran.assert_stderr_contains("quorate:profile_drift")
+        .assert_stderr_contains(".claude/agents/reviewer.md was edited");
     assert_eq!(tree(&place), edited);
     let status = provision(&place, &["status", "--format", "json"]).assert_code(1).json();
     let stands: Vec<&str> = status["profiles"][0]["files"]
@@ -131,7 +134,8 @@ fn a_second_run_names_what_was_edited_and_clobbers_nothing() {
         .collect();
     assert_eq!(stands, ["edited", "missing", "in place", "extended"]);
     assert_eq!(status["diagnostics"].as_array().unwrap().len(), 2);
-    let forced = provision(&place, &["install", "profile", "--force", "--format", "json"]).assert_code(0).json();
+    let forced =
+        provision(&place, &["install", "profile", "--force", "--format", "json"]).assert_code(0).json();
     let expected = [
         (".claude/agents/reviewer.md", "change"),
         (".claude/settings.json", "keep"),
@@ -157,7 +161,9 @@ fn uninstalling_with_force_leaves_what_others_have_put_into_shared_files() {
     place.write("into/.gitignore", "*.log\ntarget/debug/\nmine/\n");
     place.write("into/.claude/hooks/check.sh", "exit 7\n");
     let uninstall = ["uninstall", "runtime-profile/standard"];
-    provision(&place, &uninstall).assert_code(1).assert_stderr_contains(".claude/agents/reviewer.md was edited");
+    provision(&place, &uninstall)
+        .assert_code(1)
+        .assert_stderr_contains(".claude/agents/reviewer.md was edited");
     let ran = provision(&place, &[&uninstall[..], &["--force"]].concat()).assert_code(0);
     for shown in ["`permissions.allow` was changed since and goes", "was appended was edited since and stays"]
     {
@@ -251,8 +257,12 @@ fn bad_input_is_told_with_its_code_and_leaves_everything_alone() {
     refused(manifest.clone(), 5, &["files/.gitignore is not in the profile"]);
     symlink("/etc/passwd", place.path("profile/files/.gitignore")).unwrap();
     refused(manifest, 5, &["files/.gitignore is a link that leads out of the profile"]);
-    provision(&place, &["install", "nowhere"]).assert_code(4).assert_stderr_contains("there is no profile nowhere");
-    provision(&place, &["install", "into"]).assert_code(5).assert_stderr_contains("there is no profile.json in it");
+    provision(&place, &["install", "nowhere"])
+        .assert_code(4)
+        .assert_stderr_contains("there is no profile nowhere");
+    provision(&place, &["install", "into"])
+        .assert_code(5)
+        .assert_stderr_contains("there is no profile.json in it");
     place
         .run(&["provision", "install", "profile", "--into", "nowhere"])
         .assert_code(4)
@@ -271,13 +281,17 @@ fn nothing_is_written_through_links_or_over_what_cannot_be_read() {
     std::fs::write(place.path("into/.gitignore"), b"\xff").unwrap();
     let before = tree(&place);
     let ran = provision(&place, &["install", "profile", "--force"]).assert_code(1);
-    ran.assert_stderr_contains(".claude/agents/reviewer.md is reached through a symlink").assert_stderr_contains(".gitignore is not UTF-8");
+    ran.assert_stderr_contains(".claude/agents/reviewer.md is reached through a symlink")
+        .assert_stderr_contains(".gitignore is not UTF-8");
     assert_eq!(tree(&place), before);
     assert_eq!(std::fs::read_dir(place.path("elsewhere")).unwrap().count(), 1);
     std::fs::remove_file(place.path("into/.claude")).unwrap();
     place.write("into/.gitignore", "x");
     place.write("into/.claude/settings.json", "{\n  \"a\": 1,\n}");
-    install(&place).assert_code(1).assert_stderr_contains("this is not JSON").assert_stderr_contains(".claude/settings.json:3:1");
+    install(&place)
+        .assert_code(1)
+        .assert_stderr_contains("this is not JSON")
+        .assert_stderr_contains(".claude/settings.json:3:1");
     // The program's own folder, led elsewhere.
     place.write("into/.claude/settings.json", "{}");
     symlink(place.path("elsewhere"), place.path("into/.quorate")).unwrap();

@@ -208,20 +208,27 @@ fn any_log_is_audited_by_itself() {
     );
     assert!(place.run(&log).assert_code(0).stdout.contains("post is tightening"));
     // A report goes to a file, and not over what it was counted from.
-    let said = place.run(&[&log[..], &["--format", "markdown", "--output", "audit.md"]].concat()).assert_code(0);
+    let said =
+        place.run(&[&log[..], &["--format", "markdown", "--output", "audit.md"]].concat()).assert_code(0);
     assert!(said.stdout.is_empty() && place.read("audit.md").contains("| skeptic | 15 |"), "{said:?}");
     place.run(&[&log[..], &["--out", "audit.md"]].concat()).assert_code(0);
     place
         .run(&[&log[..], &["--output", "there/../there/council_log.jsonl"]].concat())
         .assert_code(5)
         .assert_stderr_contains("the log is there");
-    place.run(&["audit", "--log", "nowhere.jsonl"]).assert_code(4).assert_stderr_contains("there is no log nowhere.jsonl");
+    place
+        .run(&["audit", "--log", "nowhere.jsonl"])
+        .assert_code(4)
+        .assert_stderr_contains("there is no log nowhere.jsonl");
     assert!(!place.path(".quorate").exists(), "no ledger is made");
     // Nor over a ledger, wherever it lies.
     let place = TestDir::scripted(&all_ship());
     place.run(&["review", "draft.md", "--ledger", "kept.db"]).assert_code(0);
     let before = std::fs::read(place.path("kept.db")).expect("a ledger");
-    place.run(&["audit", "--ledger", "kept.db", "--output", "kept.db"]).assert_code(5).assert_stderr_contains("the ledger is there");
+    place
+        .run(&["audit", "--ledger", "kept.db", "--output", "kept.db"])
+        .assert_code(5)
+        .assert_stderr_contains("the ledger is there");
     place.run(&["audit", "--ledger", "kept.db", "--output", "quorate.toml"]).assert_code(5);
     assert_eq!(std::fs::read(place.path("kept.db")).expect("a ledger").len(), before.len());
 }

@@ -2,7 +2,7 @@
 //! nothing is tested, and that is said.
 
 use crate::support::public;
-use public::{MANIFEST, quorate, copied_example};
+use public::{MANIFEST, copied_example, quorate};
 
 #[test]
 fn the_local_swarm_runs_with_its_role_files_and_a_cli() {

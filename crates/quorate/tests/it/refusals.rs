@@ -2,7 +2,7 @@
 
 use crate::support;
 use support::council::{COUNCIL, all_ship};
-use support::{TestDir, CommandOutput};
+use support::{CommandOutput, TestDir};
 
 /// The one refusal that a command says, as `--format json` has it: code, line.
 #[track_caller]
@@ -49,8 +49,9 @@ fn an_artifact_that_cannot_be_judged_is_5() {
     }
     place.write("folder/a.md", "text");
     check(&place, &["folder"], 5, "quorate:artifact_unreadable", None);
-    let ran =
-        place.run_with_stdin(&["review", "-", "--format", "json"], &vec![b'a'; 2 * 1024 * 1024 + 1]).assert_code(5);
+    let ran = place
+        .run_with_stdin(&["review", "-", "--format", "json"], &vec![b'a'; 2 * 1024 * 1024 + 1])
+        .assert_code(5);
     assert_eq!(refused(&ran).0, "quorate:artifact_too_large");
     let ran = place.run_with_stdin(&["review", "-", "--format", "json"], b"\xff\xfe").assert_code(5);
     assert_eq!(refused(&ran).0, "quorate:artifact_binary");
@@ -111,7 +112,11 @@ fn a_broken_configuration_is_5_at_its_line() {
 fn a_runtime_that_needs_http_says_what_to_use() {
     let place = TestDir::with("draft.md", "text");
     place.write("council.yaml", format!("{COUNCIL}runtime: {{type: lmstudio}}\n"));
-    place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("HTTP").assert_stderr_contains("agent-cli");
+    place
+        .run(&["review", "draft.md"])
+        .assert_code(5)
+        .assert_stderr_contains("HTTP")
+        .assert_stderr_contains("agent-cli");
 }
 
 #[test]
@@ -235,7 +240,10 @@ fn a_ledger_or_log_that_cannot_be_is_5_before_anybody_is_asked() {
     place.write("file", "a file");
     place.write("folder/a", "");
     for ledger in ["file/ledger.db", "folder", "postgres://host/db"] {
-        place.run(&["review", "draft.md", "--ledger", ledger]).assert_code(5).assert_stderr_contains("quorate:ledger_unavailable");
+        place
+            .run(&["review", "draft.md", "--ledger", ledger])
+            .assert_code(5)
+            .assert_stderr_contains("quorate:ledger_unavailable");
     }
     for log in ["./folder", "./file/log.jsonl", "./file/deeper/log.jsonl"] {
         place.write("council.yaml", format!("{COUNCIL}logging: {{log_path: {log}}}\n"));
@@ -248,7 +256,10 @@ fn a_ledger_or_log_that_cannot_be_is_5_before_anybody_is_asked() {
 fn a_file_that_is_no_ledger_is_not_made_into_one() {
     let place = TestDir::scripted(&all_ship());
     let draft = place.read("draft.md");
-    place.run(&["review", "draft.md", "--ledger", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:ledger_unavailable");
+    place
+        .run(&["review", "draft.md", "--ledger", "draft.md"])
+        .assert_code(5)
+        .assert_stderr_contains("quorate:ledger_unavailable");
     assert_eq!(place.read("draft.md"), draft);
     assert!(!place.path("aside").exists());
 }

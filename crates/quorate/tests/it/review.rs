@@ -121,7 +121,8 @@ fn standard_input_is_a_draft_like_any_other() {
     place.run(&["replay", run]).assert_code(0);
     // What was piped in is gone, and the ledger has it.
     place.answers(&all_ship_except(json!({"adjudicate": {"$fail": "down"}})));
-    let stopped = place.run_with_stdin(&["review", "-", "--format", "json"], b"Again.\n").assert_code(3).json();
+    let stopped =
+        place.run_with_stdin(&["review", "-", "--format", "json"], b"Again.\n").assert_code(3).json();
     place.answers(&all_ship_except(json!({"adjudicate": {"$fail": "down"}})));
     place.run(&["resume", stopped["run"].as_str().unwrap()]).assert_code(3);
 }
@@ -254,7 +255,8 @@ fn the_executor_is_the_flag_then_the_runtime_then_the_default() {
 fn a_cap_on_calls_stops_a_run_that_a_larger_one_takes_on() {
     // X8: a resumed run goes on from what was spent
     let place = TestDir::scripted(&all_ship());
-    let report = place.run(&["review", "draft.md", "--max-calls", "5", "--format", "json"]).assert_code(3).json();
+    let report =
+        place.run(&["review", "draft.md", "--max-calls", "5", "--format", "json"]).assert_code(3).json();
     assert_eq!((&report["verdict"], &report["spent"]["calls"]), (&json!("INCOMPLETE"), &json!(5)));
     let run = report["run"].as_str().unwrap();
     let still = place.run(&["resume", run, "--max-calls", "8", "--format", "json"]).assert_code(3).json();
@@ -290,7 +292,8 @@ fn a_council_is_found_up_to_the_workspace() {
     let seats = |report: &Value| report["deliberators"].as_array().unwrap().len();
     assert_eq!(seats(&place.review(&["texts/deep/draft.md"])), 3);
     assert!(place.path(".quorate/ledger.db").is_file(), "beside the configuration");
-    let report = place.run_in("texts/deep", &["review", "draft.md", "--format", "json"]).assert_code(0).json();
+    let report =
+        place.run_in("texts/deep", &["review", "draft.md", "--format", "json"]).assert_code(0).json();
     assert_eq!(seats(&report), 3, "from the artifact up");
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::support;
 use serde_json::{Value, json};
-use support::{TestDir, CommandOutput, finish, wait_until};
+use support::{CommandOutput, TestDir, finish, wait_until};
 
 /// A swarm of members that say what `answers.json` has for them.
 fn swarm(more: &str) -> TestDir {
@@ -67,7 +67,10 @@ fn who_is_mentioned_answers_once() {
     assert_eq!(journal.lines().filter(|line| line.starts_with("=== TURN id=t_")).count(), 3, "{journal}");
     // A ledger that is lost is made good from it, and nobody is asked again.
     std::fs::remove_dir_all(place.path(".quorate")).unwrap();
-    run(&place).assert_code(0).assert_stderr_contains("were not in the ledger").assert_stderr_contains("nothing is to be answered");
+    run(&place)
+        .assert_code(0)
+        .assert_stderr_contains("were not in the ledger")
+        .assert_stderr_contains("nothing is to be answered");
     assert_eq!(said(&place), all);
     run(&place).assert_code(0).assert_stderr_contains("nothing is new");
 }
@@ -256,7 +259,10 @@ fn a_talk_among_agents_ends() {
     let place = swarm("");
     answers(&place, json!({"ada": "@Bo", "bo": "@Ada"}));
     say(&place, "@Ada begin");
-    run(&place).assert_code(0).assert_stderr_contains("20 turns of participants without a person's").assert_stderr_contains("`maxAgentTurns` is 20");
+    run(&place)
+        .assert_code(0)
+        .assert_stderr_contains("20 turns of participants without a person's")
+        .assert_stderr_contains("`maxAgentTurns` is 20");
     assert_eq!(talk(&place).len(), 21);
     run(&place).assert_code(0).assert_stderr_contains("nothing is new");
     // A person begins anew.

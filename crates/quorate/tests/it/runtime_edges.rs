@@ -66,7 +66,8 @@ fn a_hook_at_the_end_has_the_time_that_it_was_given() {
     assert!(!ran.stderr.contains("failed"), "{}", ran.stderr);
     let hooks = hooks.replace("sleep 4", "sleep 400").replace("9000", "3000");
     let place = swarm("echo yes", &format!("{MENTION}{hooks}"));
-    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?", "--events", "events.jsonl"]).assert_code(0);
+    let ran =
+        place.run(&["run", "swarm.yaml", "--say", "@Writer?", "--events", "events.jsonl"]).assert_code(0);
     ran.assert_stderr_contains("the hook onTurnEnd failed");
     assert!(place.read("events.jsonl").contains("\"hook.failed\""));
 }
@@ -76,8 +77,11 @@ fn a_turn_has_at_most_256_kib() {
     let place = swarm("head -c 300000 /dev/zero | tr '\\0' x", MENTION);
     let long = format!("@Writer {}", "y".repeat(256 * 1024 - 8));
     place.write("long.txt", format!("{long}z"));
-    let refused = place.run_with_stdin(&["say", "swarm.yaml", "-"], format!("{long}z").as_bytes()).assert_code(5);
-    refused.assert_stderr_contains("quorate:turn_refused").assert_stderr_contains("262145 bytes; a turn has at most 262144");
+    let refused =
+        place.run_with_stdin(&["say", "swarm.yaml", "-"], format!("{long}z").as_bytes()).assert_code(5);
+    refused
+        .assert_stderr_contains("quorate:turn_refused")
+        .assert_stderr_contains("262145 bytes; a turn has at most 262144");
     assert!(!place.path("talk.md").exists());
     place.run_with_stdin(&["say", "swarm.yaml", "-"], long.as_bytes()).assert_code(0);
     let ran = place.run(&["run", "swarm.yaml"]).assert_code(3);
@@ -103,7 +107,8 @@ fn a_misspelt_mention_is_told() {
     said.assert_stderr_contains("`@writter` mentions nobody; did you mean `@Writer`?");
     said.assert_stderr_contains("`@[Writer]` mentions nobody; did you mean `@Writer`?");
     let ran = place.run(&["run", "swarm.yaml"]).assert_code(0);
-    ran.assert_stderr_contains("nobody answers").assert_stderr_contains("`@writter` mentions nobody; did you mean `@Writer`?");
+    ran.assert_stderr_contains("nobody answers")
+        .assert_stderr_contains("`@writter` mentions nobody; did you mean `@Writer`?");
     assert!(
         !place
             .run(&["say", "swarm.yaml", "@Writer, mail me@writter.org"])

@@ -10,7 +10,7 @@ use crate::support;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sqlx::{Connection as _, SqliteConnection};
-use support::{TestDir, QUORATE, CommandOutput, finish, wait_until};
+use support::{CommandOutput, QUORATE, TestDir, finish, wait_until};
 
 const SOON: Duration = Duration::from_secs(40);
 
@@ -137,7 +137,8 @@ fn events_that_are_not_read_keep_no_turn_waiting() {
     let child = place.start(&["run", "swarm.yaml", "--events", "events"]);
     let mut events = std::fs::File::open(place.path("events")).unwrap();
     let ran = finish(child).assert_code(0);
-    ran.assert_stderr_contains("1500 turns appended").assert_stderr_contains("events could not be written: its reader does not read");
+    ran.assert_stderr_contains("1500 turns appended")
+        .assert_stderr_contains("events could not be written: its reader does not read");
     let mut read = Vec::new();
     events.read_to_end(&mut read).unwrap();
     assert!(read.len() >= 4_096, "what was in the pipe is there");
@@ -154,7 +155,8 @@ fn events_destroy_no_other_file() {
     for file in other {
         let before = std::fs::read(place.path(file)).unwrap();
         let ran = place.run(&["run", "swarm.yaml", "--events", file]).assert_code(64);
-        ran.assert_stderr_contains("quorate:events_unwritable").assert_stderr_contains("something else in it than events");
+        ran.assert_stderr_contains("quorate:events_unwritable")
+            .assert_stderr_contains("something else in it than events");
         assert!(std::fs::read(place.path(file)).unwrap() == before, "{file} was changed");
     }
     say(&place, 1);
@@ -169,7 +171,8 @@ fn a_pipe_that_nothing_reads_keeps_no_run_waiting() {
     say(&place, 1);
     assert!(Command::new("mkfifo").arg(place.path("events")).status().unwrap().success());
     let ran = place.run(&["run", "swarm.yaml", "--events", "events"]).assert_code(0);
-    ran.assert_stderr_contains("1 turn appended").assert_stderr_contains("events could not be written: its reader does not read");
+    ran.assert_stderr_contains("1 turn appended")
+        .assert_stderr_contains("events could not be written: its reader does not read");
 }
 
 #[test]
@@ -216,7 +219,9 @@ fn a_second_signal_ends_members_that_do_not_want_to() {
     let place = swarm("trap '' TERM; echo $$ > asked; while true; do sleep 0.1; done", MENTION);
     say(&place, 1);
     let child = place.start(&["run", "swarm.yaml"]);
-    wait_until(SOON, "somebody who is asked", || place.path("asked").exists() && !place.read("asked").is_empty());
+    wait_until(SOON, "somebody who is asked", || {
+        place.path("asked").exists() && !place.read("asked").is_empty()
+    });
     let member = Pid::from_raw(place.read("asked").trim().parse().unwrap()).unwrap();
     signal(&child);
     signal(&child);

@@ -2,7 +2,7 @@
 //! holds.
 
 use crate::support;
-use support::{TestDir, CommandOutput};
+use support::{CommandOutput, TestDir};
 
 /// A workspace in `ws/` with a manifest in `ws/team/`.
 fn team(role: &str, substrate: &str, state: &str) -> TestDir {
@@ -95,8 +95,10 @@ fn a_lookup_that_fails_says_which_configuration_was_read() {
     place.write("ws/quorate.toml", "[runtimes.talk]\nexecutor = \"nobody\"\n");
     let run = || place.run_in("ws/team", &["run", "swarm.yaml", "--once"]).assert_code(5);
     let ran = run();
-    ran.assert_stderr_contains("there is no executor `nobody`")
-        .assert_stderr_contains(&format!("the one that holds is {}", place.path("ws/quorate.toml").display()));
+    ran.assert_stderr_contains("there is no executor `nobody`").assert_stderr_contains(&format!(
+        "the one that holds is {}",
+        place.path("ws/quorate.toml").display()
+    ));
     assert!(!ran.stderr.contains("was not read"), "{}", ran.stderr);
     place.write("ws/team/quorate.toml", "[executors.nobody]\nkind = \"rubric\"\n");
     run().assert_stderr_contains("/ws/quorate.toml, the outermost; quorate.toml is nearer and was not read");

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::support;
 use serde_json::Value;
-use support::{TestDir, CommandOutput, finish};
+use support::{CommandOutput, TestDir, finish};
 
 /// Tries what a member should not do, and says in its answer which of it worked.
 const BURGLAR: &str = r#"#!/bin/sh

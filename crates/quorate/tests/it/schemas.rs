@@ -126,7 +126,10 @@ fn everything_with_a_schema_is_listed() {
             place.run(&[words, &[word]].concat()).assert_code(0);
         }
     }
-    place.run(&["schema", "answer", "deliberater"]).assert_code(4).assert_stderr_contains("did you mean `deliberator`?");
+    place
+        .run(&["schema", "answer", "deliberater"])
+        .assert_code(4)
+        .assert_stderr_contains("did you mean `deliberator`?");
     place.run(&["schema", "revew"]).assert_code(4).assert_stderr_contains("did you mean `review`?");
     place.run(&["schema", "persona", "vote"]).assert_code(64);
 }

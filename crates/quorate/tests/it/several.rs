@@ -34,7 +34,10 @@ fn each_text_has_its_verdict_and_the_worst_is_the_exit_code() {
     assert_eq!(place.runs().len(), 3, "each is a run of its own");
     assert_eq!(place.log().len(), 3);
 
-    place.run(&["review", "posts/a.md", "posts/c.md"]).assert_code(1).assert_stderr_contains("REVISE      posts/c.md");
+    place
+        .run(&["review", "posts/a.md", "posts/c.md"])
+        .assert_code(1)
+        .assert_stderr_contains("REVISE      posts/c.md");
     place.run(&["review", "posts/a.md", "posts/a.md", "posts/c.md", "--fail-on", "hold"]).assert_code(0);
     let sarif = place.run(&["review", "posts/a.md", "posts/c.md", "--format", "sarif"]).assert_code(1).json();
     assert_eq!(sarif["runs"].as_array().map(Vec::len), Some(2));
@@ -63,7 +66,10 @@ fn a_pattern_that_no_shell_expanded_is_expanded() {
     place.write("posts/[1].md", SHIPS);
     let alone = place.review(&["posts/[1].md"]);
     assert_eq!(alone["verdict"], "SHIP", "a file of that name is that file: {alone}");
-    place.run(&["review", "drafts/*.md"]).assert_code(64).assert_stderr_contains("nothing matches `drafts/*.md`");
+    place
+        .run(&["review", "drafts/*.md"])
+        .assert_code(64)
+        .assert_stderr_contains("nothing matches `drafts/*.md`");
     place.run(&["review", "posts/[.md"]).assert_code(64).assert_stderr_contains("is no pattern");
     place.run(&["review", "-", "-"]).assert_code(64).assert_stderr_contains("named twice");
 }
@@ -71,7 +77,10 @@ fn a_pattern_that_no_shell_expanded_is_expanded() {
 #[test]
 fn what_is_missing_refuses_all_before_anybody_is_asked() {
     let place = posts();
-    place.run(&["review", "posts/a.md", "posts/gone.md"]).assert_code(4).assert_stderr_contains("there is no file posts/gone.md");
+    place
+        .run(&["review", "posts/a.md", "posts/gone.md"])
+        .assert_code(4)
+        .assert_stderr_contains("there is no file posts/gone.md");
     place.write("other/quorate.toml", "[defaults]\nexecutor = \"nobody\"\n");
     place.write("other/x.md", SHIPS);
     place.run(&["review", "posts/a.md", "other/x.md"]).assert_code(5).assert_stderr_contains("`nobody`");
@@ -81,8 +90,10 @@ fn what_is_missing_refuses_all_before_anybody_is_asked() {
 #[test]
 fn what_its_tier_skips_is_milder_than_any_verdict_but_ship() {
     let place = posts();
-    let ran =
-        place.run(&["review", "posts/a.md", "posts/b.md", "--tiered", "--format", "json"]).assert_code(6).json();
+    let ran = place
+        .run(&["review", "posts/a.md", "posts/b.md", "--tiered", "--format", "json"])
+        .assert_code(6)
+        .json();
     assert_eq!(ran["reviews"][0]["skipped"]["tier"], 2);
     assert_eq!(ran["reviews"][1]["exit"], 6);
 }
@@ -128,7 +139,10 @@ fn every_command_has_help_a_version_and_the_common_flags() {
     let quiet = place.run(&["init", "council", "two", "-q"]).assert_code(0);
     assert!(loud.stderr.contains("next: ") && quiet.stderr.is_empty(), "{}", quiet.stderr);
     assert!(!quiet.stdout.is_empty());
-    place.run(&["review", "gone.md", "--quiet"]).assert_code(4).assert_stderr_contains("there is no file gone.md");
+    place
+        .run(&["review", "gone.md", "--quiet"])
+        .assert_code(4)
+        .assert_stderr_contains("there is no file gone.md");
 }
 
 #[test]

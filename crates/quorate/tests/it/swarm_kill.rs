@@ -12,7 +12,7 @@ use crate::support;
 use crate::support::records;
 use crate::support::transcript;
 use quorate_testkit::rng::Rng;
-use records::{of_kind, text, block_on};
+use records::{block_on, of_kind, text};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};

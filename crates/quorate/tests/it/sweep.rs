@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use crate::support;
 use serde_json::{Value, json};
 use support::council::{COUNCIL, all_ship, all_ship_except};
-use support::{TestDir, CommandOutput, finish, wait_until};
+use support::{CommandOutput, TestDir, finish, wait_until};
 
 const RULES: &str = "\
 tier_classifier: {default_tier: 2}
@@ -119,7 +119,8 @@ fn since_looks_at_when_a_file_was_changed() {
     place.write("drafts/post-old.md", "Old.\n");
     let old = std::fs::File::open(place.path("drafts/post-old.md")).unwrap();
     old.set_modified(SystemTime::now() - Duration::from_secs(3 * 86_400)).unwrap();
-    let due = |since: &str| count(&fates(&sweep(&place, &["--dry-run", "--since", since]).assert_code(0)), "due");
+    let due =
+        |since: &str| count(&fates(&sweep(&place, &["--dry-run", "--since", since]).assert_code(0)), "due");
     assert_eq!((due("24h"), due("7d"), due("all"), due("2000-01-01"), due("2999-01-01")), (1, 2, 2, 2, 0));
     assert_eq!(count(&fates(&sweep(&place, &["--dry-run"]).assert_code(0)), "due"), 1, "24h is the default");
 }
@@ -186,7 +187,8 @@ fn two_sweeps_at_once_both_complete() {
         place.write(&format!("drafts/post-{number}.md"), format!("Post {number}.\n"));
     }
     let both: Vec<_> = (0..2).map(|_| place.start(&["sweep", "--format", "json"])).collect();
-    let judged: usize = both.into_iter().map(|child| count(&fates(&finish(child).assert_code(0)), "judged")).sum();
+    let judged: usize =
+        both.into_iter().map(|child| count(&fates(&finish(child).assert_code(0)), "judged")).sum();
     assert!((8..=16).contains(&judged), "{judged}");
     assert_eq!((place.runs().len(), place.log().len()), (judged, judged));
     let mut logged: Vec<String> = place.log().iter().map(|line| line["run"].to_string()).collect();

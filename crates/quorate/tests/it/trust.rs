@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Stdio;
 
 use crate::support;
-use support::{TestDir, CommandOutput, finish};
+use support::{CommandOutput, TestDir, finish};
 
 /// What anything that was started would leave.
 const TRACE: &str = "#!/bin/sh\necho ran >> \"$(dirname \"$0\")/trace\"\necho '{\"would_block\": false, \"irreducible\": false, \"verdict\": \"SHIP\", \"reasoning\": \"x\"}'\n";
@@ -106,7 +106,9 @@ fn the_command_of_a_signing_key_runs_neither_for_reviews_nor_for_lists() {
     assert!(!ran(&place));
     place.write("repo/quorate.toml", optional.replace("optional", "required"));
     let refused = run(&place, &["review", "draft.md"]).assert_code(5);
-    refused.assert_stderr_contains("signing_key_missing").assert_stderr_contains("quorate.toml is not trusted");
+    refused
+        .assert_stderr_contains("signing_key_missing")
+        .assert_stderr_contains("quorate.toml is not trusted");
     assert!(!ran(&place));
 }
 
@@ -187,7 +189,8 @@ fn a_link_of_the_checkout_leads_no_record_out_of_it() {
     std::fs::create_dir(place.path("outside")).unwrap();
     symlink("../outside", place.path("repo/.quorate")).unwrap();
     let said = run(&place, &["review", "draft.md"]).assert_code(5);
-    said.assert_stderr_contains("workspace_untrusted").assert_stderr_contains("a link leads out of the workspace");
+    said.assert_stderr_contains("workspace_untrusted")
+        .assert_stderr_contains("a link leads out of the workspace");
     assert_eq!(std::fs::read_dir(place.path("outside")).unwrap().count(), 0);
     std::fs::remove_file(place.path("repo/.quorate")).unwrap();
     std::fs::create_dir(place.path("repo/.quorate")).unwrap();
@@ -326,7 +329,9 @@ fn a_record_of_trust_that_every_user_can_write_to_trusts_nothing() {
     for (path, mode) in [(state.join("trust.json"), 0o666), (state, 0o777)] {
         let before = std::fs::metadata(&path).expect("it is there").permissions();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
-        run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("every user can write to it");
+        run(&place, &["review", "draft.md"])
+            .assert_code(5)
+            .assert_stderr_contains("every user can write to it");
         std::fs::set_permissions(&path, before).expect("a mode");
     }
     assert!(!ran(&place));
@@ -339,7 +344,10 @@ fn configuration_that_every_user_can_write_is_refused() {
         std::fs::set_permissions(place.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
     };
     mode("repo/quorate.toml", 0o666);
-    run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("ownership_dubious").assert_stderr_contains("trust --safe-directory");
+    run(&place, &["review", "draft.md"])
+        .assert_code(5)
+        .assert_stderr_contains("ownership_dubious")
+        .assert_stderr_contains("trust --safe-directory");
     mode("repo/quorate.toml", 0o644);
     mode("repo", 0o777);
     run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("ownership_dubious");

@@ -4,7 +4,7 @@
 use crate::support;
 use serde_json::{Value, json};
 use support::council::all_ship_except;
-use support::{TestDir, CommandOutput, finish};
+use support::{CommandOutput, TestDir, finish};
 
 /// What a text could command.
 const HOSTILE: [&str; 8] = [

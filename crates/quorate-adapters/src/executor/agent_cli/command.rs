@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use quorate_kernel::ports::executor::{Failure, ConfigError};
+use quorate_kernel::ports::executor::{ConfigError, Failure};
 
 use super::environment;
 
@@ -53,7 +53,9 @@ pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
 pub(super) fn installed(command: &str, dir: &Path, install: Option<&str>) -> Result<(), ConfigError> {
     let Err(missing) = find(command, dir) else { return Ok(()) };
     if command.contains('/') {
-        return Err(ConfigError::for_key("command", missing.to_string()).with_help("correct the path in `command`"));
+        return Err(
+            ConfigError::for_key("command", missing.to_string()).with_help("correct the path in `command`")
+        );
     }
     let message = format!("cannot start `{command}`: there is no such program on PATH");
     let help = match install {

@@ -44,8 +44,10 @@ impl Environment {
     pub(super) fn new(listed: Vec<String>, base: Base) -> Result<Self, ConfigError> {
         match listed.iter().find(|name| name.is_empty() || name.contains(['=', '*', ' '])) {
             None => Ok(Environment { listed, base }),
-            Some(entry) => Err(ConfigError::for_key("env", format!("`{entry}` is not the name of a variable"))
-                .with_help("list names alone, each in full; the values are taken from the environment")),
+            Some(entry) => {
+                Err(ConfigError::for_key("env", format!("`{entry}` is not the name of a variable"))
+                    .with_help("list names alone, each in full; the values are taken from the environment"))
+            }
         }
     }
 

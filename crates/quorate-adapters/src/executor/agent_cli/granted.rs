@@ -125,12 +125,15 @@ impl Server<'_> {
 pub(super) mod fixture {
     //! A speaker with tools and servers, for the tests of presets.
 
-    use quorate_kernel::conversation::{Participant, ConversationContext, Tools};
+    use quorate_kernel::conversation::{ConversationContext, Participant, Tools};
     use quorate_kernel::ports::executor::Servers;
     use quorate_protocol::Json;
 
     /// Somebody who may use these.
-    pub(in crate::executor::agent_cli) fn speaking(allowed: Option<&[&str]>, servers: &[&str]) -> ConversationContext {
+    pub(in crate::executor::agent_cli) fn speaking(
+        allowed: Option<&[&str]>,
+        servers: &[&str],
+    ) -> ConversationContext {
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
         let tools = Tools { allowed: allowed.map(owned), servers: owned(servers) };
         ConversationContext {

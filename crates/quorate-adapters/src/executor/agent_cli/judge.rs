@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use quorate_kernel::ports::executor::{Failure, Inspection, ConfigError};
+use quorate_kernel::ports::executor::{ConfigError, Failure, Inspection};
 
 use super::private_dir::Furniture;
 use crate::block::listed;
@@ -81,8 +81,10 @@ impl Judge {
         let Some(known) = self.tools else { return Ok(()) };
         match tools.iter().find(|tool| !known.contains(&tool.as_str())) {
             None => Ok(()),
-            Some(tool) => Err(ConfigError::for_key("tools", format!("the preset `{preset}` has no tool `{tool}`"))
-                .with_help(format!("its tools are {}", listed(known)))),
+            Some(tool) => {
+                Err(ConfigError::for_key("tools", format!("the preset `{preset}` has no tool `{tool}`"))
+                    .with_help(format!("its tools are {}", listed(known))))
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{SideEffect, Failure, ConfigError};
+use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
 
 use super::call::{self, Ending};
 use super::clock;

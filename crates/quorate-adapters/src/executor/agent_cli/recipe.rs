@@ -6,7 +6,7 @@ mod cli;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use quorate_kernel::ports::executor::{SideEffect, Failure, Invocation, ConfigError, Servers, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation, Servers, Settings, SideEffect};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
@@ -287,7 +287,11 @@ impl Recipe {
 }
 
 /// The arguments for one prompt: the block's, else those of the manifest that `cli` names.
-fn arguments(block: &Block<'_>, cli: Option<&Cli>, preset: Option<&Preset>) -> Result<Vec<String>, ConfigError> {
+fn arguments(
+    block: &Block<'_>,
+    cli: Option<&Cli>,
+    preset: Option<&Preset>,
+) -> Result<Vec<String>, ConfigError> {
     let own = block.texts("args")?;
     let Some(cli) = cli.filter(|_| preset.is_none() && !block.has("args")) else { return Ok(own) };
     cli.args.clone().ok_or_else(|| {
@@ -319,13 +323,11 @@ fn tools(block: &Block<'_>, preset: Option<&'static Preset>) -> Result<Option<Ve
     match preset {
         None => Err(ConfigError::for_key("tools", "only a preset has tools that can be named")
             .with_help("a command of your own runs as `command` and `args` have it; leave `tools` out")),
-        Some(Preset { judge: None, name, .. }) => {
-            match tools.is_empty() {
-                true => Ok(Some(tools)),
-                false => Err(ConfigError::for_key("tools", format!("the preset `{name}` has no tools"))
-                    .with_help("leave it out")),
-            }
-        }
+        Some(Preset { judge: None, name, .. }) => match tools.is_empty() {
+            true => Ok(Some(tools)),
+            false => Err(ConfigError::for_key("tools", format!("the preset `{name}` has no tools"))
+                .with_help("leave it out")),
+        },
         Some(Preset { judge: Some(judge), name, .. }) => {
             judge.check(name, &tools)?;
             Ok(Some(tools))
@@ -355,10 +357,12 @@ fn preset_names() -> Vec<&'static str> {
 fn preset_named(key: &str, name: &str) -> Result<&'static Preset, ConfigError> {
     PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names = preset_names();
-        ConfigError::for_key(key, format!("there is no preset `{name}`")).with_help(match nearest(name, &names) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("presets: {}; any other program is a `command`", listed(&names)),
-        })
+        ConfigError::for_key(key, format!("there is no preset `{name}`")).with_help(
+            match nearest(name, &names) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("presets: {}; any other program is a `command`", listed(&names)),
+            },
+        )
     })
 }
 
@@ -386,9 +390,8 @@ fn checked_args(
             "--model" | "-m" => "use the key `model`",
             _ => "leave it out; or leave `preset` out, and set `command`, `args` and `output`",
         };
-        return Err(
-            ConfigError::for_key("args", format!("`{own}` is set by the preset `{}`", preset.name)).with_help(help)
-        );
+        return Err(ConfigError::for_key("args", format!("`{own}` is set by the preset `{}`", preset.name))
+            .with_help(help));
     }
     Ok(args.into_iter().filter(|arg| !preset.implied.contains(&arg.as_str())).collect())
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{Invocation, ConfigError, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Invocation, Settings};
 use quorate_kernel::probe;
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};

@@ -41,12 +41,17 @@ pub(super) fn read(settings: &Settings) -> Result<Rubric, ConfigError> {
     let defaults = match value("banned_defaults") {
         None => true,
         Some(Value::Bool(on)) => *on,
-        Some(_) => return Err(ConfigError::for_key("banned_defaults", "`banned_defaults` must be true or false")),
+        Some(_) => {
+            return Err(ConfigError::for_key("banned_defaults", "`banned_defaults` must be true or false"));
+        }
     };
     let phrases = value("banned").map_or(Ok(Vec::new()), phrases)?;
     let banned = Banned::new(defaults, &phrases).map_err(|bad| {
-        ConfigError::for_key("banned", format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason))
-            .with_help("write a phrase as it is, or a regular expression between slashes")
+        ConfigError::for_key(
+            "banned",
+            format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason),
+        )
+        .with_help("write a phrase as it is, or a regular expression between slashes")
     })?;
     let mut reads = Vec::new();
     let goals = match value("goals") {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use quorate_kernel::ports::executor::{Failure, Invocation, ConfigError};
+use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation};
 use quorate_protocol::Json;
 
 use super::answer::{Answer, is_instruction};

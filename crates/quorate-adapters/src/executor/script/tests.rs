@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::{Executor, Failure, Invocation, ConfigError, Settings};
+use quorate_kernel::ports::executor::{ConfigError, Executor, Failure, Invocation, Settings};
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -34,7 +34,10 @@ impl Archive {
         let file = regular::open(path).map_err(unreadable)?;
         BufReader::new(file).take(MAX_PACKAGE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > MAX_PACKAGE_BYTES {
-            return Err(Unopened::Refused(format!("the archive is larger than {} MiB", MAX_PACKAGE_BYTES >> 20)));
+            return Err(Unopened::Refused(format!(
+                "the archive is larger than {} MiB",
+                MAX_PACKAGE_BYTES >> 20
+            )));
         }
         let files = if bytes.starts_with(&[0x1f, 0x8b]) {
             tar(MultiGzDecoder::new(&bytes[..]).take(UNPACKED))
@@ -117,7 +120,10 @@ impl Taken {
             return Err(format!("the entry `{path}` is larger than {} MiB", MAX_FILE_BYTES >> 20));
         }
         if self.bytes > MAX_PACKAGE_BYTES {
-            return Err(format!("the archive's files have more than {} MiB together", MAX_PACKAGE_BYTES >> 20));
+            return Err(format!(
+                "the archive's files have more than {} MiB together",
+                MAX_PACKAGE_BYTES >> 20
+            ));
         }
         match self.files.insert(path.clone(), bytes) {
             None => Ok(()),

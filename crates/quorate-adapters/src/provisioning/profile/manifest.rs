@@ -5,7 +5,9 @@
 use std::ops::Range;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_kernel::ports::provisioning::{Destination, MAX_FILES, FileMode, Strategy, PackageError, is_slug};
+use quorate_kernel::ports::provisioning::{
+    Destination, FileMode, MAX_FILES, PackageError, Strategy, is_slug,
+};
 use quorate_manifest::tree::{Kind, Node, json};
 
 use super::within;
@@ -133,7 +135,8 @@ impl Reading<'_> {
             let path = format!("files[{at}]");
             let Some(file) = self.file(item, &path) else { continue };
             let span = item.key("dest").map_or(0..0, |node| node.span.clone());
-            match files.iter().find_map(|(first, span)| Some((file.dest.conflict(&first.dest)?, first, span))) {
+            match files.iter().find_map(|(first, span)| Some((file.dest.conflict(&first.dest)?, first, span)))
+            {
                 Some((why, first, first_span)) => {
                     let body = Body::new(format!("`{}` {why} as `{}`", file.dest, first.dest));
                     let related = self.place(first_span.clone(), "");

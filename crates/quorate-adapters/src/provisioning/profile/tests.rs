@@ -7,7 +7,7 @@ use std::path::Path;
 
 use quorate_kernel::ports::provisioning::{FileMode, Strategy};
 use quorate_testkit::conformance::provisioning::{
-    returns_package, returns_current_package, refuses_unfit_package, reports_missing,
+    refuses_unfit_package, reports_missing, returns_current_package, returns_package,
 };
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::conversation::{Participant, ConversationContext};
+use quorate_kernel::conversation::{ConversationContext, Participant};
 use quorate_kernel::ports::executor::{Executor, Failure, Invocation};
 use quorate_kernel::probe::question;
 use serde_json::{Value, json};
@@ -15,7 +15,12 @@ use crate::mcp::host::{Host, object};
 fn invocation(meta: Value, timeout: Duration) -> Invocation {
     let participant = Participant { id: "reviewer".into(), meta: object(meta), ..Participant::default() };
     let conversation = Some("c1".to_owned());
-    let speaking = ConversationContext { participant, recent: Vec::new(), state: serde_json::Map::new(), external_id: conversation };
+    let speaking = ConversationContext {
+        participant,
+        recent: Vec::new(),
+        state: serde_json::Map::new(),
+        external_id: conversation,
+    };
     Invocation { id: "turn/m1/reviewer".into(), conversation: Some(Arc::new(speaking)), ..question(timeout) }
 }
 
@@ -104,7 +109,9 @@ async fn a_participant_that_could_never_answer_is_refused_before_it_is_asked() {
     assert_eq!(key(executor.check_participant(&known, None)), "config");
     assert!(executor.check_participant(&known, Some("c1")).is_ok());
     assert!(host.executor(json!({"conversationId": "c1"})).check_participant(&known, None).is_ok());
-    assert!(executor.returns_answer_only() && !host.executor(json!({"postReply": true})).returns_answer_only());
+    assert!(
+        executor.returns_answer_only() && !host.executor(json!({"postReply": true})).returns_answer_only()
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::doctype::{Doctype, compiled_schema, schema};
 use crate::source::{Error, Source};
-use crate::{council, config};
+use crate::{config, council};
 
 /// Every file is there and holds the same text; the one under test is the first.
 struct Files(String);

@@ -1,7 +1,7 @@
 //! What to write instead, where that can be told.
 
 use crate::json_schema::ecma::Pattern;
-use crate::json_schema::{Type, Expected};
+use crate::json_schema::{Expected, Type};
 use crate::tree::{Kind, Node};
 
 /// Words that other tools take for a boolean.
@@ -33,7 +33,8 @@ pub(super) fn for_text(pattern: &str, written: &str) -> Option<String> {
     candidates.into_iter().find(fits).or_else(|| {
         reference_candidates(written).into_iter().find(fits).filter(|_| {
             // Where refs may lead to several collections nobody knows which was meant.
-            written.starts_with("ws://") || reference_candidates(written).iter().filter(|one| fits(one)).count() == 1
+            written.starts_with("ws://")
+                || reference_candidates(written).iter().filter(|one| fits(one)).count() == 1
         })
     })
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Order, check, format, frontmatter, format_yaml};
+use super::super::{Order, check, format, format_yaml, frontmatter};
 use crate::tree::{Kind, Node, yaml};
 
 const ORDER: Order = Order::new(&[

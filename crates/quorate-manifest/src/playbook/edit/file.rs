@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Patch, Error};
+use super::{Error, Patch};
 use crate::decode::decode;
 use crate::frontmatter;
 use crate::tree::{Kind, Node, Problem, yaml};

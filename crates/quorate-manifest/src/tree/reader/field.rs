@@ -7,7 +7,7 @@ use quorate_diagnostics::codes::{self, RefusalCode, WarningCode};
 use quorate_diagnostics::{Body, Place};
 use serde_json::Value;
 
-use super::{SourceFile, Fields, label_span, join_path};
+use super::{Fields, SourceFile, join_path, label_span};
 use crate::duration;
 use crate::tree::{Kind, Node};
 
@@ -185,7 +185,13 @@ impl<'d> Field<'d> {
             return self.wrong_type("a mapping", None);
         };
         let span = self.place().span;
-        Some(Fields { source_file: self.source_file, entries, span, path: self.path.clone(), requested: Vec::new() })
+        Some(Fields {
+            source_file: self.source_file,
+            entries,
+            span,
+            path: self.path.clone(),
+            requested: Vec::new(),
+        })
     }
 
     /// The value as a mapping with keys of the author's choice; keys without a value are left out.

@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use quorate_manifest::check::{self, Discovery};
-use quorate_manifest::loader::{Options, Loader};
+use quorate_manifest::loader::{Loader, Options};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
 
-use crate::chains::config;
 use crate::chains::capabilities::AllCapabilities;
+use crate::chains::config;
 
 const KEYS: &str = "schema name title description version extends appliesTo mode members id persona role weight parent \
     synthesis rules riskLevels range params lockedTraits matchMode audit overlays enabled defaultTtl metadata targets \

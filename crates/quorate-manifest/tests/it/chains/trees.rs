@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::sample::select;
 use quorate_diagnostics::{Body, Report};
-use quorate_manifest::check::{self, FileOutcome, Discovery, Deduplicator};
-use quorate_manifest::loader::{OpenResult, Options, Loader};
+use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
+use quorate_manifest::loader::{Loader, OpenResult, Options};
 use quorate_manifest::tree::emit;
-use quorate_manifest::workspace::{Error, DirEntry, Memory, WorkspacePath};
+use quorate_manifest::workspace::{DirEntry, Error, Memory, WorkspacePath};
 use quorate_manifest::{Workspace, assembly};
 use serde_json::json;
 
-use crate::chains::config;
 use crate::chains::capabilities::AllCapabilities;
+use crate::chains::config;
 use crate::chains::generated::bytes;
 
 /// A workspace that lists its folders backwards.

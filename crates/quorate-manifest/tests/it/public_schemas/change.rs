@@ -32,7 +32,9 @@ pub(crate) fn places(document: &Value) -> Vec<Vec<PathStep>> {
             Value::Object(entries) => {
                 entries.iter().map(|(key, one)| (PathStep::Key(key.clone()), one)).collect()
             }
-            Value::Array(items) => items.iter().enumerate().map(|(at, one)| (PathStep::Item(at), one)).collect(),
+            Value::Array(items) => {
+                items.iter().enumerate().map(|(at, one)| (PathStep::Item(at), one)).collect()
+            }
             _ => Vec::new(),
         };
         for (step, one) in steps {

@@ -5,9 +5,9 @@ use quorate_manifest::doctype::Doctype;
 use quorate_manifest::json_schema::PathStep;
 use serde_json::{Value, json};
 
-use super::rng::Rng;
 use super::change::{Change, changed, find, places};
 use super::patterns::SchemaStep;
+use super::rng::Rng;
 
 /// One way in which a document deviates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

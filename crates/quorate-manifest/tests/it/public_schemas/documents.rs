@@ -4,12 +4,12 @@ use quorate_manifest::doctype::Doctype;
 use quorate_manifest::json_schema::PathStep;
 use serde_json::{Value, json};
 
-use super::rng::Rng;
 use super::change::{changed, changes, places};
 use super::deviations::deviating;
-use super::judge::validator;
-use super::text::without_nulls;
 use super::generator::Generator;
+use super::judge::validator;
+use super::rng::Rng;
+use super::text::without_nulls;
 
 /// Where chance begins.
 const SEED: u64 = 24;

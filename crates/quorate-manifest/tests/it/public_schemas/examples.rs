@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use quorate_manifest::doctype::Doctype;
 use quorate_manifest::capabilities::NoCapabilities;
-use quorate_manifest::loader::{OpenResult, Options, Loader};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::loader::{Loader, OpenResult, Options};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
 use serde_json::Value;
 

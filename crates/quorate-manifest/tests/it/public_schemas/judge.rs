@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use jsonschema::Validator;
 use quorate_diagnostics::{Refusal, codes};
-use quorate_manifest::doctype::{self, Doctype};
-use quorate_manifest::json_schema::{ErrorKind, CompiledSchema, SchemaError};
 use quorate_manifest::capabilities::NoCapabilities;
-use quorate_manifest::loader::{Options, ReadResult, Loader};
+use quorate_manifest::doctype::{self, Doctype};
+use quorate_manifest::json_schema::{CompiledSchema, ErrorKind, SchemaError};
+use quorate_manifest::loader::{Loader, Options, ReadResult};
 use quorate_manifest::tree::{Kind, Node};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
 use serde_json::Value;
@@ -150,7 +150,9 @@ impl Judge {
                 self.public.as_ref().is_some_and(|public| public.is_valid(&case.undone) != accepted)
             }
             Validators::UsAndOurSchema => self.ours.is_valid(&case.bare) != accepted,
-            Validators::FormAndValidator => self.form.is_valid(case.document) != self.ours.is_valid(case.document),
+            Validators::FormAndValidator => {
+                self.form.is_valid(case.document) != self.ours.is_valid(case.document)
+            }
         }
     }
 
@@ -183,14 +185,17 @@ impl Judge {
         let file = if name.ends_with(".yaml") { text.to_owned() } else { format!("---\n{text}\n---\n") };
         let workspace = Memory::new().with(name, file);
         let round = Loader::new(&workspace, &NoCapabilities, Options::default());
-        let ReadResult::Document(layer) = round.read(&WorkspacePath::new(name).expect("a name"), self.doctype) else {
+        let ReadResult::Document(layer) =
+            round.read(&WorkspacePath::new(name).expect("a name"), self.doctype)
+        else {
             panic!("the file is there");
         };
         let refusals = &layer.report.refusals;
         assert_eq!(refusals.len(), misfits.len(), "each misfit is one refusal\n{text}");
         // Only what concerns the manifest as a whole has no path.
         let whole = |misfit: &&SchemaError| {
-            misfit.path.is_empty() && !matches!(misfit.kind, ErrorKind::MissingKey(_) | ErrorKind::UnknownKey { .. })
+            misfit.path.is_empty()
+                && !matches!(misfit.kind, ErrorKind::MissingKey(_) | ErrorKind::UnknownKey { .. })
         };
         let unpathed =
             refusals.iter().filter(|one| one.body.place.as_ref().is_none_or(|place| place.path.is_empty()));

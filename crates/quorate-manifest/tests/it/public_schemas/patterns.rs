@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::rng::Rng;
-use super::subschema::{kind, referred, ways};
 use super::spelling::{Repetition, spell};
+use super::subschema::{kind, referred, ways};
 
 /// What is put into texts: of everything that patterns tell apart something.
 const LETTERS: [char; 18] = [
@@ -36,7 +36,12 @@ pub(crate) fn patterned(root: &Value) -> Vec<(Vec<SchemaStep>, &Value)> {
     found
 }
 
-fn below<'s>(root: &'s Value, part: &'s Value, at: &mut Vec<SchemaStep>, found: &mut Vec<(Vec<SchemaStep>, &'s Value)>) {
+fn below<'s>(
+    root: &'s Value,
+    part: &'s Value,
+    at: &mut Vec<SchemaStep>,
+    found: &mut Vec<(Vec<SchemaStep>, &'s Value)>,
+) {
     let part = referred(root, part);
     if part.get("pattern").is_some() {
         found.push((at.clone(), part));
@@ -45,7 +50,9 @@ fn below<'s>(root: &'s Value, part: &'s Value, at: &mut Vec<SchemaStep>, found: 
     for (key, one) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
         hops.push((SchemaStep::Key(key.clone()), one));
     }
-    hops.extend(part.get("additionalProperties").filter(|one| one.is_object()).map(|one| (SchemaStep::Others, one)));
+    hops.extend(
+        part.get("additionalProperties").filter(|one| one.is_object()).map(|one| (SchemaStep::Others, one)),
+    );
     hops.extend(part.get("items").map(|one| (SchemaStep::Items, one)));
     for way in ways(root, part) {
         hops.extend(kind(way).map(|kind| (SchemaStep::Way(kind.to_owned()), way)));

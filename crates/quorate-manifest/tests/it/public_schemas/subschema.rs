@@ -116,7 +116,9 @@ pub(crate) fn edges(part: &Value, chance: &mut Rng) -> Vec<Value> {
         }
     }
     if let Some(pattern) = part.get("pattern").and_then(Value::as_str) {
-        found.extend([0, 1, 2, 40].map(|longer| Value::from(spell(pattern, Repetition::First(longer), chance))));
+        found.extend(
+            [0, 1, 2, 40].map(|longer| Value::from(spell(pattern, Repetition::First(longer), chance))),
+        );
     }
     for keyword in ["minimum", "maximum", "exclusiveMinimum"] {
         let Some(edge) = part.get(keyword).and_then(Value::as_i64) else { continue };

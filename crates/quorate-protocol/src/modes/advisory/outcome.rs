@@ -6,7 +6,7 @@ use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::timestamp;
 use serde_json::{Map, json};
 
-use super::{Advisory, RunState, ModeContext, Fragment, MemberAdvice};
+use super::{Advisory, Fragment, MemberAdvice, ModeContext, RunState};
 use crate::Json;
 use crate::assembly::{Rule, SENTINEL, Setup};
 
@@ -33,7 +33,8 @@ fn expires_ms(case: &ModeContext, book: &mut RunState, rule: &Rule) -> i64 {
     let by_iso = |iso: IsoDuration| timestamp::add_duration(case.now_ms, iso).saturating_sub(case.now_ms);
     let own_ms = rule.integer_param("ttlMs").map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
     let default = || iso(&case.setup.overlays.default_ttl).map_or(TTL_RANGE_MS.0, by_iso);
-    let asked_ms = own_ms.or_else(|| rule.text_param("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
+    let asked_ms =
+        own_ms.or_else(|| rule.text_param("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
     let ttl_ms = asked_ms.clamp(TTL_RANGE_MS.0, TTL_RANGE_MS.1);
     if ttl_ms != asked_ms {
         let days = ttl_ms / DAY_MS;
@@ -44,7 +45,11 @@ fn expires_ms(case: &ModeContext, book: &mut RunState, rule: &Rule) -> i64 {
 }
 
 /// What else the outcome says: the level of risk, and whether to get somebody (A6, X12).
-pub(super) fn extra_fields(advisory: &Advisory, case: &ModeContext, book: &mut RunState) -> Map<String, Json> {
+pub(super) fn extra_fields(
+    advisory: &Advisory,
+    case: &ModeContext,
+    book: &mut RunState,
+) -> Map<String, Json> {
     let severity = advisory.advice.iter().flatten().map(|one| one.severity).max();
     let members = case.setup.members.iter().enumerate();
     let lacking: Vec<usize> = members.map(|(seat, _)| seat).filter(|seat| book.is_missing(*seat)).collect();
@@ -65,7 +70,12 @@ pub(super) fn extra_fields(advisory: &Advisory, case: &ModeContext, book: &mut R
 
 /// The level of risk as outcomes have it, and whether it is to be escalated. Of a run in which somebody gave no output
 /// ok is never said (X12).
-pub(crate) fn risk_of(case: &ModeContext, book: &mut RunState, severity: Option<u8>, lacking: bool) -> (Json, bool) {
+pub(crate) fn risk_of(
+    case: &ModeContext,
+    book: &mut RunState,
+    severity: Option<u8>,
+    lacking: bool,
+) -> (Json, bool) {
     let mut level = severity.map(|severity| risk_level(&case.setup, severity));
     if level == Some(RiskLabel::Ok) && lacking {
         level = Some(RiskLabel::Watch);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{RunState, ModeContext};
+use super::{ModeContext, RunState};
 use crate::locks::{Hit, excerpt};
-use crate::{Fact, FactKind, Json, SemanticMatch, Name, SemanticHit};
+use crate::{Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
 
 /// Something that may become part of an outcome.
 pub(crate) struct Candidate {
@@ -104,7 +104,13 @@ struct ReportedHit<'a> {
     excerpt: String,
 }
 
-fn facts(case: &ModeContext, book: &mut RunState, candidate: &Candidate, result: &str, hits: &[ReportedHit<'_>]) -> Vec<Fact> {
+fn facts(
+    case: &ModeContext,
+    book: &mut RunState,
+    candidate: &Candidate,
+    result: &str,
+    hits: &[ReportedHit<'_>],
+) -> Vec<Fact> {
     if case.locks.is_empty() {
         return Vec::new();
     }

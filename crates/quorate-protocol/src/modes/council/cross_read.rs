@@ -15,7 +15,8 @@ const FINDINGS_CAP: usize = 12;
 const LIST_CAP: usize = 8;
 
 /// Where an answer says what it comes to.
-const JUDGEMENT_FIELDS: [&str; 6] = ["verdict", "score", "scores", "would_block", "irreducible", "revision_brief"];
+const JUDGEMENT_FIELDS: [&str; 6] =
+    ["verdict", "score", "scores", "would_block", "irreducible", "revision_brief"];
 /// Where it says how it was moved, and what else it has to say. The last five are what the public tool's prompts ask for.
 const EXTRA_FIELDS: [&str; 8] = [
     "concessions",
@@ -75,9 +76,13 @@ fn capped(key: &str, value: &Json) -> Option<Json> {
             Some(all.iter().filter_map(finding).take(FINDINGS_CAP).collect())
         }
         ("concessions" | "escalations", Json::String(text)) => Some(json!([truncate(text)])),
-        (key, Json::Array(all)) if ISSUE_LISTS.contains(&key) || is_reaction(key) => {
-            Some(all.iter().filter_map(deliberator::entry_text).take(LIST_CAP).map(|text| truncate(&text)).collect())
-        }
+        (key, Json::Array(all)) if ISSUE_LISTS.contains(&key) || is_reaction(key) => Some(
+            all.iter()
+                .filter_map(deliberator::entry_text)
+                .take(LIST_CAP)
+                .map(|text| truncate(&text))
+                .collect(),
+        ),
         (key, Json::String(text)) if is_text(key) => Some(truncate(text)),
         _ => None,
     }
@@ -166,7 +171,8 @@ mod tests {
     #[test]
     fn findings_come_without_verdicts_and_none_shows_nothing() {
         // C1
-        let heard = [Response::Answer(json!({"would_block": true, "score": 2, "findings": []})), Response::Pending];
+        let heard =
+            [Response::Answer(json!({"would_block": true, "score": 2, "findings": []})), Response::Pending];
         let part = block(PartKind::CrossRead, CrossRead::Findings, &setup(), &heard).expect("shown");
         assert!(!part.text.contains("would_block") && !part.text.contains("score"));
         assert_eq!(block(PartKind::CrossRead, CrossRead::None, &setup(), &heard), None);

@@ -54,7 +54,8 @@ fn requested_revision(council: &Council, judgement: &Judgement) -> Option<String
     let asks = |(seat, member): (usize, &crate::Name)| {
         let rounds = [&council.second[seat], &council.first[seat]];
         let answers = || rounds.into_iter().filter_map(Response::answer);
-        let brief = answers().find_map(|answer| answers::non_empty_text(answer.as_object()?, "revision_brief"));
+        let brief =
+            answers().find_map(|answer| answers::non_empty_text(answer.as_object()?, "revision_brief"));
         let issues = || answers().map(deliberator::issues).find(|all| !all.is_empty());
         let asked = brief.or_else(|| Some(issues()?.join("; ")))?;
         Some(format!("{member}: {asked}"))

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 
 use super::super::advisory::risk_of;
-use super::super::assembly::{RunState, ModeContext, Completion, RunStatus};
+use super::super::assembly::{Completion, ModeContext, RunState, RunStatus};
 use super::{Branch, Hierarchy, NodeState};
 use crate::Json;
 use crate::answers::advice::Advice;
@@ -47,7 +47,12 @@ pub(super) fn host_rule_input(rule: &Rule, branch: &Branch, node: &str) -> Json 
 }
 
 /// The root has ended.
-pub(super) fn completion(hierarchy: &Hierarchy, case: &ModeContext, book: &mut RunState, root: usize) -> Completion {
+pub(super) fn completion(
+    hierarchy: &Hierarchy,
+    case: &ModeContext,
+    book: &mut RunState,
+    root: usize,
+) -> Completion {
     let node = &hierarchy.nodes[root];
     let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed);
     let member = &case.member(root).id;
@@ -72,7 +77,12 @@ pub(super) fn completion(hierarchy: &Hierarchy, case: &ModeContext, book: &mut R
 
 /// The run's budget is spent before the root has ended: the risk is that of the gravest answer, wherever it stands, since
 /// there is nobody above it who could have weighed it.
-pub(super) fn budget_completion(hierarchy: &Hierarchy, case: &ModeContext, book: &mut RunState, mut ending: Completion) -> Completion {
+pub(super) fn budget_completion(
+    hierarchy: &Hierarchy,
+    case: &ModeContext,
+    book: &mut RunState,
+    mut ending: Completion,
+) -> Completion {
     let of_node = |node: &super::Node| {
         let rolled = node.rollup.as_ref().map(|rolled| rolled.advice.severity);
         rolled.max(node.own.as_ref().map(|own| own.severity))
@@ -83,7 +93,13 @@ pub(super) fn budget_completion(hierarchy: &Hierarchy, case: &ModeContext, book:
 }
 
 /// The nodes, the level of risk, and whether to get somebody (X12).
-fn add_details(hierarchy: &Hierarchy, case: &ModeContext, book: &mut RunState, severity: Option<u8>, ending: &mut Completion) {
+fn add_details(
+    hierarchy: &Hierarchy,
+    case: &ModeContext,
+    book: &mut RunState,
+    severity: Option<u8>,
+    ending: &mut Completion,
+) {
     ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, case)));
     let lacking = (0..hierarchy.nodes.len()).any(|seat| book.is_missing(seat));
     // What a lock keeps from going up may have had something grave below it.

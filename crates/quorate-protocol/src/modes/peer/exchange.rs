@@ -59,7 +59,8 @@ impl Exchange {
             Some(aggregate::ALL_PASS) => Termination::AllPass,
             Some(kind) => Termination::ByRule(kind.to_owned()),
         };
-        let written = rule.and_then(|rule| rule.integer_param("maxRounds")).and_then(|most| u32::try_from(most).ok());
+        let written =
+            rule.and_then(|rule| rule.integer_param("maxRounds")).and_then(|most| u32::try_from(most).ok());
         let unwritten = if matches!(termination, Termination::AfterRounds) { 1 } else { DEFAULT_MAX_ROUNDS };
         Exchange {
             rounds: asked.or(written).unwrap_or(unwritten),
@@ -98,17 +99,29 @@ impl Exchange {
     ///
     /// # Errors
     /// The ids that are out of reach, or nobody's.
-    pub(super) fn check_recipients(&self, case: &ModeContext, from: usize, to: &Recipients) -> Result<(), Vec<String>> {
+    pub(super) fn check_recipients(
+        &self,
+        case: &ModeContext,
+        from: usize,
+        to: &Recipients,
+    ) -> Result<(), Vec<String>> {
         let Recipients::Members(ids) = to else { return Ok(()) };
         let members = case.setup.members.len();
-        let out =
-            |id: &&String| case.member_indices.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to));
+        let out = |id: &&String| {
+            case.member_indices.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to))
+        };
         let out: Vec<String> = ids.iter().filter(out).cloned().collect();
         if out.is_empty() { Ok(()) } else { Err(out) }
     }
 
     /// What a member is told: who takes part, who reaches whom, the round, and what of its own was not delivered.
-    pub(super) fn task_text(&self, case: &ModeContext, seat: usize, round: u32, refused: Option<&str>) -> Arc<str> {
+    pub(super) fn task_text(
+        &self,
+        case: &ModeContext,
+        seat: usize,
+        round: u32,
+        refused: Option<&str>,
+    ) -> Arc<str> {
         let members = case.setup.members.len();
         let whom = match self.topology {
             Topology::FullyConnected => "everybody reaches everybody.".to_owned(),

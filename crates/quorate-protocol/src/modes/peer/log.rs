@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::super::assembly::Completion;
-use super::{ModeContext, Exchange};
+use super::{Exchange, ModeContext};
 use crate::answers::message::Message;
 use crate::assembly::Rule;
 use crate::rules::aggregate;
@@ -52,12 +52,19 @@ impl Log {
             let member = &case.member(one.from).id;
             collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member))
         };
-        let messages: Vec<Json> = self.said.iter().filter(collected).map(|one| message_json(case, one)).collect();
+        let messages: Vec<Json> =
+            self.said.iter().filter(collected).map(|one| message_json(case, one)).collect();
         ending.artifact.insert("messages".into(), json!(messages));
     }
 
     /// Whether a message of somebody else has reached a seat after a round.
-    pub(super) fn reached_since(&self, case: &ModeContext, conduct: &Exchange, seat: usize, round: u32) -> bool {
+    pub(super) fn reached_since(
+        &self,
+        case: &ModeContext,
+        conduct: &Exchange,
+        seat: usize,
+        round: u32,
+    ) -> bool {
         let mut since = self.said.iter().filter(|one| one.round > round && one.from != seat);
         since.any(|one| reaches(case, conduct, seat, one))
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::super::assembly::Completion;
-use super::{ModeContext, Exchange, Log};
+use super::{Exchange, Log, ModeContext};
 use crate::Json;
 
 /// The last objection of each seat.
@@ -34,7 +34,13 @@ impl Objections {
     }
 
     /// In the outcome: all of them, and whose still stand.
-    pub(super) fn write_outcome(&self, case: &ModeContext, log: &Log, conduct: &Exchange, ending: &mut Completion) {
+    pub(super) fn write_outcome(
+        &self,
+        case: &ModeContext,
+        log: &Log,
+        conduct: &Exchange,
+        ending: &mut Completion,
+    ) {
         let id = |seat: usize| &*case.member(seat).id;
         let standing = self.0.iter().filter(|(_, one)| !one.withdrawn).map(|(seat, _)| id(*seat));
         let all = self.0.iter().map(|(seat, one)| {

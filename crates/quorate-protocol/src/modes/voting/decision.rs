@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 
-use super::super::assembly::{RunState, Candidate, ModeContext, Completion, RunStatus, Text, Effect};
+use super::super::assembly::{Candidate, Completion, Effect, ModeContext, RunState, RunStatus, Text};
 use super::proposal::{resolution, title};
 use super::{Poll, VoteStatus, Voting, invocation_id, weight_text};
 use crate::answers::vote::Vote;
@@ -168,7 +168,12 @@ impl Voting {
     }
 
     /// The rules after the one that decided that were asked only when missing votes counted as no (V8).
-    fn rules_asked_of_missing(&self, case: &ModeContext, book: &mut RunState, at: Option<usize>) -> Vec<Effect> {
+    fn rules_asked_of_missing(
+        &self,
+        case: &ModeContext,
+        book: &mut RunState,
+        at: Option<usize>,
+    ) -> Vec<Effect> {
         let until = self.last_rule_asked.map_or(0, |furthest| furthest + 1);
         let rules = at.and_then(|at| case.setup.rules.get(at + 1..until)).unwrap_or_default();
         let mut record = |rule: &Rule| book.record_rule(rule, false, &[], json!({"missingAsNo": true}));
@@ -176,7 +181,12 @@ impl Voting {
     }
 
     /// The rules before the one that decided, which did not.
-    fn rules_without_decision(&self, case: &ModeContext, book: &mut RunState, at: Option<usize>) -> Vec<Effect> {
+    fn rules_without_decision(
+        &self,
+        case: &ModeContext,
+        book: &mut RunState,
+        at: Option<usize>,
+    ) -> Vec<Effect> {
         let rules = &case.setup.rules[..at.unwrap_or(case.setup.rules.len())];
         let record = |rule: &Rule| -> Fact { book.record_rule(rule, false, &[], Json::Null) };
         rules.iter().map(record).map(Effect::Record).collect()
@@ -184,7 +194,13 @@ impl Voting {
 }
 
 /// The decision, as the outcome has it.
-fn decision_json(voting: &Voting, case: &ModeContext, word: &str, tally: &Tally, text: Option<String>) -> Json {
+fn decision_json(
+    voting: &Voting,
+    case: &ModeContext,
+    word: &str,
+    tally: &Tally,
+    text: Option<String>,
+) -> Json {
     let votes: Vec<Json> = voting
         .voters
         .iter()

@@ -87,7 +87,9 @@ pub(super) fn resolution(proposal: &str) -> Option<String> {
     for (line, begins) in lines.iter().zip(begins) {
         if begins {
             inside = Some(inside.unwrap_or(usize::MAX).min(line.level.unwrap_or(usize::MAX)));
-        } else if line.level.is_some_and(|level| inside.is_some_and(|own| level <= own)) || line.begins_support() {
+        } else if line.level.is_some_and(|level| inside.is_some_and(|own| level <= own))
+            || line.begins_support()
+        {
             inside = None;
         }
         if inside.is_some() {
@@ -118,7 +120,8 @@ fn lines(proposal: &str) -> Vec<Line<'_>> {
         if is_fence(text) {
             in_code = !in_code;
         }
-        let level = if in_code { None } else { heading_level(text, all.get(at + 1).copied().unwrap_or_default()) };
+        let level =
+            if in_code { None } else { heading_level(text, all.get(at + 1).copied().unwrap_or_default()) };
         lines.push(Line { whole, text, level, is_first: after_blank && !text.is_empty() });
         after_blank = text.is_empty() || level.is_some();
     }
@@ -186,7 +189,8 @@ fn is_resolution_mark(line: &Line<'_>, hit: &Hit) -> bool {
         return false;
     }
     let rest = ending.trim_start();
-    let label = rest.find([':', '：', '—', '–', '|']).map_or(MAX_LABEL_WORDS + 1, |end| count_words(&rest[..end]));
+    let label =
+        rest.find([':', '：', '—', '–', '|']).map_or(MAX_LABEL_WORDS + 1, |end| count_words(&rest[..end]));
     let is_alone = count_words(rest) <= MAX_LABEL_WORDS && (line.level.is_some() || words_before == 0);
     let is_emphasised = words_before == 0 && after.starts_with(['*', '_', '`', '<', '.', '-', ')']);
     label <= MAX_LABEL_WORDS || is_alone || is_emphasised

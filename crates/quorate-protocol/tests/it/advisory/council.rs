@@ -5,7 +5,7 @@ use quorate_protocol::assembly::{Member, Request, Setup};
 use quorate_protocol::{Json, PartKind};
 use serde_json::json;
 
-use super::oracle::{Kind, Rule, Advice, Words};
+use super::oracle::{Advice, Kind, Rule, Words};
 use crate::test_run::{self, TestRun};
 
 pub(crate) const TALK: &str = "user: Am I right?\nassistant: You are always right.\n";

@@ -96,8 +96,9 @@ pub(crate) fn fragments(says: &[Option<Advice>], rules: &[Rule]) -> (Vec<Fragmen
                 *ends
             }
             Kind::Aggregate { least, most, top, priority, base, ends } => {
-                let within =
-                    |says: &Advice| says.severity >= least.unwrap_or(0) && says.severity <= most.unwrap_or(10);
+                let within = |says: &Advice| {
+                    says.severity >= least.unwrap_or(0) && says.severity <= most.unwrap_or(10)
+                };
                 let mut within: Vec<(usize, &Advice)> = heard
                     .into_iter()
                     .filter(|(seat, says)| within(says) && speaks(&fragments, *seat, says))

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::council;
-use super::oracle::{self, Kind, Rule, Advice, Words};
+use super::oracle::{self, Advice, Kind, Rule, Words};
 use crate::test_run::{self, TestRun};
 
 const CONCERNS: [&str; 6] =

@@ -117,7 +117,9 @@ fn rolled(
             Kind::Terminal { trigger } => gravest(children, trigger.unwrap_or(9)),
             Kind::Host(Behavior::Nothing) => None,
             // What is wrong with a rule must not hide what the children say.
-            Kind::Host(Behavior::Fails | Behavior::Nonsense) => return Some((escalated(own, children), None)),
+            Kind::Host(Behavior::Fails | Behavior::Nonsense) => {
+                return Some((escalated(own, children), None));
+            }
             Kind::Host(Behavior::Says(says)) => Some(says.clone()),
         };
         if let Some(says) = says {

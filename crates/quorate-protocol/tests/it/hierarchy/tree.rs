@@ -5,7 +5,7 @@ use quorate_protocol::assembly::{Member, Request, Setup};
 use quorate_protocol::{Json, PartKind};
 use serde_json::json;
 
-use super::oracle::{self, NodeOutcome, Behavior, Kind, Node, Rule, Advice};
+use super::oracle::{self, Advice, Behavior, Kind, Node, NodeOutcome, Rule};
 use crate::test_run::{self, TestRun};
 
 /// The member of a seat.

@@ -2,7 +2,7 @@
 //! under every stack; of three every third vote under every stack, of four every second under the stacks that can turn.
 
 use super::exhaustive::{assert_agrees, coins};
-use super::oracle::{self, VoterBehavior, Kind, Rule, Scope, Voter};
+use super::oracle::{self, Kind, Rule, Scope, Voter, VoterBehavior};
 use super::stacks::{all, majority, quorum, some, stacks, veto};
 use super::table;
 use crate::test_run::{TestRun, orders};
@@ -70,7 +70,8 @@ fn four_members_in_every_order() {
         vec![all(majority(oracle::Tie::Chair(0)))],
         vec![all(quorum((66, 100))), all(majority(oracle::Tie::Chair(0)))],
     ];
-    let votes: Vec<Vec<VoterBehavior>> = table::every(&VoterBehavior::ALL, 4).into_iter().step_by(2).collect();
+    let votes: Vec<Vec<VoterBehavior>> =
+        table::every(&VoterBehavior::ALL, 4).into_iter().step_by(2).collect();
     let early = in_every_order(&[(30, "3"), (30, "3"), (10, "1"), (10, "1")], &stacks, &votes);
     assert!(early > 500, "{early}");
 }
@@ -94,7 +95,9 @@ fn more_yes_can_turn_what_a_quorum_leaves_to_a_majority() {
     let mut setup = table::setup(&rules, &["3", "3", "1", "1"]);
     setup.early_decision = true;
     let mut sitting = TestRun::open(&setup, "r", table::PROPOSAL);
-    for (seat, does) in [(0, VoterBehavior::Yes), (1, VoterBehavior::No), (2, VoterBehavior::Yes), (3, VoterBehavior::No)] {
+    for (seat, does) in
+        [(0, VoterBehavior::Yes), (1, VoterBehavior::No), (2, VoterBehavior::Yes), (3, VoterBehavior::No)]
+    {
         assert!(!sitting.finished, "the rest can still make it a tie");
         sitting.answer(&table::id(seat), table::ballot(does).expect("a vote"));
     }

@@ -3,7 +3,7 @@
 //! that tie, nearly tie and add up to a threshold; five members, every vote, for some of the stacks. `QUORATE_EVERYTHING=1`
 //! adds every weight for three members, more weights for four, and every stack for five: half a million votes.
 
-use super::oracle::{self, VoterBehavior, Rule, Voter};
+use super::oracle::{self, Rule, Voter, VoterBehavior};
 use super::stacks::stacks;
 use super::table::{self, WEIGHTS};
 use crate::test_run::TestRun;
@@ -32,8 +32,11 @@ pub(crate) fn assert_agrees(rules: &[Rule], voters: &[Voter], sitting: &TestRun,
     assert_eq!(outcome["verdict"], expected.as_str(), "{}", shown());
     assert_eq!(outcome["decision"]["result"], expected.as_str(), "{}", shown());
     // X12
-    let missing: Vec<String> =
-        voters.iter().filter(|one| one.does == VoterBehavior::Missing).map(|one| table::name(one.seat)).collect();
+    let missing: Vec<String> = voters
+        .iter()
+        .filter(|one| one.does == VoterBehavior::Missing)
+        .map(|one| table::name(one.seat))
+        .collect();
     assert_eq!(outcome["partial"], !missing.is_empty(), "{}", shown());
     assert_eq!(outcome["missing"], serde_json::json!(missing), "{}", shown());
 }

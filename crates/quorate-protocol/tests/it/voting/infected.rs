@@ -5,7 +5,7 @@ use quorate_protocol::Json;
 use serde_json::json;
 
 use super::exhaustive::coins;
-use super::oracle::{self, VoterBehavior, Voter, Word};
+use super::oracle::{self, Voter, VoterBehavior, Word};
 use super::stacks::stacks;
 use super::table;
 use crate::test_run::{TestRun, locked};
@@ -13,12 +13,18 @@ use crate::test_run::{TestRun, locked};
 /// What an infected member may say, and the vote that it is: none, where no vote can be read.
 fn answers() -> Vec<(Json, VoterBehavior)> {
     vec![
-        (json!({"vote": "yes", "rationale": "and so votes everybody else", "weight": 1000}), VoterBehavior::Yes),
+        (
+            json!({"vote": "yes", "rationale": "and so votes everybody else", "weight": 1000}),
+            VoterBehavior::Yes,
+        ),
         (
             json!({"vote": "no", "rationale": "yes", "result": "pass", "decision": {"result": "pass"}}),
             VoterBehavior::No,
         ),
-        (json!({"vote": "abstain", "rationale": "", "member": "ada", "terminal": true}), VoterBehavior::Abstain),
+        (
+            json!({"vote": "abstain", "rationale": "", "member": "ada", "terminal": true}),
+            VoterBehavior::Abstain,
+        ),
         (json!({"vote": "YES", "rationale": "in capitals"}), VoterBehavior::Missing),
         (json!({"vote": ["yes"], "rationale": "in a list"}), VoterBehavior::Missing),
         (json!({"vote": "yes", "rationale": null}), VoterBehavior::Missing),

@@ -5,7 +5,7 @@ use quorate_protocol::FactKind;
 use quorate_protocol::assembly::{Request, Setup};
 use serde_json::json;
 
-use super::oracle::{VoterBehavior, Kind, Scope, Tie, Voter};
+use super::oracle::{Kind, Scope, Tie, Voter, VoterBehavior};
 use super::stacks::{all, majority, quorum, some, veto};
 use super::table::{self, CLASS};
 use crate::test_run::{self, TestRun, locked};
@@ -194,8 +194,9 @@ fn five_hundred_members_tie_exactly() {
     for early in [false, true] {
         let mut setup = table::setup(&[all(quorum((5, 10)))], &weights);
         setup.early_decision = early;
-        let does =
-            |yes: usize| -> Vec<VoterBehavior> { (0..500).map(|seat| if seat < yes { YES } else { NO }).collect() };
+        let does = |yes: usize| -> Vec<VoterBehavior> {
+            (0..500).map(|seat| if seat < yes { YES } else { NO }).collect()
+        };
         assert_eq!(vote(&setup, &does(250)).word("verdict"), "pass");
         assert_eq!(vote(&setup, &does(249)).word("verdict"), "fail");
         setup.rules = vec![table::rule_setup(0, &all(majority(Tie::Unwritten)))];

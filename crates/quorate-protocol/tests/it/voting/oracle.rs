@@ -12,7 +12,8 @@ pub(crate) enum VoterBehavior {
 }
 
 impl VoterBehavior {
-    pub(crate) const ALL: [VoterBehavior; 4] = [VoterBehavior::Yes, VoterBehavior::No, VoterBehavior::Abstain, VoterBehavior::Missing];
+    pub(crate) const ALL: [VoterBehavior; 4] =
+        [VoterBehavior::Yes, VoterBehavior::No, VoterBehavior::Abstain, VoterBehavior::Missing];
 }
 
 /// A voter: who may vote on this class (V1).
@@ -122,7 +123,9 @@ pub(crate) fn passes(rules: &[Rule], voters: &[Voter], coin: bool) -> bool {
                     return on == VoterBehavior::Yes;
                 }
             }
-            Kind::Unanimity => return !mine.is_empty() && mine.iter().all(|one| one.does == VoterBehavior::Yes),
+            Kind::Unanimity => {
+                return !mine.is_empty() && mine.iter().all(|one| one.does == VoterBehavior::Yes);
+            }
             Kind::Quorum { threshold: (over, under), cast } => {
                 let count = count(&mine, cast);
                 let later = rules[at + 1..].iter().any(|one| matches!(one.kind, Kind::Majority { .. }));
@@ -159,5 +162,8 @@ pub(crate) fn of(rule: &Rule, voters: &[Voter]) -> Vec<Voter> {
 pub(crate) fn count(voters: &[Voter], cast: bool) -> Count {
     let sum =
         |counts: &dyn Fn(&Voter) -> bool| voters.iter().filter(|one| counts(one)).map(|one| one.tenths).sum();
-    Count { yes: sum(&|one| one.does == VoterBehavior::Yes), of: sum(&|one| !(cast && one.does == VoterBehavior::Abstain)) }
+    Count {
+        yes: sum(&|one| one.does == VoterBehavior::Yes),
+        of: sum(&|one| !(cast && one.does == VoterBehavior::Abstain)),
+    }
 }

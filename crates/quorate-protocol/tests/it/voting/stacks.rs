@@ -1,6 +1,6 @@
 //! The stacks of rules that are tried: those of the seed, and the combinations that their texts make possible.
 
-use super::oracle::{VoterBehavior, Kind, Rule, Scope, Tie};
+use super::oracle::{Kind, Rule, Scope, Tie, VoterBehavior};
 
 /// The thresholds: three tenths, a half, two thirds as it is written, all.
 const THRESHOLDS: [(u64, u64); 4] = [(3, 10), (5, 10), (66, 100), (1, 1)];

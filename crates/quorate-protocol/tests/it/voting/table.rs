@@ -5,7 +5,7 @@ use quorate_protocol::assembly::{Member, Request, Rule as Written, Setup};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::oracle::{VoterBehavior, Kind, Rule, Scope, Tie, Voter};
+use super::oracle::{Kind, Rule, Scope, Tie, Voter, VoterBehavior};
 use crate::test_run::{self, TestRun};
 
 pub(crate) const PROPOSAL: &str = "# Spend it\n\nResolution: we spend it.\n";

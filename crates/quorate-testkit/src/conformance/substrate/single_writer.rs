@@ -6,7 +6,7 @@ use quorate_kernel::conversation::MAX_TURN_BYTES;
 use quorate_kernel::ports::substrate::Error;
 use quorate_protocol::Name;
 
-use super::{Open, answer, append, assert_kept, read_all, ids, is_unknown, keeps_stamps, new_turn};
+use super::{Open, answer, append, assert_kept, ids, is_unknown, keeps_stamps, new_turn, read_all};
 
 /// Contents that a careless store changes.
 const CONTENTS: [&str; 24] = [

@@ -5,7 +5,7 @@ use std::time::Duration;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_protocol::Name;
 
-use super::{Open, append, read_all, ids, new_turn};
+use super::{Open, append, ids, new_turn, read_all};
 
 /// How long a notification may take, on a machine that is busy with other tests.
 const TIMEOUT: Duration = Duration::from_secs(30);

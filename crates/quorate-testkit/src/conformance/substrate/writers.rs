@@ -6,7 +6,7 @@ use quorate_kernel::conversation::Capability;
 use quorate_kernel::ports::substrate::Substrate;
 use tokio::task::JoinSet;
 
-use super::{Open, answer, append, read_all, has, ids, keeps_stamps, new_turn};
+use super::{Open, answer, append, has, ids, keeps_stamps, new_turn, read_all};
 
 const WRITERS: usize = 6;
 const TURNS: usize = 25;

@@ -243,7 +243,9 @@ fn who_lacks_output_is_named(simulated: &Simulation, world: &World) -> Result<()
             Event::Consulted { id, result: ConsultationResult::Answered(_) } => {
                 answered.insert(member_of(id));
             }
-            Event::Consulted { id, result: ConsultationResult::Absent(why) } if *why != AbsenceReason::Cancelled => {
+            Event::Consulted { id, result: ConsultationResult::Absent(why) }
+                if *why != AbsenceReason::Cancelled =>
+            {
                 lacking.insert(member_of(id));
             }
             Event::Gathered { id, result: Err(_) } => {
@@ -341,7 +343,8 @@ fn locked_messages_reach_nobody(simulated: &Simulation, world: &World) -> Result
         .map(str::to_owned)
         .collect();
     let collects = world.setup.rules.iter().filter(|rule| *rule.kind == *"aggregate").collect::<Vec<_>>();
-    let collected = |member: &str| collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member));
+    let collected =
+        |member: &str| collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member));
     let mut said = BTreeSet::new();
     for (id, answer) in fed(simulated) {
         let Ok(answer) = answer else { continue };

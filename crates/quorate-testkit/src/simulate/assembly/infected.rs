@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::Violation;
 use super::script::Infection;
 use super::world::{World, pick};
-use super::{CrashPlan, run_to_end, outcome};
+use super::{CrashPlan, outcome, run_to_end};
 use crate::rng::Rng;
 
 /// Infects a member of every other vote; whether it did.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_manifest::timestamp;
 use quorate_protocol::Json;
-use quorate_protocol::overlay::{Eviction, Overlay, OverlaySet, EvictionReason};
+use quorate_protocol::overlay::{Eviction, EvictionReason, Overlay, OverlaySet};
 
 use super::super::Simulation;
 use super::outcome;
@@ -98,7 +98,12 @@ fn check_active(standing: &OverlaySet, now_ms: i64) -> Result<(), String> {
 
 /// A5: what goes for the cap was said again since, as weightily and for as long; or its text goes as a whole, and is older
 /// than all that stay, or as old and less weighty. Nothing goes twice.
-fn check_evictions(standing: &OverlaySet, coming: &[Overlay], evicted: &[Eviction], now_ms: i64) -> Result<(), String> {
+fn check_evictions(
+    standing: &OverlaySet,
+    coming: &[Overlay],
+    evicted: &[Eviction],
+    now_ms: i64,
+) -> Result<(), String> {
     let known: BTreeMap<&str, &Overlay> =
         standing.all().iter().chain(coming).map(|one| (one.overlay.as_str(), one)).collect();
     let mut staying = known.clone();

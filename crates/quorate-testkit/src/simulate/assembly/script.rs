@@ -34,7 +34,8 @@ pub(super) fn action(seed: u64, infection: Option<&Infection>, invocation: &Invo
         80..=82 => Action::Say("I would rather talk about something else.".to_owned(), delay),
         // Two answers that differ are none.
         83..=85 => {
-            let (one, other) = (answer(chance, invocation.answer_schema), answer(chance, invocation.answer_schema));
+            let (one, other) =
+                (answer(chance, invocation.answer_schema), answer(chance, invocation.answer_schema));
             Action::Say(format!("{one}\nor rather\n{other}"), delay)
         }
         86..=87 => Action::Say(r#"{"severity": "9", "vote": true, "message": 1}"#.to_owned(), delay),

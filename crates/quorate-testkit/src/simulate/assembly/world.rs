@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quorate_kernel::budget::Caps;
-use quorate_kernel::driver::{RunConfig, Error, Opening};
+use quorate_kernel::driver::{Error, Opening, RunConfig};
 use quorate_kernel::history::History;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode};
 use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, SENTINEL, Setup, subject_kind};
@@ -20,9 +20,9 @@ use serde_json::{Map, json};
 
 use super::script::Infection;
 use super::{extensions, rules, script};
-use crate::rng::Rng;
 use crate::clock::JumpingClock;
 use crate::faults::CrashingLedger;
+use crate::rng::Rng;
 use crate::scripted::ScriptedExecutor;
 
 /// What no outcome may contain, where there are locks.
@@ -144,7 +144,11 @@ impl World {
         let (seed, infection) = (self.seed, self.infection.clone());
         let act = move |invocation: &_| script::action(seed, infection.as_ref(), invocation);
         let executor = Arc::new(ScriptedExecutor::new(act).with_call_log(asked.clone()));
-        self.setup.members.iter().map(|member| (member.id.clone(), executor.clone().into_member_config())).collect()
+        self.setup
+            .members
+            .iter()
+            .map(|member| (member.id.clone(), executor.clone().into_member_config()))
+            .collect()
     }
 }
 

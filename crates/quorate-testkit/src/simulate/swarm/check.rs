@@ -10,10 +10,10 @@ use quorate_kernel::ports::substrate::Keeps;
 use quorate_protocol::{Json, Name};
 
 use super::Summary;
+use super::conversation::position;
 use super::expected::{Answer, FinishedConversation, answers};
 use super::process::World;
 use super::setup::Dispatch;
-use super::conversation::position;
 
 /// The records of a manifest's ledgers.
 pub(super) type LedgerRecords = Vec<Vec<Record>>;
@@ -300,7 +300,10 @@ fn states_are_never_stale(ended: &FinishedConversation<'_>) -> Result<(), String
 }
 
 /// K5: the ledger names every turn of its runtime, and none that is not there.
-fn the_ledger_knows_every_turn(ended: &FinishedConversation<'_>, records: &[LedgerRecords]) -> Result<(), String> {
+fn the_ledger_knows_every_turn(
+    ended: &FinishedConversation<'_>,
+    records: &[LedgerRecords],
+) -> Result<(), String> {
     for ((number, manifest), books) in ended.manifests().zip(records) {
         for book in books {
             let turns = book.iter().filter(|record| record.is(Kind::Turn));
@@ -316,7 +319,9 @@ fn the_ledger_knows_every_turn(ended: &FinishedConversation<'_>, records: &[Ledg
                 ));
             }
             let told = ended.setup.keeps == Keeps::Stamps || ended.losses == 0;
-            if let Some(unknown) = own.difference(&named).next().filter(|_| told && manifest.is_single_process()) {
+            if let Some(unknown) =
+                own.difference(&named).next().filter(|_| told && manifest.is_single_process())
+            {
                 return Err(format!("the ledger of `{}` does not know t{unknown:?}", manifest.id));
             }
         }

@@ -12,7 +12,7 @@ use quorate_protocol::Name;
 use serde_json::Map;
 use tokio::sync::watch;
 
-use super::life::{StepFailed, Life};
+use super::life::{Life, StepFailed};
 
 /// What the conversation is called.
 pub(super) const PLACE: &str = "simulated";
@@ -36,7 +36,12 @@ struct StoredTurns {
 
 impl SharedConversation {
     pub(super) fn new(keeps: Keeps) -> SharedConversation {
-        SharedConversation { keeps, unacknowledged: AtomicUsize::new(0), kept: Mutex::default(), length: watch::Sender::new(0) }
+        SharedConversation {
+            keeps,
+            unacknowledged: AtomicUsize::new(0),
+            kept: Mutex::default(),
+            length: watch::Sender::new(0),
+        }
     }
 
     pub(super) fn turns(&self) -> Vec<Turn> {

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use quorate_kernel::conversation::{Stamp, Turn};
 use quorate_protocol::Name;
 
-use super::participants::{Behavior, dispatch_targets};
-use super::log::Log;
-use super::setup::{Dispatch, Manifest, Setup};
 use super::conversation::position;
+use super::log::Log;
+use super::participants::{Behavior, dispatch_targets};
+use super::setup::{Dispatch, Manifest, Setup};
 use crate::rng::Rng;
 
 /// An answer, as its text has it.

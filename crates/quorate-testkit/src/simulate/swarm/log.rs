@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::ports::lifecycle::{HookError, Lifecycle};
-use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
+use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use quorate_protocol::Name;
 
-use super::stores::STATE_READ_ERROR;
 use super::conversation::position;
+use super::stores::STATE_READ_ERROR;
 use crate::rng::Rng;
 
 /// What happened.

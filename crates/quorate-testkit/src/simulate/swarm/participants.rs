@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Participant, Turn};
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::turn::{Prompt, Speaker};
 use quorate_protocol::{Json, Name, answers};
 use serde_json::{Map, json};
 
-use super::log::{FirstCall, Decision, Log};
-use super::setup::{BREAKS, Dispatch, Setup, at_most, pick};
 use super::conversation::position;
+use super::log::{Decision, FirstCall, Log};
+use super::setup::{BREAKS, Dispatch, Setup, at_most, pick};
 use crate::rng::Rng;
 
 /// How long an executor has.
@@ -149,7 +149,8 @@ struct ScriptedParticipant {
 impl ScriptedParticipant {
     /// What it says: the trigger, itself, its life, what its state counts, and perhaps mentions.
     fn answer(&self, trigger: &Turn, state: &serde_json::Map<String, Json>) -> String {
-        let mut chance = Rng::from_seed_and_name(self.setup.seed, &format!("says/{}/{}", trigger.id, self.me));
+        let mut chance =
+            Rng::from_seed_and_name(self.setup.seed, &format!("says/{}/{}", trigger.id, self.me));
         let names: Vec<Name> = self.setup.names().cloned().collect();
         let mut text = format!("re:{} by:{} life:{}", trigger.id, self.me, self.life);
         for _ in 0..[0, 0, 0, 1, 1, 2][at_most(&mut chance, 5)] {
@@ -206,7 +207,9 @@ impl Executor for ScriptedParticipant {
             }
             // Without the message that a panic prints.
             Behavior::Panics => std::panic::resume_unwind(Box::new("simulated")),
-            Behavior::SaysNothing => Ok(Reply { text: json!({"content": " "}).to_string(), ..Reply::default() }),
+            Behavior::SaysNothing => {
+                Ok(Reply { text: json!({"content": " "}).to_string(), ..Reply::default() })
+            }
         }
     }
 }

@@ -10,15 +10,15 @@ use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{Begin, CycleResult, Error, HookFlags, Runner, Swarm};
 use tokio::sync::watch;
 
+use super::conversation::{FlakySubstrate, SharedConversation};
+use super::life::{Failures, Life, LifeEnd, wait_for};
+use super::log::{Log, RecordingTelemetry, UnreliableHooks};
 use super::participants::{RecordingDispatcher, speaker};
-use super::life::{LifeEnd, Failures, Life, wait_for};
-use super::log::{Log, UnreliableHooks, RecordingTelemetry};
 use super::setup::{Setup, at_most};
 use super::stores::{FlakyLedger, FlakyState, States};
-use super::conversation::{FlakySubstrate, SharedConversation};
-use crate::rng::Rng;
 use crate::clock::JumpingClock;
 use crate::faults::CrashingLedger;
+use crate::rng::Rng;
 
 /// How long a process has to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -76,7 +76,12 @@ impl World {
     }
 
     /// A manifest with a handle in each port.
-    pub(super) fn swarm(&self, manifest: usize, life: &Arc<Life>, ledger: &Arc<CrashingLedger>) -> Arc<Swarm> {
+    pub(super) fn swarm(
+        &self,
+        manifest: usize,
+        life: &Arc<Life>,
+        ledger: &Arc<CrashingLedger>,
+    ) -> Arc<Swarm> {
         let (setup, log, number) = (&self.setup, &self.log, life.number);
         let of = &setup.manifests[manifest];
         Arc::new(Swarm {
@@ -96,7 +101,11 @@ impl World {
             state: Arc::new(FlakyState { states: self.states[manifest].clone(), life: life.clone() }),
             lifecycles: vec![Arc::new(UnreliableHooks { life: number, log: log.clone(), seed: setup.seed })],
             flags: HookFlags::default(),
-            telemetry: Arc::new(RecordingTelemetry { life: number, log: log.clone(), trigger: Mutex::new(usize::MAX) }),
+            telemetry: Arc::new(RecordingTelemetry {
+                life: number,
+                log: log.clone(),
+                trigger: Mutex::new(usize::MAX),
+            }),
             speakers: of.roster.iter().map(|id| speaker(setup, log, number, id)).collect(),
             policy: of.policy,
             max_calls: None,
@@ -169,7 +178,13 @@ impl Process {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn run_life(&self, life: &Arc<Life>, comes_and_goes: bool, patient: bool, why: &mut String) -> LifeResult {
+    async fn run_life(
+        &self,
+        life: &Arc<Life>,
+        comes_and_goes: bool,
+        patient: bool,
+        why: &mut String,
+    ) -> LifeResult {
         let swarm = self.world.swarm(self.manifest, life, &self.ledger());
         let mut runner = match Runner::open(swarm, Begin::First).await {
             Ok(runner) => runner,

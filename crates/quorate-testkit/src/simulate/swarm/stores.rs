@@ -9,9 +9,9 @@ use quorate_kernel::ports::state::{self, State};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
+use super::conversation::{SharedConversation, position};
 use super::life::Life;
 use super::log::{Cursor, Log};
-use super::conversation::{SharedConversation, position};
 use crate::faults::CrashingLedger;
 
 /// What the error of a state that could not be read says.

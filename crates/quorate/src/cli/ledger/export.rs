@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 use quorate_ledger::export::{Form, Written};
 
 use crate::cli::arguments::PathArguments;
-use crate::cli::session::{with_session, print_warnings};
 use crate::cli::exit::Exit;
 use crate::cli::render::{self, Format};
+use crate::cli::session::{print_warnings, with_session};
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;

@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{OutputArguments, HumanOrJson};
-use crate::cli::session::{with_session, print_result};
+use crate::cli::arguments::{HumanOrJson, OutputArguments};
 use crate::cli::exit::Exit;
 use crate::cli::render;
+use crate::cli::session::{print_result, with_session};
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::hold::{self, HoldChange};
@@ -50,8 +50,12 @@ pub(in crate::cli) async fn run(
     let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
     with_session(opened, format.into(), terminal, async |desk| {
         let text = match (&arguments.run, format) {
-            (Some(run), _) => render_change(&hold::hold(desk, run, arguments.reason.as_deref()).await?, format),
-            (None, HumanOrJson::Human) => render::retention::holds(&hold::holds(desk).await?, terminal.stdout),
+            (Some(run), _) => {
+                render_change(&hold::hold(desk, run, arguments.reason.as_deref()).await?, format)
+            }
+            (None, HumanOrJson::Human) => {
+                render::retention::holds(&hold::holds(desk).await?, terminal.stdout)
+            }
             (None, HumanOrJson::Json) => render::retention::holds_json(&hold::holds(desk).await?),
         };
         Ok(print_result(&text, desk, terminal))

@@ -3,10 +3,10 @@
 use clap::Args;
 use quorate_ledger::import::Imported;
 
-use crate::cli::arguments::{OutputArguments, HumanOrJson};
-use crate::cli::session::{with_session, print_result};
+use crate::cli::arguments::{HumanOrJson, OutputArguments};
 use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render;
+use crate::cli::session::{print_result, with_session};
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::ledger::import::{self, Request};

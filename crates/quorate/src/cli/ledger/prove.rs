@@ -4,9 +4,9 @@ use clap::Args;
 use quorate_diagnostics::{Body, codes};
 
 use crate::cli::arguments::PathArguments;
-use crate::cli::session::{with_session, print_warnings};
 use crate::cli::exit::Exit;
 use crate::cli::render::Format;
+use crate::cli::session::{print_warnings, with_session};
 use crate::cli::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::cli::arguments::{OutputArguments, HumanOrJson};
+use crate::cli::arguments::{HumanOrJson, OutputArguments};
 use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;

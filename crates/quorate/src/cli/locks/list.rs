@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::arguments::{PathArguments, HumanOrJson};
+use crate::cli::arguments::{HumanOrJson, PathArguments};
 use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render;
 use crate::cli::terminal::Terminal;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::lock;
-use super::ticker::Ticker;
 use super::screen::Glyphs;
+use super::ticker::Ticker;
 use crate::cli::render::paint::one_line;
-use crate::cli::render::wording::{truncate, duration, status, step as named};
+use crate::cli::render::wording::{duration, status, step as named, truncate};
 
 /// How much of the reason for a second question is shown.
 const MAX_REASON_CHARS: usize = 60;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
+use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 
 use crate::cli::render::paint::one_line;
 use crate::cli::workflow::status_text;
@@ -56,7 +56,9 @@ impl SwarmProgress {
     fn progress(&self, event: &EventKind) {
         self.with_state(|state| {
             match event {
-                EventKind::ParticipantStarted { participant, .. } => state.speaking.push(participant.to_string()),
+                EventKind::ParticipantStarted { participant, .. } => {
+                    state.speaking.push(participant.to_string())
+                }
                 EventKind::ParticipantFinished { participant, .. }
                 | EventKind::ParticipantFailed { participant, .. } => {
                     state.speaking.retain(|one| **one != **participant);
@@ -109,19 +111,27 @@ impl Telemetry for SwarmProgress {
 }
 
 fn is_always_shown(what: &EventKind) -> bool {
-    matches!(what, EventKind::HookFailed { .. } | EventKind::StateFailed { .. } | EventKind::LedgerDiffers { .. })
+    matches!(
+        what,
+        EventKind::HookFailed { .. } | EventKind::StateFailed { .. } | EventKind::LedgerDiffers { .. }
+    )
 }
 
 /// What the end of a run says, with the turn.
 fn is_unanswered(what: &EventKind) -> bool {
-    matches!(what, EventKind::GuardHit { .. } | EventKind::DispatchFailed { .. } | EventKind::ParticipantFailed { .. })
+    matches!(
+        what,
+        EventKind::GuardHit { .. } | EventKind::DispatchFailed { .. } | EventKind::ParticipantFailed { .. }
+    )
 }
 
 /// An event in a line.
 fn event_line(what: &EventKind) -> String {
     match what {
         EventKind::CycleStarted { trigger, by } => format!("cycle: {trigger} by {}", one_line(by)),
-        EventKind::SubstrateRead { substrate, turns, ms } => format!("{substrate}: {turns} new turns ({ms} ms)"),
+        EventKind::SubstrateRead { substrate, turns, ms } => {
+            format!("{substrate}: {turns} new turns ({ms} ms)")
+        }
         EventKind::DispatchDecided { dispatcher, selected, ms } => {
             let selected: Vec<&str> = selected.iter().map(|one| &**one).collect();
             let whom = if selected.is_empty() { "nobody".to_owned() } else { selected.join(", ") };
@@ -130,7 +140,9 @@ fn event_line(what: &EventKind) -> String {
         EventKind::DispatchFailed { dispatcher, error } => {
             format!("{dispatcher} could not decide: {}", one_line(error))
         }
-        EventKind::ParticipantStarted { participant, executor } => format!("{participant}: asked ({executor})"),
+        EventKind::ParticipantStarted { participant, executor } => {
+            format!("{participant}: asked ({executor})")
+        }
         EventKind::ParticipantFinished { participant, ms, bytes } => {
             format!("{participant}: said {bytes} bytes in {ms} ms")
         }

@@ -6,8 +6,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 
 use super::council::style;
 use super::lock;
-use super::ticker::Ticker;
 use super::screen::Glyphs;
+use super::ticker::Ticker;
 use crate::cli::render::paint::one_line;
 
 /// The bar.

@@ -62,7 +62,8 @@ fn summary(audit: &Audit) -> Vec<String> {
     }
     let stats = &audit.stats;
     let reviews = stats.reviews();
-    let mut out = vec![format!("{} in {}{}.", amount(reviews, "review"), one_line(&audit.log), filter(audit))];
+    let mut out =
+        vec![format!("{} in {}{}.", amount(reviews, "review"), one_line(&audit.log), filter(audit))];
     if let Some(mean) = stats.elapsed_ms.checked_div(reviews) {
         let (counting, calls) = stats.calls;
         let each = calls
@@ -136,7 +137,8 @@ fn tables(audit: &Audit) -> Vec<Table> {
 fn verdicts(audit: &Audit) -> Table {
     let types = &audit.stats.verdicts;
     let other = Tally::of(types.values()).other > 0;
-    let row = |(name, counts): (&String, &BTreeMap<String, u64>)| row(one_line(name), Tally::of([counts]), other);
+    let row =
+        |(name, counts): (&String, &BTreeMap<String, u64>)| row(one_line(name), Tally::of([counts]), other);
     let mut rows: Vec<Vec<String>> = types.iter().map(row).collect();
     if rows.len() > 1 {
         rows.push(self::row("all".to_owned(), Tally::of(types.values()), other));

@@ -206,7 +206,10 @@ mod tests {
         report.findings = (0..40_000).map(finding).collect();
         let started = std::time::Instant::now();
         let brief = Brief::of(&report);
-        assert_eq!((brief.findings, brief.places.len(), brief.places[0].points.len()), (40_000, MAX_PLACES, 1));
+        assert_eq!(
+            (brief.findings, brief.places.len(), brief.places[0].points.len()),
+            (40_000, MAX_PLACES, 1)
+        );
         assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
         // What overlaps is one place, and what has the same words is one.
         report.findings = (0..8_usize)

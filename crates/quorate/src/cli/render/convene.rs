@@ -5,11 +5,11 @@ mod count;
 mod forest;
 mod human;
 mod markdown;
+mod phrases;
 mod plan;
 mod rejections;
 mod rules;
 mod thread;
-mod phrases;
 
 use quorate_diagnostics::render::TextOptions;
 

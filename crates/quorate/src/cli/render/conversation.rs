@@ -11,7 +11,7 @@ use quorate_kernel::turn::{CycleResult, UnfinishedCycle};
 use serde_json::{Map, Value, json};
 
 use super::layout::indented;
-use super::paint::{sanitize, one_line};
+use super::paint::{one_line, sanitize};
 use crate::service::runtime::Runtime;
 
 /// The colours of speakers. A name has the same one everywhere.
@@ -194,8 +194,10 @@ pub fn records(records: &[Record]) -> String {
     records
         .iter()
         .map(|record| {
-            let what =
-                record.data.as_ref().map_or_else(|| "erased".to_owned(), |data| describe_record(record, data));
+            let what = record
+                .data
+                .as_ref()
+                .map_or_else(|| "erased".to_owned(), |data| describe_record(record, data));
             format!(
                 "{:>5}  {}  {:<12}  {}\n",
                 record.n,
@@ -250,26 +252,26 @@ pub fn records_json(runtime: &Runtime, records: &[Record]) -> String {
 pub fn summary(went: &RunSummary, told: bool) -> String {
     let mut text = String::new();
     if !told {
-        for (trigger, who, why) in &summary.failed.all {
+        for (trigger, who, why) in &went.failed.all {
             text.push_str(&format!("{} has not answered {trigger}: {}\n", one_line(who), one_line(why)));
         }
-        for (trigger, why) in summary.passed.all.iter().chain(&summary.undecided.all) {
+        for (trigger, why) in went.passed.all.iter().chain(&went.undecided.all) {
             text.push_str(&format!("nobody answers {trigger}: {}\n", one_line(why)));
         }
     }
-    if let Some(trigger) = &summary.spent {
+    if let Some(trigger) = &went.spent {
         text.push_str(&format!("{trigger} is still to be answered: the calls of this run are spent\n"));
     }
-    if summary.out_of_time {
+    if went.out_of_time {
         text.push_str("the time of this run is spent (`[budget] wall`); the next run goes on\n");
     }
-    if let Some((trigger, unheard)) = &summary.unheard {
+    if let Some((trigger, unheard)) = &went.unheard {
         let unheard = one_line(&unheard.join(", "));
         text.push_str(&format!("interrupted: the next run asks {unheard} again to answer {trigger}\n"));
     }
-    text.push_str(&match (summary.asked, summary.appended.count) {
-        (0, _) if summary.idle == 0 && summary.is_complete() => "nothing is new\n".to_owned(),
-        (0, _) if summary.passed.is_empty() && summary.is_complete() => "nothing is to be answered\n".to_owned(),
+    text.push_str(&match (went.asked, went.appended.count) {
+        (0, _) if went.idle == 0 && went.is_complete() => "nothing is new\n".to_owned(),
+        (0, _) if went.passed.is_empty() && went.is_complete() => "nothing is to be answered\n".to_owned(),
         (_, 1) => "1 turn appended\n".to_owned(),
         (_, appended) => format!("{appended} turns appended\n"),
     });
@@ -278,18 +280,18 @@ pub fn summary(went: &RunSummary, told: bool) -> String {
 
 /// What a run came to, as one JSON object.
 pub fn summary_json(runtime: &Runtime, went: &RunSummary) -> String {
-    let appended: Vec<Value> = summary.appended.all.iter().map(turn_json).collect();
-    let failed = summary.failed.all.iter();
+    let appended: Vec<Value> = went.appended.all.iter().map(turn_json).collect();
+    let failed = went.failed.all.iter();
     let failed = failed.map(|(on, who, why)| json!({"trigger": on, "participant": who, "why": why}));
     let turns = |last: &Recent<(String, String)>| -> Vec<Value> {
         last.all.iter().map(|(on, why)| json!({"trigger": on, "why": why})).collect()
     };
-    let unheard = summary.unheard.as_ref().map(|(on, who)| json!({"trigger": on, "unheard": who}));
+    let unheard = went.unheard.as_ref().map(|(on, who)| json!({"trigger": on, "unheard": who}));
     let omitted = [
-        ("appended", summary.appended.omitted()),
-        ("failed", summary.failed.omitted()),
-        ("passed", summary.passed.omitted()),
-        ("undecided", summary.undecided.omitted()),
+        ("appended", went.appended.omitted()),
+        ("failed", went.failed.omitted()),
+        ("passed", went.passed.omitted()),
+        ("undecided", went.undecided.omitted()),
     ];
     let omitted: Map<String, Value> = omitted
         .into_iter()

@@ -4,7 +4,7 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{Answer as Position, Round};
 
 use super::paint::{Paint, one_line};
-use super::wording::{truncate, list, status};
+use super::wording::{list, status, truncate};
 use crate::service::report::{Answer, Deliberator, Report};
 
 /// Stands where there is nothing to say.
@@ -59,7 +59,9 @@ pub(super) fn row(report: &Report, one: &Deliberator) -> Vec<Cell> {
 /// Whether what counts of a deliberator is a block.
 pub(super) fn blocks(report: &Report, member: &str) -> bool {
     let one = report.deliberators.iter().find(|one| one.id == member);
-    one.is_some_and(|one| ParsedDeliberator::of(report.rounds, one).counted().is_some_and(|position| position.would_block))
+    one.is_some_and(|one| {
+        ParsedDeliberator::of(report.rounds, one).counted().is_some_and(|position| position.would_block)
+    })
 }
 
 /// The first concession and the first escalation of each, and how many more there are.
@@ -70,7 +72,10 @@ pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
             let said = reactions_of(&one.round2, key);
             let Some(first) = said.first() else { continue };
             let more = if said.len() > 1 { format!(" (and {} more)", said.len() - 1) } else { String::new() };
-            all.push((format!("{} {verb}", one_line(&one.id)), format!("{}{more}", truncate(first, MAX_REACTION_CHARS))));
+            all.push((
+                format!("{} {verb}", one_line(&one.id)),
+                format!("{}{more}", truncate(first, MAX_REACTION_CHARS)),
+            ));
         }
     }
     all
@@ -110,7 +115,12 @@ impl<'r> ParsedDeliberator<'r> {
     fn of(rounds: u8, one: &'r Deliberator) -> ParsedDeliberator<'r> {
         let last = if rounds == 1 { Round::First } else { Round::Second };
         let read = |answer: &Answer, round| Position::read(round, &Json::Object(answer.answer.clone()?));
-        ParsedDeliberator { one, rounds, first: read(&one.round1, Round::First), second: read(&one.round2, last) }
+        ParsedDeliberator {
+            one,
+            rounds,
+            first: read(&one.round1, Round::First),
+            second: read(&one.round2, last),
+        }
     }
 
     /// The answer that counts; while nothing is decided, the last one.

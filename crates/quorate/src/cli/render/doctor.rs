@@ -8,8 +8,10 @@ use crate::service::doctor::{Check, Status};
 
 /// For people.
 pub fn human(checks: &[Check], look: TextOptions) -> String {
-    let rows =
-        checks.iter().map(|check| vec![word(check.status), one_line(&check.name), one_line(&check.detail)]).collect();
+    let rows = checks
+        .iter()
+        .map(|check| vec![word(check.status), one_line(&check.name), one_line(&check.detail)])
+        .collect();
     let bad = checks.iter().filter(|check| check.status == Status::Failed).count();
     let sum = match bad {
         0 => "Everything works.".to_owned(),

@@ -1,6 +1,6 @@
 //! Foreign text within Markdown: it formats nothing, links nothing, and calls nobody.
 
-use super::paint::{sanitize, one_line};
+use super::paint::{one_line, sanitize};
 
 /// Has no width; a name or number after it is no mention and no reference, for renderers that look for them.
 const ZERO_WIDTH_SPACE: &str = "&#8203;";

@@ -17,7 +17,9 @@ use crate::service::ledger::check_export::ExportCheck;
 pub fn proven(proven: &Proven, look: TextOptions) -> String {
     let Proven { origin, tree, vouched, keys, records } = proven;
     let mut text = match vouched {
-        Some(key) => format!("{} against the key {}\n\n", Paint::Good.on("Holds"), one_line(&key.to_string())),
+        Some(key) => {
+            format!("{} against the key {}\n\n", Paint::Good.on("Holds"), one_line(&key.to_string()))
+        }
         None => {
             let keys: Vec<String> = keys.iter().map(|key| one_line(&key.to_string())).collect();
             format!(

@@ -7,9 +7,9 @@ use quorate_diagnostics::render::TextOptions;
 use quorate_protocol::policy::Verdict;
 
 use super::Extent;
+use super::deliberator_row;
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, one_line};
-use super::deliberator_row;
 use super::wording::{amount, cost, duration, minute};
 use crate::service::report::Report;
 
@@ -104,8 +104,12 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let asked = if report.model_asked { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
     spent.push_str(&cost(&report.usage));
-    let mut kind =
-        format!("{}, tier {}, policy {}", one_line(&report.artifact_type), report.tier, one_line(&report.policy));
+    let mut kind = format!(
+        "{}, tier {}, policy {}",
+        one_line(&report.artifact_type),
+        report.tier,
+        one_line(&report.policy)
+    );
     if report.prior_verdicts_consulted > 0 {
         kind.push_str(&format!(", {} consulted", amount(report.prior_verdicts_consulted, "earlier verdict")));
     }
@@ -122,7 +126,9 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
 }
 
 fn deliberators(report: &Report, width: usize) -> String {
-    let shown = |cell: deliberator_row::Cell| cell.paint.map_or_else(|| cell.text.clone(), |paint| paint.on(&cell.text));
+    let shown = |cell: deliberator_row::Cell| {
+        cell.paint.map_or_else(|| cell.text.clone(), |paint| paint.on(&cell.text))
+    };
     let row = |one| deliberator_row::row(report, one).into_iter().map(shown).collect();
     let rows: Vec<Vec<String>> = report.deliberators.iter().map(row).collect();
     let mut out = table(&deliberator_row::headings(report.rounds), rows, 2, width);
@@ -162,7 +168,8 @@ fn overridden(report: &Report, width: usize) -> String {
 
 /// Whether a model was asked stands in the head.
 fn notes(report: &Report, width: usize) -> String {
-    let items: Vec<String> = report.notes.iter().map(|note| hanging("-", &one_line(note), 2, width)).collect();
+    let items: Vec<String> =
+        report.notes.iter().map(|note| hanging("-", &one_line(note), 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("Notes") + &items.concat() }
 }
 

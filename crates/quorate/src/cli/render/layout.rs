@@ -78,7 +78,8 @@ fn columns(mut cells: Vec<String>, indent: usize, width: usize) -> String {
     let mut table = new_table(indent, width);
     let last = cells.len() - 1;
     let labels: usize = cells[..last].iter().map(|label| columns_of(label) + 1).sum();
-    cells[last] = split_long_words(&cells[last], available_width(indent, width).saturating_sub(labels)).into_owned();
+    cells[last] =
+        split_long_words(&cells[last], available_width(indent, width).saturating_sub(labels)).into_owned();
     table.add_row(cells);
     for (at, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, u16::from(at < last)));

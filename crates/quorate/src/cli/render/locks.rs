@@ -8,7 +8,7 @@ use quorate_protocol::locks::{Layer, excerpt, excerpt_parts};
 use serde_json::{Value, json};
 
 use super::layout::{prose, table};
-use super::paint::{Paint, sanitize, finish, one_line};
+use super::paint::{Paint, finish, one_line, sanitize};
 use crate::cli::arguments::HumanOrJson;
 use crate::service::locks::{HitPosition, LockTest, TraitHits};
 
@@ -38,7 +38,8 @@ pub fn human(tested: &LockTest, look: TextOptions) -> String {
                 seen.hit.layer.as_str()
             );
             let marked = Paint::Bad.on(&format!("«{}»", sanitize(&within)));
-            let _ = writeln!(out, "    {}{marked}{}", sanitize(before.trim_start()), sanitize(after.trim_end()));
+            let _ =
+                writeln!(out, "    {}{marked}{}", sanitize(before.trim_start()), sanitize(after.trim_end()));
         }
         if one.hits.len() > SHOWN {
             let _ = writeln!(out, "  and at {} more places", one.hits.len() - SHOWN);
@@ -120,7 +121,12 @@ pub fn json(tested: &LockTest) -> String {
 }
 
 /// The traits that are locked in an operator.
-pub(in crate::cli) fn list(operator: &str, traits: &[Trait], format: HumanOrJson, look: TextOptions) -> String {
+pub(in crate::cli) fn list(
+    operator: &str,
+    traits: &[Trait],
+    format: HumanOrJson,
+    look: TextOptions,
+) -> String {
     if format == HumanOrJson::Json {
         let one = |one: &Trait| json!({"id": one.id, "description": one.description, "words": one.words, "phrases": one.phrases});
         let all: Vec<Value> = traits.iter().map(one).collect();

@@ -2,10 +2,10 @@
 
 use quorate_protocol::policy::Verdict;
 
-use super::brief::{Brief, Place, Point, MAX_PLACES};
-use super::escape::{code, inline, paragraphs};
+use super::brief::{Brief, MAX_PLACES, Place, Point};
 use super::deliberator_row;
-use super::wording::{amount, truncate, duration, list, minute};
+use super::escape::{code, inline, paragraphs};
+use super::wording::{amount, duration, list, minute, truncate};
 use crate::service::report::Report;
 
 /// How much of a quote is shown.
@@ -50,7 +50,8 @@ fn table(report: &Report) -> String {
     let headings = deliberator_row::headings(report.rounds);
     let mut out = format!("| {} |\n|{}\n", headings.join(" | "), " --- |".repeat(headings.len()));
     for one in &report.deliberators {
-        let cells: Vec<String> = deliberator_row::row(report, one).into_iter().map(|cell| inline(&cell.text)).collect();
+        let cells: Vec<String> =
+            deliberator_row::row(report, one).into_iter().map(|cell| inline(&cell.text)).collect();
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
     let beside = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();
@@ -94,8 +95,9 @@ fn brief(report: &Report) -> String {
 }
 
 fn item(report: &Report, place: &Place<'_>, number: usize) -> String {
-    let named =
-        |by: &&str| format!("**{}**{}", inline(by), if deliberator_row::blocks(report, by) { " (blocks)" } else { "" });
+    let named = |by: &&str| {
+        format!("**{}**{}", inline(by), if deliberator_row::blocks(report, by) { " (blocks)" } else { "" })
+    };
     let names: Vec<String> = place.by.iter().map(named).collect();
     let names = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let at = place.at.map_or_else(String::new, |(line, column)| {

@@ -23,8 +23,9 @@ fn requests_of(report: &Report, one: &Deliberator) -> Vec<(String, String)> {
     // What it said last counts; what it said first stands where it has not said it again.
     let answers = [&one.round2, &one.round1];
     let text = |key: &str| answers.into_iter().find_map(|answer| text_field(answer, key));
-    let brief = text("revision_brief")
-        .filter(|brief| report.revision_brief.as_deref().is_none_or(|whole| !one_line(whole).contains(&**brief)));
+    let brief = text("revision_brief").filter(|brief| {
+        report.revision_brief.as_deref().is_none_or(|whole| !one_line(whole).contains(&**brief))
+    });
     let listed = answers.into_iter().map(listed_issues).find(|all| !all.is_empty()).unwrap_or_default();
     let who = one_line(&one.id);
     let mut all = Vec::new();

@@ -30,7 +30,12 @@ fn operator(overlay: &Overlay) -> String {
 }
 
 /// All of them.
-pub(in crate::cli) fn list(all: &[OverlayEntry], now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
+pub(in crate::cli) fn list(
+    all: &[OverlayEntry],
+    now_ms: i64,
+    format: HumanOrJson,
+    look: TextOptions,
+) -> String {
     if format == HumanOrJson::Json {
         return format!("{:#}\n", json!({"overlays": all.iter().map(object).collect::<Vec<_>>()}));
     }
@@ -80,7 +85,12 @@ fn time_left(overlay: &Overlay, now_ms: i64) -> String {
 }
 
 /// One of them.
-pub(in crate::cli) fn show(one: &OverlayEntry, now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
+pub(in crate::cli) fn show(
+    one: &OverlayEntry,
+    now_ms: i64,
+    format: HumanOrJson,
+    look: TextOptions,
+) -> String {
     if format == HumanOrJson::Json {
         return format!("{:#}\n", object(one));
     }

@@ -2,8 +2,8 @@
 //! [`finish`] turns the marks into colours or drops them. Foreign text is [`clean`]ed of them first.
 
 use anstyle::{AnsiColor, Style};
-use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_diagnostics::invisible::escape_invisible;
+use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_protocol::policy::Verdict;
 
 /// What a word means, where colour can say it too.

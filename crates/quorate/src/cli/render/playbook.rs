@@ -109,8 +109,11 @@ pub(in crate::cli) fn show(
         (_, true) => format!("{}, and changed by hand since its last version", status_word(playbook.status)),
         _ => status_word(playbook.status).to_owned(),
     };
-    let mut out =
-        format!("{}\n\n{}\n", Paint::Strong.on(&one_line(&playbook.title)), prose(book.text(), 2, look.width));
+    let mut out = format!(
+        "{}\n\n{}\n",
+        Paint::Strong.on(&one_line(&playbook.title)),
+        prose(book.text(), 2, look.width)
+    );
     for (name, value) in [
         ("slug", one_line(&playbook.slug)),
         ("file", one_line(&book.path.workspace_relative())),
@@ -236,7 +239,11 @@ pub(in crate::cli) fn unusable(proposal: &Proposal) -> Option<String> {
 }
 
 /// What became of proposals.
-pub(in crate::cli) fn proposed(outcomes: &[Outcome], environment: &Environment, format: HumanOrJson) -> String {
+pub(in crate::cli) fn proposed(
+    outcomes: &[Outcome],
+    environment: &Environment,
+    format: HumanOrJson,
+) -> String {
     if format == HumanOrJson::Json {
         let object = |one: &Outcome| {
             json!({
@@ -283,7 +290,10 @@ pub(in crate::cli) fn promoted(outcome: &promote::Outcome, format: HumanOrJson) 
             let gate_note =
                 outcome.said.as_deref().map_or(String::new(), |said| format!(" ({})", one_line(said)));
             let mut text = format!("{slug} is active: version {version}{gate_note}\n");
-            outcome.archived.iter().for_each(|one| text.push_str(&format!("{} is archived\n", one_line(one))));
+            outcome
+                .archived
+                .iter()
+                .for_each(|one| text.push_str(&format!("{} is archived\n", one_line(one))));
             text
         }
     }
@@ -298,7 +308,12 @@ pub(in crate::cli) fn status_changed(slug: &str, version: u32, status: &str, for
 }
 
 /// What a rollback came to.
-pub(in crate::cli) fn rolled_back(slug: &str, to: u32, rolled: &RollbackResult, format: HumanOrJson) -> String {
+pub(in crate::cli) fn rolled_back(
+    slug: &str,
+    to: u32,
+    rolled: &RollbackResult,
+    format: HumanOrJson,
+) -> String {
     if format == HumanOrJson::Json {
         let json = json!({
             "slug": slug, "version": rolled.version, "to": to, "status": rolled.status, "others": rolled.others,

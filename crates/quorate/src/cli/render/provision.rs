@@ -6,7 +6,7 @@ use quorate_diagnostics::Report;
 use quorate_diagnostics::render::{TextOptions, json as diagnostics};
 use serde_json::{Value, json};
 
-use super::paint::{Paint, sanitize, finish, one_line};
+use super::paint::{Paint, finish, one_line, sanitize};
 use crate::cli::arguments::HumanOrJson;
 use crate::service::provision::change::Action;
 use crate::service::provision::drift::Drift as Stands;
@@ -24,7 +24,12 @@ pub enum Verb {
 }
 
 /// What came of an install or an uninstall.
-pub(in crate::cli) fn outcome(outcome: &Outcome, verb: Verb, format: HumanOrJson, look: TextOptions) -> String {
+pub(in crate::cli) fn outcome(
+    outcome: &Outcome,
+    verb: Verb,
+    format: HumanOrJson,
+    look: TextOptions,
+) -> String {
     match format {
         HumanOrJson::Human => finish(&outcome_human(outcome, verb), look),
         HumanOrJson::Json => outcome_json(outcome),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use quorate_diagnostics::render::{TextOptions, json as diagnostics};
 use quorate_manifest::assembly::display::Grouping;
 use quorate_manifest::assembly::members::Trigger;
-use quorate_manifest::assembly::resolved::{Retention, Member, Resolved, ModeSettings};
+use quorate_manifest::assembly::resolved::{Member, ModeSettings, Resolved, Retention};
 use quorate_manifest::assembly::{MatchMode, Mode};
 use quorate_manifest::document::Document;
 use quorate_manifest::tree::{Node, emit};
@@ -200,8 +200,10 @@ fn rules(resolved: &Resolved, look: TextOptions) -> String {
         .map(|(at, rule)| {
             let params: Vec<String> =
                 rule.params.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect();
-            let whom =
-                rule.applies_to.as_ref().map_or_else(|| "everybody".to_owned(), |ids| one_line(&ids.join(", ")));
+            let whom = rule
+                .applies_to
+                .as_ref()
+                .map_or_else(|| "everybody".to_owned(), |ids| one_line(&ids.join(", ")));
             let with = one_line(&params.join(", "));
             let mut row =
                 vec![at.to_string(), Paint::Strong.on(&one_line(&rule.id)), one_line(&rule.kind), whom, with];
@@ -225,8 +227,8 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
         .iter()
         .map(|one| {
             let from = from(resolved, one.layer).map(|layer| format!("from {layer}"));
-            let declared =
-                (resolved.match_mode != MatchMode::default()).then(|| one.declared_match_mode.as_str().to_owned());
+            let declared = (resolved.match_mode != MatchMode::default())
+                .then(|| one.declared_match_mode.as_str().to_owned());
             let more: Vec<String> = declared.into_iter().chain(from).collect();
             if more.is_empty() {
                 one_line(&one.text)
@@ -366,12 +368,21 @@ pub fn json(view: &Resolution) -> String {
 pub fn explain(origins: &[FieldOrigin], look: TextOptions) -> String {
     let mut out = String::new();
     for origin in origins {
-        let _ =
-            writeln!(out, "{} = {}", Paint::Strong.on(&one_line(&origin.field)), one_line(&origin.value.to_string()));
+        let _ = writeln!(
+            out,
+            "{} = {}",
+            Paint::Strong.on(&one_line(&origin.field)),
+            one_line(&origin.value.to_string())
+        );
         let _ = writeln!(out, "  from {}:{}", one_line(&origin.file), origin.line);
         for over in &origin.overridden {
-            let _ =
-                writeln!(out, "  over {}  {}:{}", one_line(&over.value.to_string()), one_line(&over.file), over.line);
+            let _ = writeln!(
+                out,
+                "  over {}  {}:{}",
+                one_line(&over.value.to_string()),
+                one_line(&over.file),
+                over.line
+            );
         }
     }
     finish(&out, look)

@@ -6,8 +6,8 @@ use quorate_diagnostics::text::{LineIndex, Position};
 use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
-use super::level;
 use super::deliberator_row;
+use super::level;
 use crate::service::report::{self, Report};
 
 /// The whole document.

@@ -26,7 +26,12 @@ pub fn human(all: &[SweptFile], look: TextOptions) -> String {
         out.push_str(&format!("\n{}\n", Paint::Strong.on("Fix first")));
     }
     for (one, verdict, fix) in first {
-        let what = format!("{} {}: {}", Paint::of_verdict(verdict).on(verdict.as_str()), one_line(&one.path), one_line(fix));
+        let what = format!(
+            "{} {}: {}",
+            Paint::of_verdict(verdict).on(verdict.as_str()),
+            one_line(&one.path),
+            one_line(fix)
+        );
         out.push_str(&hanging("-", &what, 2, look.width));
     }
     finish(&out, look)
@@ -53,7 +58,9 @@ pub fn json(all: &[SweptFile]) -> String {
 
 fn row(one: &SweptFile) -> Option<Vec<String>> {
     let (verdict, run) = match &one.fate {
-        Outcome::Judged { run, verdict, .. } => (Paint::of_verdict(*verdict).on(verdict.as_str()), one_line(run)),
+        Outcome::Judged { run, verdict, .. } => {
+            (Paint::of_verdict(*verdict).on(verdict.as_str()), one_line(run))
+        }
         Outcome::Due => (Paint::Faint.on("due"), String::new()),
         Outcome::Failed { why } => (Paint::Absent.on("failed"), one_line(why)),
         Outcome::TierSkipped | Outcome::NotSampled | Outcome::AlreadyJudged => return None,

@@ -27,7 +27,8 @@ fn lines_fit_and_end_without_spaces() {
 #[test]
 fn colours_add_nothing_but_colours() {
     for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
-        let coloured = human(&report, Extent::Full, TextOptions { colour: Colour::On, ..TextOptions::default() });
+        let coloured =
+            human(&report, Extent::Full, TextOptions { colour: Colour::On, ..TextOptions::default() });
         let plain = anstream::adapter::strip_str(&coloured).to_string();
         let plain: String = plain.lines().map(|line| format!("{}\n", line.trim_end())).collect();
         assert_eq!(plain, human(&report, Extent::Full, TextOptions::default()));

@@ -157,7 +157,10 @@ mod tests {
             ["1 call", "0 calls", "1,234,567 tokens"]
         );
         assert_eq!([list(&[]), list(&["a"]), list(&["a", "b", "c"])], ["", "a", "a, b and c"]);
-        assert_eq!([list_limited(&["a", "b"], 2), list_limited(&["a", "b", "c"], 1)], ["a and b", "a and 2 more"]);
+        assert_eq!(
+            [list_limited(&["a", "b"], 2), list_limited(&["a", "b", "c"], 1)],
+            ["a and b", "a and 2 more"]
+        );
         assert_eq!([truncate("abc", 3), truncate("abcd", 3), truncate("a bcd", 3)], ["abc", "ab…", "a…"]);
     }
 }

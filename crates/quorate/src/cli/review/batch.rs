@@ -3,7 +3,7 @@
 use quorate_diagnostics::render::json::diagnostics;
 use serde_json::{Value, json};
 
-use super::{ReviewSettings, Outcome, review, print};
+use super::{Outcome, ReviewSettings, print, review};
 use crate::cli::exit::{Exit, exit_with_error};
 use crate::cli::render::{self, Format};
 use crate::cli::terminal::Terminal;

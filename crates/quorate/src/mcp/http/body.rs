@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::mcp::incoming::{self, MAX_MESSAGE_BYTES, InvalidMessage};
+use crate::mcp::incoming::{self, InvalidMessage, MAX_MESSAGE_BYTES};
 
 /// Lets through what is a message.
 pub(super) async fn validate_body(request: Request, next: Next) -> Response {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use crate::mcp::incoming::{self, IdFinder, MAX_MESSAGE_BYTES, Message, InvalidMessage};
+use crate::mcp::incoming::{self, IdFinder, InvalidMessage, MAX_MESSAGE_BYTES, Message};
 
 /// Where lines are written; nowhere once it is closed.
 type SharedWriter<W> = Arc<Mutex<Option<W>>>;
@@ -79,7 +79,10 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> LineTr
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(out: &SharedWriter<W>, message: &ServerJsonRpcMessage) -> Result<(), Error> {
+async fn write<W: AsyncWrite + Unpin>(
+    out: &SharedWriter<W>,
+    message: &ServerJsonRpcMessage,
+) -> Result<(), Error> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     match &mut *out.lock().await {

@@ -35,7 +35,11 @@ impl Tool for JobCancel {
     type Arguments = Arguments;
     type Output = Cancelled;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Cancelled, Failure> {
+    async fn call(
+        served: &Arc<ServerState>,
+        given: Arguments,
+        _caller: &Caller,
+    ) -> Result<Cancelled, Failure> {
         let cancelled = served.jobs.cancel(&given.job).await?;
         Ok(Cancelled { job: given.job, cancelled })
     }

@@ -120,7 +120,8 @@ pub(super) fn idempotency_name(key: &str) -> Result<Name, Failure> {
 fn stamp(meta: &Map<String, Value>, key: Option<String>) -> Result<Option<Stamp>, Failure> {
     let Some(key) = key else { return Ok(None) };
     let key = idempotency_name(&key)?;
-    let beside = meta.get(METADATA_KEY).and_then(|marks| serde_json::from_value(marks.get("stamp")?.clone()).ok());
+    let beside =
+        meta.get(METADATA_KEY).and_then(|marks| serde_json::from_value(marks.get("stamp")?.clone()).ok());
     let beside: Option<Stamp> = beside.filter(|stamp: &Stamp| stamp.key == key);
     let (runtime, trigger, selected) = match beside {
         Some(stamp) => (format!("{DETACHED_RUNTIME_PREFIX}{}", stamp.runtime), stamp.trigger, stamp.selected),

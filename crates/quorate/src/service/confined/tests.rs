@@ -61,7 +61,9 @@ impl Place {
 /// A path's spot; that of a tenant's own folder is in the tenant.
 fn at(path: &str) -> WorkspacePath {
     match path.trim_end_matches('/').strip_prefix("tenants/") {
-        Some(slug) if !slug.contains('/') => WorkspacePath::in_scope(&Scope::Tenant(slug.into()), "").unwrap(),
+        Some(slug) if !slug.contains('/') => {
+            WorkspacePath::in_scope(&Scope::Tenant(slug.into()), "").unwrap()
+        }
         _ => WorkspacePath::new(path).unwrap(),
     }
 }

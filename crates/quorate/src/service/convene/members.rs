@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_kernel::registry::Registry;
 use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::registry::Registry;
 use quorate_manifest::assembly::Resolved;
-use quorate_manifest::doctype::Doctype;
 use quorate_manifest::config::Configuration;
+use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
-use quorate_manifest::loader::{ReadResult, Reference, Refs, Loader};
+use quorate_manifest::loader::{Loader, ReadResult, Reference, Refs};
 use quorate_manifest::workspace::Scope;
 use quorate_manifest::{operator, persona};
 use quorate_playbook::base::BasePrompt;

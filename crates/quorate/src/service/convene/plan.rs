@@ -132,7 +132,8 @@ pub async fn build(
 
 /// Whom the outcome is for, and what will not count.
 fn notes(setup: &Setup) -> Vec<String> {
-    let advice = (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", describe_operators(&setup.operators)));
+    let advice =
+        (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", describe_operators(&setup.operators)));
     missing_class_warning(&setup.request, &setup.rules).into_iter().chain(advice).collect()
 }
 

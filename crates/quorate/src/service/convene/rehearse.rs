@@ -79,7 +79,9 @@ fn rehearse_request(resolved: &Resolved, request: Request) -> Result<(), String>
                 Command::SemanticMatch(asked) => {
                     Some(Event::Matched { candidate: asked.candidate, result: Ok(Vec::new()) })
                 }
-                Command::ApplyRule(apply) => Some(Event::RuleApplied { ticket: apply.ticket, result: Ok(Json::Null) }),
+                Command::ApplyRule(apply) => {
+                    Some(Event::RuleApplied { ticket: apply.ticket, result: Ok(Json::Null) })
+                }
                 Command::Cancel(_) | Command::Record(_) => None,
             });
         }

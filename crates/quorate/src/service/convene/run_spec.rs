@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::canonical;
 use quorate_kernel::consultation::object;
-use quorate_kernel::driver::{RunConfig, Opening};
+use quorate_kernel::driver::{Opening, RunConfig};
 use quorate_kernel::entropy;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
@@ -68,7 +68,8 @@ impl RunSpec {
         host: &Host,
     ) -> Result<RunSpec, ServiceError> {
         let configuration = &workspace.host;
-        let around = HostOptions { embeds: host.has_embedder(), early_decision: configuration.early_decision };
+        let around =
+            HostOptions { embeds: host.has_embedder(), early_decision: configuration.early_decision };
         let redaction = workspace.redaction.clone();
         let mut report = Report::new();
         let (setup, in_setup) = redact_setup(
@@ -212,7 +213,8 @@ impl RunSpec {
             true => redactor.redact_lines(&subject_text),
             false => redactor.redact(&subject_text),
         };
-        let (text, in_text) = self.redaction.redactor.run_blocking_if_large(called.subject.text.len(), work).await;
+        let (text, in_text) =
+            self.redaction.redactor.run_blocking_if_large(called.subject.text.len(), work).await;
         let (shown, in_name) = self.redaction.redactor.redact(&called.subject.display_name);
         (Part::new(subject_kind(self.setup.mode), &*shown, text), in_text + in_name)
     }

@@ -33,13 +33,12 @@ pub async fn accept(desk: &LedgerSession, reason: &str) -> Result<AcceptedRollba
     let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
     let copies = Copies::of(desk.store.address(), desk.environment.state_dir.as_deref());
     let kept = copies.read(origin.as_deref());
-    let departs =
-        local_checkpoints::rollback_reason(&desk.environment, &desk.store, &local_checkpoints).await?;
+    let departs = local_checkpoints::rollback_reason(&desk.environment, &desk.store, &kept).await?;
     if departs.is_some() {
         let key = checkpoint::ledger_key(desk).await?;
         let reason = desk.workspace.redaction.redactor.redact(reason.trim()).0;
         let given_up: Vec<Value> =
-            local_checkpoints.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();
+            kept.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();
         let data = json!({
             "reason": reason,
             "by": desk.environment.user,

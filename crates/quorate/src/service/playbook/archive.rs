@@ -5,9 +5,9 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::playbook::Status;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::timestamp;
 use serde_json::json;
 

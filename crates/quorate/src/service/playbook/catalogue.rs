@@ -6,9 +6,9 @@ use std::path::Path;
 
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::Address;
-use quorate_manifest::playbook::Status;
-use quorate_manifest::playbook::catalog::{self, PlaybookFile, Catalog};
 use quorate_manifest::loader::Loader;
+use quorate_manifest::playbook::Status;
+use quorate_manifest::playbook::catalog::{self, Catalog, PlaybookFile};
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{BindingIndex, MatchKind};
 
@@ -67,7 +67,10 @@ impl Catalogue {
     }
 
     /// The playbooks that are for any of these, in the order of their files, each with those whom it is for.
-    pub fn matching<'k>(&self, known: &[&'k KnownOperator]) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, MatchKind)>)> {
+    pub fn matching<'k>(
+        &self,
+        known: &[&'k KnownOperator],
+    ) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, MatchKind)>)> {
         let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, MatchKind)>> = BTreeMap::new();
         for one in known {
             for (at, how) in self.bindings.matching(&one.subject) {

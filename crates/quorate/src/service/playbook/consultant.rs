@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use quorate_diagnostics::Place;
-use quorate_kernel::single_call::{SingleCall, Answer, Error};
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::Question;
-use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::single_call::{Answer, Error, SingleCall};
 use quorate_protocol::{Json, Name};
 
 use super::change::LibraryWriter;

@@ -5,8 +5,8 @@ pub mod governance;
 pub mod human;
 pub mod scorer;
 
-use quorate_manifest::playbook::history::Gate;
 use quorate_manifest::playbook::catalog::PlaybookFile;
+use quorate_manifest::playbook::history::Gate;
 use quorate_playbook::gate::Thresholds;
 
 use super::change::LibraryWriter;

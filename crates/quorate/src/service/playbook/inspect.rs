@@ -7,10 +7,10 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::ports::ledger::{Ledger as _, Record as Recorded};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
-use quorate_manifest::playbook::history::{EntryKind, Gate};
-use quorate_manifest::playbook::catalog::{PlaybookFile, HISTORY_SUFFIX};
-use quorate_manifest::playbook::{Playbook, Status, load};
 use quorate_manifest::loader::{OpenResult, Refs};
+use quorate_manifest::playbook::catalog::{HISTORY_SUFFIX, PlaybookFile};
+use quorate_manifest::playbook::history::{EntryKind, Gate};
+use quorate_manifest::playbook::{Playbook, Status, load};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::{Objection, curate};
@@ -60,7 +60,11 @@ pub(super) fn parse_playbook(
 }
 
 /// What is wrong with the playbooks of a scope beside what each says for itself; of those that `asked` names.
-pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool) -> Report {
+pub fn findings(
+    environment: &Environment,
+    library: &Library,
+    asked: &dyn Fn(&WorkspacePath) -> bool,
+) -> Report {
     let mut report = Report::new();
     let folder = library.folder();
     let books: Vec<&PlaybookFile> = library.catalogue.books.iter().filter(|book| asked(&book.path)).collect();
@@ -117,7 +121,12 @@ pub fn findings(environment: &Environment, library: &Library, asked: &dyn Fn(&Wo
 }
 
 /// Whether a file still is what its history says; gives whether it has one.
-fn check_history(environment: &Environment, library: &Library, book: &PlaybookFile, report: &mut Report) -> bool {
+fn check_history(
+    environment: &Environment,
+    library: &Library,
+    book: &PlaybookFile,
+    report: &mut Report,
+) -> bool {
     match library.record(book) {
         Ok(record) => {
             if record.has_drifted() || record.lacks_versions() {
@@ -235,7 +244,10 @@ pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<std::p
         .books
         .iter()
         .map(|book| {
-            super::versions::history_path(&library.root.join(book.path.workspace_relative()), &book.playbook.slug)
+            super::versions::history_path(
+                &library.root.join(book.path.workspace_relative()),
+                &book.playbook.slug,
+            )
         })
         .collect();
     let found = disk::walk(folder).unwrap_or_default().into_iter().map(|one| one.path);

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::Report;
-use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::config::Configuration;
+use quorate_manifest::duration::IsoDuration;
+use quorate_manifest::loader::{Loader, Refs};
 use quorate_manifest::operator::Operator;
+use quorate_manifest::playbook::catalog::{FOLDER, PlaybookFile};
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::catalog::{PlaybookFile, FOLDER};
 use quorate_manifest::playbook::{Playbook, Status, Weaving};
-use quorate_manifest::loader::{Refs, Loader};
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::base::BasePrompt;

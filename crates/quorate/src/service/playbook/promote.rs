@@ -3,8 +3,8 @@
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
-use quorate_manifest::playbook::history::{EntryKind, Gate};
 use quorate_manifest::playbook::catalog::PlaybookFile;
+use quorate_manifest::playbook::history::{EntryKind, Gate};
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::compose::Candidate;
@@ -109,7 +109,13 @@ pub fn unknown_playbook(slug: &str) -> ServiceError {
 }
 
 /// What has to hold whatever the gate says.
-fn check_preconditions(keeping: &LibraryWriter, book: &PlaybookFile, gate: Gate, now_ms: i64, report: &mut Report) {
+fn check_preconditions(
+    keeping: &LibraryWriter,
+    book: &PlaybookFile,
+    gate: Gate,
+    now_ms: i64,
+    report: &mut Report,
+) {
     let playbook = &book.playbook;
     let slug = &playbook.slug;
     let mut deny = |message: String, help: String| {

@@ -124,7 +124,7 @@ pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
 pub fn proposal_from_json(value: Json) -> Proposal {
     let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
     match Delta::parse(value) {
-        Ok(delta) => Proposal::Delta(Box::new(proposal_from_json)),
+        Ok(delta) => Proposal::Delta(Box::new(delta)),
         Err(misread) => Proposal::Unusable {
             slug,
             misread: Error { reason: format!("it is no delta: {}", misread.reason), ..misread },
@@ -186,11 +186,15 @@ async fn propose_one(
     host: &Host,
 ) -> Result<Outcome, ServiceError> {
     let at_ms = keeping.session.environment.clock.now_ms();
-    let mut draft =
-        DraftBuilder { at: timestamp::format(at_ms), slug: String::new(), report: Report::new(), layer: None };
+    let mut draft = DraftBuilder {
+        at: timestamp::format(at_ms),
+        slug: String::new(),
+        report: Report::new(),
+        layer: None,
+    };
     let drafted = match proposal {
         Proposal::Manifest { text, shown } => draft.from_manifest(keeping, text, shown, host),
-        Proposal::Delta(delta) => match &**proposal_from_json {
+        Proposal::Delta(delta) => match &**delta {
             Delta::Add(add) => draft.from_add(keeping, add, proposer, host),
             Delta::Revise(revise) => draft.from_revision(keeping, revise, proposer),
         },

@@ -95,7 +95,7 @@ pub async fn reflect(
 /// Whoever reflects on one operator proposes for that one alone: a delta that names another one is refused.
 fn restrict_to(proposal: Proposal, slug: &str) -> Proposal {
     let Proposal::Delta(delta) = proposal else { return proposal };
-    let Delta::Add(mut add) = *proposal_from_json else { return Proposal::Delta(proposal_from_json) };
+    let Delta::Add(mut add) = *delta else { return Proposal::Delta(delta) };
     if !add.targets.iter().all(|all| names_only(all, slug))
         || !add.selector.iter().all(|all| selects_only(all, slug))
     {

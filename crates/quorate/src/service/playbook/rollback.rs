@@ -5,9 +5,9 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::Status;
+use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::history::EntryKind;
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::timestamp;
 use quorate_playbook::bind::Binding;
 use quorate_playbook::compose::Candidate;
@@ -64,8 +64,9 @@ pub async fn rollback(
     woven.extend(restore_displaced(keeping, slug, taken_back, &me, &mut change, &mut others, host)?);
     if status == Status::Active {
         for other in keeping.library.catalogue.books.clone() {
-            let names =
-                |book: &PlaybookFile, named: &str| book.playbook.supersedes.iter().flatten().any(|one| one == named);
+            let names = |book: &PlaybookFile, named: &str| {
+                book.playbook.supersedes.iter().flatten().any(|one| one == named)
+            };
             let replaces = names(&other, slug) || names(&book, &other.playbook.slug);
             if !replaces || others.contains(&other.playbook.slug) {
                 continue;

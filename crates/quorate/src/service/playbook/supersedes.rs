@@ -4,7 +4,7 @@ use quorate_diagnostics::Body;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::{Playbook, Status};
 use quorate_playbook::index::priority;
-use quorate_playbook::supersede::{Supersessions, NoEffect};
+use quorate_playbook::supersede::{NoEffect, Supersessions};
 
 use super::catalogue::Catalogue;
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
+use quorate_manifest::playbook::catalog::{HISTORY_SUFFIX, PlaybookFile};
 use quorate_manifest::playbook::edit::{Edit, Error};
 use quorate_manifest::playbook::history::{EntryKind, Gate};
-use quorate_manifest::playbook::catalog::{PlaybookFile, HISTORY_SUFFIX};
 use quorate_playbook::history::{self, Version};
 use serde_json::{Map, Value, json};
 

@@ -172,7 +172,12 @@ impl DesiredFile {
     }
 
     /// Held against what is there.
-    pub fn into_change(self, piece: &PackageFile, found: Option<FileContent>, base_mode: Option<u32>) -> Change {
+    pub fn into_change(
+        self,
+        piece: &PackageFile,
+        found: Option<FileContent>,
+        base_mode: Option<u32>,
+    ) -> Change {
         let dest = piece.dest.as_str();
         let run = piece.mode == FileMode::Executable && self.fact.is_some();
         let with_run = |mode: u32| if run { mode | ((mode & 0o444) >> 2) } else { mode };

@@ -51,7 +51,7 @@ impl Drift {
 pub fn appended_text(store: &Store<'_>, fact: &InstallRecord, text: &str) -> Result<Option<String>, Error> {
     let source = stored_text(store, ContentKind::Installed, &fact.source)?;
     let whole = match &fact.added {
-        Some(added) => stored_text(store, ContentKind::Installed, appended_text)?,
+        Some(added) => stored_text(store, ContentKind::Installed, added)?,
         None => source.clone(),
     };
     let there = |one: &String| !one.is_empty() && append::find(text, one).is_some();

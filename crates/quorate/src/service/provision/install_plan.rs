@@ -109,7 +109,7 @@ fn first_install(piece: &PackageFile, found: Option<&FileContent>) -> Result<Des
             };
             Ok(with_added(
                 DesiredFile::of(piece, format!("{text}{added}").into_bytes().into(), found),
-                &appended_text,
+                &added,
             ))
         }
         (Strategy::MergeJsonDeep, None) => {
@@ -186,13 +186,13 @@ fn append_again(
         None if without.is_empty() => None,
         _ => Some(FileContent { bytes: without.into_bytes(), mode: found.mode }),
     };
-    Ok(with_added(DesiredFile::of(piece, new.into_bytes().into(), base.as_ref()), &appended_text))
+    Ok(with_added(DesiredFile::of(piece, new.into_bytes().into(), base.as_ref()), &added))
 }
 
 fn with_added(mut next: DesiredFile, added: &str) -> DesiredFile {
     if let Some(fact) = &mut next.fact {
-        fact.added = Some(sha256_hex(appended_text.as_bytes()));
-        next.contents.push((ContentKind::Installed, Arc::from(appended_text.as_bytes())));
+        fact.added = Some(sha256_hex(added.as_bytes()));
+        next.contents.push((ContentKind::Installed, Arc::from(added.as_bytes())));
     }
     next
 }

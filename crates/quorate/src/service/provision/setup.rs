@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::provisioning::{MAX_FILE_BYTES, Destination, FileMode, Strategy};
+use quorate_kernel::ports::provisioning::{Destination, FileMode, MAX_FILE_BYTES, Strategy};
 use serde::{Deserialize, Serialize};
 
 use super::files::{Access, FileContent, FileError, TargetFiles};
@@ -282,8 +282,10 @@ impl<'f> Store<'f> {
         if file_stem(&setup.slug) != self.name {
             return Err(corrupt(format!("is of another profile, `{}`", setup.slug)));
         }
-        if let Some(bad) =
-            setup.files.keys().find(|dest| Destination::parse(dest).map_or(true, |read| read.as_str() != **dest))
+        if let Some(bad) = setup
+            .files
+            .keys()
+            .find(|dest| Destination::parse(dest).map_or(true, |read| read.as_str() != **dest))
         {
             return Err(corrupt(format!("names `{bad}`, which no profile can install")));
         }

@@ -118,7 +118,13 @@ fn theirs(root: &Path) -> Tree {
 fn piece(dest: &str, strategy: Strategy, bytes: &str) -> PackageFile {
     let mode = if dest.ends_with(".sh") { FileMode::Executable } else { FileMode::Plain };
     let bytes = bytes.as_bytes().into();
-    PackageFile { dest: Destination::parse(dest).unwrap(), strategy, mode, bytes, source: format!("p/{dest}") }
+    PackageFile {
+        dest: Destination::parse(dest).unwrap(),
+        strategy,
+        mode,
+        bytes,
+        source: format!("p/{dest}"),
+    }
 }
 
 fn package(version: &str, pieces: Vec<PackageFile>) -> Package {

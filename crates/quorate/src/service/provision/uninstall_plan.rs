@@ -104,8 +104,7 @@ fn plan_partial(
     Ok(Some(match (fact.strategy, std::str::from_utf8(&found.bytes)) {
         (Strategy::Overwrite, _) => return Ok(None),
         (Strategy::Append, Ok(text)) => {
-            let without =
-                appended_text(store, fact, text)?.and_then(|added| append::take_out(text, &appended_text));
+            let without = appended_text(store, fact, text)?.and_then(|added| append::take_out(text, &added));
             match without {
                 Some(without) if without.is_empty() && fact.base.is_none() => {
                     PartialRemoval::of(Write::Remove)
@@ -149,7 +148,7 @@ fn plan_partial_lines(
 ) -> Result<PartialRemoval, ChangeError> {
     let installed = stored_text(store, ContentKind::Installed, &fact.text)?;
     let without = match appended_text(store, fact, &installed)? {
-        Some(added) => append::take_lines_out(text, &installed, &appended_text),
+        Some(added) => append::take_lines_out(text, &installed, &added),
         None => None,
     };
     Ok(match without {

@@ -12,14 +12,14 @@ use std::time::Duration;
 use quorate_adapters::lifecycle;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::conversation::Participant;
+use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::executor::{ConfigError, Servers, Settings};
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
-use quorate_kernel::registry::{BuildContext, Builder, Registry, ExecutorResolver};
-use quorate_kernel::member_config::MemberConfig;
+use quorate_kernel::registry::{BuildContext, Builder, ExecutorResolver, Registry};
 use quorate_kernel::turn::{HookFlags, Policy, Prompt, Speaker};
 use quorate_manifest::config::Configuration;
 use quorate_manifest::document::Document;
@@ -378,9 +378,10 @@ impl PortBuilder<'_> {
         let present = |key: &str| block.get(key).filter(|value| !value.is_null());
         match present("reentry").map(Json::as_bool) {
             Some(Some(reentry)) => policy.reentry = reentry,
-            Some(None) => {
-                self.refuse_adapter("dispatcher", ConfigError::for_key("reentry", "`reentry` must be true or false"))
-            }
+            Some(None) => self.refuse_adapter(
+                "dispatcher",
+                ConfigError::for_key("reentry", "`reentry` must be true or false"),
+            ),
             None => {}
         }
         for (key, number) in [("maxAgentTurns", &mut policy.max_agent_turns), ("window", &mut policy.window)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use quorate_kernel::ports::telemetry::{Event, Telemetry, EventKind};
+use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::aside;
 

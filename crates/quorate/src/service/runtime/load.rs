@@ -6,9 +6,9 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::ports::executor::SideEffect;
 use quorate_manifest::doctype::Doctype;
-use quorate_manifest::frontmatter;
 use quorate_manifest::document::Document;
-use quorate_manifest::loader::{OpenResult, Refs, Loader};
+use quorate_manifest::frontmatter;
+use quorate_manifest::loader::{Loader, OpenResult, Refs};
 use quorate_manifest::runtime::participants::Participant;
 use quorate_manifest::runtime::{self as manifest};
 use quorate_manifest::workspace::WorkspacePath;
@@ -82,7 +82,9 @@ pub(super) fn load(
     let spot = manifests.spot(&path)?;
     let layer = match round.open(&spot) {
         OpenResult::Document(layer) => layer,
-        OpenResult::UnknownDoctype(report) => return Err(ServiceError::from_report(ExitClass::Configuration, report)),
+        OpenResult::UnknownDoctype(report) => {
+            return Err(ServiceError::from_report(ExitClass::Configuration, report));
+        }
         OpenResult::Missing => return Err(file_not_found(&request.path.display().to_string())),
         OpenResult::Unreadable(why) => {
             let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));

@@ -45,9 +45,9 @@ impl PromptSource for ComposedPrompts {
         let (advice, now_ms) = (self.sources.overlays_for_operators(holding), self.clock.now_ms());
         let composed = self.sources.compose(&advice, now_ms);
         let hashes = self.sources.hashes(&composed, &advice);
-        let mut marks = Map::new();
+        let mut extra_fields = Map::new();
         if !composed.shadows.is_empty() {
-            marks.insert("shadows".to_owned(), shadows(&composed.shadows));
+            extra_fields.insert("shadows".to_owned(), shadows(&composed.shadows));
         }
         if !self.is_recorded(&composed.woven.prompt) {
             self.sources.record(&self.store, &composed, now_ms).await.map_err(|stop| stop.first_message())?;

@@ -38,10 +38,9 @@ pub enum Action {
 /// # Errors
 /// When one is not there.
 pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, ServiceError> {
-    let named: Vec<PathBuf> =
-        inventory_of.iter().map(|file| absolute(&environment.directory, file)).collect();
+    let named: Vec<PathBuf> = files.iter().map(|file| absolute(&environment.directory, file)).collect();
     if let Some(at) = named.iter().position(|file| !file.is_file()) {
-        return Err(file_not_found(&inventory_of[at].display().to_string()));
+        return Err(file_not_found(&files[at].display().to_string()));
     }
     let start = named.first().and_then(|file| file.parent()).unwrap_or(&environment.directory);
     let mut found = inventory::of_files(environment, find_root(environment, None, start), named.clone())?;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_manifest::check::is_candidate;
-use quorate_manifest::doctype::Doctype;
 use quorate_manifest::config;
 use quorate_manifest::config::{Configuration, KeySource};
+use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::{OpenResult, Refs};
 
 use super::super::disk::{self, Disk};
@@ -80,7 +80,7 @@ pub fn of_files(
     let configuration = configuration(environment, &root);
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let host = Host::new();
-    let round = manifests.loader(&config);
+    let round = manifests.loader(&host);
     let mut needs = Vec::new();
     for file in files {
         if file == root.join("quorate.toml") {
@@ -96,7 +96,7 @@ pub fn of_files(
             Doctype::Council => needs.extend(of_council(environment, &root, &file)),
             Doctype::Runtime => {
                 let request = runtime::Request { path: file, root: Some(root.clone()), ..Default::default() };
-                if let Ok(runtime) = runtime::open(environment, &PathOverrides::default(), &request, &config) {
+                if let Ok(runtime) = runtime::open(environment, &PathOverrides::default(), &request, &host) {
                     needs.extend(runtime.trust_requests());
                 }
             }

@@ -6,8 +6,8 @@ use std::path::Path;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::executor::SideEffect;
 use quorate_ledger::store::address::Address;
-use quorate_manifest::council::Council;
 use quorate_manifest::config::{Configuration, KeySource};
+use quorate_manifest::council::Council;
 
 use super::super::disk;
 use super::super::error::ServiceError;
@@ -40,7 +40,8 @@ pub(super) fn of_witness(host: &Configuration) -> Option<SideEffect> {
         return Some(SideEffect::new(format!("send checkpoints to {written}")));
     }
     let path = absolute(&host.dir, written.as_ref());
-    (!is_inside(&host.dir, &path)).then(|| SideEffect::new(format!("append checkpoints to {}", path.display())))
+    (!is_inside(&host.dir, &path))
+        .then(|| SideEffect::new(format!("append checkpoints to {}", path.display())))
 }
 
 /// The key that a `quorate.toml` of a root names, where it lies elsewhere.

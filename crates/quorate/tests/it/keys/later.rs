@@ -90,8 +90,9 @@ fn an_override_after_a_rotation_verifies_here_and_elsewhere() {
 #[test]
 fn a_run_that_is_resumed_after_a_rotation_verifies() {
     // D10
-    let place =
-        signed(&all_ship_except(json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"})));
+    let place = signed(&all_ship_except(
+        json!({"r1": {"fails": true}, "r1/skeptic": "no JSON", "r2/skeptic": "no JSON"}),
+    ));
     place.run(&["review", "draft.md"]);
     let run = place.only_run();
     place.answers(&all_ship());
@@ -120,7 +121,9 @@ fn a_colleague_goes_on_once_the_runs_key_vouches_for_theirs() {
     let theirs = colleague(&place);
     let before = count(&place, &run);
     let refused = run_as(&place, &theirs, &overrides(&run)).assert_code(5);
-    refused.assert_stderr_contains("quorate:signing_key_missing").assert_stderr_contains("quorate keys vouch");
+    refused
+        .assert_stderr_contains("quorate:signing_key_missing")
+        .assert_stderr_contains("quorate keys vouch");
     assert_eq!(count(&place, &run), before, "nothing was written");
     verifies(&place);
     let id = theirs.public().id().to_string();
@@ -140,7 +143,9 @@ fn a_colleague_goes_on_once_the_runs_key_vouches_for_theirs() {
     let entry =
         format!("\n[[keys]]\npublic = \"{}\"\nvouched = [\"{}\"]\n", stranger.public(), forged.written());
     place.write("keyring.toml", place.read("keyring.toml") + &entry);
-    run_as(&place, &stranger, &overrides(&run)).assert_code(5).assert_stderr_contains("quorate:signing_key_missing");
+    run_as(&place, &stranger, &overrides(&run))
+        .assert_code(5)
+        .assert_stderr_contains("quorate:signing_key_missing");
     verifies(&place);
 }
 

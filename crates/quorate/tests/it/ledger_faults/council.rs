@@ -10,9 +10,9 @@ use quorate_testkit::shim::{Call, Fault, Shim};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
-use crate::ledger_faults::records::{self, consultations, of_kind, block_on};
+use crate::ledger_faults::records::{self, block_on, consultations, of_kind};
 use crate::support::council::ROSTER;
-use crate::support::{TestDir, CommandOutput, finish};
+use crate::support::{CommandOutput, TestDir, finish};
 
 /// The exit code of REVISE, which is what this council comes to.
 pub(crate) const REVISE: i32 = 1;

@@ -5,11 +5,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorate_testkit::shim::trace::Event;
-use quorate_testkit::shim::{Call, FaultAction, Fault};
+use quorate_testkit::shim::{Call, Fault, FaultAction};
 
 use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, Sort, chosen, each, fault, number, sorts};
-use crate::support::{TestDir, CommandOutput};
+use crate::support::{CommandOutput, TestDir};
 
 /// What CI tries.
 const ERRORS: usize = 60;
@@ -97,8 +97,8 @@ fn a_call_that_fails_is_said_and_loses_nothing() {
         let _repeat = Repeat(format!("QUORATE_LEDGER_FAULT='{point}'"), "fails_is_said");
         let place = hardy();
         let ran = place.disturbed(shim, &REVIEW, Some(point));
-        let met =
-            point.action == FaultAction::Short || place.events().iter().any(|one| one.error == errno(point.action));
+        let met = point.action == FaultAction::Short
+            || place.events().iter().any(|one| one.error == errno(point.action));
         hit.fetch_add(usize::from(met), Ordering::Relaxed);
         says_so(&ran, point);
         stopped_acknowledging(&place, &ran);

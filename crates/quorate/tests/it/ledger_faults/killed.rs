@@ -2,7 +2,7 @@
 //! middle of what it writes. `QUORATE_LEDGER_KILLS=3000` tries so many.
 
 use quorate_testkit::shim::trace::Event;
-use quorate_testkit::shim::{Call, FaultAction, Fault};
+use quorate_testkit::shim::{Call, Fault, FaultAction};
 
 use crate::ledger_faults::council::{REVIEW, REVISE, Told, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, chosen, each, fault, number, sorts};
@@ -115,7 +115,10 @@ fn a_kill_or_a_failure_while_a_broken_ledger_is_set_aside_keeps_it() {
         place
     };
     let place = begun();
-    place.disturbed(shim, &REVIEW, None).assert_code(REVISE).assert_stderr_contains("quorate:ledger_set_aside");
+    place
+        .disturbed(shim, &REVIEW, None)
+        .assert_code(REVISE)
+        .assert_stderr_contains("quorate:ledger_set_aside");
     let events = place.events();
     let last = events.iter().rposition(|one| one.call == Call::Rename).expect("it is renamed");
     let groups = groups(&events[..=last]).into_iter();

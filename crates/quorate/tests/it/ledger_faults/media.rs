@@ -12,7 +12,7 @@ use crate::ledger_faults::council::{REVIEW, REVISE, hardy, shim};
 use crate::ledger_faults::disk::{lay, taken};
 use crate::ledger_faults::points::{Repeat, each, number, one_by_one, seed};
 use crate::ledger_faults::records::{execute_sql, records, text};
-use crate::support::{TestDir, CommandOutput, finish};
+use crate::support::{CommandOutput, TestDir, finish};
 
 /// What CI tries, and how many of these in one place.
 const DAMAGES: usize = 40;

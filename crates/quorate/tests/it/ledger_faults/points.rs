@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use quorate_testkit::rng::Rng;
 use quorate_testkit::shim::trace::Event;
-use quorate_testkit::shim::{Call, FaultAction, Fault};
+use quorate_testkit::shim::{Call, Fault, FaultAction};
 
 /// A sort of call: its kind, and a pattern of where.
 pub(crate) type Sort = (Call, String);

@@ -19,7 +19,11 @@ fn a_person_lets_one_text_touch_one_trait() {
         ["playbook", "propose", "quiet.json", "--except-trait", "honesty", "--reason", "A code is no news."];
     place.run(&at_no_terminal[..3]).assert_code(2).assert_stderr_contains("lock_violated");
     place.run(&at_no_terminal[..5]).assert_code(64);
-    place.run(&at_no_terminal).assert_code(2).assert_stderr_contains("lock_violated").assert_stderr_contains("no terminal");
+    place
+        .run(&at_no_terminal)
+        .assert_code(2)
+        .assert_stderr_contains("lock_violated")
+        .assert_stderr_contains("no terminal");
     // The file itself can say what it likes.
     let mut sly = proposal.clone();
     sly["metadata"] = json!({"exceptions": [{"trait": "honesty", "by": "me", "reason": "r"}]});

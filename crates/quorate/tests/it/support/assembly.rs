@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{TestDir, CommandOutput};
+use super::{CommandOutput, TestDir};
 
 /// Writes `ASSEMBLY.md`, a persona for each member and a `quorate.toml` whose default executor is the script of
 /// `answers.json`. `members` are ids with what else their entries say, in flow style.

@@ -97,7 +97,9 @@ pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<ExampleRun<'s>> {
             Part::File { path, text } => {
                 let path = dir.join(path);
                 let (folder, path) = (path.parent().expect("a folder").display(), path.display());
-                script.push_str(&format!("mkdir -p '{folder}'\ncat > '{path}' <<'{FILE_END_MARKER}'\n{text}{FILE_END_MARKER}\n"));
+                script.push_str(&format!(
+                    "mkdir -p '{folder}'\ncat > '{path}' <<'{FILE_END_MARKER}'\n{text}{FILE_END_MARKER}\n"
+                ));
             }
             Part::Console(block) => {
                 for shown in block {
@@ -112,7 +114,10 @@ pub fn run<'s>(parts: &'s [Part], dir: &Path) -> Vec<ExampleRun<'s>> {
     let said = sh(&script, dir);
     let outputs: Vec<&str> = said.split("\u{1}\n").skip(1).collect();
     assert_eq!(outputs.len(), run.len(), "{said}");
-    run.into_iter().zip(outputs).map(|(shown, output)| ExampleRun { shown, output: output.to_owned() }).collect()
+    run.into_iter()
+        .zip(outputs)
+        .map(|(shown, output)| ExampleRun { shown, output: output.to_owned() })
+        .collect()
 }
 
 const FILE_END_MARKER: &str = "END_OF_THE_FILE_THAT_IS_SHOWN";

@@ -5,7 +5,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::{TestDir, CommandOutput, finish};
+use crate::support::{CommandOutput, TestDir, finish};
 
 /// Where a manifest lies in its repository.
 pub const MANIFEST: &str = ".runtime/swarm/multi-agent.yaml";

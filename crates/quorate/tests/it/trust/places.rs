@@ -226,7 +226,9 @@ fn no_link_in_the_ledgers_directory_leads_out() {
         std::fs::create_dir(place.path("outside")).expect("a directory");
         std::fs::create_dir_all(place.path("repo/.quorate/keys")).expect("a directory");
         symlink(place.path("outside/made"), place.path(&format!("repo/.quorate/{link}"))).expect("a link");
-        run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("a link leads out of the workspace");
+        run(&place, &["review", "draft.md"])
+            .assert_code(5)
+            .assert_stderr_contains("a link leads out of the workspace");
         // A person who names the ledger has not seen what is in its directory.
         run(&place, &["review", "draft.md", "--ledger", ".quorate/ledger.db"]).assert_code(5);
         assert_eq!(outside(&place), [""; 0], "{link}");

@@ -262,6 +262,8 @@ fn a_judgement_is_left_to_others() {
         extract(Schema::Judgement, &judgement().to_string(), &[]).expect("an answer that fits the form");
     let judged = Judgement::read(&said).expect("a judgement");
     assert!(
-        judged.verdict == TraitVerdict::Unsure && judged.traits.is_empty() && judged.reason.contains("by rule")
+        judged.verdict == TraitVerdict::Unsure
+            && judged.traits.is_empty()
+            && judged.reason.contains("by rule")
     );
 }

@@ -4,7 +4,7 @@ use quorate_diagnostics::render::TextOptions;
 
 use super::super::layout::{prose, table};
 use super::super::paint::{Paint, finish};
-use super::{Tally, MAX_WEEKS, summary, tables};
+use super::{MAX_WEEKS, Tally, summary, tables};
 use crate::service::audit::Audit;
 
 /// How long a bar is.

@@ -78,7 +78,10 @@ pub(super) fn threshold(report: &Report) -> Option<Threshold> {
 }
 
 /// A rule as the manifest has it.
-pub(super) fn declared_rule<'r>(report: &'r Report, id: &str) -> Option<&'r quorate_protocol::assembly::Rule> {
+pub(super) fn declared_rule<'r>(
+    report: &'r Report,
+    id: &str,
+) -> Option<&'r quorate_protocol::assembly::Rule> {
     report.declared_rules.iter().find(|one| *one.id == *id)
 }
 

@@ -63,8 +63,11 @@ impl<'r> Forest<'r> {
         let places: BTreeMap<&str, usize> =
             report.members.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
         let nodes: BTreeMap<&str, &Node> = report.nodes.iter().map(|one| (&*one.member, one)).collect();
-        let twig =
-            |member: &'r Member| TreeNode { member, node: nodes.get(&*member.id).copied(), children: Vec::new() };
+        let twig = |member: &'r Member| TreeNode {
+            member,
+            node: nodes.get(&*member.id).copied(),
+            children: Vec::new(),
+        };
         let mut twigs: Vec<TreeNode<'r>> = report.members.iter().map(twig).collect();
         let mut roots = Vec::new();
         for (at, member) in report.members.iter().enumerate() {
@@ -102,7 +105,11 @@ impl<'r> Forest<'r> {
                 let below = |goes: bool| [&goes_on[..], &[goes]].concat();
                 if !children.is_empty() && goes_on.len() + 1 >= deepest {
                     let members = self.descendant_count(at);
-                    rows.push(Row { kind: Kind::Below { at, members }, continues: below(false), has_children: false });
+                    rows.push(Row {
+                        kind: Kind::Below { at, members },
+                        continues: below(false),
+                        has_children: false,
+                    });
                     later.push_back((Some(at), at));
                     continue;
                 }

@@ -2,18 +2,18 @@
 //! missing.
 
 mod decision;
+mod discussion;
 mod guidance;
 mod roster;
-mod discussion;
 mod tree;
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_manifest::assembly::Mode;
 
-use super::super::layout::{columns_of, wrap_prefixed, hanging, prose, table};
+use super::super::layout::{columns_of, hanging, prose, table, wrap_prefixed};
 use super::super::paint::{Paint, finish, one_line};
 use super::super::wording::truncate;
-use super::{rejections, rules, phrases};
+use super::{phrases, rejections, rules};
 use crate::service::convene::report::Report;
 
 /// How much of a title is shown.

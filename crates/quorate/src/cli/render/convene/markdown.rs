@@ -9,7 +9,7 @@ use quorate_manifest::assembly::Mode;
 use super::super::escape::{code, inline};
 use super::super::paint::one_line;
 use super::super::wording::truncate;
-use super::{rejections, rules, phrases};
+use super::{phrases, rejections, rules};
 use crate::service::convene::report::Report;
 
 /// How much of a title is shown.
@@ -113,7 +113,8 @@ fn absent(report: &Report) -> String {
 }
 
 fn notes(report: &Report) -> String {
-    let items: String = rejections::notes(report).iter().map(|note| format!("- {}\n", inline(note))).collect();
+    let items: String =
+        rejections::notes(report).iter().map(|note| format!("- {}\n", inline(note))).collect();
     if items.is_empty() { items } else { format!("### Notes\n\n{items}") }
 }
 

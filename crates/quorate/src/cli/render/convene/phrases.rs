@@ -6,7 +6,7 @@ use quorate_protocol::Json;
 use quorate_protocol::assembly::{Request, describe_operators, missing_class_warning};
 
 use super::super::paint::{Paint, one_line};
-use super::super::wording::{amount, cost, truncate, duration, minute, list_limited, status};
+use super::super::wording::{amount, cost, duration, list_limited, minute, status, truncate};
 use super::count;
 use crate::service::convene::report::{Fragment, Member, Report};
 
@@ -45,7 +45,7 @@ pub(super) fn because(report: &Report) -> String {
                     format!("{} ({}) decides ", one_line(&rule.id), one_line(&rule.kind))
                 });
                 let unclassed = missing_class_warning(&report.request, &report.declared_rules);
-                let first = missing_class_warning.map_or_else(String::new, |text| format!("{} ", one_line(&text)));
+                let first = unclassed.map_or_else(String::new, |text| format!("{} ", one_line(&text)));
                 format!("{first}{by}{}: {}.", one_line(verdict), count::ratio_text(report, decision))
             }
             None => String::new(),

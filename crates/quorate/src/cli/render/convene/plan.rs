@@ -6,9 +6,9 @@ use std::time::Duration;
 use quorate_diagnostics::render::TextOptions;
 
 use super::super::escape::{code, fenced, inline};
-use super::super::layout::{wrap_prefixed, hanging, indented, prose, table};
-use super::super::paint::{Paint, sanitize, finish, one_line};
-use super::super::wording::{amount, truncate, duration};
+use super::super::layout::{hanging, indented, prose, table, wrap_prefixed};
+use super::super::paint::{Paint, finish, one_line, sanitize};
+use super::super::wording::{amount, duration, truncate};
 use super::phrases::{names, request, subject};
 use crate::service::convene::plan::{DeferredQuestion, Plan, Question};
 
@@ -57,7 +57,8 @@ pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
     }
     if !plan.rules.is_empty() {
         out.push_str(&heading("Rules, in order"));
-        let row = |(at, (id, kind)): (usize, &(String, String))| vec![at.to_string(), one_line(id), one_line(kind)];
+        let row =
+            |(at, (id, kind)): (usize, &(String, String))| vec![at.to_string(), one_line(id), one_line(kind)];
         out.push_str(&table(&["", "rule", "kind"], (1..).zip(&plan.rules).map(row).collect(), 2, width));
     }
     if !plan.locked_traits.is_empty() {

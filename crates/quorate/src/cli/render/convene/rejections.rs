@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::paint::one_line;
-use super::super::wording::{truncate, status};
+use super::super::wording::{status, truncate};
 use super::phrases::names;
 use crate::service::convene::report::{Report, Violation};
 

@@ -87,7 +87,11 @@ fn decision_reason(report: &Report, rule: &Rule) -> Option<String> {
     Some(match &*rule.kind {
         "terminal" => {
             let vote = param(report, rule, "triggerVote").map_or_else(|| "so".to_owned(), one_line);
-            format!("{} {} {vote}", member_names(rule), if rule.members.len() == 1 { "votes" } else { "vote" })
+            format!(
+                "{} {} {vote}",
+                member_names(rule),
+                if rule.members.len() == 1 { "votes" } else { "vote" }
+            )
         }
         "majority" => {
             let tie = decision.tie.as_deref().map_or_else(String::new, |tie| format!("; {}", one_line(tie)));
@@ -187,7 +191,8 @@ fn hierarchy_summaries(report: &Report) -> Vec<RuleSummary> {
 /// that it is for, or was evaluated at none of them.
 fn unmatched_reason(report: &Report, id: &str) -> String {
     let at = |id: &str| report.declared_rules.iter().position(|rule| *rule.id == *id);
-    let is_for = |node: &&Node| declared_rule(report, id).is_some_and(|rule| rule.applies_to_member(&node.member));
+    let is_for =
+        |node: &&Node| declared_rule(report, id).is_some_and(|rule| rule.applies_to_member(&node.member));
     let passes = |node: &Node| node.output.is_some() || node.status == "refused";
     let has_reports = |node: &&Node| {
         report

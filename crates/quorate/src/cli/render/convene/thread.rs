@@ -6,8 +6,8 @@ use quorate_protocol::Json;
 
 use super::super::paint::one_line;
 use super::super::wording::status;
-use super::rejections::reason_for;
 use super::phrases::names;
+use super::rejections::reason_for;
 use crate::service::convene::report::{Consultation, Message, Report};
 
 /// How many members are named as those whom a message is for.

@@ -2,11 +2,11 @@
 
 use quorate_diagnostics::render::{Level, TextOptions, underline};
 
-use super::super::brief::{Brief, Place, Point, MAX_PLACES};
+use super::super::brief::{Brief, MAX_PLACES, Place, Point};
 use super::super::layout::{hanging, indented, prose};
 use super::super::paint::Paint;
-use super::super::wording::{amount, truncate, list};
-use super::super::{level, deliberator_row};
+use super::super::wording::{amount, list, truncate};
+use super::super::{deliberator_row, level};
 use super::heading;
 use crate::service::report::Report;
 
@@ -45,8 +45,9 @@ pub(super) fn brief(report: &Report, look: TextOptions) -> String {
 }
 
 fn item(report: &Report, place: &Place<'_>, number: usize, look: TextOptions) -> String {
-    let named =
-        |by: &&str| if deliberator_row::blocks(report, by) { format!("{by} (blocks)") } else { (*by).to_owned() };
+    let named = |by: &&str| {
+        if deliberator_row::blocks(report, by) { format!("{by} (blocks)") } else { (*by).to_owned() }
+    };
     let names: Vec<String> = place.by.iter().map(named).collect();
     let names = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut out =

@@ -1,9 +1,9 @@
 //! A SHIP on one screen: nothing has to be done about it, so that what could be done is said once, and the rest is named.
 
 use super::super::brief::{Brief, Place};
-use super::super::layout::{hanging, prose};
 use super::super::deliberator_row;
-use super::super::wording::{amount, truncate, list};
+use super::super::layout::{hanging, prose};
+use super::super::wording::{amount, list, truncate};
 use super::{head, heading, notes, overridden};
 use crate::service::report::Report;
 
@@ -63,7 +63,9 @@ fn fix(report: &Report, place: &Place<'_>, width: usize) -> String {
             said.push(what);
         }
     }
-    let named = |by: &&str| if deliberator_row::blocks(report, by) { format!("{by} blocks") } else { (*by).to_owned() };
+    let named = |by: &&str| {
+        if deliberator_row::blocks(report, by) { format!("{by} blocks") } else { (*by).to_owned() }
+    };
     let by: Vec<String> = place.by.iter().map(named).collect();
     let by = list(&by.iter().map(String::as_str).collect::<Vec<_>>());
     let text = format!("{at}, “{}” ({by}): {}", truncate(&place.quote, QUOTE), said.join(" "));

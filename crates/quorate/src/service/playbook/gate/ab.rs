@@ -10,10 +10,10 @@
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_manifest::frontmatter;
-use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::playbook::catalog::PlaybookFile;
+use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::timestamp;
-use quorate_playbook::gate::{TestResult, SeenTexts, Outcome, Side, Thresholds, compare};
+use quorate_playbook::gate::{Outcome, SeenTexts, Side, TestResult, Thresholds, compare};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 

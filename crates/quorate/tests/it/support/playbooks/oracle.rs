@@ -135,7 +135,11 @@ pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<P
         // What people write by hand is theirs; nothing else goes past the cap.
         let before = memory.active.insert((*operator).to_owned(), count).unwrap_or(count);
         let by_hand = world.may_lag || !world.touched_slugs.is_empty();
-        assert!(by_hand || count <= world.cap.max(before), "{operator} has {count} active: {}", world.story());
+        assert!(
+            by_hand || count <= world.cap.max(before),
+            "{operator} has {count} active: {}",
+            world.story()
+        );
     }
     prompts
 }
@@ -209,7 +213,11 @@ pub fn assert_checks(world: &World) {
     let mutated = refused.iter().filter(|one| one.contains("history_mutation")).count();
     assert_eq!(mutated, world.touched_slugs.len(), "{refused:#?}, after\n  {}", world.story());
     // Whoever flips a status by hand may have more said to them than that.
-    assert!(!world.touched_slugs.is_empty() || refused.is_empty(), "{refused:#?}, after\n  {}", world.story());
+    assert!(
+        !world.touched_slugs.is_empty() || refused.is_empty(),
+        "{refused:#?}, after\n  {}",
+        world.story()
+    );
 }
 
 /// B5: what happened stands once in the log and once in the ledger.
@@ -236,7 +244,8 @@ pub async fn assert_log(world: &World) {
         let kind = parts.next().expect("an event");
         (kind, parts.next().expect("a slug").trim_matches('`').to_owned())
     });
-    let said: Vec<(String, String)> = said.filter(|(kind, _)| !COMPOSITION_KINDS.contains(&&**kind)).collect();
+    let said: Vec<(String, String)> =
+        said.filter(|(kind, _)| !COMPOSITION_KINDS.contains(&&**kind)).collect();
     assert_eq!(said, logged, "after\n  {}", world.story());
 }
 

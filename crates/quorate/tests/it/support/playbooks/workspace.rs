@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{TestDir, QUORATE, CommandOutput, finish};
+use crate::support::{CommandOutput, QUORATE, TestDir, finish};
 
 /// Two operators: alice has a persona with a block, bob has none. `configuration` is `quorate.toml`.
 pub fn workspace(configuration: &str) -> TestDir {

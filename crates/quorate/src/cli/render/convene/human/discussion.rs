@@ -1,10 +1,10 @@
 //! A talk at a terminal, by rounds. What is for some of the members only is set in.
 
-use super::super::super::layout::{wrap_prefixed, hanging, prose};
+use super::super::super::layout::{hanging, prose, wrap_prefixed};
 use super::super::super::paint::{Paint, one_line};
 use super::super::super::wording::{amount, truncate};
-use super::super::thread::{self, Round, Turn};
 use super::super::phrases::names;
+use super::super::thread::{self, Round, Turn};
 use super::{heading, labelled};
 use crate::service::convene::report::Report;
 
@@ -37,7 +37,9 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     }
     for (rule, made) in &report.synthesis {
         let text = made.as_str().map_or_else(|| made.to_string(), str::to_owned);
-        all.push(heading(&format!("Made by {}", one_line(rule))) + &prose(&truncate(&text, SYNTHESIS), 2, width));
+        all.push(
+            heading(&format!("Made by {}", one_line(rule))) + &prose(&truncate(&text, SYNTHESIS), 2, width),
+        );
     }
     all
 }
@@ -93,7 +95,13 @@ fn message_lines(turn: &Turn<'_>, width: usize) -> String {
         out.push_str(&wrap_prefixed(&bar, &bar, &one_line(turn.text), LINES, width));
     }
     if let Some(why) = &turn.kept_back {
-        out.push_str(&wrap_prefixed(&format!("{gap}× "), &format!("{gap}  "), why, usize::from(u8::MAX), width));
+        out.push_str(&wrap_prefixed(
+            &format!("{gap}× "),
+            &format!("{gap}  "),
+            why,
+            usize::from(u8::MAX),
+            width,
+        ));
     }
     out
 }

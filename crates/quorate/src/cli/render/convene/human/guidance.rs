@@ -1,6 +1,6 @@
 //! Guidance at a terminal: each fragment with whose words it is, which rule emitted it and why, and how long it holds.
 
-use super::super::super::layout::{wrap_prefixed, hanging, indented, prose};
+use super::super::super::layout::{hanging, indented, prose, wrap_prefixed};
 use super::super::super::paint::{Paint, one_line};
 use super::super::super::wording::{amount, truncate};
 use super::super::{bars, phrases};
@@ -76,8 +76,9 @@ pub(super) fn evidence(all: &[String], width: usize) -> String {
     const QUOTES: usize = 12;
     const LINES: usize = 3;
     let quotes = all.iter().take(QUOTES);
-    let mut out: String =
-        quotes.map(|one| wrap_prefixed("    - ", "      ", &format!("“{}”", one_line(one)), LINES, width)).collect();
+    let mut out: String = quotes
+        .map(|one| wrap_prefixed("    - ", "      ", &format!("“{}”", one_line(one)), LINES, width))
+        .collect();
     if all.len() > QUOTES {
         out.push_str(&prose(&format!("… and {} more", all.len() - QUOTES), 4, width));
     }

@@ -4,9 +4,9 @@ use quorate_manifest::assembly::Mode;
 
 use super::super::super::layout::{hanging, prose, table};
 use super::super::super::paint::{Paint, one_line};
-use super::super::super::wording::{amount, truncate, status};
+use super::super::super::wording::{amount, status, truncate};
 use super::super::bars;
-use super::super::phrases::{last_status, names, assessment};
+use super::super::phrases::{assessment, last_status, names};
 use super::{decision, heading};
 use crate::service::convene::report::{Member, Report};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::super::layout::{columns_of, wrap_prefixed, prose};
+use super::super::super::layout::{columns_of, prose, wrap_prefixed};
 use super::super::super::paint::{Paint, one_line};
 use super::super::super::wording::amount;
 use super::super::forest::{Drawing, Forest, Kind, Row};
@@ -211,8 +211,11 @@ fn passed_up(report: &Report, node: &Node, said: Option<String>) -> Option<Strin
     let of = if from.is_empty() { String::new() } else { format!(", of {}", phrases::names(&from, NAMED)) };
     let by = match (&node.rule, &*node.status) {
         (Some(rule), _) => {
-            let kind =
-                report.rules.iter().find(|one| one.id == *rule).map(|one| format!(" ({})", one_line(&one.kind)));
+            let kind = report
+                .rules
+                .iter()
+                .find(|one| one.id == *rule)
+                .map(|one| format!(" ({})", one_line(&one.kind)));
             format!("by {}{}{of}", one_line(rule), kind.unwrap_or_default())
         }
         (None, "passed_up") => format!("without it, the gravest below{of}"),

@@ -2,8 +2,8 @@
 
 use super::super::super::escape::{code, inline, paragraphs};
 use super::super::super::paint::one_line;
-use super::super::super::wording::{amount, truncate, status};
-use super::super::phrases::{self, names, assessment};
+use super::super::super::wording::{amount, status, truncate};
+use super::super::phrases::{self, assessment, names};
 use super::super::{count, thread};
 use super::{more, table};
 use crate::service::convene::report::{Contribution, Fragment, Member, Node, Report, Rollup};
@@ -97,8 +97,10 @@ pub(super) fn fragments(report: &Report) -> String {
 }
 
 fn fragment(report: &Report, one: &Fragment, number: usize) -> String {
-    let concern =
-        phrases::member(report, &one.member).and_then(assessment).map(|said| said.concern).unwrap_or_default();
+    let concern = phrases::member(report, &one.member)
+        .and_then(assessment)
+        .map(|said| said.concern)
+        .unwrap_or_default();
     let concern = match concern.is_empty() {
         true => String::new(),
         false => format!(" on the concern “{}”", inline(&truncate(&concern, CELL))),
