@@ -34,7 +34,7 @@ pub struct Extensions {
 
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hosted")
+        f.debug_struct("Extensions")
             .field("rules", &self.rules.keys().collect::<Vec<_>>())
             .field("gathers", &self.gathers.keys().collect::<Vec<_>>())
             .field("embedder", &self.embedder.as_ref().map(|one| one.model().to_owned()))

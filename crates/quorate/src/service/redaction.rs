@@ -113,7 +113,7 @@ pub struct CurrentRedactor(Arc<RwLock<Option<Redactor>>>);
 /// Without what is redacted.
 impl std::fmt::Debug for CurrentRedactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("InForce").finish_non_exhaustive()
+        f.debug_struct("CurrentRedactor").finish_non_exhaustive()
     }
 }
 
