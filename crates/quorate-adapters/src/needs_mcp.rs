@@ -14,16 +14,16 @@ pub(crate) fn absent(
     registry: &mut quorate_kernel::registry::Registry,
 ) -> Result<(), quorate_kernel::registry::Duplicate> {
     use quorate_kernel::ports::executor::ConfigError;
-    fn missing(kind: &str) -> Refused {
-        Refused::key(
+    fn missing(kind: &str) -> ConfigError {
+        ConfigError::for_key(
             "kind",
             format!("`{kind}` speaks to an MCP server, and this program was built without that"),
         )
         .with_help("build it with `cargo install --path crates/quorate --features mcp`")
     }
-    registry.absent_executor(EXECUTOR, |_| {
-        let Refused { message, help, .. } = missing(EXECUTOR);
-        Err(Refused { key: None, message, help })
+    registry.unavailable_executor(EXECUTOR, |_| {
+        let ConfigError { message, help, .. } = missing(EXECUTOR);
+        Err(ConfigError { key: None, message, help })
     })?;
     registry.substrate(SUBSTRATE, |_| Err(missing(SUBSTRATE)))?;
     registry.state(STATE, |_| Err(missing(STATE)))

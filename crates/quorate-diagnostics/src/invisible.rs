@@ -80,7 +80,7 @@ pub fn escape_invisible(text: &str) -> Cow<'_, str> {
     escape_invisible_except(text, |_| false)
 }
 
-/// As [`seen`], but for some characters that are left as they are.
+/// As [`escape_invisible`], but for some characters that are left as they are.
 pub fn escape_invisible_except(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     escape_with(text, stays, |shown, c| shown.push_str(&format!("[{}]", code_point(c))))
 }

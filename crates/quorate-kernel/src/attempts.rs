@@ -14,7 +14,7 @@ const FIRST_BACKOFF_MS: u64 = 250;
 pub enum NextStep {
     /// Reserve a call and make it.
     Call(CallReason),
-    /// Wait, then [`Ask::waited`].
+    /// Wait, then [`Attempts::next_call`].
     Wait {
         /// How long, in milliseconds.
         ms: u64,

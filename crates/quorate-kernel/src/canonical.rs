@@ -2,7 +2,7 @@
 //! way where nothing in the value could differ.
 //!
 //! Written and read again, a number may be of another kind: the float 3.0 comes back as the integer 3, and 1e17 as one that no
-//! double holds. [`normal`] is what both sides of the ledger make of a value before a protocol is fed with it.
+//! double holds. [`normalize`] is what both sides of the ledger make of a value before a protocol is fed with it.
 
 use quorate_protocol::Json;
 use serde_json::{Map, Number};

@@ -116,7 +116,7 @@ impl RunConfig {
     /// [`History::reopen`] took back.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::Diverged`] when the recorded facts do not follow from the recorded events.
+    /// See [`Error`]; [`Error::ReplayMismatch`] when the recorded facts do not follow from the recorded events.
     pub async fn resume(
         mut self,
         history: &History,

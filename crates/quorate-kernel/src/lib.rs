@@ -1,6 +1,6 @@
 //! The kernel: ports to the world, and what happens between a protocol's command and the event that answers it.
 //!
-//! [`driver`] runs a protocol, [`ask`] takes one invocation from prompt to answer, [`history`] turns records back
+//! [`driver`] runs a protocol, [`attempts`] takes one invocation from prompt to answer, [`history`] turns records back
 //! into events. The kernel names no adapter kind.
 
 pub mod answer;

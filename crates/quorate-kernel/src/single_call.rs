@@ -88,7 +88,7 @@ impl SingleCall {
     /// redacted before they are shown.
     ///
     /// # Errors
-    /// See [`Failed`].
+    /// See [`Error`].
     pub async fn ask(
         &self,
         id: &Name,

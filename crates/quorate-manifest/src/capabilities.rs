@@ -1,5 +1,5 @@
 //! What only the running program knows: which kinds are registered, what can be matched and signed. Manifests ask it
-//! through [`Host`] and name no kind themselves.
+//! through [`Capabilities`] and name no kind themselves.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub trait Capabilities: Send + Sync {
     /// All gather strategies, for suggestions.
     fn gather_strategies(&self) -> Vec<&str>;
 
-    /// The JSON Schema of a gather strategy's parameters, only with keywords that [`crate::form::Form`] holds; `None` where
+    /// The JSON Schema of a gather strategy's parameters, only with keywords that [`crate::json_schema::CompiledSchema`] holds; `None` where
     /// the strategy reads whatever is written.
     fn gather_params_schema(&self, strategy: &str) -> Option<Value> {
         let _ = strategy;
@@ -56,7 +56,7 @@ pub enum PublicKeyError {
 pub struct RuleKind {
     /// The modes that it is for.
     pub modes: Vec<Mode>,
-    /// The JSON Schema of its parameters; only keywords that [`crate::form::Form`] holds.
+    /// The JSON Schema of its parameters; only keywords that [`crate::json_schema::CompiledSchema`] holds.
     pub params: Value,
     /// The parameters that name a member.
     pub member_params: &'static [&'static str],

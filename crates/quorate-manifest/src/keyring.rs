@@ -1,6 +1,6 @@
 //! Keyrings as they are written (D3, D9): `keyring.toml`, and the keys of a governance file. Each entry is a public key,
 //! who has it, and when what it signs counts. Whether a text is a key at all the running program says
-//! ([`Host::public_key`]).
+//! ([`Capabilities::check_public_key`]).
 
 mod edit;
 

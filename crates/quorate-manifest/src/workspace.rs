@@ -16,7 +16,7 @@ pub trait Workspace: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Missing`] when there is no such file, [`Error::Outside`] when it leads out of its scope,
-    /// [`Error::TooLarge`] when it is longer than [`crate::tree::BYTES`], [`Error::Unreadable`] for everything else.
+    /// [`Error::TooLarge`] when it is longer than [`crate::tree::MAX_BYTES`], [`Error::Unreadable`] for everything else.
     fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error>;
 
     /// What a directory holds, by name; a symlink counts as what it leads to. The names are in no order.

@@ -8,11 +8,11 @@
 //! outcome adds a pair at the end, and changes none that an earlier look has counted. A pair that came out the same says
 //! nothing; of the others, if the playbook makes nothing better, each is a win with a probability
 //! of at most one half. The evidence is how much somebody would have made who bet on wins at those odds, in equal parts
-//! on the strengths of [`STRENGTHS`]: it starts at 1, and if nothing is better, it ever reaches 1/e with a probability of
+//! on the strengths of [`WIN_PROBABILITIES`]: it starts at 1, and if nothing is better, it ever reaches 1/e with a probability of
 //! at most e (Ville's inequality), however often one looks. The gate opens at `1 / error_rate`, and not before each side
 //! has its minimum of outcomes.
 //!
-//! What is nearly the same text as one that counts already on its side counts no more ([`Once`]), whoever judged it: pairs
+//! What is nearly the same text as one that counts already on its side counts no more ([`SeenTexts`]), whoever judged it: pairs
 //! have to be of things that were made, not of one thing that was handed in often.
 
 pub mod similarity;

@@ -245,7 +245,7 @@ pub fn operator_ids(resolved: &Resolved) -> Vec<String> {
     named
 }
 
-/// Where advice goes, in words, by the operators of [`operators`].
+/// Where advice goes, in words, by the operators of [`operator_ids`].
 pub fn describe_operators(operators: &[String]) -> String {
     let named: Vec<String> =
         operators.iter().filter(|one| !one.is_empty()).map(|one| format!("`{one}`")).collect();

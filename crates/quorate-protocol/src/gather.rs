@@ -21,7 +21,7 @@ pub const CHILDREN_OUTPUTS: &str = "custom:children-outputs";
 /// The same, written plainly (H1).
 pub const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
 
-/// Those that are built in. Whatever else begins with [`CUSTOM`] is the host's.
+/// Those that are built in. Whatever else begins with [`CUSTOM_PREFIX`] is the host's.
 pub const BUILT_IN: [&str; 6] =
     [WORKING_MEMORY, RECENT_MESSAGES, DIGEST, LAST_MESSAGE_ONLY, CHILDREN_OUTPUTS, CHILDREN_OUTPUTS_PLAIN];
 

@@ -62,7 +62,7 @@ pub struct Reply {
     pub text: String,
     /// The model that says it answered, where known.
     pub model: Option<String>,
-    /// What it cost, where the other side says so. [`Noted::usage`] counts in its place where it is set.
+    /// What it cost, where the other side says so. [`AttemptInfo::usage`] counts in its place where it is set.
     pub usage: Usage,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,
@@ -213,14 +213,14 @@ pub trait Executor: Send + Sync {
         Json::Null
     }
 
-    /// The form of its turns in a conversation: [`answers::Schema::Said`], or [`answers::Schema::Turn`] where it gives
+    /// The form of its turns in a conversation: [`answers::Schema::PlainText`], or [`answers::Schema::Turn`] where it gives
     /// metadata and state with what it says.
     fn turn_schema(&self) -> answers::Schema {
         answers::Schema::PlainText
     }
 
     /// Refuses a participant whose turns it could never take, by the key at fault; `conversation` is what the substrate
-    /// calls the conversation elsewhere, as in [`Speaking::conversation`].
+    /// calls the conversation elsewhere, as in [`ConversationContext::external_id`].
     fn check_participant(
         &self,
         _participant: &Participant,

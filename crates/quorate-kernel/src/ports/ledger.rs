@@ -2,7 +2,7 @@
 //!
 //! # For adapter authors
 //!
-//! - [`Ledger::append`] is all or nothing, and compare-and-append: it is refused with [`Error::Moved`] when the run's
+//! - [`Ledger::append`] is all or nothing, and compare-and-append: it is refused with [`Error::Conflict`] when the run's
 //!   next record would not be number `from`.
 //! - With [`Durability::Written`] the records survive the death of the process; with [`Durability::Synced`] they, and
 //!   everything appended before them by anybody, survive the loss of power when the call returns.

@@ -27,7 +27,7 @@ pub trait Lifecycle: Send + Sync {
     /// Its kind.
     fn kind(&self) -> &'static str;
 
-    /// What it does outside of this process, as [`Executor::acts`](super::executor::Executor::acts) says it.
+    /// What it does outside of this process, as [`Executor::acts`](super::executor::Executor::side_effects) says it.
     fn side_effects(&self) -> Vec<SideEffect> {
         Vec::new()
     }

@@ -11,10 +11,10 @@
 //! - A package is whole: the bytes of every file are in it. One that can be had only in part is a [`Failure`].
 //! - Nothing of a package comes from outside of what was named: a link, `..` or an absolute path that leads out of the
 //!   package is refused, by name.
-//! - The limits [`FILES`], [`BYTES`] and [`TOTAL`] hold before bytes are taken into memory, not after.
+//! - The limits [`MAX_FILES`], [`MAX_FILE_BYTES`] and [`MAX_PACKAGE_BYTES`] hold before bytes are taken into memory, not after.
 //! - What is wrong with the package's text is [`Failure::Refused`]: coded, with places, all at once.
 //!
-//! [`Dest`] and [`Package::new`] rule out destinations that lead out, and two files for one place.
+//! [`Destination`] and [`Package::new`] rule out destinations that lead out, and two files for one place.
 //! `quorate_testkit::conformance::provisioning` checks the rest.
 
 use std::fmt;

@@ -5,7 +5,7 @@
 //! - A participant that has none has the empty object.
 //! - [`State::write`] replaces the whole. Who reads during a write, or after a crash in the middle of one, gets the old
 //!   or the new, never a mixture.
-//! - A state that nests deeper than [`DEEPEST`](quorate_protocol::nesting::DEEPEST) levels is refused, written and read.
+//! - A state that nests deeper than [`DEEPEST`](quorate_protocol::nesting::MAX_DEPTH) levels is refused, written and read.
 //! - Ids are any text; two of them never share an entry, whatever the store does to names.
 //!
 //! `quorate_testkit::conformance::state` checks it.

@@ -17,7 +17,7 @@
 //! - [`Substrate::changed`] returns when there may be something that the last `read` did not give. It may return early;
 //!   it must not stay silent. It waits for a notification where the other side has one.
 //! - Only capabilities that hold are declared.
-//! - Metadata or a state that nests deeper than [`DEEPEST`](quorate_protocol::nesting::DEEPEST) levels is refused.
+//! - Metadata or a state that nests deeper than [`DEEPEST`](quorate_protocol::nesting::MAX_DEPTH) levels is refused.
 //! - Ids are opaque to everybody else, hold no white space, and never change.
 //!
 //! `quorate_testkit::conformance::substrate` checks all of it, by declared capability.

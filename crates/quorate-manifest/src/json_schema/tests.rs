@@ -27,14 +27,14 @@ fn faults_say_where() {
         form.errors(&value).iter().map(|misfit| format!("{} {:?}", misfit.pointer(), misfit.kind)).collect()
     };
     assert_eq!(faults(json!({"a": [1, 2]})), Vec::<String>::new());
-    assert_eq!(faults(json!({"a": [1, 0]})), ["/a/1 Bound(Least(1.0))"]);
-    assert_eq!(faults(json!({"a": [1, 1.0]})), ["/a Repeated { first: 0, second: 1 }"]);
-    assert_eq!(faults(json!({"a": [], "b": []})), ["/b Bound(FewestItems(1))"]);
+    assert_eq!(faults(json!({"a": [1, 0]})), ["/a/1 OutOfBounds(Least(1.0))"]);
+    assert_eq!(faults(json!({"a": [1, 1.0]})), ["/a Duplicate { first: 0, second: 1 }"]);
+    assert_eq!(faults(json!({"a": [], "b": []})), ["/b OutOfBounds(FewestItems(1))"]);
     assert_eq!(
         faults(json!({"c": 1})),
-        [" Missing(\"a\")", " Unknown { key: \"c\", known: [\"a\", \"b\"] }"]
+        [" MissingKey(\"a\")", " UnknownKey { key: \"c\", known: [\"a\", \"b\"] }"]
     );
-    assert_eq!(faults(json!([])), [" Type(Wanted { types: [Object], pattern: None, keys: [\"a\"] })"]);
+    assert_eq!(faults(json!([])), [" Type(Expected { types: [Object], pattern: None, keys: [\"a\"] })"]);
 }
 
 #[test]

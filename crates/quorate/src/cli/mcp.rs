@@ -51,7 +51,7 @@ pub(super) use served::run;
 mod missing {
     use quorate_diagnostics::{Body, codes};
 
-    use super::super::exit::{Exit, stopped};
+    use super::super::exit::{Exit, exit_with_error};
     use super::super::render::Format;
     use super::super::terminal::Terminal;
     use super::Arguments;
@@ -61,7 +61,7 @@ mod missing {
     pub(in crate::cli) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
         let body = Body::new("this program was built without the feature `mcp`")
             .help("build it with `cargo install --path crates/quorate --features mcp`");
-        stopped(&Stop::configuration(codes::FEATURE_MISSING, body), Format::Human, terminal)
+        exit_with_error(&ServiceError::configuration(codes::FEATURE_MISSING, body), Format::Human, terminal)
     }
 }
 

@@ -337,11 +337,14 @@ mod tests {
         // One thread for everything.
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
         let (go, gone) = std::sync::mpsc::channel::<()>();
+        let (begin, begun) = tokio::sync::oneshot::channel();
         let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
+            let _ = begin.send(());
             let _ = gone.recv();
             Ok(json!(1))
         });
         let job = job.await.unwrap().job;
+        begun.await.expect("it computes before it is cancelled");
         assert!(
             tokio::time::timeout(CANCEL_TIMEOUT * 4, jobs.cancel(&job))
                 .await

@@ -88,10 +88,10 @@ pub fn prepare(
     })
 }
 
-/// As [`call`], with another way to read what it is about.
+/// As [`prepare`], with another way to read what it is about.
 ///
 /// # Errors
-/// As [`call`], and what `read` refuses.
+/// As [`prepare`], and what `read` refuses.
 pub fn prepare_with(
     environment: &Environment,
     places: &PathOverrides,

@@ -276,7 +276,7 @@ pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<
 /// Appends bytes to a file below a folder, to stay; one that is not there is made.
 ///
 /// # Errors
-/// As [`put_below`].
+/// As [`write_below`].
 pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if !path.exists() {
         return write_below(folder, path, bytes);

@@ -236,7 +236,7 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError
 /// The executor where none is named.
 ///
 /// # Errors
-/// As [`choose`].
+/// As [`select`].
 pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExecutor, ServiceError> {
     fallback_with(registry, host, Map::new())
 }
@@ -244,7 +244,7 @@ pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExe
 /// As [`fallback`], with keys set.
 ///
 /// # Errors
-/// As [`choose`].
+/// As [`select`].
 pub fn fallback_with(
     registry: &Registry,
     host: &Configuration,
@@ -277,7 +277,7 @@ pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Coun
 /// Builds the executor of a name: a table of `quorate.toml`, a ready-made one, or a kind that needs no settings.
 ///
 /// # Errors
-/// As [`choose`].
+/// As [`select`].
 pub fn by_name(
     registry: &Registry,
     host: &Configuration,
@@ -291,7 +291,7 @@ pub fn by_name(
 /// As [`by_name`], with keys set beside those of the table.
 ///
 /// # Errors
-/// As [`choose`].
+/// As [`select`].
 pub fn by_name_with(
     registry: &Registry,
     host: &Configuration,

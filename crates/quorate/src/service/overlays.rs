@@ -323,7 +323,7 @@ pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Over
 pub struct OverlayCache(Mutex<BTreeMap<Name, Projection<OverlaySet>>>);
 
 impl OverlayCache {
-    /// As [`holding`].
+    /// As [`unevicted`].
     ///
     /// # Errors
     /// When the ledger does not answer.

@@ -79,7 +79,7 @@ pub async fn open_run(
 /// it, so that an imported run is refused.
 ///
 /// # Errors
-/// As [`open_here`], and when the run was imported.
+/// As [`open_run`], and when the run was imported.
 pub async fn open_run_for_append(
     environment: &Environment,
     places: &PathOverrides,
@@ -95,12 +95,12 @@ pub async fn open_run_for_append(
     Ok((desk, run))
 }
 
-/// As [`open_to_add`], with the council and the executors that the run was started with, unless a configuration is named.
+/// As [`open_run_for_append`], with the council and the executors that the run was started with, unless a configuration is named.
 /// Ledger, keys, log and witness are those of the working directory's workspace: what a record says of paths decides about
 /// none of them.
 ///
 /// # Errors
-/// As [`open_to_add`], and when that configuration is unusable.
+/// As [`open_run_for_append`], and when that configuration is unusable.
 pub async fn open_run_as_recorded(
     environment: &Environment,
     places: PathOverrides,

@@ -88,10 +88,10 @@ impl LedgerSession {
         Box::pin(LedgerSession::open_with(environment, own, workspace)).await
     }
 
-    /// As [`Desk::open`], with the configuration of another workspace; ledger, keys, log and witness are those of `own`.
+    /// As [`LedgerSession::open`], with the configuration of another workspace; ledger, keys, log and witness are those of `own`.
     ///
     /// # Errors
-    /// As [`Desk::open`].
+    /// As [`LedgerSession::open`].
     pub async fn open_with(
         environment: Environment,
         own: WorkspaceResources,
@@ -258,7 +258,7 @@ impl LedgerSession {
     /// The report of a run.
     ///
     /// # Errors
-    /// As [`Desk::history`].
+    /// As [`LedgerSession::history`].
     pub async fn report(&self, run: &Name) -> Result<super::report::Report, ServiceError> {
         self.report_from(&self.partial_history(run).await?).await
     }

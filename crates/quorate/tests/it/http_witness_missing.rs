@@ -2,7 +2,7 @@
 #![cfg(not(feature = "http-witness"))]
 
 use crate::support;
-use support::Place;
+use support::TestDir;
 
 /// A verifier's line of type 0x04, of the key whose seed is 32 bytes of 5.
 const KEY: &str = "witness.example/1+6b27e291+BG56HN0psLeP0Tr0xVmP7/TvKpcWbjym8uT7/M2AUFvx";
@@ -10,6 +10,6 @@ const KEY: &str = "witness.example/1+6b27e291+BG56HN0psLeP0Tr0xVmP7/TvKpcWbjym8u
 #[test]
 fn it_says_how_to_build_it() {
     let table = format!("[ledger]\nwitness = \"https://witness.example\"\nwitness_key = \"{KEY}\"\n");
-    let refused = Place::with("quorate.toml", table).run(&["runs"]).expect(5);
-    refused.says("quorate:feature_missing").says("--features http-witness");
+    let refused = TestDir::with("quorate.toml", table).run(&["runs"]).assert_code(5);
+    refused.assert_stderr_contains("quorate:feature_missing").assert_stderr_contains("--features http-witness");
 }

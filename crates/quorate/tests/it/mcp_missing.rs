@@ -2,11 +2,11 @@
 #![cfg(not(feature = "mcp"))]
 
 use crate::support;
-use support::Place;
+use support::TestDir;
 
 #[test]
 fn it_says_how_to_build_it() {
-    let refused = Place::new().run(&["mcp"]).expect(5);
-    refused.says("quorate:feature_missing").says("--features mcp");
+    let refused = TestDir::new().run(&["mcp"]).assert_code(5);
+    refused.assert_stderr_contains("quorate:feature_missing").assert_stderr_contains("--features mcp");
     assert_eq!(refused.stdout, "");
 }

@@ -2,12 +2,12 @@
 #![cfg(not(feature = "postgres"))]
 
 use crate::support;
-use support::Place;
+use support::TestDir;
 
 #[test]
 fn it_says_how_to_build_it() {
-    let refused = Place::new().run(&["runs", "--ledger", "postgres://ada:s3cret@db/quorate"]).expect(5);
-    refused.says("quorate:feature_missing").says("--features postgres");
+    let refused = TestDir::new().run(&["runs", "--ledger", "postgres://ada:s3cret@db/quorate"]).assert_code(5);
+    refused.assert_stderr_contains("quorate:feature_missing").assert_stderr_contains("--features postgres");
     // X10
     assert!(!refused.stderr.contains("s3cret"), "{}", refused.stderr);
 }

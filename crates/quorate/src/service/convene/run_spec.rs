@@ -145,7 +145,7 @@ impl RunSpec {
     /// The kernel's side of a run.
     ///
     /// # Errors
-    /// As [`Sitting::protocol`].
+    /// As [`RunSpec::protocol`].
     pub fn run_config(
         &self,
         desk: &LedgerSession,

@@ -93,7 +93,7 @@ pub async fn ledger_key(desk: &LedgerSession) -> Result<SecretKey, ServiceError>
 /// Signs what an older version left unsigned in the ledger's own stream, and gives the numbers of these records.
 ///
 /// # Errors
-/// As [`key_of`], when the ledger does not answer, and when anything else differs from what was recorded: signed, what was
+/// As [`ledger_key`], when the ledger does not answer, and when anything else differs from what was recorded: signed, what was
 /// forged would look true.
 pub async fn accept_unsigned(desk: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
     let key = ledger_key(desk).await?;

@@ -47,7 +47,7 @@ impl Catalogue {
     /// A playbook's file with its versions, and how far the ledger knows it to have come.
     ///
     /// # Errors
-    /// As [`Record::read`].
+    /// As [`VersionedFile::read`].
     pub fn record(
         &self,
         environment: &Environment,

@@ -163,10 +163,10 @@ impl LibraryWriter {
         }
     }
 
-    /// As [`Keeping::open`], for who finishes what was left.
+    /// As [`LibraryWriter::open`], for who finishes what was left.
     ///
     /// # Errors
-    /// As [`Keeping::open`], but for that.
+    /// As [`LibraryWriter::open`], but for that.
     pub async fn open_with_pending(
         environment: &Environment,
         places: &PathOverrides,

@@ -110,7 +110,7 @@ impl Library {
     /// A playbook's file with its versions, held against the ledger.
     ///
     /// # Errors
-    /// As [`Record::read`].
+    /// As [`VersionedFile::read`].
     pub fn record(&self, book: &PlaybookFile) -> Result<VersionedFile, ServiceError> {
         self.catalogue.record(&self.environment, &self.root, book)
     }

@@ -32,7 +32,7 @@ impl RecordedVersions {
         Ok(recalled)
     }
 
-    /// As [`Recalled::of`], of a ledger that is opened for this alone: playbooks are read where nothing waits for a
+    /// As [`RecordedVersions::load`], of a ledger that is opened for this alone: playbooks are read where nothing waits for a
     /// ledger. One that is not there remembers nothing. Neither does one that does not answer: a command that needs it
     /// says so itself.
     pub fn load_blocking(ledger: &Address, scope: &Scope) -> Self {

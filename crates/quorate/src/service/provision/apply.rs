@@ -1,5 +1,5 @@
 //! Carrying out: contents are kept, the setup says what is intended, files are written, the setup says that it is done.
-//! Whatever of it a process that dies has done, the next one finds out what and goes on ([`Setup::settle`]).
+//! Whatever of it a process that dies has done, the next one finds out what and goes on ([`Setup::recover`]).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The folder that is installed into, as provisioning wants it. [`Beneath`] is such a folder on the disk: every path is
+//! The folder that is installed into, as provisioning wants it. [`TargetDir`] is such a folder on the disk: every path is
 //! walked from an open handle and no symlink is followed, neither on the way nor at its end, so that nothing leads out
 //! and nothing is known by two names. Tests have one that dies between two writes.
 

@@ -4,7 +4,7 @@
 //! `-` as `%XX`, so that no two slugs share a file; beside it, in a folder of that name, the contents by their SHA-256:
 //! in `before/` what was there, in `installed/` what was put there. The file is written with what is intended before
 //! anything is done, and again when all is done. What a dead process left follows from it and from what is there now:
-//! [`Setup::settle`].
+//! [`Setup::recover`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
