@@ -69,7 +69,7 @@ fn admit(turn: &NewTurn) -> Result<(), Error> {
     Ok(())
 }
 
-/// The id of a turn, which follows from what it is (SEMANTICS K5).
+/// The id of a turn, which follows from what it is (K5).
 fn id(participant: &str, timestamp: &str, content: &str) -> Name {
     let mut hash = Sha256::new();
     for part in [participant.as_bytes(), b"\0", timestamp.as_bytes(), b"\0", content.as_bytes()] {

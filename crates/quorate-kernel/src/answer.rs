@@ -1,4 +1,4 @@
-//! From what a member said to the JSON object that fits the schema (SEMANTICS X4): the whole output, a fenced block,
+//! From what a member said to the JSON object that fits the schema (X4): the whole output, a fenced block,
 //! or a balanced object. Two different objects that fit are as bad as none.
 
 mod complaint;

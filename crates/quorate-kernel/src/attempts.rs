@@ -1,4 +1,4 @@
-//! One invocation, from prompt to consultation, without I/O (SEMANTICS X4): attempts, one re-prompt, retries of
+//! One invocation, from prompt to consultation, without I/O (X4): attempts, one re-prompt, retries of
 //! failures with backoff, one deadline. The caller makes the calls and keeps the time.
 
 use quorate_protocol::answers::Schema;

@@ -1,4 +1,4 @@
-//! The budget of a run: calls are reserved before they are made (SEMANTICS X8).
+//! The budget of a run: calls are reserved before they are made (X8).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The records of one invocation: its attempts, and the consultation that it comes to (INTERFACES, D7).
+//! The records of one invocation: its attempts, and the consultation that it comes to (D7).
 
 use std::time::Duration;
 

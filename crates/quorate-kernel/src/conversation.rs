@@ -43,7 +43,7 @@ pub struct NewTurn {
 }
 
 /// What a runtime writes with its own turns, so that everything else can be made good from the conversation alone
-/// (SEMANTICS K5).
+/// (K5).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stamp {
     /// The idempotency key, `turn/<trigger>/<participant>`: a substrate takes one turn for each.
@@ -65,7 +65,7 @@ pub fn turn_key(trigger: &str, participant: &str) -> Name {
     format!("turn/{trigger}/{participant}").into()
 }
 
-/// One who takes part, as the manifest has it, with what is absent filled in (SEMANTICS K9).
+/// One who takes part, as the manifest has it, with what is absent filled in (K9).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Participant {
     /// Its id.

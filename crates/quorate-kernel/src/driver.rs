@@ -1,4 +1,4 @@
-//! The driver: runs a protocol against the world (SEMANTICS X7). It feeds events, appends what follows, syncs when,
+//! The driver: runs a protocol against the world (X7). It feeds events, appends what follows, syncs when,
 //! and only when, commands follow, and then performs them.
 
 mod run_loop;

@@ -1,4 +1,4 @@
-//! How a prompt is laid out (SEMANTICS X2, X3): the host's instruction and the form of the answer, the run's nonce, the
+//! How a prompt is laid out (X2, X3): the host's instruction and the form of the answer, the run's nonce, the
 //! material that all members of a run share (widest shared first), then who is asked, the member's own documents, and
 //! its role text.
 //!

@@ -1,4 +1,4 @@
-//! Redaction: secrets are replaced before anything is recorded, shown or fed on (SEMANTICS X10). `redact/builtin.rs` knows
+//! Redaction: secrets are replaced before anything is recorded, shown or fed on (X10). `redact/builtin.rs` knows
 //! them by their shape and their place, `redact/values.rs` by their value; what else is one, patterns say.
 
 mod adjacent;

@@ -1,6 +1,6 @@
 //! The turn cycle (AIP-48): the second driver. It reads what is new, has it dispatched, asks the speakers, and appends
-//! what they say. Its truth is the substrate; the ledger, the states and the cursor are made good from it (SEMANTICS
-//! K2, K3, K5).
+//! what they say. Its truth is the substrate; the ledger, the states and the cursor are made good from it
+//! (K2, K3, K5).
 
 mod commit;
 mod cycle;

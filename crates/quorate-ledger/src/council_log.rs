@@ -1,4 +1,4 @@
-//! `council_log.jsonl`: a view of ended reviews that is also a contract (SEMANTICS D6, C10), and what is learnt from
+//! `council_log.jsonl`: a view of ended reviews that is also a contract (D6, C10), and what is learnt from
 //! it. Lines of other writers are read like ours.
 
 pub mod append;

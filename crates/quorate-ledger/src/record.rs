@@ -1,4 +1,4 @@
-//! The wire form of a record (INTERFACES, D2): `head` and `data`, both canonical JSON (RFC 8785). The head names its
+//! The wire form of a record (D2): `head` and `data`, both canonical JSON (RFC 8785). The head names its
 //! predecessor in the run and the hash of its data; the data carries a random salt, since a bare hash of a short
 //! answer could be guessed.
 

@@ -1,5 +1,5 @@
 //! Verdict policies: from typed answers to SHIP, REVISE, HOLD or INCOMPLETE, by code and never from prose
-//! (SEMANTICS C3, C4).
+//! (C3, C4).
 
 mod seed;
 mod strict;

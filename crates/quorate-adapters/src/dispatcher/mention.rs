@@ -1,4 +1,4 @@
-//! The `mention` dispatcher (SEMANTICS K4): whoever the last turn mentions, in the manifest's order. What a mention is
+//! The `mention` dispatcher (K4): whoever the last turn mentions, in the manifest's order. What a mention is
 //! stands in `mention/parser.rs`.
 //!
 //! `boundary: word` in the block asks of every mention that no word goes on behind it, so that `@Reviewer` does not

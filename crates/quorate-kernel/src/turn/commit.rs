@@ -1,5 +1,5 @@
 //! What was said becomes turns: it is appended, then remembered, then recorded. All of it stays in hand until it is done,
-//! whatever fails or is interrupted in between (SEMANTICS K5).
+//! whatever fails or is interrupted in between (K5).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One cycle: the oldest pending turn is dispatched, and whoever is selected answers it (SEMANTICS K2).
+//! One cycle: the oldest pending turn is dispatched, and whoever is selected answers it (K2).
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Who is to speak: what the dispatcher says, held against the roster and the policy (SEMANTICS K6).
+//! Who is to speak: what the dispatcher says, held against the roster and the policy (K6).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Hooks: started in the order of what happens; the conversation never waits for them (SEMANTICS K2). At most [`MOST`]
+//! Hooks: started in the order of what happens; the conversation never waits for them (K2). At most [`MOST`]
 //! run at once and [`WAITING`] wait: a hook that is slower than the conversation cannot use up processes, descriptors or
 //! memory. What does not fit is dropped, and says so.
 

@@ -1,5 +1,5 @@
 //! Taking up a conversation: where this runtime left off follows from the ledger's last word and from the stamps of the
-//! turns since. Where they differ the conversation holds, and the difference is recorded (SEMANTICS K3, K5).
+//! turns since. Where they differ the conversation holds, and the difference is recorded (K3, K5).
 
 use std::collections::{BTreeMap, BTreeSet};
 

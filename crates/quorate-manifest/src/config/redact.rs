@@ -1,4 +1,4 @@
-//! `[redact]`: what is a secret, and so neither recorded nor shown (SEMANTICS X10).
+//! `[redact]`: what is a secret, and so neither recorded nor shown (X10).
 
 use super::Redaction;
 use crate::council::logging::pattern;

@@ -105,8 +105,7 @@ impl<'a> BlockAnalysis<'a> {
 
     #[expect(clippy::cast_possible_truncation, reason = "a block has fewer words")]
     fn find_matches(&mut self) {
-        let (mut free, mut part) = (0, 0);
-        let mut masked = 0;
+        let (mut free, mut part, mut masked) = (0, 0, 0);
         for at in 0..self.tokens.len() {
             let Token { id, separator: gap, .. } = self.tokens[at];
             if gap != Separator::None || self.has_flag(at, flag::SUBORDINATE | flag::BUT) {
@@ -122,39 +121,22 @@ impl<'a> BlockAnalysis<'a> {
                 (ahead == 0 || matches!(token.separator, Separator::None | Separator::Comma))
                     .then_some(token.id)
             };
-            let mut best: Option<Modifier> = None;
-            let mut here = 0;
+            let (mut best, mut here): (Option<Modifier>, usize) = (None, 0);
             let from = self.matches.len();
             let matches = &mut self.matches;
+            let found = |trait_index, is_phrase, inflection, len| TraitMatch {
+                trait_index,
+                is_phrase,
+                inflection,
+                start: at,
+                end: at + len,
+            };
             self.grammar.sequences(ids, |means, len| match means {
-                Meaning::Word(of, form) => {
-                    matches.push(TraitMatch {
-                        trait_index: of,
-                        is_phrase: false,
-                        inflection: form,
-                        start: at,
-                        end: at + len,
-                    });
-                }
-                Meaning::Phrase(of) => {
-                    matches.push(TraitMatch {
-                        trait_index: of,
-                        is_phrase: true,
-                        inflection: Inflection::Base,
-                        start: at,
-                        end: at + len,
-                    });
-                }
+                Meaning::Word(of, form) => matches.push(found(of, false, form, len)),
+                Meaning::Phrase(of) => matches.push(found(of, true, Inflection::Base, len)),
                 Meaning::ClauseFinalPhrase(of) => {
                     if tokens.get(at + len).is_none_or(|next| next.separator != Separator::None) {
-                        let end = at + len;
-                        matches.push(TraitMatch {
-                            trait_index: of,
-                            is_phrase: true,
-                            inflection: Inflection::Base,
-                            start: at,
-                            end,
-                        });
+                        matches.push(found(of, true, Inflection::Base, len));
                     }
                 }
                 Meaning::Harmless => here = here.max(at + len),

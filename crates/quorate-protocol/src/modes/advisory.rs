@@ -1,5 +1,5 @@
 //! Advisory: the members of a phase advise in parallel, rules in order make fragments of their suggestions, and what no
-//! lock touches becomes an overlay for a while (SEMANTICS A1 to A6).
+//! lock touches becomes an overlay for a while (A1 to A6).
 
 mod outcome;
 

@@ -1,5 +1,5 @@
 //! The Council: deliberators answer in parallel, read each other and answer again, an adjudicator merges, a policy
-//! judges (SEMANTICS C1 to C4). This file owns the order of things; its neighbours own what is shown and what is
+//! judges (C1 to C4). This file owns the order of things; its neighbours own what is shown and what is
 //! concluded.
 
 mod cross_read;

@@ -1,5 +1,5 @@
 //! Hierarchy: a tree that reports upwards. A node is asked as soon as all its children have ended, a rule makes of its
-//! answer and theirs what it passes up, and what touches a lock is not passed (SEMANTICS H1 to H3).
+//! answer and theirs what it passes up, and what touches a lock is not passed (H1 to H3).
 
 mod outcome;
 

@@ -1,5 +1,5 @@
 //! Peer: equals exchange messages in rounds. Each sees what was said before to it or to all; nobody sums up
-//! (SEMANTICS P1 to P3).
+//! (P1 to P3).
 
 mod exchange;
 mod log;

@@ -1,5 +1,5 @@
 //! Voting: whoever may vote on the proposal's class votes in parallel; the first rule that decides, decides, in exact
-//! arithmetic; a pass that a missing vote could still turn is none (SEMANTICS V1 to V8).
+//! arithmetic; a pass that a missing vote could still turn is none (V1 to V8).
 
 mod decision;
 mod proposal;

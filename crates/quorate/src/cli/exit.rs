@@ -1,4 +1,4 @@
-//! Exit codes: verdicts and failures become numbers here and nowhere else (INTERFACES).
+//! Exit codes: verdicts and failures become numbers here and nowhere else.
 
 use std::process::ExitCode;
 

@@ -79,7 +79,7 @@ pub fn report(report: &Report, format: Format, extent: Extent, look: TextOptions
     }
 }
 
-/// A report as the object of INTERFACES.
+/// A report as a JSON object, `{"diagnostics": […]}`.
 pub fn json(report: &Report) -> String {
     format!("{:#}\n", report.json())
 }

@@ -5,7 +5,7 @@ use quorate_kernel::driver;
 use quorate_kernel::history;
 use quorate_kernel::ports::ledger;
 
-/// The exit classes that every command shares (INTERFACES).
+/// The exit classes that every command shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitClass {
     /// What was named is not there.

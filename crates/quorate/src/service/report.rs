@@ -366,7 +366,7 @@ impl Report {
         (!self.model_asked && !made.is_empty()).then_some(made.len())
     }
 
-    /// The object that `--format json` prints (INTERFACES).
+    /// The object that `--format json` prints.
     pub fn json(&self) -> Json {
         let deliberator = |one: &Deliberator| json!({"id": one.id, "round1": one.round1.json(), "round2": one.round2.json(), "counted": one.counted, "ungrounded": one.ungrounded});
         let finding = |one: &Finding| {

@@ -1,4 +1,4 @@
-//! Where things are: which configuration holds, and where ledger and log lie (INTERFACES, M10, Q). What lies outside of the
+//! Where things are: which configuration holds, and where ledger and log lie (M10, Q). What lies outside of the
 //! workspace is `workspace/reach.rs`'s to say.
 
 pub mod boundary;

@@ -11,5 +11,7 @@ const KEY: &str = "witness.example/1+6b27e291+BG56HN0psLeP0Tr0xVmP7/TvKpcWbjym8u
 fn it_says_how_to_build_it() {
     let table = format!("[ledger]\nwitness = \"https://witness.example\"\nwitness_key = \"{KEY}\"\n");
     let refused = TestDir::with("quorate.toml", table).run(&["runs"]).assert_code(5);
-    refused.assert_stderr_contains("quorate:feature_missing").assert_stderr_contains("--features http-witness");
+    refused
+        .assert_stderr_contains("quorate:feature_missing")
+        .assert_stderr_contains("--features http-witness");
 }

@@ -1,5 +1,5 @@
 //! The vendors' real CLIs as members of a council, against a server that plays their models: what their requests carry,
-//! what they run, and what they leave behind (SEMANTICS X2, X15).
+//! what they run, and what they leave behind (X2, X15).
 //!
 //! Needs the CLIs that `scripts/services install clis` installs, in the folder that `QUORATE_TEST_CLIS` names. Nothing of
 //! them reaches the network: each test runs once more in a namespace that has loopback alone.

@@ -124,7 +124,6 @@ fn material_stands_between_markers_that_nobody_could_know() {
 
 #[test]
 fn the_form_of_the_answer_comes_first_and_who_is_asked_after_the_material() {
-    // INTERFACES
     let Read { prompts, nonce } = read(&reviewed());
     let last_marker = format!("<<<end {nonce}>>>");
     for (who, prompt) in &prompts {

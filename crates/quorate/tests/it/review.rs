@@ -284,7 +284,7 @@ fn a_deadline_is_one_for_all_attempts_of_a_member() {
 
 #[test]
 fn a_council_is_found_up_to_the_workspace() {
-    // INTERFACES, M10; without a workspace `councils.rs` says how far
+    // M10; without a workspace `councils.rs` says how far
     let place = TestDir::scripted(&all_ship());
     let three = COUNCIL.replace("  - {id: strategy, prompt: builtin:strategy}\n", "");
     place.write("council.yaml", &three);
@@ -314,7 +314,7 @@ fn the_ledger_is_the_flag_then_the_variable_then_the_host_file() {
 
 #[test]
 fn the_log_is_where_the_council_says() {
-    // INTERFACES: relative to the file that says it
+    // relative to the file that says it
     let place = TestDir::scripted(&all_ship());
     place.write("editorial/council.yaml", format!("{COUNCIL}logging: {{log_path: ../logs/council.jsonl}}\n"));
     place.run(&["review", "draft.md", "--config", "editorial/council.yaml"]).assert_code(0);

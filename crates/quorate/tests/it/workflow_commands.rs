@@ -1,5 +1,5 @@
 //! Workflow commands: whatever texts say, a runner of GitHub Actions that reads our output obeys nothing but the annotations
-//! that we write (SEMANTICS X10).
+//! that we write (X10).
 
 use crate::support;
 use serde_json::{Value, json};

@@ -22,7 +22,7 @@ pub(super) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Strin
     let mut complaints = Vec::new();
     for source in sources {
         for (number, line) in source.text.lines().enumerate() {
-            let Some((_, comment)) = line.split_once("//") else { continue };
+            let Some(comment) = comment(line) else { continue };
             for cited in citations(comment).filter(|cited| !rules.contains(*cited)) {
                 complaints.push(format!("{}:{}: {PAGE} has no rule {cited}", source.path, number + 1));
             }
@@ -34,6 +34,12 @@ pub(super) fn check(root: &Path, sources: &[Source]) -> anyhow::Result<Vec<Strin
         }
     }
     Ok(complaints)
+}
+
+/// What follows a line's `//`, where that is not part of an address.
+fn comment(line: &str) -> Option<&str> {
+    let start = line.match_indices("//").find(|(at, _)| !line[..*at].ends_with(':'))?.0;
+    Some(&line[start..])
 }
 
 /// The words of a comment that look like a rule: a letter of an area and one or two digits.

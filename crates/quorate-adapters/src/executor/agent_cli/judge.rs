@@ -1,4 +1,4 @@
-//! How a vendor's CLI is called as a judge (SEMANTICS X15): a member of a council or an assembly, a router, or whoever
+//! How a vendor's CLI is called as a judge (X15): a member of a council or an assembly, a router, or whoever
 //! reads playbooks. A judge has no tools, hooks, MCP servers, skills, memory files or attachments, and runs in a private
 //! directory; `tools = […]` in its executor's table gives it the named ones. How each CLI is told so stands in its preset's
 //! file; here is what they have in common: what is refused in `args`, and what the installed version is held against.

@@ -1,4 +1,4 @@
-//! The private directory of one attempt of a judge (SEMANTICS X15): an empty working directory, and beside it what stands
+//! The private directory of one attempt of a judge (X15): an empty working directory, and beside it what stands
 //! in for the user's own directory of the CLI. Only this user can look into it, and it is removed when the attempt is over.
 
 #![expect(clippy::disallowed_methods, reason = "this is where a judge's private directory is made")]

@@ -1,5 +1,5 @@
 //! Findings and their grounds: a finding quotes the text it is about, and code, not the member, says where that is
-//! (SEMANTICS X9).
+//! (X9).
 
 use std::cell::OnceCell;
 use std::ops::Range;

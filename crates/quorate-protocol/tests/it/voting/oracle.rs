@@ -1,4 +1,4 @@
-//! The oracle: SEMANTICS V1 to V8 said slowly, in whole tenths and fractions of whole numbers. It knows nothing of the
+//! The oracle: V1 to V8 said slowly, in whole tenths and fractions of whole numbers. It knows nothing of the
 //! protocol.
 
 /// What a voter does.

@@ -240,7 +240,7 @@ impl Report {
         notes
     }
 
-    /// The exit code: of a vote 0 pass, 1 fail; 0 done elsewhere; 2 refused, 3 incomplete (INTERFACES).
+    /// The exit code: of a vote 0 pass, 1 fail; 0 done elsewhere; 2 refused, 3 incomplete.
     pub fn exit_code(&self) -> u8 {
         match self.verdict.as_deref() {
             Some("pass" | "done") => 0,
@@ -250,7 +250,7 @@ impl Report {
         }
     }
 
-    /// The object that `--format json` prints (INTERFACES).
+    /// The object that `--format json` prints.
     pub fn json(&self) -> Json {
         let spent = Cost { calls: self.calls, usage: self.usage, took: self.took }.json();
         let mut json = json!({

@@ -193,10 +193,10 @@ async fn propose_one(
         layer: None,
     };
     let drafted = match proposal {
-        Proposal::Manifest { text, shown } => draft.from_manifest(keeping, text, shown, host),
+        Proposal::Manifest { text, shown } => draft.build_manifest(keeping, text, shown, host),
         Proposal::Delta(delta) => match &**delta {
-            Delta::Add(add) => draft.from_add(keeping, add, proposer, host),
-            Delta::Revise(revise) => draft.from_revision(keeping, revise, proposer),
+            Delta::Add(add) => draft.build_add(keeping, add, proposer, host),
+            Delta::Revise(revise) => draft.build_revision(keeping, revise, proposer),
         },
         Proposal::Unusable { slug, misread } => {
             draft.slug.clone_from(slug);

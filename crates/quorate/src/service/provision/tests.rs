@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, PackageFile, Strategy};
@@ -92,7 +93,6 @@ type Tree = BTreeMap<String, Option<(Vec<u8>, u32)>>;
 
 fn tree(root: &Path) -> Tree {
     fn below(root: &Path, dir: &Path, tree: &mut Tree) {
-        use std::os::unix::fs::PermissionsExt as _;
         for entry in std::fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
@@ -171,7 +171,6 @@ fn second() -> Package {
 
 /// A folder with files of its own.
 fn place() -> (TempDir, TargetDir) {
-    use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str, mode: u32| {
         let path = dir.path().join(name);
@@ -480,11 +479,10 @@ fn a_setup_that_was_tampered_with_is_refused() {
         let stop = out(&files, REAL).expect_err(to);
         assert_eq!(stop.report.refusals[0].code, codes::SETUP_CORRUPT, "{to}");
     }
-    std::fs::write(&ledger, &text).unwrap();
-    for kept in
-        std::fs::read_dir(dir.path().join(".quorate/provisioned/runtime-profile%2Fstandard/before")).unwrap()
-    {
-        std::fs::write(kept.unwrap().path(), "other").unwrap();
+    std::fs::write(ledger, text).unwrap();
+    let before = dir.path().join(".quorate/provisioned/runtime-profile%2Fstandard/before");
+    for stored in before.read_dir().unwrap() {
+        std::fs::write(stored.unwrap().path(), "other").unwrap();
     }
     let stop = out(&files, REAL).expect_err("kept contents are not what they were");
     assert_eq!(stop.report.refusals[0].code, codes::SETUP_CORRUPT);
@@ -492,11 +490,11 @@ fn a_setup_that_was_tampered_with_is_refused() {
 
 #[test]
 fn a_file_that_can_be_run_is_made_so_again() {
-    use std::os::unix::fs::PermissionsExt as _;
     let (dir, files) = place();
     done(put(&files, &first(), REAL));
-    let path = dir.path().join(".claude/hooks/check.sh");
+    let hook = ".claude/hooks/check.sh";
+    let path = dir.path().join(hook);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-    assert_eq!(action(&done(put(&files, &first(), REAL)), ".claude/hooks/check.sh"), Action::Permit);
+    assert_eq!(action(&done(put(&files, &first(), REAL)), hook), Action::Permit);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
 }

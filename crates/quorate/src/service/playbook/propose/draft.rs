@@ -53,7 +53,7 @@ pub(super) struct Draft {
 }
 
 impl DraftBuilder {
-    pub(super) fn from_manifest(
+    pub(super) fn build_manifest(
         &mut self,
         keeping: &LibraryWriter,
         text: &str,
@@ -75,11 +75,11 @@ impl DraftBuilder {
             return Ok(None);
         }
         let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
-        let drafted = self.from_text(keeping, text, name, host)?;
+        let drafted = self.build_text(keeping, text, name, host)?;
         Ok(drafted.map(|drafted| Draft { layer: self.layer.take(), ..drafted }))
     }
 
-    pub(super) fn from_add(
+    pub(super) fn build_add(
         &mut self,
         keeping: &LibraryWriter,
         add: &Add,
@@ -108,11 +108,11 @@ impl DraftBuilder {
                 return Ok(None);
             }
         };
-        self.from_text(keeping, &text, &format!("{}.md", add.slug), host)
+        self.build_text(keeping, &text, &format!("{}.md", add.slug), host)
     }
 
     /// A manifest, checked as every other one is, beside those that are there.
-    fn from_text(
+    fn build_text(
         &mut self,
         keeping: &LibraryWriter,
         text: &str,
@@ -183,7 +183,7 @@ impl DraftBuilder {
         }))
     }
 
-    pub(super) fn from_revision(
+    pub(super) fn build_revision(
         &mut self,
         keeping: &LibraryWriter,
         revise: &Revise,
