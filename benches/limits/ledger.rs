@@ -59,12 +59,12 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     );
     bench.table.limited(
         "verifying these, chain and tree: records/s",
-        Measure::PerSecond(long.records as f64 / long.verified.took.as_secs_f64()),
+        Measure::PerSecond(long.records as f64 / long.verified.records_duration.as_secs_f64()),
         Measure::PerSecond(100_000.0),
     );
     let signed = runtime.block_on(signed(&dir.join("signed.db"))).map_err(plain)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let each = signed.signatures as f64 / signed.signatures_took.as_secs_f64() / cores as f64;
+    let each = signed.signatures as f64 / signed.signatures_duration.as_secs_f64() / cores as f64;
     bench.table.limited(
         format!("verifying signatures on {cores} cores: signatures/s a core"),
         Measure::PerSecond(each),

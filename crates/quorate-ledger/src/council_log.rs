@@ -9,5 +9,5 @@ pub mod priors;
 pub mod stats;
 pub mod view;
 
-pub(crate) use index::differs;
-pub use index::{Indexed, forget_index, sync};
+pub(crate) use index::find_index_diff;
+pub use index::{IndexedLog, forget_index, sync};

@@ -5,7 +5,7 @@
 //! in the ledger's order, and is written as it is read, a page at a time. [`read`] reads JSON Lines back and checks each
 //! line as it comes. `docs/ledger-export.md` has the formats.
 
-mod checked;
+mod checked_records;
 pub mod csv;
 mod jsonl;
 pub mod otel;
@@ -22,17 +22,17 @@ use serde_json::Map;
 
 use crate::Store;
 use crate::merkle::{self, Hash};
-use crate::prove::{Checked, Item, Unread};
+use crate::prove::{CheckedRecord, ProvableRecord, ReadError};
 use crate::record::Head;
 use crate::signing::{KeyId, PublicKey};
 use crate::store::engine::Row;
 use crate::store::tiles;
-use select::Selected;
+use select::Cursor;
 pub use select::Selection;
 
 /// How an export is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ExportFormat {
     /// One JSON object in a line, with proofs.
     Jsonl,
     /// OTLP/JSON: one document of traces.
@@ -43,7 +43,7 @@ pub enum Form {
 
 /// What was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct ExportSummary {
     /// How many records.
     pub records: u64,
     /// How many texts beside them.
@@ -51,26 +51,26 @@ pub struct Written {
     /// How many signatures.
     pub signatures: u64,
     /// Keys that signed some of the records, and whose public halves nobody knows.
-    pub unknown: Vec<String>,
+    pub unknown_keys: Vec<String>,
     /// Whether somebody signed the checkpoint that it stands on.
     pub sealed_by_key: bool,
 }
 
 /// Why there is no export, or no whole one.
 #[derive(Debug, thiserror::Error)]
-pub enum Failed {
+pub enum ExportError {
     /// There is no checkpoint.
     #[error("nothing is sealed yet")]
-    Unsealed,
+    NoCheckpoint,
     /// No such run.
     #[error("the ledger has no run {run}")]
-    Unknown {
+    UnknownRun {
         /// The run.
         run: Name,
     },
     /// It is to start after more records than are sealed.
     #[error("it would start after {since} records, and {size} are sealed")]
-    Beyond {
+    SinceTooLarge {
         /// Where it would start.
         since: u64,
         /// How many there are.
@@ -92,15 +92,15 @@ impl Store {
     pub async fn export(
         &self,
         selection: &Selection,
-        form: Form,
+        form: ExportFormat,
         known: &[PublicKey],
         out: &mut (dyn Write + Send),
-    ) -> Result<Written, Failed> {
-        let selected = Selected::of(self, selection).await?;
+    ) -> Result<ExportSummary, ExportError> {
+        let selected = Cursor::open(self, selection).await?;
         match form {
-            Form::Jsonl => jsonl::write(self, selected, known, out).await,
-            Form::Csv => csv::write(self, selected, known, out).await,
-            Form::Otel => otel::write(self, selected, known, out).await,
+            ExportFormat::Jsonl => jsonl::write(self, selected, known, out).await,
+            ExportFormat::Csv => csv::write(self, selected, known, out).await,
+            ExportFormat::Otel => otel::write(self, selected, known, out).await,
         }
     }
 
@@ -108,8 +108,8 @@ impl Store {
     ///
     /// # Errors
     /// When the ledger does not answer, or its stored tree is not whole.
-    pub async fn sealed_root(&self, size: u64) -> Result<Option<Hash>, Error> {
-        let sealed = self.last_sealed().await?.map_or(0, |sealed| sealed.tree.size);
+    pub async fn root_at(&self, size: u64) -> Result<Option<Hash>, Error> {
+        let sealed = self.last_checkpoint().await?.map_or(0, |sealed| sealed.tree.size);
         if size > sealed {
             return Ok(None);
         }
@@ -117,7 +117,7 @@ impl Store {
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let fetched = tiles::fetch(engine, std::iter::once(0..size), sealed)
             .await
-            .map_err(|error| self.broken(error))?;
+            .map_err(|error| self.tree_error(error))?;
         Ok(merkle::root(&fetched, size).ok())
     }
 
@@ -132,7 +132,7 @@ impl Store {
 }
 
 /// A record that was read to be told, not proven.
-struct Told {
+struct ExportedRecord {
     seq: u64,
     head: Head,
     at_ms: i64,
@@ -141,21 +141,21 @@ struct Told {
     signers: Vec<KeyId>,
 }
 
-impl From<(Item, Checked)> for Told {
-    fn from((item, checked): (Item, Checked)) -> Self {
-        let Checked { head, leaf, at_ms, data, signers } = checked;
-        Told { seq: item.index + 1, head, at_ms, leaf: hex(&leaf), data, signers }
+impl From<(ProvableRecord, CheckedRecord)> for ExportedRecord {
+    fn from((item, checked): (ProvableRecord, CheckedRecord)) -> Self {
+        let CheckedRecord { head, leaf, at_ms, data, signers } = checked;
+        ExportedRecord { seq: item.index + 1, head, at_ms, leaf: hex(&leaf), data, signers }
     }
 }
 
 /// What does not fit a record, as the ledger's error.
-fn corrupt(row: &Row, what: impl Into<String>) -> Error {
+fn corrupt_record(row: &Row, what: impl Into<String>) -> Error {
     Error::Corrupt { run: row.text(4).into(), n: row.count(1), what: what.into() }
 }
 
-fn unread(store: &Store, row: &Row, error: Unread) -> Error {
+fn read_error(store: &Store, row: &Row, error: ReadError) -> Error {
     match error {
-        Unread::Store(error) => store.broken(error),
-        Unread::Differs(what) => corrupt(row, what),
+        ReadError::Store(error) => store.tree_error(error),
+        ReadError::Differs(what) => corrupt_record(row, what),
     }
 }

@@ -14,9 +14,9 @@ use quorate_protocol::{Name, nesting};
 use serde_json::json;
 
 use crate::Store;
-use crate::export::read::{self, Flaw, Reader};
-use crate::export::wire::{End, Header};
-use crate::prove::{Checked, Item, Trusted};
+use crate::export::read::{self, InvalidExport, Reader};
+use crate::export::wire::{Header, Totals};
+use crate::prove::{CheckedRecord, ProvableRecord, TrustedKey};
 use crate::signing::{PublicKey, SecretKey};
 use crate::store::STREAM;
 use crate::store::engine::Engine;
@@ -24,9 +24,9 @@ use crate::store::merge;
 
 /// Whom an import trusts, and when it happens.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms<'a> {
+pub struct ImportOptions<'a> {
     /// The keys of which one has to have signed the export's checkpoint.
-    pub trusted: &'a [Trusted],
+    pub trusted: &'a [TrustedKey],
     /// The keys of which one has to have signed each record that is signed; any, where there is none.
     pub signers: &'a [PublicKey],
     /// The ledger's key, which signs the record of what was merged.
@@ -39,11 +39,11 @@ pub struct Terms<'a> {
 
 /// An export that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerifiedExport {
     /// Its first line.
     pub header: Header,
     /// How many lines of each kind it has.
-    pub counted: End,
+    pub totals: Totals,
     /// The key that somebody vouched for.
     pub key: String,
     /// SHA-256 of the file.
@@ -52,32 +52,32 @@ pub struct Verified {
 
 /// What was merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportSummary {
     /// The export.
-    pub verified: Verified,
+    pub verified: VerifiedExport,
     /// How many records of each run are new here.
     pub runs: BTreeMap<String, u64>,
     /// How many runs were here as they are.
-    pub known: u64,
+    pub unchanged_runs: u64,
     /// Streams that are no runs.
-    pub passed_over: BTreeSet<String>,
+    pub skipped_streams: BTreeSet<String>,
 }
 
 /// Why nothing was merged.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ImportError {
     /// The export does not hold.
     #[error(transparent)]
-    Flaw(#[from] Flaw),
+    InvalidExport(#[from] InvalidExport),
     /// It holds, and nobody vouched for who signed it.
     #[error("nobody vouched for the key that signed it")]
-    Unvouched {
+    UntrustedKey {
         /// The keys that signed it; none where nobody did.
         keys: Vec<String>,
     },
     /// It contradicts what is here.
     #[error("{id}: {what}")]
-    Contradicts {
+    Conflict {
         /// The record.
         id: String,
         /// How.
@@ -92,34 +92,37 @@ pub enum Refused {
 ///
 /// # Errors
 /// [`Refused`], never [`Refused::Contradicts`].
-pub fn verify(input: impl BufRead, terms: &Terms<'_>) -> Result<Verified, Refused> {
+pub fn verify(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<VerifiedExport, ImportError> {
     let mut reader = Reader::open(input, terms.signers)?;
-    while reader.entry()?.is_some() {}
-    verified(&reader, terms)
+    while reader.next_entry()?.is_some() {}
+    verified_export(&reader, terms)
 }
 
 /// What a reader that has come to the end has verified.
-fn verified<R: BufRead>(reader: &Reader<R>, terms: &Terms<'_>) -> Result<Verified, Refused> {
-    let unvouched = || Refused::Unvouched { keys: reader.header().keys.clone() };
-    let key = reader.vouched(terms.trusted).ok_or_else(unvouched)?;
+fn verified_export<R: BufRead>(
+    reader: &Reader<R>,
+    terms: &ImportOptions<'_>,
+) -> Result<VerifiedExport, ImportError> {
+    let unvouched = || ImportError::UntrustedKey { keys: reader.header().keys.clone() };
+    let key = reader.trusted_key(terms.trusted).ok_or_else(unvouched)?;
     let file_sha256 = reader.file_sha256().ok_or_else(unvouched)?.to_owned();
-    Ok(Verified { header: reader.header().clone(), counted: reader.counted().clone(), key, file_sha256 })
+    Ok(VerifiedExport { header: reader.header().clone(), totals: reader.totals().clone(), key, file_sha256 })
 }
 
 /// What [`Store::import`] would merge into a ledger that is not there yet. Nothing is made.
 ///
 /// # Errors
 /// [`Refused`], never [`Refused::Ledger`].
-pub async fn into_nothing(input: impl BufRead, terms: &Terms<'_>) -> Result<Imported, Refused> {
+pub async fn preview(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<ImportSummary, ImportError> {
     let mut reader = Reader::open(input, terms.signers)?;
-    let mut merging = Merging::default();
-    merging.all(None, &mut reader, true).await.map_err(|error| match error {
-        Stopped::Refused(refused) => refused,
-        Stopped::Store(error) => {
-            Refused::Ledger(Error::Unavailable { what: error.to_string(), source: None })
+    let mut merging = Merge::default();
+    merging.merge_all(None, &mut reader, true).await.map_err(|error| match error {
+        MergeError::Refused(refused) => refused,
+        MergeError::Store(error) => {
+            ImportError::Ledger(Error::Unavailable { what: error.to_string(), source: None })
         }
     })?;
-    merging.done(&reader, terms)
+    merging.finish(&reader, terms)
 }
 
 impl Store {
@@ -131,44 +134,50 @@ impl Store {
     pub async fn import<R: BufRead + Send>(
         &self,
         open: impl Fn() -> std::io::Result<R>,
-        terms: &Terms<'_>,
-    ) -> Result<Imported, Refused> {
-        verify(open().map_err(Flaw::Read)?, terms)?;
-        let mut reader = Reader::open(open().map_err(Flaw::Read)?, terms.signers)?;
+        terms: &ImportOptions<'_>,
+    ) -> Result<ImportSummary, ImportError> {
+        verify(open().map_err(InvalidExport::Io)?, terms)?;
+        let mut reader = Reader::open(open().map_err(InvalidExport::Io)?, terms.signers)?;
         let mut connection = self.writer().await;
-        let mut merging = Merging::default();
+        let mut merging = Merge::default();
         if terms.dry_run {
             let engine = connection.engine().await.map_err(|error| self.error(error))?;
-            merging.all(Some(engine), &mut reader, true).await.map_err(|error| self.refused(error))?;
-            return merging.done(&reader, terms);
+            merging
+                .merge_all(Some(engine), &mut reader, true)
+                .await
+                .map_err(|error| self.import_error(error))?;
+            return merging.finish(&reader, terms);
         }
         let mut transaction =
             connection.begin(Durability::Synced).await.map_err(|error| self.error(error))?;
         let engine = transaction.engine();
-        merging.all(Some(engine), &mut reader, false).await.map_err(|error| self.refused(error))?;
-        let imported = merging.done(&reader, terms)?;
+        merging
+            .merge_all(Some(engine), &mut reader, false)
+            .await
+            .map_err(|error| self.import_error(error))?;
+        let imported = merging.finish(&reader, terms)?;
         if !imported.runs.is_empty() {
-            let entry = entry(&imported, &merging.erased, terms.at_ms);
+            let entry = imported_entry(&imported, &merging.erased, terms.at_ms);
             let runs = imported.runs.keys().map(|run| Name::from(run.as_str()));
             let key = terms.key.ok_or_else(|| Error::NoSigningKey { run: STREAM.into() })?;
-            let written = merge::record(&mut transaction, runs.collect(), entry, key).await;
+            let written = merge::append_import_record(&mut transaction, runs.collect(), entry, key).await;
             written.map_err(|error| self.error(error))??;
             transaction.commit().await.map_err(|error| self.error(error))?;
         }
         Ok(imported)
     }
 
-    fn refused(&self, error: Stopped) -> Refused {
+    fn import_error(&self, error: MergeError) -> ImportError {
         match error {
-            Stopped::Refused(refused) => refused,
-            Stopped::Store(error) => Refused::Ledger(self.error(error)),
+            MergeError::Refused(refused) => refused,
+            MergeError::Store(error) => ImportError::Ledger(self.error(error)),
         }
     }
 }
 
 /// The record of an import.
-fn entry(imported: &Imported, erased: &BTreeMap<String, Vec<u64>>, at_ms: i64) -> Entry {
-    let Verified { header, key, file_sha256, .. } = &imported.verified;
+fn imported_entry(imported: &ImportSummary, erased: &BTreeMap<String, Vec<u64>>, at_ms: i64) -> Entry {
+    let VerifiedExport { header, key, file_sha256, .. } = &imported.verified;
     let data = json!({
         "runs": imported.runs.keys().collect::<Vec<_>>(),
         "records": imported.runs.values().sum::<u64>(),
@@ -185,103 +194,107 @@ fn entry(imported: &Imported, erased: &BTreeMap<String, Vec<u64>>, at_ms: i64) -
 }
 
 /// Why merging stopped.
-enum Stopped {
-    Refused(Refused),
+enum MergeError {
+    Refused(ImportError),
     Store(sqlx::Error),
 }
 
-impl From<sqlx::Error> for Stopped {
+impl From<sqlx::Error> for MergeError {
     fn from(error: sqlx::Error) -> Self {
-        Stopped::Store(error)
+        MergeError::Store(error)
     }
 }
 
-impl From<Flaw> for Stopped {
-    fn from(error: Flaw) -> Self {
-        Stopped::Refused(error.into())
+impl From<InvalidExport> for MergeError {
+    fn from(error: InvalidExport) -> Self {
+        MergeError::Refused(error.into())
     }
 }
 
 /// A merge under way.
 #[derive(Default)]
-struct Merging {
+struct Merge {
     /// What is known of the runs of the file.
-    runs: BTreeMap<String, Here>,
+    runs: BTreeMap<String, LocalRun>,
     /// Records whose bodies their ledger had erased, by run.
     erased: BTreeMap<String, Vec<u64>>,
     /// The run of the last record, where texts that it names are to be kept.
-    keeps: bool,
+    keep_texts: bool,
     /// What is not written yet.
-    waiting: merge::Waiting,
+    pending: merge::PendingRows,
 }
 
 /// What is here of a run.
-enum Here {
+enum LocalRun {
     /// It is no run: it is not merged.
     Stream,
     /// A run.
     Run {
         /// How many records were here before.
-        had: u64,
+        existing: u64,
         /// Its last record here: its leaf, and whether it is signed. Nothing where there is none.
-        last: Option<merge::End>,
+        last: Option<merge::StreamTail>,
         /// Whether this ledger recorded it itself: then nobody else adds to it.
-        own: bool,
+        recorded_here: bool,
         /// How many came.
         new: u64,
     },
 }
 
-impl Merging {
+impl Merge {
     /// Takes all of a file. Without an engine there is no ledger, and all is new.
-    async fn all<R: BufRead>(
+    async fn merge_all<R: BufRead>(
         &mut self,
         mut engine: Option<&mut Engine>,
         reader: &mut Reader<R>,
         dry: bool,
-    ) -> Result<(), Stopped> {
-        while let Some(entry) = reader.entry()? {
+    ) -> Result<(), MergeError> {
+        while let Some(entry) = reader.next_entry()? {
             match entry {
                 read::Entry::Record(item, checked) => {
-                    self.record(engine.as_deref_mut(), &item, &checked, dry).await?;
+                    self.merge_record(engine.as_deref_mut(), &item, &checked, dry).await?;
                 }
                 read::Entry::Body { sha256, text } => {
                     if let Some(engine) = engine.as_deref_mut()
-                        && self.keeps
+                        && self.keep_texts
                         && !dry
                     {
-                        merge::body(engine, &sha256, &text).await?;
+                        merge::insert_body(engine, &sha256, &text).await?;
                     }
                 }
             }
         }
         if let Some(engine) = engine {
-            self.waiting.write(engine).await?;
+            self.pending.flush(engine).await?;
         }
         Ok(())
     }
 
-    async fn record(
+    async fn merge_record(
         &mut self,
         mut engine: Option<&mut Engine>,
-        item: &Item,
-        record: &Checked,
+        item: &ProvableRecord,
+        record: &CheckedRecord,
         dry: bool,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), MergeError> {
         let head = &record.head;
         let contradicts = |what: String| {
             let id = format!("{}/{}", head.run, head.n);
-            Stopped::Refused(Refused::Contradicts { id, what })
+            MergeError::Refused(ImportError::Conflict { id, what })
         };
-        self.keeps = false;
+        self.keep_texts = false;
         if !self.runs.contains_key(&head.run) {
-            let here = Here::of(engine.as_deref_mut(), record).await?;
+            let here = LocalRun::look_up(engine.as_deref_mut(), record).await?;
             self.runs.insert(head.run.clone(), here);
         }
-        let Some(Here::Run { had, last, own, new }) = self.runs.get_mut(&head.run) else { return Ok(()) };
+        let Some(LocalRun::Run { existing: had, last, recorded_here: own, new }) =
+            self.runs.get_mut(&head.run)
+        else {
+            return Ok(());
+        };
         if head.n < *had {
             let ours = match engine {
-                Some(engine) => merge::head(engine, &head.run, head.n).await?,
+                Some(engine) => merge::record_head(engine, &head.run, head.n).await?,
                 None => None,
             };
             return match ours {
@@ -302,7 +315,7 @@ impl Merging {
             );
             return Err(contradicts(what));
         }
-        fits(record).map_err(contradicts)?;
+        check_record(record).map_err(contradicts)?;
         if let Some(end) = last
             && *new == 0
         {
@@ -316,34 +329,38 @@ impl Merging {
             }
         }
         *new += 1;
-        self.keeps = true;
+        self.keep_texts = true;
         if item.data.is_none() {
             self.erased.entry(head.run.clone()).or_default().push(head.n);
         }
         if let Some(engine) = engine
             && !dry
         {
-            self.waiting.add(engine, item, record).await?;
+            self.pending.add(engine, item, record).await?;
         }
         Ok(())
     }
 
-    fn done<R: BufRead>(&self, reader: &Reader<R>, terms: &Terms<'_>) -> Result<Imported, Refused> {
-        let verified = verified(reader, terms)?;
+    fn finish<R: BufRead>(
+        &self,
+        reader: &Reader<R>,
+        terms: &ImportOptions<'_>,
+    ) -> Result<ImportSummary, ImportError> {
+        let verified = verified_export(reader, terms)?;
         let (mut runs, mut passed_over, mut known) = (BTreeMap::new(), BTreeSet::new(), 0);
         for (run, here) in &self.runs {
             match here {
-                Here::Stream => drop(passed_over.insert(run.clone())),
-                Here::Run { new: 0, .. } => known += 1,
-                Here::Run { new, .. } => drop(runs.insert(run.clone(), *new)),
+                LocalRun::Stream => drop(passed_over.insert(run.clone())),
+                LocalRun::Run { new: 0, .. } => known += 1,
+                LocalRun::Run { new, .. } => drop(runs.insert(run.clone(), *new)),
             }
         }
-        Ok(Imported { verified, runs, known, passed_over })
+        Ok(ImportSummary { verified, runs, unchanged_runs: known, skipped_streams: passed_over })
     }
 }
 
-impl Here {
-    async fn of(engine: Option<&mut Engine>, first: &Checked) -> Result<Here, sqlx::Error> {
+impl LocalRun {
+    async fn look_up(engine: Option<&mut Engine>, first: &CheckedRecord) -> Result<LocalRun, sqlx::Error> {
         let head = &first.head;
         // A stream of the host's has a name of its own; a run's is an id, which names files as well.
         let letters = |letter: u8| {
@@ -351,10 +368,10 @@ impl Here {
         };
         let is_id = head.run != STREAM && head.run.len() <= 64 && head.run.bytes().all(letters);
         let begins = head.kind == Kind::RunOpened.as_str();
-        let (mut last, mut known) = (None, merge::Known::default());
+        let (mut last, mut known) = (None, merge::StreamIndex::default());
         if let Some(engine) = engine.filter(|_| is_id) {
-            last = merge::end(engine, &head.run).await?;
-            known = merge::known(engine, &head.run).await?;
+            last = merge::stream_tail(engine, &head.run).await?;
+            known = merge::stream_index(engine, &head.run).await?;
         }
         let is_run = match (&last, head.n) {
             (Some(_), _) => known.is_run,
@@ -368,15 +385,15 @@ impl Here {
             true => {
                 let (had, own) =
                     (last.as_ref().map_or(0, |last| last.next), last.is_some() && !known.imported);
-                Here::Run { had, last, own, new: 0 }
+                LocalRun::Run { existing: had, last, recorded_here: own, new: 0 }
             }
-            false => Here::Stream,
+            false => LocalRun::Stream,
         })
     }
 }
 
 /// Whether a record may stand in a run, and says what the index of runs needs of it.
-fn fits(record: &Checked) -> Result<(), String> {
+fn check_record(record: &CheckedRecord) -> Result<(), String> {
     let is = |kind: Kind| record.head.kind == kind.as_str();
     if is(Kind::RunOpened) != (record.head.n == 0) {
         return Err("a run is opened by its first record, and by no other".into());

@@ -9,10 +9,10 @@ mod file;
 
 use std::path::{Path, PathBuf};
 
-use crate::signing::{BadKey, PublicKey, SecretKey};
-use crate::store::files::{private_dir, quorate_dir};
-pub(crate) use file::put_in_turn;
+use crate::signing::{InvalidKey, PublicKey, SecretKey};
+use crate::store::files::{ensure_private_dir, ensure_quorate_dir};
 pub use file::read;
+pub(crate) use file::replace_locked;
 
 /// What a key of a ledger's directory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// Its word, which names the key's file.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Purpose::Ledger => "ledger",
             Purpose::Signing => "signing",
@@ -41,7 +41,7 @@ pub struct Directory {
 
 /// One key that follows another.
 #[derive(Debug)]
-pub struct Rotated {
+pub struct Rotation {
     /// The public half of the key that went.
     pub old: PublicKey,
     /// The key that signs from now on.
@@ -75,11 +75,11 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// Why not.
-        source: BadKey,
+        source: InvalidKey,
     },
     /// There is a key already; it is never overwritten.
     #[error("{} is there already, and a key is never overwritten", path.display())]
-    There {
+    AlreadyExists {
         /// The file.
         path: PathBuf,
     },
@@ -93,13 +93,13 @@ pub enum Error {
 
 impl Directory {
     /// The directory of the keys of a ledger that lies in `ledger_dir`.
-    pub fn of(ledger_dir: &Path) -> Self {
+    pub fn new(ledger_dir: &Path) -> Self {
         Directory { path: ledger_dir.join("keys") }
     }
 
     /// The file of a key.
-    pub fn file(&self, purpose: Purpose) -> PathBuf {
-        self.path.join(format!("{}.ed25519", purpose.word()))
+    pub fn key_path(&self, purpose: Purpose) -> PathBuf {
+        self.path.join(format!("{}.ed25519", purpose.as_str()))
     }
 
     /// Reads a key; `None` where there is none.
@@ -107,8 +107,8 @@ impl Directory {
     /// # Errors
     /// [`Error`] where the file cannot be read, is no key, or is open to others.
     pub fn load(&self, purpose: Purpose) -> Result<Option<SecretKey>, Error> {
-        file::closed_directory(&self.path)?;
-        read(&self.file(purpose))
+        file::check_directory(&self.path)?;
+        read(&self.key_path(purpose))
     }
 
     /// Makes a key; it is on the disk to stay when this returns.
@@ -116,18 +116,18 @@ impl Directory {
     /// # Errors
     /// [`Error::There`] where there is one, and [`Error::Io`].
     pub fn create(&self, purpose: Purpose) -> Result<SecretKey, Error> {
-        self.put(purpose, SecretKey::generate())
+        self.insert(purpose, SecretKey::generate())
     }
 
     /// Puts a key that was made before where there is none.
     ///
     /// # Errors
     /// As [`Directory::create`].
-    pub fn put(&self, purpose: Purpose, key: SecretKey) -> Result<SecretKey, Error> {
-        self.prepare()?;
-        let path = self.file(purpose);
-        let _turn = file::turn(&self.path)?;
-        file::put_new(&self.path, &path, &key.to_text())?;
+    pub fn insert(&self, purpose: Purpose, key: SecretKey) -> Result<SecretKey, Error> {
+        self.ensure_exists()?;
+        let path = self.key_path(purpose);
+        let _turn = file::lock_dir(&self.path)?;
+        file::create_key_file(&self.path, &path, &key.to_text())?;
         Ok(key)
     }
 
@@ -140,7 +140,7 @@ impl Directory {
             return Ok(key);
         }
         match self.create(purpose) {
-            Err(Error::There { path }) => self.load(purpose)?.ok_or(Error::Missing { path }),
+            Err(Error::AlreadyExists { path }) => self.load(purpose)?.ok_or(Error::Missing { path }),
             made => made,
         }
     }
@@ -150,7 +150,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Missing`] where there is none to follow, and [`Error`].
-    pub fn rotate(&self, purpose: Purpose) -> Result<Rotated, Error> {
+    pub fn rotate(&self, purpose: Purpose) -> Result<Rotation, Error> {
         self.rotate_to(purpose, SecretKey::generate())
     }
 
@@ -158,22 +158,23 @@ impl Directory {
     ///
     /// # Errors
     /// As [`Directory::rotate`].
-    pub fn rotate_to(&self, purpose: Purpose, new: SecretKey) -> Result<Rotated, Error> {
-        let path = self.file(purpose);
-        let _turn = file::turn(&self.path)?.ok_or_else(|| Error::Missing { path: path.clone() })?;
+    pub fn rotate_to(&self, purpose: Purpose, new: SecretKey) -> Result<Rotation, Error> {
+        let path = self.key_path(purpose);
+        let _turn = file::lock_dir(&self.path)?.ok_or_else(|| Error::Missing { path: path.clone() })?;
         let old = self.load(purpose)?.ok_or_else(|| Error::Missing { path: path.clone() })?.public();
         let retired = self.retired_dir(purpose);
         for dir in [&self.path.join("retired"), &retired] {
-            private_dir(dir).map_err(|source| file::io("make", dir, source))?;
-            file::sync(dir.parent().unwrap_or(dir))?;
+            ensure_private_dir(dir).map_err(|source| file::io("make", dir, source))?;
+            file::sync_dir(dir.parent().unwrap_or(dir))?;
         }
-        match file::put_new(&self.path, &retired.join(format!("{}.pub", old.id())), &old.to_string()) {
+        match file::create_key_file(&self.path, &retired.join(format!("{}.pub", old.id())), &old.to_string())
+        {
             // Whoever was interrupted here before has left it.
-            Ok(()) | Err(Error::There { .. }) => {}
+            Ok(()) | Err(Error::AlreadyExists { .. }) => {}
             Err(error) => return Err(error),
         }
-        file::put_over(&self.path, &path, &new.to_text())?;
-        Ok(Rotated { old, new })
+        file::replace_key_file(&self.path, &path, &new.to_text())?;
+        Ok(Rotation { old, new })
     }
 
     /// The public halves of the keys that have gone, in the order of their names.
@@ -181,7 +182,7 @@ impl Directory {
     /// # Errors
     /// [`Error`] where one cannot be read.
     pub fn retired(&self, purpose: Purpose) -> Result<Vec<PublicKey>, Error> {
-        file::publics(&self.retired_dir(purpose))
+        file::read_public_keys(&self.retired_dir(purpose))
     }
 
     /// The directory.
@@ -191,7 +192,7 @@ impl Directory {
 
     /// Where versions before this one kept the last checkpoint that the ledger's key signed, for all ledgers of the
     /// directory together (see [`crate::kept`]).
-    pub fn last_file(&self) -> PathBuf {
+    pub fn legacy_checkpoint_path(&self) -> PathBuf {
         self.path.join("ledger.last")
     }
 
@@ -199,24 +200,25 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn tidy(&self) -> Result<(), Error> {
-        file::tidy_now(&self.path)
+    pub fn remove_leftovers(&self) -> Result<(), Error> {
+        file::remove_leftovers_if_free(&self.path)
     }
 
     fn retired_dir(&self, purpose: Purpose) -> PathBuf {
-        self.path.join("retired").join(purpose.word())
+        self.path.join("retired").join(purpose.as_str())
     }
 
     /// Makes the directory: closed to others, and ignored by version control wherever the ledger lies.
-    pub(crate) fn prepare(&self) -> Result<(), Error> {
+    pub(crate) fn ensure_exists(&self) -> Result<(), Error> {
         let above = self.path.parent().unwrap_or(&self.path);
         let made = match above.file_name() {
-            Some(name) if name == ".quorate" => quorate_dir(above),
-            _ => private_dir(above),
+            Some(name) if name == ".quorate" => ensure_quorate_dir(above),
+            _ => ensure_private_dir(above),
         };
-        made.and_then(|()| quorate_dir(&self.path)).map_err(|source| file::io("make", &self.path, source))?;
-        file::closed_directory(&self.path)?;
-        file::sync(above)
+        made.and_then(|()| ensure_quorate_dir(&self.path))
+            .map_err(|source| file::io("make", &self.path, source))?;
+        file::check_directory(&self.path)?;
+        file::sync_dir(above)
     }
 }
 

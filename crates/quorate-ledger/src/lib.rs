@@ -3,13 +3,13 @@
 //! [`record`] owns the wire form of a record, [`store`] the SQLite file, [`memory`] a ledger for tests,
 //! [`council_log`] the `council_log.jsonl` view and its index. Nothing here knows how anybody decides.
 
-pub mod aside;
 pub mod council_log;
 pub mod export;
+pub mod quarantine;
 
 pub mod import;
-pub mod kept;
 pub mod keys;
+pub mod local_checkpoints;
 pub mod memory;
 pub mod merkle;
 pub mod note;

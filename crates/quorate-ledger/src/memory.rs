@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use quorate_kernel::ports::ledger::{Append, Durability, Error, Ledger, Record};
 use quorate_protocol::Name;
 
-use crate::record::{Chain, Stored, Times, leaf, seal};
+use crate::record::{ChainReader, EncodedRecord, TimeCache, encode, leaf};
 
 /// A ledger in memory.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct State {
-    runs: BTreeMap<Name, Vec<Stored>>,
+    runs: BTreeMap<Name, Vec<EncodedRecord>>,
     bodies: BTreeMap<String, Arc<str>>,
     syncs: u32,
 }
@@ -49,9 +49,9 @@ impl Ledger for Memory {
         }
         let mut prev = records.last().map(|last| leaf(&last.head));
         let mut sealed = Vec::with_capacity(entries.len());
-        let mut times = Times::default();
+        let mut times = TimeCache::default();
         for (n, entry) in (from..).zip(entries) {
-            let stored = seal(&run, n, prev.as_deref(), entry, &mut times)
+            let stored = encode(&run, n, prev.as_deref(), entry, &mut times)
                 .map_err(|error| Error::Unavailable { what: error.to_string(), source: None })?;
             prev = Some(leaf(&stored.head));
             sealed.push(stored);
@@ -65,8 +65,14 @@ impl Ledger for Memory {
 
     async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
         let state = self.lock();
-        let mut chain = Chain::new(run);
-        state.runs.get(run).into_iter().flatten().map(|one| chain.take(&one.head, Some(&one.data))).collect()
+        let mut chain = ChainReader::new(run);
+        state
+            .runs
+            .get(run)
+            .into_iter()
+            .flatten()
+            .map(|one| chain.read_next(&one.head, Some(&one.data)))
+            .collect()
     }
 
     async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
@@ -74,8 +80,8 @@ impl Ledger for Memory {
         let all = state.runs.get(run).map(Vec::as_slice).unwrap_or_default();
         let first = all.len().saturating_sub(count as usize);
         let before = first.checked_sub(1).and_then(|at| all.get(at)).map(|one| &*one.head);
-        let mut chain = Chain::after(run, first as u64, before);
-        all[first..].iter().map(|one| chain.take(&one.head, Some(&one.data))).collect()
+        let mut chain = ChainReader::after(run, first as u64, before);
+        all[first..].iter().map(|one| chain.read_next(&one.head, Some(&one.data))).collect()
     }
 
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {

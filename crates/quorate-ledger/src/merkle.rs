@@ -15,9 +15,9 @@ mod verify;
 
 use sha2::{Digest, Sha256};
 
-pub use fetched::{Absent, Fetched, Read, reads};
+pub use fetched::{FetchedHashes, HashRange, MissingHash, required_hashes};
 pub use frontier::Frontier;
-pub use leaves::{AT_ONCE, Error, Leaves, frontier, root};
+pub use leaves::{Error, HashSource, MAX_HASHES_PER_READ, frontier, root};
 pub use proof::{Consistency, Inclusion, consistency, inclusion};
 pub use subtree::{Subtree, consistency_ranges, inclusion_ranges};
 pub use tree::{STRIDE, Tree};

@@ -8,9 +8,9 @@
 mod checkpoint;
 mod cosigner;
 mod key;
-mod signed;
+mod signed_note;
 
-pub use checkpoint::{BadCheckpoint, Checkpoint, Opened, Unopened};
-pub use cosigner::{Cosigner, Uncosigned};
-pub use key::{BadName, BadVerifier, Signer, Verifier};
-pub use signed::{MAX_BYTES, MAX_SIGNATURES, Malformed, Note, SignatureLine, Unverified};
+pub use checkpoint::{Checkpoint, InvalidCheckpoint, OpenError, VerifiedCheckpoint};
+pub use cosigner::{CosignatureError, Cosigner};
+pub use key::{InvalidName, InvalidVerifier, Signer, Verifier};
+pub use signed_note::{MAX_BYTES, MAX_SIGNATURES, MalformedNote, Note, SignatureLine, VerifyError};

@@ -5,13 +5,13 @@
 //! elsewhere. The parts are shared with exports: [`Item`] is one record with its path, [`Seal`] the checkpoint,
 //! [`Course`] what records have to be one after another, [`Envelope`] a signature. `docs/ledger-export.md` has the format.
 
+mod chain_check;
 mod check;
-pub(crate) mod checking;
-mod course;
 mod envelope;
-mod item;
-pub(crate) mod paths;
-mod seal;
+pub(crate) mod inclusion_paths;
+mod provable_record;
+pub(crate) mod record_checker;
+mod signed_checkpoint;
 
 use quorate_kernel::canonical;
 use quorate_kernel::ports::ledger::{Error, Kind};
@@ -23,18 +23,18 @@ use crate::merkle::Hash;
 use crate::note::Verifier;
 use crate::signing::PublicKey;
 use crate::store::engine::{Column, Engine, Row, sql};
-use crate::store::tiles::Broken;
-use crate::store::{STREAM, Sealed};
-use checking::Checking;
-use paths::Paths;
+use crate::store::tiles::TreeError;
+use crate::store::{CheckpointRecord, STREAM};
+use inclusion_paths::InclusionPaths;
+use record_checker::RecordChecker;
 
-pub use check::{Fact, Failed, MAX_BYTES, Proven, check};
-pub(crate) use check::{idle, known};
-pub use course::{Course, Gaps};
-pub use envelope::{Envelope, Signed};
-pub use item::{Checked, Item, canonical_json};
-pub(crate) use item::{exactly, texts};
-pub use seal::{Seal, Trusted};
+pub use chain_check::{ChainChecker, GapRule};
+pub use check::{InvalidProof, MAX_BYTES, ProvenRecord, VerifiedProof, check_proof};
+pub(crate) use check::{check_all_used, signer_keys};
+pub use envelope::{Envelope, EnvelopeSignature};
+pub use provable_record::{CheckedRecord, ProvableRecord, from_canonical_json};
+pub(crate) use provable_record::{from_exact_value, to_hex_texts};
+pub use signed_checkpoint::{SignedCheckpoint, TrustedKey};
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -50,7 +50,7 @@ pub struct Proof {
     /// Which log.
     pub origin: String,
     /// The records, in the order of the run.
-    pub records: Vec<Proved>,
+    pub records: Vec<ProofRecord>,
     /// The public keys of the records' signers, sorted.
     pub signers: Vec<String>,
     /// The version of the format.
@@ -60,7 +60,7 @@ pub struct Proof {
 /// A record of a proof.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Proved {
+pub struct ProofRecord {
     /// Canonical JSON; null where it was erased.
     pub data: Option<String>,
     /// Canonical JSON.
@@ -77,22 +77,22 @@ pub struct Proved {
 
 /// Why there is no proof.
 #[derive(Debug, thiserror::Error)]
-pub enum Unproven {
+pub enum ProveError {
     /// No such record.
     #[error("the ledger has no record {id}")]
-    Unknown {
+    UnknownRecord {
         /// The record.
         id: String,
     },
     /// A record stands after the last checkpoint.
     #[error("record {id} is not sealed yet")]
-    Unsealed {
+    NotSealed {
         /// The record.
         id: String,
     },
     /// Nobody signed the last checkpoint.
     #[error("nobody signed the last checkpoint")]
-    Unsigned,
+    UnsignedCheckpoint,
     /// The ledger does not hold together, or does not answer.
     #[error(transparent)]
     Ledger(#[from] Error),
@@ -114,63 +114,66 @@ impl Store {
     ///
     /// # Errors
     /// [`Unproven`].
-    pub async fn prove(&self, run: &Name, n: Option<u64>, known: &[PublicKey]) -> Result<Proof, Unproven> {
-        let sealed = self.last_sealed().await?;
+    pub async fn prove(&self, run: &Name, n: Option<u64>, known: &[PublicKey]) -> Result<Proof, ProveError> {
+        let sealed = self.last_checkpoint().await?;
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let rows = rows(engine, run, n).await.map_err(|error| self.error(error))?;
         let id = |n: u64| format!("{run}/{n}");
         if rows.is_empty() {
-            return Err(Unproven::Unknown { id: n.map_or_else(|| run.to_string(), id) });
+            return Err(ProveError::UnknownRecord { id: n.map_or_else(|| run.to_string(), id) });
         }
         let size = sealed.as_ref().map_or(0, |sealed| sealed.tree.size);
         if let Some(row) = rows.iter().find(|row| row.count(0) > size) {
-            return Err(Unproven::Unsealed { id: id(row.count(1)) });
+            return Err(ProveError::NotSealed { id: id(row.count(1)) });
         }
         let Some(sealed) = sealed.filter(|sealed| sealed.note.is_some()) else {
-            return Err(Unproven::Unsigned);
+            return Err(ProveError::UnsignedCheckpoint);
         };
         let differs = |n: u64, what: String| Error::Corrupt { run: run.clone(), n, what };
         let seal = |what: String| Error::Corrupt { run: STREAM.into(), n: sealed.n, what };
-        let mut checking = Checking::under(&sealed, Gaps::May).map_err(seal)?;
+        let mut checking = RecordChecker::new(&sealed, GapRule::Allowed).map_err(seal)?;
         let tree = sealed.tree;
-        let broken = |error: Broken| self.broken(error);
-        if !paths::leads_to(engine, &tree).await.map_err(broken)? {
-            return Err(self.broken(Broken::Absent("its root is not the checkpoint's".to_owned())).into());
+        let broken = |error: TreeError| self.tree_error(error);
+        if !inclusion_paths::leads_to_root(engine, &tree).await.map_err(broken)? {
+            return Err(self
+                .tree_error(TreeError::Incomplete("its root is not the checkpoint's".to_owned()))
+                .into());
         }
-        let mut paths = Paths::new(size);
+        let mut paths = InclusionPaths::new(size);
         let mut records = Vec::with_capacity(rows.len());
-        let (mut signers, mut lookup) = (Vec::new(), Signers::new(known));
+        let (mut signers, mut lookup) = (Vec::new(), SignerLookup::new(known));
         for row in &rows {
             let (n, index) = (row.count(1), row.count(0) - 1);
-            let item = item(engine, &mut paths, row, run, n, index).await.map_err(|error| match error {
-                Unread::Store(error) => self.broken(error),
-                Unread::Differs(what) => differs(n, what),
-            })?;
+            let item =
+                read_item(engine, &mut paths, row, run, n, index).await.map_err(|error| match error {
+                    ReadError::Store(error) => self.tree_error(error),
+                    ReadError::Differs(what) => differs(n, what),
+                })?;
             for key in item.signatures.iter().flat_map(|one| &one.signatures) {
                 if lookup.is_new(&key.keyid) {
                     let found = lookup.find(engine, &key.keyid).await.map_err(|error| self.error(error))?;
-                    checking.signer(&key.keyid, found);
+                    checking.add_signer(&key.keyid, found);
                     signers.extend(found);
                 }
             }
-            let checked = checking.take(&item).map_err(|what| differs(n, what))?;
+            let checked = checking.check(&item).map_err(|what| differs(n, what))?;
             if checked.head.run != **run || checked.head.n != n {
                 return Err(differs(n, "its head is of another record".to_owned()).into());
             }
-            let Item { index, head, data, path, signatures } = item;
-            records.push(Proved { data, head, id: id(n), index, leaf_path: path, signatures });
+            let ProvableRecord { index, head, data, path, signatures } = item;
+            records.push(ProofRecord { data, head, id: id(n), index, leaf_path: path, signatures });
         }
-        let Sealed { origin, note, keys, .. } = sealed;
+        let CheckpointRecord { origin, note, keys, .. } = sealed;
         let checkpoint = note.unwrap_or_default();
         Ok(Proof { checkpoint, keys, origin, records, signers: public_texts(signers), v: VERSION })
     }
 
     /// What is wrong with the stored tree, as the ledger's error.
-    pub(crate) fn broken(&self, error: Broken) -> Error {
+    pub(crate) fn tree_error(&self, error: TreeError) -> Error {
         match error {
-            Broken::Store(error) => self.error(error),
-            Broken::Absent(what) => Error::Corrupt {
+            TreeError::Store(error) => self.error(error),
+            TreeError::Incomplete(what) => Error::Corrupt {
                 run: crate::store::STREAM.into(),
                 n: 0,
                 what: format!(
@@ -202,39 +205,39 @@ async fn rows(engine: &mut Engine, run: &Name, n: Option<u64>) -> Result<Vec<Row
 }
 
 /// Why a record cannot be given with its path.
-pub(crate) enum Unread {
-    Store(Broken),
+pub(crate) enum ReadError {
+    Store(TreeError),
     Differs(String),
 }
 
-impl From<sqlx::Error> for Unread {
+impl From<sqlx::Error> for ReadError {
     fn from(error: sqlx::Error) -> Self {
-        Unread::Store(error.into())
+        ReadError::Store(error.into())
     }
 }
 
 /// A record with its path and its signatures; the row has head and data as its third and fourth column.
-pub(crate) async fn item(
+pub(crate) async fn read_item(
     engine: &mut Engine,
-    paths: &mut Paths,
+    paths: &mut InclusionPaths,
     row: &Row,
     run: &str,
     n: u64,
     index: u64,
-) -> Result<Item, Unread> {
-    let (head, data) = (row.text(2), row.some_text(3));
-    let (leaf, path) = paths.path(engine, index).await.map_err(Unread::Store)?;
+) -> Result<ProvableRecord, ReadError> {
+    let (head, data) = (row.text(2), row.opt_text(3));
+    let (leaf, path) = paths.path(engine, index).await.map_err(ReadError::Store)?;
     if crate::merkle::leaf(head.as_bytes()) != leaf {
-        return Err(Unread::Differs(
+        return Err(ReadError::Differs(
             "it is not the record that was sealed; see `quorate ledger verify`".into(),
         ));
     }
-    let signatures = signatures(engine, run, n, &leaf).await?;
-    let path = texts(&path);
-    Ok(Item { index, head: head.to_owned(), data: data.map(str::to_owned), path, signatures })
+    let signatures = read_signatures(engine, run, n, &leaf).await?;
+    let path = to_hex_texts(&path);
+    Ok(ProvableRecord { index, head: head.to_owned(), data: data.map(str::to_owned), path, signatures })
 }
 
-async fn signatures(
+async fn read_signatures(
     engine: &mut Engine,
     run: &str,
     n: u64,
@@ -242,11 +245,11 @@ async fn signatures(
 ) -> Result<Vec<Envelope>, sqlx::Error> {
     let statement = sql("SELECT key, signature FROM signature WHERE run = $1 AND n = $2 ORDER BY key");
     let rows = statement.bind(run).bind(n).rows(engine, &[Column::Text, Column::Text]).await?;
-    Ok(rows.iter().map(|row| Envelope::around(leaf, row.text(0), row.text(1))).collect())
+    Ok(rows.iter().map(|row| Envelope::new(leaf, row.text(0), row.text(1))).collect())
 }
 
 /// The public keys that the body of a record names: a run's first one, one that adds keys, or a checkpoint.
-fn keys_in(data: &Json) -> Vec<PublicKey> {
+fn keys_in_record(data: &Json) -> Vec<PublicKey> {
     let list = |at: &str| data.pointer(at).and_then(Json::as_array).into_iter().flatten();
     let texts = list("/audit/keyring").chain(list("/vouched").filter_map(|one| one.get("key")));
     let keys = texts.filter_map(|key| PublicKey::from_text(key.as_str()?).ok());
@@ -255,19 +258,19 @@ fn keys_in(data: &Json) -> Vec<PublicKey> {
 }
 
 /// The public keys behind the names of keys: known ones, those that a run names, and the ledger's own.
-pub(crate) struct Signers<'a> {
+pub(crate) struct SignerLookup<'a> {
     known: &'a [PublicKey],
-    asked: Vec<String>,
+    looked_up: Vec<String>,
 }
 
-impl<'a> Signers<'a> {
+impl<'a> SignerLookup<'a> {
     pub(crate) fn new(known: &'a [PublicKey]) -> Self {
-        Signers { known, asked: Vec::new() }
+        SignerLookup { known, looked_up: Vec::new() }
     }
 
     /// Whether nobody asked for the key of this name yet.
     pub(crate) fn is_new(&self, keyid: &str) -> bool {
-        !self.asked.iter().any(|one| one == keyid)
+        !self.looked_up.iter().any(|one| one == keyid)
     }
 
     /// The key of a name, once.
@@ -279,7 +282,7 @@ impl<'a> Signers<'a> {
         if !self.is_new(keyid) {
             return Ok(None);
         }
-        self.asked.push(keyid.to_owned());
+        self.looked_up.push(keyid.to_owned());
         let is = |key: &PublicKey| key.id().to_string() == keyid;
         if let Some(key) = self.known.iter().find(|key| is(key)) {
             return Ok(Some(*key));
@@ -292,7 +295,7 @@ impl<'a> Signers<'a> {
         let kind = if run == STREAM { Kind::Checkpoint } else { Kind::Keyring };
         let statement = sql("SELECT data FROM record WHERE run = $1 AND (n = 0 OR kind = $2) ORDER BY n");
         let rows = statement.bind(&*run).bind(kind.as_str()).rows(engine, &[Column::Text]).await?;
-        let says = rows.iter().filter_map(|row| serde_json::from_str::<Json>(row.some_text(0)?).ok());
-        Ok(says.flat_map(|data| keys_in(&data)).find(is))
+        let says = rows.iter().filter_map(|row| serde_json::from_str::<Json>(row.opt_text(0)?).ok());
+        Ok(says.flat_map(|data| keys_in_record(&data)).find(is))
     }
 }

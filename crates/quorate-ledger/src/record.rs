@@ -36,7 +36,7 @@ pub struct Head<Text = String> {
 
 /// A record as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stored {
+pub struct EncodedRecord {
     /// Its number in the run.
     pub n: u64,
     /// The kind's word.
@@ -50,33 +50,33 @@ pub struct Stored {
 /// Why an entry cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("a record of kind {kind} cannot be written as canonical JSON: {why}")]
-pub struct Unwritable {
+pub struct EncodeError {
     kind: &'static str,
     why: String,
 }
 
 /// An entry whose data has its final form. What it still lacks follows from its place in the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prepared {
+pub struct PreparedEntry {
     kind: &'static str,
     at_ms: i64,
     data: String,
     data_sha256: String,
 }
 
-impl Prepared {
+impl PreparedEntry {
     /// Salts, writes and hashes an entry's data.
     ///
     /// # Errors
     /// When the data has a number that canonical JSON would change: an integer past 2^53. When it nests so deep that a
     /// reader might stop before its end.
-    pub fn of(entry: Entry) -> Result<Prepared, Unwritable> {
+    pub fn prepare(entry: Entry) -> Result<PreparedEntry, EncodeError> {
         let kind = entry.kind.as_str();
-        let unwritable = |why: String| Unwritable { kind, why };
+        let unwritable = |why: String| EncodeError { kind, why };
         let mut data = entry.data;
         data.insert("salt".into(), json!(salt()));
         let data = Json::Object(data);
-        if let Some(number) = inexact(&data) {
+        if let Some(number) = first_inexact_integer(&data) {
             return Err(unwritable(format!("the integer {number} is past 2^53")));
         }
         if nesting::is_deeper(&data, nesting::MAX_RECORD_DEPTH) {
@@ -84,7 +84,7 @@ impl Prepared {
         }
         let data = canonical::text(&data).map_err(|error| unwritable(error.to_string()))?;
         let data_sha256 = hex(&Sha256::digest(data.as_bytes()));
-        Ok(Prepared { kind, at_ms: entry.at_ms, data, data_sha256 })
+        Ok(PreparedEntry { kind, at_ms: entry.at_ms, data, data_sha256 })
     }
 
     /// When it happened, in milliseconds since the Unix epoch.
@@ -96,30 +96,30 @@ impl Prepared {
     ///
     /// # Errors
     /// When the head cannot be written as canonical JSON.
-    pub fn seal(
+    pub fn encode(
         self,
         run: &str,
         n: u64,
         prev: Option<&str>,
-        times: &mut Times,
-    ) -> Result<Stored, Unwritable> {
-        let Prepared { kind, at_ms, data, data_sha256 } = self;
-        let at = times.of(at_ms);
+        times: &mut TimeCache,
+    ) -> Result<EncodedRecord, EncodeError> {
+        let PreparedEntry { kind, at_ms, data, data_sha256 } = self;
+        let at = times.format(at_ms);
         let head = Head { at, data_sha256: &data_sha256, kind, n, prev, run, v: VERSION };
         let head =
-            serde_json::to_string(&head).map_err(|error| Unwritable { kind, why: error.to_string() })?;
-        Ok(Stored { n, kind, head, data })
+            serde_json::to_string(&head).map_err(|error| EncodeError { kind, why: error.to_string() })?;
+        Ok(EncodedRecord { n, kind, head, data })
     }
 }
 
 /// Times as heads have them. The records of one append mostly have the same, which is written once.
 #[derive(Debug, Default)]
-pub struct Times {
+pub struct TimeCache {
     last: Option<(i64, String)>,
 }
 
-impl Times {
-    fn of(&mut self, at_ms: i64) -> &str {
+impl TimeCache {
+    fn format(&mut self, at_ms: i64) -> &str {
         if self.last.as_ref().is_none_or(|(same_ms, _)| *same_ms != at_ms) {
             self.last = None;
         }
@@ -131,14 +131,14 @@ impl Times {
 ///
 /// # Errors
 /// When the data has a number that canonical JSON would change: an integer past 2^53.
-pub fn seal(
+pub fn encode(
     run: &str,
     n: u64,
     prev: Option<&str>,
     entry: Entry,
-    times: &mut Times,
-) -> Result<Stored, Unwritable> {
-    Prepared::of(entry)?.seal(run, n, prev, times)
+    times: &mut TimeCache,
+) -> Result<EncodedRecord, EncodeError> {
+    PreparedEntry::prepare(entry)?.encode(run, n, prev, times)
 }
 
 /// The leaf of a head: SHA-256 over a zero byte and the head (RFC 9162).
@@ -151,28 +151,28 @@ pub fn leaf(head: &str) -> String {
 
 /// Reads a run's records and holds each against its hashes and its predecessor.
 #[derive(Debug)]
-pub struct Chain<'a> {
+pub struct ChainReader<'a> {
     run: &'a Name,
     next: u64,
     prev: Option<String>,
 }
 
-impl<'a> Chain<'a> {
+impl<'a> ChainReader<'a> {
     /// At the start of a run.
     pub fn new(run: &'a Name) -> Self {
-        Chain { run, next: 0, prev: None }
+        ChainReader { run, next: 0, prev: None }
     }
 
     /// In the middle of a run: what comes next is number `next`, after a record with this head.
     pub fn after(run: &'a Name, next: u64, head: Option<&str>) -> Self {
-        Chain { run, next, prev: head.map(leaf) }
+        ChainReader { run, next, prev: head.map(leaf) }
     }
 
     /// Takes the next record of the run.
     ///
     /// # Errors
     /// [`Error::Corrupt`] at the first thing that does not fit.
-    pub fn take(&mut self, head: &str, data: Option<&str>) -> Result<Record, Error> {
+    pub fn read_next(&mut self, head: &str, data: Option<&str>) -> Result<Record, Error> {
         let n = self.next;
         let corrupt = |what: String| Error::Corrupt { run: self.run.clone(), n, what };
         let read: Head<String> = serde_json::from_str(head)
@@ -209,7 +209,7 @@ fn body(data: &str, sha256: &str) -> Result<Map<String, Json>, String> {
 }
 
 /// The first integer that a double cannot hold exactly.
-fn inexact(value: &Json) -> Option<&serde_json::Number> {
+fn first_inexact_integer(value: &Json) -> Option<&serde_json::Number> {
     const LIMIT: u64 = 1 << 53;
     match value {
         Json::Number(number) => {
@@ -217,14 +217,14 @@ fn inexact(value: &Json) -> Option<&serde_json::Number> {
                 || number.as_i64().is_some_and(|n| n.unsigned_abs() > LIMIT);
             past.then_some(number)
         }
-        Json::Array(all) => all.iter().find_map(inexact),
-        Json::Object(all) => all.values().find_map(inexact),
+        Json::Array(all) => all.iter().find_map(first_inexact_integer),
+        Json::Object(all) => all.values().find_map(first_inexact_integer),
         Json::Null | Json::Bool(_) | Json::String(_) => None,
     }
 }
 
 /// Whether a name is a run's id: `r` and 12 digits or letters, without i, l, o and u.
-pub(crate) fn is_run(name: &str) -> bool {
+pub(crate) fn is_run_id(name: &str) -> bool {
     let letter = |byte: u8| (byte.is_ascii_digit() || byte.is_ascii_lowercase()) && !b"ilou".contains(&byte);
     name.strip_prefix('r').is_some_and(|rest| rest.len() == 12 && rest.bytes().all(letter))
 }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn heads_are_canonical() {
         // D2
-        let stored = seal("r1", 7, Some("ab"), entry(json!({"a": 1})), &mut Times::default()).unwrap();
+        let stored = encode("r1", 7, Some("ab"), entry(json!({"a": 1})), &mut TimeCache::default()).unwrap();
         let head: Json = serde_json::from_str(&stored.head).unwrap();
         assert_eq!(canonical::text(&head).unwrap(), stored.head);
     }
@@ -251,60 +251,62 @@ mod tests {
     fn records_chain_and_any_change_is_found() {
         // D2
         let run: Name = "r1".into();
-        let first = seal(&run, 0, None, entry(json!({"a": 1})), &mut Times::default()).expect("sealed");
-        let second = seal(&run, 1, Some(&leaf(&first.head)), entry(json!({"b": 2})), &mut Times::default())
-            .expect("sealed");
-        let mut chain = Chain::new(&run);
+        let first = encode(&run, 0, None, entry(json!({"a": 1})), &mut TimeCache::default()).expect("sealed");
+        let second =
+            encode(&run, 1, Some(&leaf(&first.head)), entry(json!({"b": 2})), &mut TimeCache::default())
+                .expect("sealed");
+        let mut chain = ChainReader::new(&run);
         assert_eq!(
-            chain.take(&first.head, Some(&first.data)).expect("fits").data,
+            chain.read_next(&first.head, Some(&first.data)).expect("fits").data,
             Some(Map::from_iter([("a".into(), json!(1))]))
         );
-        assert_eq!(chain.take(&second.head, None).expect("fits").data, None);
-        let mut skipping = Chain::new(&run);
-        assert!(skipping.take(&second.head, Some(&second.data)).is_err());
-        let mut changed = Chain::new(&run);
-        assert!(changed.take(&first.head, Some(&first.data.replace('1', "2"))).is_err());
-        let mut rewritten = Chain::new(&run);
+        assert_eq!(chain.read_next(&second.head, None).expect("fits").data, None);
+        let mut skipping = ChainReader::new(&run);
+        assert!(skipping.read_next(&second.head, Some(&second.data)).is_err());
+        let mut changed = ChainReader::new(&run);
+        assert!(changed.read_next(&first.head, Some(&first.data.replace('1', "2"))).is_err());
+        let mut rewritten = ChainReader::new(&run);
         rewritten
-            .take(&first.head.replace("outcome", "rule"), None)
+            .read_next(&first.head.replace("outcome", "rule"), None)
             .expect("an erased body hides its kind's change here");
-        assert!(rewritten.take(&second.head, Some(&second.data)).is_err(), "and the successor shows it");
+        assert!(rewritten.read_next(&second.head, Some(&second.data)).is_err(), "and the successor shows it");
     }
 
     #[test]
     fn data_that_nests_too_deep_to_be_read_back_is_refused() {
         let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
-        let seal = |levels| seal("r1", 0, None, entry(nested(levels)), &mut Times::default());
+        let seal = |levels| encode("r1", 0, None, entry(nested(levels)), &mut TimeCache::default());
         let run: Name = "r1".into();
-        let stored = seal(nesting::MAX_RECORD_DEPTH).unwrap();
-        Chain::new(&run).take(&stored.head, Some(&stored.data)).unwrap();
+        let stored = encode(nesting::MAX_RECORD_DEPTH).unwrap();
+        ChainReader::new(&run).read_next(&stored.head, Some(&stored.data)).unwrap();
         for levels in [nesting::MAX_RECORD_DEPTH + 1, 125, 126, 127, 200] {
-            let why = seal(levels).unwrap_err().to_string();
+            let why = encode(levels).unwrap_err().to_string();
             assert!(why.contains("nests deeper than 96 levels"), "{why}");
         }
     }
 
     #[test]
     fn equal_bodies_have_different_hashes() {
-        let seal =
-            || seal("r1", 0, None, entry(json!({"vote": "yes"})), &mut Times::default()).expect("sealed");
+        let seal = || {
+            encode("r1", 0, None, entry(json!({"vote": "yes"})), &mut TimeCache::default()).expect("sealed")
+        };
         assert_ne!(seal().head, seal().head);
     }
 
     #[test]
     fn an_integer_that_canonical_json_would_round_is_refused() {
         assert!(
-            seal(
+            encode(
                 "r1",
                 0,
                 None,
                 entry(json!({"deep": [{"n": 9_007_199_254_740_993_u64}]})),
-                &mut Times::default()
+                &mut TimeCache::default()
             )
             .is_err()
         );
         assert!(
-            seal("r1", 0, None, entry(json!({"n": 9_007_199_254_740_992_u64})), &mut Times::default())
+            encode("r1", 0, None, entry(json!({"n": 9_007_199_254_740_992_u64})), &mut TimeCache::default())
                 .is_ok()
         );
     }

@@ -15,16 +15,16 @@ use quorate_kernel::ports::ledger::Kind;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-pub use holds::Held;
-pub use plan::{Due, Plan, Terms};
-pub(crate) use plan::{held, subject};
+pub use holds::LegalHold;
+pub use plan::{Plan, PlannedErasure, Settings};
+pub(crate) use plan::{erasure_target, runs_on_hold};
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 24 * 3_600_000;
 
 /// How long the bodies of a run are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum Period {
     /// For ever.
     Forever,
     /// So many days from its end on (D4).
@@ -33,10 +33,10 @@ pub enum Keep {
     UntilEnd,
 }
 
-impl Keep {
+impl Period {
     /// What the body of a run's first record says. `unsaid` is for how many days bodies are kept where it says nothing;
     /// `None` is for ever.
-    pub fn of(opened: &Map<String, Json>, unsaid: Option<u32>) -> Keep {
+    pub fn from_opened(opened: &Map<String, Json>, unsaid: Option<u32>) -> Period {
         let audit = opened.get("audit");
         let says = |key: &str| audit.and_then(|audit| audit.get(key));
         let days = match says("retention_days").and_then(Json::as_u64) {
@@ -44,50 +44,51 @@ impl Keep {
             None => unsaid,
         };
         match (says("keep_consultations") == Some(&Json::Bool(false)), days) {
-            (true, _) => Keep::UntilEnd,
-            (false, Some(days)) => Keep::Days(days),
-            (false, None) => Keep::Forever,
+            (true, _) => Period::UntilEnd,
+            (false, Some(days)) => Period::Days(days),
+            (false, None) => Period::Forever,
         }
     }
 
     /// Whether bodies of what ended then are not to be kept any more. Times are milliseconds since the Unix epoch.
-    pub fn is_over(self, ended_ms: i64, now_ms: i64) -> bool {
+    pub fn has_expired(self, ended_ms: i64, now_ms: i64) -> bool {
         match self {
-            Keep::Forever => false,
-            Keep::Days(days) => rules::of_age(days, ended_ms, now_ms),
-            Keep::UntilEnd => true,
+            Period::Forever => false,
+            Period::Days(days) => rules::is_old_enough(days, ended_ms, now_ms),
+            Period::UntilEnd => true,
         }
     }
 
     /// Why bodies are erased, as the record of it says: `retention` or `consultations_off`.
     pub fn reason(self) -> &'static str {
         match self {
-            Keep::Forever | Keep::Days(_) => "retention",
-            Keep::UntilEnd => "consultations_off",
+            Period::Forever | Period::Days(_) => "retention",
+            Period::UntilEnd => "consultations_off",
         }
     }
 
     /// The days, where they are counted.
     pub fn days(self) -> Option<u32> {
         match self {
-            Keep::Days(days) => Some(days),
-            Keep::Forever | Keep::UntilEnd => None,
+            Period::Days(days) => Some(days),
+            Period::Forever | Period::UntilEnd => None,
         }
     }
 }
 
 /// The kinds of record that hold somebody's words, whatever they say.
-pub(crate) const WORDS: [Kind; 4] = [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation];
+pub(crate) const ANSWER_KINDS: [Kind; 4] =
+    [Kind::Attempt, Kind::Consultation, Kind::Gathered, Kind::Violation];
 
 /// Whether a record of this kind holds somebody's words as they were said: an answer, a text that was gathered, words
 /// that touched a locked trait, what a rule of the host's own made of answers. What a run came to is not among them.
-fn holds_words(kind: &str, data: &Map<String, Json>) -> bool {
-    WORDS.iter().any(|one| one.as_str() == kind)
+fn has_answers(kind: &str, data: &Map<String, Json>) -> bool {
+    ANSWER_KINDS.iter().any(|one| one.as_str() == kind)
         || (kind == Kind::Rule.as_str() && data.contains_key("output"))
 }
 
 /// The SHA-256 hashes that a text has in it, in lower-case hexadecimal, whatever stands beside them.
-pub(crate) fn hashes(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn hashes_in(text: &str) -> impl Iterator<Item = &str> {
     const DIGITS: usize = 64;
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let runs = text.split(move |one: char| !u8::try_from(one).is_ok_and(is_digit));
@@ -97,7 +98,7 @@ pub(crate) fn hashes(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Numbers in a row as ranges, both ends included.
-fn ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
+fn to_ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = Vec::new();
     for number in numbers {
         match all.last_mut() {
@@ -121,22 +122,22 @@ mod tests {
     #[test]
     fn a_posture_counts_before_what_is_said_for_all() {
         // D4, D5
-        let keep = |audit: Json| Keep::of(&object(json!({"audit": audit})), Some(90));
-        assert_eq!(keep(json!({"retention_days": 30, "keep_consultations": true})), Keep::Days(30));
-        assert_eq!(keep(json!({"retention_days": 30, "keep_consultations": false})), Keep::UntilEnd);
-        assert_eq!(keep(json!({"retention_days": null, "keep_consultations": true})), Keep::Days(90));
-        assert_eq!(Keep::of(&Map::new(), None), Keep::Forever);
+        let keep = |audit: Json| Period::from_opened(&object(json!({"audit": audit})), Some(90));
+        assert_eq!(keep(json!({"retention_days": 30, "keep_consultations": true})), Period::Days(30));
+        assert_eq!(keep(json!({"retention_days": 30, "keep_consultations": false})), Period::UntilEnd);
+        assert_eq!(keep(json!({"retention_days": null, "keep_consultations": true})), Period::Days(90));
+        assert_eq!(Period::from_opened(&Map::new(), None), Period::Forever);
     }
 
     #[test]
     fn days_are_counted_from_the_end() {
         // D4
         let end = 1_000;
-        assert!(!Keep::Days(2).is_over(end, end + 2 * DAY_MS - 1));
-        assert!(Keep::Days(2).is_over(end, end + 2 * DAY_MS));
-        assert!(Keep::UntilEnd.is_over(end, end));
-        assert!(!Keep::Forever.is_over(end, i64::MAX));
-        assert!(!Keep::Days(u32::MAX).is_over(0, 4_102_444_800_000), "no number of days overflows");
+        assert!(!Period::Days(2).has_expired(end, end + 2 * DAY_MS - 1));
+        assert!(Period::Days(2).has_expired(end, end + 2 * DAY_MS));
+        assert!(Period::UntilEnd.has_expired(end, end));
+        assert!(!Period::Forever.has_expired(end, i64::MAX));
+        assert!(!Period::Days(u32::MAX).has_expired(0, 4_102_444_800_000), "no number of days overflows");
     }
 
     #[test]
@@ -145,13 +146,13 @@ mod tests {
         for text in
             [format!("\"{hash}\""), format!("sha256:{hash}."), format!("ab{hash}0"), format!("ß{hash}é")]
         {
-            assert!(hashes(&text).any(|one| one == hash), "{text}");
+            assert!(hashes_in(&text).any(|one| one == hash), "{text}");
         }
-        assert_eq!(hashes(&hash[1..]).count(), 0);
+        assert_eq!(hashes_in(&hash[1..]).count(), 0);
     }
 
     #[test]
     fn numbers_in_a_row_are_one_range() {
-        assert_eq!(ranges(&BTreeSet::from([2, 3, 4, 7, 9, 10])), [(2, 4), (7, 7), (9, 10)]);
+        assert_eq!(to_ranges(&BTreeSet::from([2, 3, 4, 7, 9, 10])), [(2, 4), (7, 7), (9, 10)]);
     }
 }

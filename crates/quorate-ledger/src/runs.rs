@@ -44,7 +44,7 @@ pub struct Filter {
 
 /// What a prefix of a run's id names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum PrefixMatch {
     /// One run.
     One(Run),
     /// Several, of which these are some.
@@ -77,7 +77,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn runs_of(&self, filter: &Filter, limit: u32) -> Result<Vec<Run>, Error> {
+    pub async fn filtered_runs(&self, filter: &Filter, limit: u32) -> Result<Vec<Run>, Error> {
         let (verdict, artifact_type) = (filter.verdict.as_deref(), filter.artifact_type.as_deref());
         let query = sql(runs!(
             "WHERE opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
@@ -92,7 +92,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn open_on(&self, subject: &str) -> Result<Vec<(Name, String)>, Error> {
+    pub async fn open_runs_on(&self, subject: &str) -> Result<Vec<(Name, String)>, Error> {
         let query =
             sql("SELECT run, artifact_sha256 FROM run WHERE ended = 0 AND verdict IS NULL AND subject = $1 \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq");
@@ -117,15 +117,15 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn find(&self, prefix: &str) -> Result<Found, Error> {
+    pub async fn find_by_prefix(&self, prefix: &str) -> Result<PrefixMatch, Error> {
         let prefix = prefix.to_ascii_lowercase();
         let end = format!("{prefix}\u{7f}");
         let query = sql(runs!("WHERE run >= $1 AND run < $2 ORDER BY run LIMIT 5"));
         let mut runs = self.select(query.bind(prefix).bind(end)).await?;
         Ok(match runs.len() {
-            0 => Found::None,
-            1 => runs.pop().map_or(Found::None, Found::One),
-            _ => Found::Several(runs.into_iter().map(|run| run.run).collect()),
+            0 => PrefixMatch::None,
+            1 => runs.pop().map_or(PrefixMatch::None, PrefixMatch::One),
+            _ => PrefixMatch::Several(runs.into_iter().map(|run| run.run).collect()),
         })
     }
 
@@ -134,7 +134,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn unended(&self) -> Result<Vec<Run>, Error> {
+    pub async fn decided_unfinished(&self) -> Result<Vec<Run>, Error> {
         self.select(sql(runs!(
             "WHERE ended = 0 AND verdict IS NOT NULL \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq"
@@ -155,7 +155,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn of_type(&self, artifact_type: &str) -> Result<Vec<Name>, Error> {
+    pub async fn runs_of_type(&self, artifact_type: &str) -> Result<Vec<Name>, Error> {
         let query = sql(runs!(
             "WHERE artifact_type = $1 \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 20"
@@ -185,7 +185,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn undecided(&self, council: &str) -> Result<BTreeMap<(String, String), Name>, Error> {
+    pub async fn undecided_runs(&self, council: &str) -> Result<BTreeMap<(String, String), Name>, Error> {
         let query =
             sql("SELECT subject, artifact_sha256, run FROM run WHERE council = $1 AND verdict IS NULL \
              AND run NOT IN (SELECT run FROM imported) ORDER BY seq");
@@ -198,7 +198,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn judged(&self, council: &str) -> Result<BTreeSet<String>, Error> {
+    pub async fn judged_artifacts(&self, council: &str) -> Result<BTreeSet<String>, Error> {
         let query = sql(
             "SELECT artifact_sha256 FROM run WHERE council = $1 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
              AND run NOT IN (SELECT run FROM imported)",
@@ -220,8 +220,8 @@ fn run(row: &Row) -> Run {
         opened_ms: row.int(1),
         subject: row.text(2).to_owned(),
         artifact_type: row.text(3).to_owned(),
-        verdict: row.some_text(4).map(str::to_owned),
-        overridden: row.some_text(5).map(str::to_owned),
+        verdict: row.opt_text(4).map(str::to_owned),
+        overridden: row.opt_text(5).map(str::to_owned),
         log_path: row.text(6).to_owned(),
         ended: row.int(7) != 0,
         imported: row.int(8) != 0,

@@ -8,10 +8,10 @@ mod key;
 mod keyring;
 pub(crate) mod run;
 mod signature;
-mod vouch;
+mod voucher;
 
-pub use key::{BadKey, KeyId, PublicKey, SecretKey};
-pub use keyring::{Key, Keyring, Refused, Uncounted};
-pub use run::Outside;
-pub use signature::{BadSignature, Context, Signature};
-pub use vouch::{Vouched, Voucher};
+pub use key::{InvalidKey, KeyId, PublicKey, SecretKey};
+pub use keyring::{InsertError, Key, Keyring, RejectedSignature};
+pub use run::ExternalKeys;
+pub use signature::{Context, InvalidSignature, Signature};
+pub use voucher::{CheckedVoucher, Voucher};

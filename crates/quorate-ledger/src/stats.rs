@@ -5,7 +5,7 @@ use quorate_kernel::ports::ledger::Error;
 
 use crate::Store;
 use crate::store::engine::{Column, sql};
-use crate::store::{STREAM, Sealed};
+use crate::store::{CheckpointRecord, STREAM};
 
 /// What a ledger holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +39,9 @@ pub struct Stats {
     /// What came since the time that was asked for.
     pub recent: Recent,
     /// The last checkpoint, and when it was made, in milliseconds since the Unix epoch.
-    pub sealed: Option<(Sealed, i64)>,
+    pub last_checkpoint: Option<(CheckpointRecord, i64)>,
     /// How many records stand after it.
-    pub unsealed: u64,
+    pub since_checkpoint: u64,
 }
 
 /// What came since some time, of runs, conversations and everything else that is recorded.
@@ -88,9 +88,9 @@ impl Store {
         let recent = self.rows(sql(RECENT).bind(since_ms).bind(rfc3339(since_ms)), &[Column::Int; 3]).await?;
         let count = |at| rows.first().map_or(0, |row| row.count(at));
         let came = |at| recent.first().map_or(0, |row| row.count(at));
-        let sealed = match self.last_sealed().await? {
+        let last_checkpoint = match self.last_checkpoint().await? {
             Some(sealed) => {
-                let at_ms = self.checkpointed_ms(sealed.n).await?;
+                let at_ms = self.checkpoint_time_ms(sealed.n).await?;
                 Some((sealed, at_ms))
             }
             None => None,
@@ -110,13 +110,13 @@ impl Store {
             body_bytes: count(9),
             data_bytes: count(10),
             recent: Recent { runs: came(0), records: came(1), bytes: came(2) },
-            sealed,
-            unsealed: self.unsealed_records().await?,
+            last_checkpoint,
+            since_checkpoint: self.unsealed_records().await?,
         })
     }
 
     /// When a checkpoint was made, by its number in the ledger's stream.
-    async fn checkpointed_ms(&self, n: u64) -> Result<i64, Error> {
+    async fn checkpoint_time_ms(&self, n: u64) -> Result<i64, Error> {
         let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(STREAM).bind(n);
         let rows = self.rows(statement, &[Column::Text]).await?;
         let head: Option<crate::record::Head> =

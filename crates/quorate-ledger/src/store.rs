@@ -11,20 +11,20 @@ pub(crate) mod engine;
 mod erase;
 pub mod files;
 mod follow;
-pub mod hold;
+mod gap_check;
 pub(crate) mod index;
 pub mod lease;
 pub(crate) mod merge;
 mod open;
-#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file is not waited for"))]
-mod patience;
-mod places;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;
+pub mod run_lock;
+pub(crate) mod run_signers;
 mod seal;
-pub(crate) mod standing;
 pub(crate) mod tiles;
+#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file is not waited for"))]
+mod timeouts;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,28 +35,28 @@ use quorate_kernel::ports::ledger::{Append, Error, Ledger, Record};
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
 
-use crate::record::Chain;
-use crate::signing::{Outside, PublicKey, SecretKey};
+use crate::record::ChainReader;
+use crate::signing::{ExternalKeys, PublicKey, SecretKey};
 use address::Address;
 use connection::{Connection, Writer};
 use engine::{Column, Row, Statement, sql};
-use patience::Patience;
-use places::Gap;
+use gap_check::Gap;
 use queue::Queue;
-use standing::Standing;
+use run_signers::RunSigners;
+use timeouts::Timeouts;
 
-pub use erase::{Erased, Rewrite};
-pub use follow::Seen;
-pub use open::Opened;
+pub use erase::{ErasureReport, WipeMode};
+pub use follow::StreamPosition;
+pub use open::OpenedStore;
 #[cfg(feature = "postgres")]
-pub use postgres::Refused;
-pub use seal::{STREAM, Sealed};
+pub use postgres::InvalidAddress;
+pub use seal::{CheckpointRecord, STREAM};
 
 /// The ledger.
 pub struct Store {
     address: Arc<Address>,
     connection: Arc<Mutex<Connection>>,
-    patience: Arc<Patience>,
+    timeouts: Arc<Timeouts>,
     queue: Arc<Queue>,
     /// Why nothing is written to it.
     closed_to_writers: Option<String>,
@@ -68,8 +68,8 @@ impl Store {
     fn new(address: Address, connection: Connection) -> Self {
         Store {
             address: Arc::new(address),
-            closed_to_writers: connection.closed_to_writers().map(str::to_owned),
-            patience: connection.patience().clone(),
+            closed_to_writers: connection.read_only_reason().map(str::to_owned),
+            timeouts: connection.timeouts().clone(),
             connection: Arc::new(Mutex::new(connection)),
             queue: Arc::default(),
             appended: AtomicBool::new(false),
@@ -82,17 +82,17 @@ impl Store {
     }
 
     /// The command was interrupted: from now on no wait for the ledger's server takes long, one that has begun included.
-    pub fn hurry(&self) {
-        self.patience.hurry();
+    pub fn interrupt(&self) {
+        self.timeouts.interrupt();
     }
 
     /// Whether the command was interrupted.
-    pub fn is_hurried(&self) -> bool {
-        self.patience.is_hurried()
+    pub fn is_interrupted(&self) -> bool {
+        self.timeouts.is_interrupted()
     }
 
     /// Takes note that this process has just appended something.
-    pub(crate) fn appended_now(&self) {
+    pub(crate) fn mark_appended(&self) {
         self.appended.store(true, Ordering::Relaxed);
     }
 
@@ -128,7 +128,7 @@ impl Store {
     }
 
     /// Why nothing is written to it: it is of a newer version, or where it lies nothing can be. It can be read.
-    pub fn closed_to_writers(&self) -> Option<&str> {
+    pub fn read_only_reason(&self) -> Option<&str> {
         self.closed_to_writers.as_deref()
     }
 
@@ -140,8 +140,11 @@ impl Store {
 
     /// From now on the records of signed runs are held before they are written against what is known of keys outside of
     /// the ledger, as verifying holds them afterwards. It is asked each time, since that may change meanwhile.
-    pub fn judge_by(&self, outside: impl Fn() -> Result<Outside, String> + Send + Sync + 'static) {
-        self.queue.ask(Arc::new(outside));
+    pub fn set_external_keys(
+        &self,
+        outside: impl Fn() -> Result<ExternalKeys, String> + Send + Sync + 'static,
+    ) {
+        self.queue.set_external_keys(Arc::new(outside));
     }
 
     /// The keys that may sign for a signed run: those that its first record names, and those that were added since.
@@ -151,11 +154,12 @@ impl Store {
     /// When the store does not answer, or a `keyring` record does not hold.
     pub async fn run_keys(&self, run: &Name) -> Result<Option<Vec<PublicKey>>, Error> {
         let unknown = |what| Error::InvalidRecord { run: run.clone(), what };
-        let outside = self.queue.outside().unwrap_or_else(|| Ok(Outside::default())).map_err(unknown)?;
+        let outside =
+            self.queue.external_keys().unwrap_or_else(|| Ok(ExternalKeys::default())).map_err(unknown)?;
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let standing = Standing::read(engine, run, &outside).await.map_err(|error| self.error(error))?;
-        Ok(standing.map_err(unknown)?.audit.map(|audit| audit.keys.into_values().collect()))
+        let standing = RunSigners::read(engine, run, &outside).await.map_err(|error| self.error(error))?;
+        Ok(standing.map_err(unknown)?.keyring.map(|audit| audit.keys.into_values().collect()))
     }
 
     /// Whether the records of a run are signed.
@@ -169,18 +173,18 @@ impl Store {
 
     /// The connection, for who must not keep the ledger open.
     #[cfg(feature = "postgres")]
-    fn shared(&self) -> std::sync::Weak<Mutex<Connection>> {
+    fn weak_connection(&self) -> std::sync::Weak<Mutex<Connection>> {
         Arc::downgrade(&self.connection)
     }
 
     /// The connection, for what this crate asks and writes.
     pub(crate) async fn writer(&self) -> Writer {
-        Writer::of(self.connection.clone()).await
+        Writer::acquire(self.connection.clone()).await
     }
 
     /// Returns when everything that was appended so far is written or refused. An append goes on although the future that
     /// asked for it is dropped; reading would otherwise overtake it.
-    pub async fn settled(&self) {
+    pub async fn flush(&self) {
         self.queue.commit(&mut *self.writer().await, &self.address).await;
     }
 
@@ -200,12 +204,12 @@ impl Store {
     }
 
     pub(crate) fn error(&self, error: sqlx::Error) -> Error {
-        unanswered(&self.address, error)
+        no_answer_error(&self.address, error)
     }
 }
 
-fn unanswered(address: &Address, error: sqlx::Error) -> Error {
-    if let Some(refused) = Gap::of(&error) {
+fn no_answer_error(address: &Address, error: sqlx::Error) -> Error {
+    if let Some(refused) = Gap::refusal(&error) {
         return refused;
     }
     unavailable(format!("the ledger {address} does not answer"), error)
@@ -227,11 +231,11 @@ impl Store {
 #[async_trait]
 impl Ledger for Store {
     async fn append(&self, append: Append) -> Result<u64, Error> {
-        let reply = self.queue.put(append)?;
+        let reply = self.queue.push(append)?;
         let (queue, connection, address) =
             (self.queue.clone(), self.connection.clone(), self.address.clone());
         // A task of its own: whoever asked may be dropped meanwhile, and others' records are in the same transaction.
-        tokio::spawn(async move { queue.commit(&mut *Writer::of(connection).await, &address).await });
+        tokio::spawn(async move { queue.commit(&mut *Writer::acquire(connection).await, &address).await });
         let done = reply.await.unwrap_or_else(|_| {
             Err(Error::Unavailable { what: "the ledger's writer went away".into(), source: None })
         });
@@ -242,8 +246,8 @@ impl Ledger for Store {
     async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
         let statement = sql("SELECT head, data FROM record WHERE run = $1 ORDER BY n").bind(&**run);
         let rows = self.rows(statement, &[Column::Text, Column::Text]).await?;
-        let mut chain = Chain::new(run);
-        rows.iter().map(|row| chain.take(row.text(0), row.some_text(1))).collect()
+        let mut chain = ChainReader::new(run);
+        rows.iter().map(|row| chain.read_next(row.text(0), row.opt_text(1))).collect()
     }
 
     async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
@@ -255,8 +259,8 @@ impl Ledger for Store {
         let before = rows.get(count as usize).map(|row| row.text(1));
         let rows = &rows[..rows.len().min(count as usize)];
         let first = rows.last().map_or(0, |row| row.count(0));
-        let mut chain = Chain::after(run, first, before);
-        rows.iter().rev().map(|row| chain.take(row.text(1), row.some_text(2))).collect()
+        let mut chain = ChainReader::after(run, first, before);
+        rows.iter().rev().map(|row| chain.read_next(row.text(1), row.opt_text(2))).collect()
     }
 
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {

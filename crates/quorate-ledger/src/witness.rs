@@ -19,7 +19,7 @@ pub enum Error {
     Io(#[from] std::io::Error),
     /// What is to be appended is no signed checkpoint.
     #[error("{0}")]
-    Unusable(String),
+    NotACheckpoint(String),
     /// Its last checkpoint and this one cannot both be of one ledger.
     #[error("{0}")]
     Contradicts(String),
@@ -31,38 +31,38 @@ pub struct Witness {
     /// Its notes in their order, as they stand there. Nobody has verified them yet.
     pub notes: Vec<String>,
     /// What else stands there, such as the beginning of a note that was not written to its end.
-    pub torn: Vec<String>,
+    pub fragments: Vec<String>,
 }
 
 impl Witness {
     /// Reads a witness's text.
-    pub fn of(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut witness = Witness::default();
         let mut waiting: Option<String> = None;
-        for part in parts(text) {
+        for part in paragraphs(text) {
             // A note is two parts: a checkpoint's text has no empty line, and signatures begin with a dash.
             match (waiting.take(), part.starts_with('\u{2014}')) {
                 (Some(before), true) => {
                     let note = format!("{before}\n{part}");
                     match Note::parse(note.as_bytes()) {
                         Ok(_) => witness.notes.push(note),
-                        Err(_) => witness.torn.push(note),
+                        Err(_) => witness.fragments.push(note),
                     }
                 }
                 (before, false) => {
-                    witness.torn.extend(before);
+                    witness.fragments.extend(before);
                     waiting = Some(part);
                 }
-                (None, true) => witness.torn.push(part),
+                (None, true) => witness.fragments.push(part),
             }
         }
-        witness.torn.extend(waiting);
+        witness.fragments.extend(waiting);
         witness
     }
 }
 
 /// The lines between empty lines.
-fn parts(text: &str) -> Vec<String> {
+fn paragraphs(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     for line in text.split_inclusive('\n') {
         match (line.trim_end_matches(['\r', '\n']).is_empty(), parts.last_mut()) {
@@ -79,15 +79,15 @@ fn parts(text: &str) -> Vec<String> {
 /// # Errors
 /// [`Error`]; then the file is as it was.
 pub fn append(path: &Path, note: &str) -> Result<(), Error> {
-    let new = checkpoint(note).map_err(Error::Unusable)?;
-    let mut file = files::append_to(path)?;
+    let new = parse_checkpoint(note).map_err(Error::NotACheckpoint)?;
+    let mut file = files::open_append(path)?;
     file.lock()?;
     let mut text = String::new();
     file.seek(SeekFrom::Start(0))?;
     file.read_to_string(&mut text)?;
-    let witness = Witness::of(&text);
+    let witness = Witness::parse(&text);
     if let Some(last) = witness.notes.last() {
-        let last = checkpoint(last)
+        let last = parse_checkpoint(last)
             .map_err(|why| Error::Contradicts(format!("its last checkpoint cannot be read: {why}")))?;
         if last == new {
             return Ok(());
@@ -126,7 +126,7 @@ pub fn append(path: &Path, note: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn checkpoint(note: &str) -> Result<Checkpoint, String> {
+fn parse_checkpoint(note: &str) -> Result<Checkpoint, String> {
     let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
     Checkpoint::parse(note.text()).map_err(|error| error.to_string())
 }
@@ -158,9 +158,9 @@ mod tests {
             append(&path, &wrong).unwrap_err();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), before);
         }
-        let witness = Witness::of(&std::fs::read_to_string(&path).unwrap());
+        let witness = Witness::parse(&std::fs::read_to_string(&path).unwrap());
         assert_eq!(witness.notes, [note("a", 3, 1), note("a", 5, 2)]);
-        assert_eq!(witness.torn, Vec::<String>::new());
+        assert_eq!(witness.fragments, Vec::<String>::new());
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
             }
             std::fs::write(&path, format!("{whole}{}", &next[..cut])).unwrap();
             append(&path, &next).unwrap();
-            let notes = Witness::of(&std::fs::read_to_string(&path).unwrap()).notes;
+            let notes = Witness::parse(&std::fs::read_to_string(&path).unwrap()).notes;
             let last = notes.last().unwrap();
             assert_eq!(last, &next, "cut at {cut}");
         }

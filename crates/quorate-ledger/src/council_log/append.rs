@@ -6,16 +6,16 @@ use std::io::{ErrorKind, Read as _, Result, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use super::line::{Event, Line};
-use crate::aside::{self, Piece};
+use crate::quarantine::{self, QuarantinedFile};
 use crate::store::files;
 
 /// What appending came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Appended {
+pub struct AppendResult {
     /// Whether a line was written; `false` when the run's line of this event stood there already.
     pub written: bool,
     /// A torn last line that now lies in `aside/`.
-    pub set_aside: Option<Piece>,
+    pub quarantined: Option<QuarantinedFile>,
 }
 
 /// Whether a log can be appended to, making nothing that was not there.
@@ -24,7 +24,7 @@ pub struct Appended {
 /// When it cannot be, and why.
 pub fn can_append(log: &Path) -> Result<()> {
     if log.exists() {
-        return files::append_privately_to(log).map(|_| ());
+        return files::open_append_private(log).map(|_| ());
     }
     let parent = log.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("."));
     let metadata = std::fs::metadata(parent)?;
@@ -41,20 +41,20 @@ pub fn can_append(log: &Path) -> Result<()> {
 ///
 /// # Errors
 /// When the log cannot be written; then nothing was.
-pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Result<Appended> {
+pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Result<AppendResult> {
     if let Some(dir) = log.parent() {
         match dir.file_name() {
-            Some(name) if name == ".quorate" => files::quorate_dir(dir)?,
-            _ => files::private_dir(dir)?,
+            Some(name) if name == ".quorate" => files::ensure_quorate_dir(dir)?,
+            _ => files::ensure_private_dir(dir)?,
         }
     }
-    let mut file = files::append_privately_to(log)?;
+    let mut file = files::open_append_private(log)?;
     file.lock()?;
     let was_empty = file.metadata()?.len() == 0;
-    let set_aside = mend_tail(&mut file, log, aside_dir)?;
-    let wanted = Line::read(line.as_bytes());
+    let quarantined = repair_tail(&mut file, log, aside_dir)?;
+    let wanted = Line::parse(line.as_bytes());
     let there = match wanted {
-        Some(wanted) => stands(&mut file, since, &wanted)?,
+        Some(wanted) => contains_line(&mut file, since, &wanted)?,
         None => false,
     };
     if !there {
@@ -66,13 +66,13 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
     // A line that stands there already may have been left by a process that died before it was synced.
     file.sync_data()?;
     if was_empty || there {
-        aside::sync_directory(log)?;
+        quarantine::sync_directory(log)?;
     }
-    Ok(Appended { written: !there, set_aside })
+    Ok(AppendResult { written: !there, quarantined })
 }
 
 /// Ends a last line without line break if it is whole, and sets it aside if it is torn.
-fn mend_tail(file: &mut File, log: &Path, aside_dir: &Path) -> Result<Option<Piece>> {
+fn repair_tail(file: &mut File, log: &Path, aside_dir: &Path) -> Result<Option<QuarantinedFile>> {
     let length = file.seek(SeekFrom::End(0))?;
     let start = last_line_start(file, length)?;
     if start == length {
@@ -81,12 +81,12 @@ fn mend_tail(file: &mut File, log: &Path, aside_dir: &Path) -> Result<Option<Pie
     let mut tail = Vec::new();
     file.seek(SeekFrom::Start(start))?;
     file.read_to_end(&mut tail)?;
-    if Line::read(&tail).is_some() {
+    if Line::parse(&tail).is_some() {
         file.write_all(b"\n")?;
         return Ok(None);
     }
     let name = log.file_name().and_then(|name| name.to_str()).unwrap_or("council_log.jsonl");
-    let piece = aside::keep(aside_dir, &format!("{name}.torn"), &tail)?;
+    let piece = quarantine::write(aside_dir, &format!("{name}.torn"), &tail)?;
     file.set_len(start)?;
     Ok(Some(piece))
 }
@@ -110,7 +110,7 @@ fn last_line_start(file: &mut File, length: u64) -> Result<u64> {
 }
 
 /// Whether a line stands after a byte. A log that is shorter than that was replaced and is read whole.
-fn stands(file: &mut File, since: u64, wanted: &Line) -> Result<bool> {
+fn contains_line(file: &mut File, since: u64, wanted: &Line) -> Result<bool> {
     let span = &*wanted.span;
     if span.is_empty() {
         return Ok(false);
@@ -120,7 +120,7 @@ fn stands(file: &mut File, since: u64, wanted: &Line) -> Result<bool> {
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
     let names_it = |line: &&[u8]| line.windows(span.len()).any(|window| window == span.as_bytes());
-    let lines = text.split(|byte| *byte == b'\n').filter(names_it).filter_map(Line::read);
+    let lines = text.split(|byte| *byte == b'\n').filter(names_it).filter_map(Line::parse);
     let is_it = |line: Line| {
         let same_time = line.event != Event::Override || line.at_ms == wanted.at_ms;
         line.span == span && line.event == wanted.event && same_time
@@ -159,9 +159,9 @@ mod tests {
         std::fs::write(&log, "{\"v\":2}\n{\"v\":2,\"verd").unwrap();
         let appended = append_once(&log, LINE, 0, dir.path()).unwrap();
         assert_eq!(text(&log), format!("{{\"v\":2}}\n{LINE}\n"));
-        assert_eq!(text(&appended.set_aside.unwrap().path), "{\"v\":2,\"verd");
+        assert_eq!(text(&appended.quarantined.unwrap().path), "{\"v\":2,\"verd");
         std::fs::write(&log, "{\"v\":2}").unwrap();
-        assert_eq!(append_once(&log, LINE, 0, dir.path()).unwrap().set_aside, None);
+        assert_eq!(append_once(&log, LINE, 0, dir.path()).unwrap().quarantined, None);
         assert_eq!(text(&log), format!("{{\"v\":2}}\n{LINE}\n"));
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::stats::Stats;
 
 /// Weeks with fewer reviews of a type say nothing of it.
-const FEWEST: u64 = 5;
+const MIN_REVIEWS: u64 = 5;
 /// So many weeks in a row are a drift.
-const WEEKS: usize = 3;
+const MIN_WEEKS: usize = 3;
 /// How far the mean moves at least, from each of these weeks to the next.
-const STEP: f64 = 0.05;
+const MIN_STEP: f64 = 0.05;
 
 /// Three weeks in a row, of those with enough reviews, each stricter than the one before, or each milder.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +42,7 @@ impl Direction {
 }
 
 /// The last drift of each type that has one, by type.
-pub fn drift(stats: &Stats) -> Vec<Drift> {
+pub fn find_drift(stats: &Stats) -> Vec<Drift> {
     let mut types: BTreeMap<&str, Vec<(i64, f64)>> = BTreeMap::new();
     for (monday, week) in &stats.weeks {
         for (artifact_type, verdicts) in week {
@@ -52,7 +52,7 @@ pub fn drift(stats: &Stats) -> Vec<Drift> {
         }
     }
     let drifts = types.into_iter().filter_map(|(artifact_type, weeks)| {
-        let last = weeks.windows(WEEKS).rev().find_map(|weeks| Some((direction(weeks)?, weeks.to_vec())));
+        let last = weeks.windows(MIN_WEEKS).rev().find_map(|weeks| Some((direction(weeks)?, weeks.to_vec())));
         let (direction, weeks) = last?;
         Some(Drift { artifact_type: artifact_type.to_owned(), direction, weeks })
     });
@@ -72,14 +72,14 @@ fn mean(verdicts: &BTreeMap<String, u64>) -> Option<f64> {
         count += reviews;
         sum += worth * *reviews as f64;
     }
-    (count >= FEWEST).then(|| sum / count as f64)
+    (count >= MIN_REVIEWS).then(|| sum / count as f64)
 }
 
 fn direction(weeks: &[(i64, f64)]) -> Option<Direction> {
     let all = |moved: fn(f64) -> bool| weeks.windows(2).all(|pair| moved(pair[1].1 - pair[0].1));
-    if all(|step| step >= STEP) {
+    if all(|step| step >= MIN_STEP) {
         Some(Direction::Improving)
-    } else if all(|step| -step >= STEP) {
+    } else if all(|step| -step >= MIN_STEP) {
         Some(Direction::Tightening)
     } else {
         None
@@ -104,7 +104,7 @@ mod tests {
         };
         let stats = Stats { weeks: weeks.iter().enumerate().map(week).collect(), ..Stats::default() };
         let days = |one: Drift| (one.direction, one.weeks.iter().map(|(day, _)| *day).collect());
-        drift(&stats).into_iter().map(days).collect()
+        find_drift(&stats).into_iter().map(days).collect()
     }
 
     #[test]

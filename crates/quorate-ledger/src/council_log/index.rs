@@ -1,6 +1,6 @@
 //! The index of the log: kept up by reading what was appended since the last time, rebuilt when the log is another.
 
-mod differs;
+mod index_diff;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -17,16 +17,16 @@ use crate::Store;
 use crate::store::connection::{Connection, Writer};
 use crate::store::files;
 
-pub(crate) use differs::differs;
+pub(crate) use index_diff::find_index_diff;
 
 /// How many bytes at either end of what is indexed tell one log from another.
-const END: u64 = 4096;
+const EDGE_BYTES: u64 = 4096;
 /// How many lines go to the store at once; SQLite takes 32 766 values in a statement.
 const BATCH: usize = 1000;
 
 /// A log that is indexed up to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Indexed {
+pub struct IndexedLog {
     /// Its row in the index; `None` where there is no log.
     pub(super) id: Option<i64>,
     /// How many lines of it cannot be read.
@@ -37,7 +37,7 @@ pub struct Indexed {
     pub bytes: u64,
 }
 
-struct Known {
+struct IndexRow {
     id: i64,
     bytes: u64,
     corrupt: u64,
@@ -46,13 +46,13 @@ struct Known {
 
 /// How a log stands to what was indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Log {
+enum LogState {
     /// All of it is indexed.
-    Whole,
+    Unchanged,
     /// Something was appended.
-    Longer,
+    Grown,
     /// It is not the one that was indexed.
-    Other,
+    Replaced,
 }
 
 /// Forgets the index of a log; it is made anew when it is next needed.
@@ -60,11 +60,11 @@ enum Log {
 /// # Errors
 /// When the store cannot be written.
 pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
-    let mut connection = to_index(store).await?;
+    let mut connection = index_writer(store).await?;
     let forgotten = async {
         let mut transaction = connection.begin_log_index().await?;
-        if let Some(known) = known(&mut transaction, &key(log)).await? {
-            forget(&mut transaction, known.id).await?;
+        if let Some(known) = find_row(&mut transaction, &key(log)).await? {
+            delete_log(&mut transaction, known.id).await?;
         }
         transaction.commit().await
     };
@@ -75,44 +75,44 @@ pub async fn forget_index(store: &Store, log: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// When log or store cannot be read.
-pub async fn sync(store: &Store, log: &Path) -> Result<Indexed, Error> {
+pub async fn sync(store: &Store, log: &Path) -> Result<IndexedLog, Error> {
     let mut file = match files::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Indexed { id: None, corrupt: 0, newly_corrupt: 0, bytes: 0 });
+            return Ok(IndexedLog { id: None, corrupt: 0, newly_corrupt: 0, bytes: 0 });
         }
         Err(error) => return Err(unreadable(log, error)),
     };
     let key = key(log);
-    let mut connection = to_index(store).await?;
-    let known = known(connection.log_index(), &key).await.map_err(|error| store.error(error))?;
+    let mut connection = index_writer(store).await?;
+    let known = find_row(connection.log_index(), &key).await.map_err(|error| store.error(error))?;
     if let Some(known) = known
-        && known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Whole
+        && known.compare(&mut file).map_err(|error| unreadable(log, error))? == LogState::Unchanged
     {
-        let Known { id, corrupt, bytes, .. } = known;
-        return Ok(Indexed { id: Some(id), corrupt, newly_corrupt: 0, bytes });
+        let IndexRow { id, corrupt, bytes, .. } = known;
+        return Ok(IndexedLog { id: Some(id), corrupt, newly_corrupt: 0, bytes });
     }
     extend(store, &mut connection, log, &key, file).await
 }
 
 /// The connection that indexes: in memory where the ledger is only read.
-async fn to_index(store: &Store) -> Result<Writer, Error> {
+async fn index_writer(store: &Store) -> Result<Writer, Error> {
     let mut connection = store.writer().await;
-    if store.closed_to_writers().is_some() {
+    if store.read_only_reason().is_some() {
         connection.keep_log_index_in_memory().await.map_err(|error| store.error(error))?;
     }
     Ok(connection)
 }
 
-impl Known {
+impl IndexRow {
     /// How the log stands to what was indexed. Its length is asked for here, after what is known was read: a length
     /// from before would make a log that somebody else has just appended to and indexed look like another.
-    fn of(&self, file: &mut File) -> std::io::Result<Log> {
+    fn compare(&self, file: &mut File) -> std::io::Result<LogState> {
         let bytes = file.metadata()?.len();
-        if bytes < self.bytes || ends(file, self.bytes)? != self.ends_sha256 {
-            return Ok(Log::Other);
+        if bytes < self.bytes || edge_hash(file, self.bytes)? != self.ends_sha256 {
+            return Ok(LogState::Replaced);
         }
-        Ok(if bytes == self.bytes { Log::Whole } else { Log::Longer })
+        Ok(if bytes == self.bytes { LogState::Unchanged } else { LogState::Grown })
     }
 }
 
@@ -120,12 +120,12 @@ fn key(log: &Path) -> String {
     std::path::absolute(log).unwrap_or_else(|_| log.to_owned()).to_string_lossy().into_owned()
 }
 
-async fn known(connection: &mut SqliteConnection, key: &str) -> Result<Option<Known>, sqlx::Error> {
+async fn find_row(connection: &mut SqliteConnection, key: &str) -> Result<Option<IndexRow>, sqlx::Error> {
     let row = sqlx::query("SELECT id, bytes, corrupt, ends_sha256 FROM log WHERE path = ?")
         .bind(key)
         .fetch_optional(connection)
         .await?;
-    Ok(row.map(|row| Known {
+    Ok(row.map(|row| IndexRow {
         id: row.get(0),
         bytes: row.get::<i64, _>(1).unsigned_abs(),
         corrupt: u64::try_from(row.get::<i64, _>(2)).unwrap_or(u64::MAX),
@@ -141,11 +141,13 @@ async fn extend(
     log: &Path,
     key: &str,
     mut file: File,
-) -> Result<Indexed, Error> {
+) -> Result<IndexedLog, Error> {
     let mut transaction = connection.begin_log_index().await.map_err(|error| store.error(error))?;
-    let known = known(&mut transaction, key).await.map_err(|error| store.error(error))?;
+    let known = find_row(&mut transaction, key).await.map_err(|error| store.error(error))?;
     let (replaced, known) = match known {
-        Some(known) if known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Other => {
+        Some(known)
+            if known.compare(&mut file).map_err(|error| unreadable(log, error))? == LogState::Replaced =>
+        {
             (Some(known), None)
         }
         known => (None, known),
@@ -156,7 +158,7 @@ async fn extend(
     let reader = std::thread::spawn(move || parse(file, from..u64::MAX, &send));
     let written = async {
         if let Some(replaced) = replaced {
-            forget(&mut transaction, replaced.id).await?;
+            delete_log(&mut transaction, replaced.id).await?;
         }
         let id = log_id(&mut transaction, key, known.as_ref()).await?;
         let row =
@@ -167,30 +169,30 @@ async fn extend(
             (end, corrupt) = (batch.end, corrupt + batch.corrupt);
         }
         let total = known.as_ref().map_or(0, |known| known.corrupt) + corrupt;
-        let ends_sha256 = ends(&mut again, end)?;
+        let ends_sha256 = edge_hash(&mut again, end)?;
         sqlx::query("UPDATE log SET bytes = ?, corrupt = ?, ends_sha256 = ? WHERE id = ?")
-            .bind(signed(end))
-            .bind(signed(total))
+            .bind(to_i64(end))
+            .bind(to_i64(total))
             .bind(ends_sha256)
             .bind(id)
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        Ok(Indexed { id: Some(id), corrupt: total, newly_corrupt: corrupt, bytes: end })
+        Ok(IndexedLog { id: Some(id), corrupt: total, newly_corrupt: corrupt, bytes: end })
     };
-    let written: Result<Indexed, sqlx::Error> = written.await;
+    let written: Result<IndexedLog, sqlx::Error> = written.await;
     drop(batches);
     let read = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader went away")));
     read.map_err(|error| unreadable(log, error))?;
     written.map_err(|error| store.error(error))
 }
 
-async fn forget(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Result<(), sqlx::Error> {
-    forget_lines(transaction, log).await?;
+async fn delete_log(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Result<(), sqlx::Error> {
+    delete_lines(transaction, log).await?;
     sqlx::query("DELETE FROM log WHERE id = ?").bind(log).execute(&mut **transaction).await.map(|_| ())
 }
 
-async fn forget_lines(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Result<(), sqlx::Error> {
+async fn delete_lines(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Result<(), sqlx::Error> {
     for statement in ["DELETE FROM log_seat WHERE log = ?", "DELETE FROM log_line WHERE log = ?"] {
         sqlx::query(statement).bind(log).execute(&mut **transaction).await?;
     }
@@ -200,7 +202,7 @@ async fn forget_lines(transaction: &mut Transaction<'_, Sqlite>, log: i64) -> Re
 async fn log_id(
     transaction: &mut Transaction<'_, Sqlite>,
     key: &str,
-    known: Option<&Known>,
+    known: Option<&IndexRow>,
 ) -> Result<i64, sqlx::Error> {
     if let Some(known) = known {
         return Ok(known.id);
@@ -210,7 +212,7 @@ async fn log_id(
         .execute(&mut **transaction)
         .await?;
     let id = inserted.last_insert_rowid();
-    forget_lines(transaction, id).await?;
+    delete_lines(transaction, id).await?;
     Ok(id)
 }
 
@@ -237,7 +239,7 @@ fn parse(mut file: File, part: Range<u64>, send: &mpsc::Sender<Batch>) -> std::i
                 let _ = send.blocking_send(batch);
                 return Ok(());
             }
-            match Line::read(&text) {
+            match Line::parse(&text) {
                 Some(line) if line.event == Event::Other => {}
                 Some(line) => batch.lines.push((at, length, line)),
                 None if text.iter().all(u8::is_ascii_whitespace) => {}
@@ -268,8 +270,8 @@ async fn insert(
     query.push_values(numbered(), |mut row, (id, (at, bytes, line))| {
         row.push_bind(id)
             .push_bind(log)
-            .push_bind(signed(*at))
-            .push_bind(signed(*bytes))
+            .push_bind(to_i64(*at))
+            .push_bind(to_i64(*bytes))
             .push_bind(line.event.as_str())
             .push_bind(i64::from(line.is_prior()))
             .push_bind(&*line.span)
@@ -281,8 +283,9 @@ async fn insert(
             .push_bind(line.tokens);
     });
     query.build().execute(&mut **transaction).await?;
-    let seats: Vec<_> =
-        numbered().flat_map(|(id, (_, _, line))| line.seats.iter().map(move |seat| (id, seat))).collect();
+    let seats: Vec<_> = numbered()
+        .flat_map(|(id, (_, _, line))| line.deliberators.iter().map(move |seat| (id, seat)))
+        .collect();
     for some in seats.chunks(BATCH * 2) {
         let mut query: QueryBuilder<Sqlite> = QueryBuilder::new(
             "INSERT OR IGNORE INTO log_seat (log, member, blocks, irreducible, flipped, schema_failed, timed_out, \
@@ -290,7 +293,7 @@ async fn insert(
         );
         query.push_values(some, |mut row, (id, (member, marks))| {
             row.push_bind(log).push_bind(&**member);
-            for mark in marks.numbers() {
+            for mark in marks.to_columns() {
                 row.push_bind(mark);
             }
             row.push_bind(*id);
@@ -302,16 +305,16 @@ async fn insert(
 
 /// What the first and the last bytes of a log's indexed part hash to. Whoever changes a line in between moves the last
 /// ones, unless the line keeps its length, and then every place that the index names still holds.
-fn ends(file: &mut File, bytes: u64) -> std::io::Result<String> {
+fn edge_hash(file: &mut File, bytes: u64) -> std::io::Result<String> {
     let mut text = Vec::new();
-    for start in [0, bytes.saturating_sub(END)] {
+    for start in [0, bytes.saturating_sub(EDGE_BYTES)] {
         file.seek(SeekFrom::Start(start))?;
-        file.take(END.min(bytes - start)).read_to_end(&mut text)?;
+        file.take(EDGE_BYTES.min(bytes - start)).read_to_end(&mut text)?;
     }
     Ok(sha256_hex(&text))
 }
 
-fn signed(number: u64) -> i64 {
+fn to_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The longest time that one review is counted with, in milliseconds: a year. A line that says more is wrong, and a
 /// few of them would be more than a sum can hold.
-const LONGEST_MS: f64 = 366.0 * 24.0 * 3600.0 * 1000.0;
+const MAX_ELAPSED_MS: f64 = 366.0 * 24.0 * 3600.0 * 1000.0;
 
 /// What stands in place of a verdict where the draft changed before there was one: the run is closed, and counts for nothing.
 pub const SUPERSEDED: &str = "SUPERSEDED";
@@ -34,7 +34,7 @@ pub struct Line {
     /// How many tokens were read and written; -1 where the line does not say.
     pub tokens: i64,
     /// How each deliberator behaved.
-    pub seats: Vec<(String, Marks)>,
+    pub deliberators: Vec<(String, Behavior)>,
 }
 
 /// The kinds of line that count.
@@ -64,7 +64,7 @@ impl Event {
         }
     }
 
-    fn read(word: Option<&str>) -> Event {
+    fn from_word(word: Option<&str>) -> Event {
         match word {
             None | Some("" | "verdict") => Event::Verdict,
             Some("resumed") => Event::Resumed,
@@ -76,7 +76,7 @@ impl Event {
 
 /// How a deliberator behaved in one review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks {
+pub struct Behavior {
     /// It blocked at the end.
     pub blocks: bool,
     /// It said that no revision could repair it.
@@ -95,29 +95,29 @@ pub struct Marks {
     pub reprompts: i64,
 }
 
-impl Default for Marks {
+impl Default for Behavior {
     fn default() -> Self {
-        Marks {
+        Behavior {
             blocks: false,
             irreducible: false,
             flipped: false,
             schema_failed: false,
             timed_out: false,
-            first_score: UNSAID,
-            last_score: UNSAID,
+            first_score: NOT_STATED,
+            last_score: NOT_STATED,
             reprompts: 0,
         }
     }
 }
 
 /// Stands for a number that a line does not say.
-const UNSAID: i64 = -1;
+const NOT_STATED: i64 = -1;
 /// The largest number that is counted: more of what one line says could be more than a sum can hold.
-const LARGEST: i64 = 1 << 40;
+const MAX_COUNT: i64 = 1 << 40;
 
-impl Marks {
+impl Behavior {
     /// As the index has them, in the order of its columns.
-    pub(super) fn numbers(self) -> [i64; 8] {
+    pub(super) fn to_columns(self) -> [i64; 8] {
         let [blocks, irreducible, flipped, schema_failed, timed_out] =
             [self.blocks, self.irreducible, self.flipped, self.schema_failed, self.timed_out].map(i64::from);
         let said = [self.first_score, self.last_score, self.reprompts];
@@ -134,23 +134,23 @@ impl Line {
     }
 
     /// Reads a line; `None` where it is no JSON object, or says that it follows up on a run and does not name one.
-    pub fn read(text: &[u8]) -> Option<Line> {
-        if let Ok(wire) = serde_json::from_slice::<Wire>(text) {
+    pub fn parse(text: &[u8]) -> Option<Line> {
+        if let Ok(wire) = serde_json::from_slice::<LogObject>(text) {
             return wire.into_line();
         }
         // A field of a kind that nobody expects costs its meaning, not the line.
         let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(text).ok()?;
         object.retain(|key, value| {
             let one = serde_json::Value::Object(serde_json::Map::from_iter([(key.clone(), value.clone())]));
-            serde_json::from_value::<Wire>(one).is_ok()
+            serde_json::from_value::<LogObject>(one).is_ok()
         });
-        let wire: Wire = serde_json::from_value(serde_json::Value::Object(object)).ok()?;
+        let wire: LogObject = serde_json::from_value(serde_json::Value::Object(object)).ok()?;
         wire.into_line()
     }
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct LogObject {
     event: Option<String>,
     run: Option<String>,
     ts: Option<String>,
@@ -162,9 +162,9 @@ struct Wire {
     calls: Option<u32>,
     tokens: Option<Tokens>,
     tokens_total: Option<f64>,
-    round1: Option<Vec<Seat>>,
-    round2: Option<Vec<Seat>>,
-    deliberators: Option<BTreeMap<String, Public>>,
+    round1: Option<Vec<RoundEntry>>,
+    round2: Option<Vec<RoundEntry>>,
+    deliberators: Option<BTreeMap<String, PublicToolEntry>>,
     /// The public tool's mark for a person's override.
     parth_override: Option<bool>,
 }
@@ -184,7 +184,7 @@ enum Tokens {
 }
 
 #[derive(Deserialize)]
-struct Seat {
+struct RoundEntry {
     deliberator: Option<String>,
     would_block: Option<bool>,
     irreducible: Option<bool>,
@@ -195,7 +195,7 @@ struct Seat {
 }
 
 #[derive(Deserialize)]
-struct Public {
+struct PublicToolEntry {
     r1_would_block: Option<bool>,
     r2_would_block: Option<bool>,
     r2_irreducible: Option<bool>,
@@ -206,18 +206,19 @@ struct Public {
     error: Option<String>,
 }
 
-impl Wire {
+impl LogObject {
     fn into_line(self) -> Option<Line> {
         let public = self.deliberators.unwrap_or_default();
-        let seats = if self.round1.is_some() || self.round2.is_some() {
-            let mut seats = rounds(self.round1.unwrap_or_default(), self.round2.unwrap_or_default());
+        let deliberators = if self.round1.is_some() || self.round2.is_some() {
+            let mut deliberators =
+                merge_rounds(self.round1.unwrap_or_default(), self.round2.unwrap_or_default());
             // What the published schema has no field for.
-            for (member, marks) in &mut seats {
-                marks.reprompts = public.get(member).map_or(0, |seat| seat.marks().reprompts);
+            for (member, marks) in &mut deliberators {
+                marks.reprompts = public.get(member).map_or(0, |seat| seat.behavior().reprompts);
             }
-            seats
+            deliberators
         } else {
-            public.into_iter().map(|(member, seat)| (member, seat.marks())).collect()
+            public.into_iter().map(|(member, seat)| (member, seat.behavior())).collect()
         };
         let tokens = self.tokens.and_then(|tokens| match tokens {
             Tokens::Split { total } => total,
@@ -226,7 +227,7 @@ impl Wire {
         let verdict =
             self.verdict.or_else(|| self.adjudicator.and_then(|one| one.final_verdict.or(one.verdict)));
         let is_superseded = verdict.as_deref() == Some(SUPERSEDED);
-        let event = match Event::read(self.event.as_deref()) {
+        let event = match Event::from_word(self.event.as_deref()) {
             Event::Verdict if self.parth_override == Some(true) => Event::Overridden,
             event => event,
         };
@@ -250,24 +251,24 @@ impl Wire {
             at_ms: self.ts.as_deref().and_then(time).unwrap_or(0),
             elapsed_ms: self
                 .elapsed_seconds
-                .map_or(0, |seconds| (seconds * 1000.0).clamp(0.0, LONGEST_MS) as i64),
-            calls: self.calls.map_or(UNSAID, i64::from),
-            tokens: tokens.or(self.tokens_total).map_or(UNSAID, counted),
+                .map_or(0, |seconds| (seconds * 1000.0).clamp(0.0, MAX_ELAPSED_MS) as i64),
+            calls: self.calls.map_or(NOT_STATED, i64::from),
+            tokens: tokens.or(self.tokens_total).map_or(NOT_STATED, clamp_count),
             // Nobody finished what it says.
-            seats: if is_superseded { Vec::new() } else { seats },
+            deliberators: if is_superseded { Vec::new() } else { deliberators },
         })
     }
 }
 
 /// A number that is counted, within what a sum can hold.
-fn counted(number: f64) -> i64 {
-    (number as i64).clamp(0, LARGEST)
+fn clamp_count(number: f64) -> i64 {
+    (number as i64).clamp(0, MAX_COUNT)
 }
 
 /// A score in hundredths.
 fn score(value: Option<&Value>) -> i64 {
     let score = value.and_then(Value::as_f64).filter(|score| (0.0..=100.0).contains(score));
-    score.map_or(UNSAID, |score| (score * 100.0).round() as i64)
+    score.map_or(NOT_STATED, |score| (score * 100.0).round() as i64)
 }
 
 /// A time with an offset, or without one, which is UTC.
@@ -275,21 +276,21 @@ fn time(text: &str) -> Option<i64> {
     parse_rfc3339(text).or_else(|| parse_rfc3339(&format!("{text}Z")))
 }
 
-fn rounds(first: Vec<Seat>, second: Vec<Seat>) -> Vec<(String, Marks)> {
-    let mut seats: Vec<(String, Marks, Option<bool>)> = Vec::new();
+fn merge_rounds(first: Vec<RoundEntry>, second: Vec<RoundEntry>) -> Vec<(String, Behavior)> {
+    let mut deliberators: Vec<(String, Behavior, Option<bool>)> = Vec::new();
     for seat in first {
         let Some(member) = seat.deliberator.clone() else { continue };
         let block = seat.block();
-        seats.push((member, seat.marks(), block));
+        deliberators.push((member, seat.behavior(), block));
     }
     for seat in second {
         let Some(member) = seat.deliberator.clone() else { continue };
-        let (marks, block) = (seat.marks(), seat.block());
-        let at = seats.iter().position(|(one, ..)| *one == member).unwrap_or_else(|| {
-            seats.push((member, Marks::default(), None));
-            seats.len() - 1
+        let (marks, block) = (seat.behavior(), seat.block());
+        let at = deliberators.iter().position(|(one, ..)| *one == member).unwrap_or_else(|| {
+            deliberators.push((member, Behavior::default(), None));
+            deliberators.len() - 1
         });
-        let (_, before, first_block) = &mut seats[at];
+        let (_, before, first_block) = &mut deliberators[at];
         before.schema_failed |= marks.schema_failed;
         before.timed_out |= marks.timed_out;
         before.last_score = marks.first_score;
@@ -300,40 +301,40 @@ fn rounds(first: Vec<Seat>, second: Vec<Seat>) -> Vec<(String, Marks)> {
             before.irreducible = marks.irreducible;
         }
     }
-    seats.into_iter().map(|(member, marks, _)| (member, marks)).collect()
+    deliberators.into_iter().map(|(member, marks, _)| (member, marks)).collect()
 }
 
-impl Seat {
+impl RoundEntry {
     fn block(&self) -> Option<bool> {
         self.would_block
     }
 
     /// Of one round; what it scored is its first score.
-    fn marks(&self) -> Marks {
+    fn behavior(&self) -> Behavior {
         let status = self.status.as_deref();
         let named = || {
             let scores = self.scores.as_ref()?.as_object()?.values().filter_map(Value::as_f64);
             let (count, sum) = scores.fold((0, 0.0), |(count, sum), score| (count + 1, sum + score));
             (count > 0).then(|| Value::from(sum / f64::from(count)))
         };
-        Marks {
+        Behavior {
             first_score: score(self.score.clone().or_else(named).as_ref()),
             blocks: self.would_block == Some(true),
             irreducible: self.irreducible == Some(true),
             flipped: false,
             schema_failed: self.schema_failed == Some(true) || status == Some("schema_failed"),
             timed_out: status == Some("timed_out"),
-            ..Marks::default()
+            ..Behavior::default()
         }
     }
 }
 
-impl Public {
-    fn marks(&self) -> Marks {
+impl PublicToolEntry {
+    fn behavior(&self) -> Behavior {
         let first = self.r1_would_block == Some(true);
         // The public tool writes `false` for a round that never was; a score tells the two apart.
         let second = self.r2_score.is_some().then_some(self.r2_would_block == Some(true));
-        Marks {
+        Behavior {
             blocks: second.unwrap_or(first || self.r2_would_block == Some(true)),
             irreducible: self.r2_irreducible == Some(true),
             flipped: second.is_some_and(|second| second != first),
@@ -348,7 +349,7 @@ impl Public {
                 .reprompts
                 .as_ref()
                 .and_then(Value::as_i64)
-                .map_or(0, |many| many.clamp(0, LARGEST)),
+                .map_or(0, |many| many.clamp(0, MAX_COUNT)),
         }
     }
 }
@@ -360,7 +361,7 @@ mod tests {
     #[test]
     fn a_line_of_the_published_schema_is_read() {
         // D6
-        let line = Line::read(
+        let line = Line::parse(
             br#"{"v":2,"ts":"2026-05-18T14:23:11.504Z","artifact":"a.md","artifact_type":"post",
                 "round1":[{"deliberator":"skeptic","verdict":"revise","would_block":true,"irreducible":false},{"deliberator":"voice","status":"timed_out"}],
                 "round2":[{"deliberator":"skeptic","would_block":false,"irreducible":false},{"deliberator":"voice","schema_failed":true}],
@@ -369,55 +370,66 @@ mod tests {
         .expect("read");
         assert_eq!((line.event, &*line.verdict, &*line.artifact_type), (Event::Verdict, "REVISE", "post"));
         assert_eq!(line.elapsed_ms, 312_400);
-        assert_eq!(line.seats[0], ("skeptic".into(), Marks { flipped: true, ..Marks::default() }));
-        assert_eq!(line.seats[1].1, Marks { schema_failed: true, timed_out: true, ..Marks::default() });
+        assert_eq!(
+            line.deliberators[0],
+            ("skeptic".into(), Behavior { flipped: true, ..Behavior::default() })
+        );
+        assert_eq!(
+            line.deliberators[1].1,
+            Behavior { schema_failed: true, timed_out: true, ..Behavior::default() }
+        );
     }
 
     #[test]
     fn a_line_of_the_public_tool_is_read() {
         // D6
-        let line = Line::read(
+        let line = Line::parse(
             br#"{"v":2,"span_id":"council-ab12","event":"verdict","ts":"2026-05-15T10:23:11Z","artifact_type":"memo","verdict":"HOLD",
                 "deliberators":{"skeptic":{"r1_score":2,"r1_would_block":true,"r2_score":2,"r2_would_block":true,"r2_irreducible":true,"schema_failed":false,"error":null},
                 "evidence":{"r1_would_block":true,"r2_score":null,"r2_would_block":false,"error":"TimeoutError: "}}}"#,
         )
         .expect("read");
         assert!(line.is_prior());
-        let skeptic =
-            Marks { blocks: true, irreducible: true, first_score: 200, last_score: 200, ..Marks::default() };
-        assert_eq!(line.seats[1].1, skeptic);
-        assert_eq!(line.seats[0].1, Marks { blocks: true, timed_out: true, ..Marks::default() });
+        let skeptic = Behavior {
+            blocks: true,
+            irreducible: true,
+            first_score: 200,
+            last_score: 200,
+            ..Behavior::default()
+        };
+        assert_eq!(line.deliberators[1].1, skeptic);
+        assert_eq!(line.deliberators[0].1, Behavior { blocks: true, timed_out: true, ..Behavior::default() });
     }
 
     #[test]
     fn scores_reprompts_and_tokens_are_read_in_either_form() {
-        let public = Line::read(
+        let public = Line::parse(
             br#"{"verdict":"SHIP","tokens":{"total":1200},"deliberators":{"a":{"r1_score":3,"r2_score":4.5,"reprompts":2}}}"#,
         );
-        let marks = Marks { first_score: 300, last_score: 450, reprompts: 2, ..Marks::default() };
+        let marks = Behavior { first_score: 300, last_score: 450, reprompts: 2, ..Behavior::default() };
         let public = public.expect("read");
-        assert_eq!((public.tokens, public.seats), (1200, vec![("a".to_owned(), marks)]));
-        let published = Line::read(
+        assert_eq!((public.tokens, public.deliberators), (1200, vec![("a".to_owned(), marks)]));
+        let published = Line::parse(
             br#"{"round1":[{"deliberator":"a","would_block":false,"scores":{"x":2,"y":4}}],
                 "round2":[{"deliberator":"a","would_block":false,"score":4.5}],
                 "deliberators":{"a":{"reprompts":2}},"tokens_total":7}"#,
         );
         let published = published.expect("read");
-        assert_eq!((published.tokens, published.seats), (7, vec![("a".to_owned(), marks)]));
+        assert_eq!((published.tokens, published.deliberators), (7, vec![("a".to_owned(), marks)]));
         // Nothing that a line says is more than a sum can hold.
         for said in ["1e300", "-5", "\"many\"", "{\"total\": null}"] {
-            let line = Line::read(format!("{{\"tokens\": {said}}}").as_bytes()).expect("read");
-            assert!((-1..=LARGEST).contains(&line.tokens), "{said}");
+            let line = Line::parse(format!("{{\"tokens\": {said}}}").as_bytes()).expect("read");
+            assert!((-1..=MAX_COUNT).contains(&line.tokens), "{said}");
         }
     }
 
     #[test]
     fn odd_fields_cost_their_meaning_and_not_the_line() {
         let line =
-            Line::read(br#"{"artifact_type": 5, "verdict": "SHIP", "round1": "none"}"#).expect("an object");
+            Line::parse(br#"{"artifact_type": 5, "verdict": "SHIP", "round1": "none"}"#).expect("an object");
         assert_eq!((&*line.artifact_type, &*line.verdict), ("unknown_type", "SHIP"));
-        assert_eq!(Line::read(b"[1]"), None);
-        assert_eq!(Line::read(b"{\"verdict\": \"SH"), None);
+        assert_eq!(Line::parse(b"[1]"), None);
+        assert_eq!(Line::parse(b"{\"verdict\": \"SH"), None);
     }
 
     #[test]
@@ -432,21 +444,21 @@ mod tests {
             br#"{"event": "override", "run": "r1", "span_id": "r1", "verdict": "MAYBE"}"#,
             br#"{"event": "resumed", "span_id": "r1", "verdict": "SHIP"}"#,
         ] {
-            assert_eq!(Line::read(line), None, "{}", String::from_utf8_lossy(line));
+            assert_eq!(Line::parse(line), None, "{}", String::from_utf8_lossy(line));
         }
         // The public tool has another word for it.
         let theirs =
             br#"{"event": "verdict", "parth_override": true, "span_id": "council-1", "verdict": "SHIP"}"#;
-        let theirs = Line::read(theirs).expect("read");
+        let theirs = Line::parse(theirs).expect("read");
         assert_eq!((theirs.event, &*theirs.verdict, theirs.is_prior()), (Event::Overridden, "SHIP", true));
     }
 
     #[test]
     fn incomplete_and_overrides_are_no_priors() {
         // C10
-        assert!(!Line::read(br#"{"verdict": "INCOMPLETE"}"#).expect("read").is_prior());
+        assert!(!Line::parse(br#"{"verdict": "INCOMPLETE"}"#).expect("read").is_prior());
         let person = br#"{"event": "override", "run": "r1", "span_id": "r1", "verdict": "SHIP"}"#;
-        assert!(!Line::read(person).expect("read").is_prior());
-        assert!(!Line::read(br#"{"event": "sweep_complete", "verdict": "SHIP"}"#).expect("read").is_prior());
+        assert!(!Line::parse(person).expect("read").is_prior());
+        assert!(!Line::parse(br#"{"event": "sweep_complete", "verdict": "SHIP"}"#).expect("read").is_prior());
     }
 }

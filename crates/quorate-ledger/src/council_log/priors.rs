@@ -8,14 +8,14 @@ use quorate_protocol::Json;
 use serde_json::json;
 use sqlx::Row as _;
 
-use super::Indexed;
+use super::IndexedLog;
 use crate::Store;
 use crate::store::files;
 
 /// How many earlier verdicts the adjudicator is shown.
 pub const LIMIT: u32 = 5;
 /// The longest text of one that is passed on, in characters.
-const TEXT_CAP: usize = 500;
+const MAX_TEXT_CHARS: usize = 500;
 
 /// The newest verdicts on a type of artifact, as the adjudicator sees them.
 ///
@@ -24,7 +24,7 @@ const TEXT_CAP: usize = 500;
 pub async fn priors(
     store: &Store,
     log: &Path,
-    indexed: Indexed,
+    indexed: IndexedLog,
     artifact_type: &str,
 ) -> Result<Vec<Json>, Error> {
     let Some(id) = indexed.id else { return Ok(Vec::new()) };
@@ -71,17 +71,17 @@ fn prior(line: &Json) -> Json {
     let brief = first([&line["revision_brief"], &adjudicator["revision_brief"], &Json::Null]);
     let reasoning = first([&line["reasoning"], &adjudicator["reasoning"], &line["adjudicator_reasoning"]]);
     json!({
-        "ts": cut(&line["ts"]),
+        "ts": truncate(&line["ts"]),
         "verdict": verdict,
-        "artifact": cut(&first([&line["artifact"], &line["artifact_path"], &Json::Null])),
-        "reasoning": cut(&reasoning),
-        "revision_brief": cut(&brief),
+        "artifact": truncate(&first([&line["artifact"], &line["artifact_path"], &Json::Null])),
+        "reasoning": truncate(&reasoning),
+        "revision_brief": truncate(&brief),
     })
 }
 
-fn cut(text: &Json) -> Json {
+fn truncate(text: &Json) -> Json {
     let Some(text) = text.as_str() else { return Json::Null };
-    match text.char_indices().nth(TEXT_CAP) {
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
         None => json!(text),
         Some((end, _)) => json!(format!("{}…", &text[..end])),
     }

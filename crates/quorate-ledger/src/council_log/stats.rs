@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use quorate_kernel::ports::ledger::Error;
 use sqlx::Row as _;
 
-use super::Indexed;
+use super::IndexedLog;
 use crate::Store;
 
 /// Which lines are counted.
@@ -25,7 +25,7 @@ pub struct Stats {
     /// Verdicts by type of artifact, then by verdict.
     pub verdicts: BTreeMap<String, BTreeMap<String, u64>>,
     /// Each deliberator's behaviour.
-    pub seats: BTreeMap<String, Seat>,
+    pub deliberators: BTreeMap<String, DeliberatorStats>,
     /// Verdicts by week (Monday's day number since the Unix epoch), type and verdict. Lines without a time have none.
     pub weeks: BTreeMap<i64, BTreeMap<String, BTreeMap<String, u64>>>,
     /// Reviews that say how many calls they made, and how many that were.
@@ -40,7 +40,7 @@ pub struct Stats {
 
 /// A deliberator's behaviour, as counts of reviews.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Seat {
+pub struct DeliberatorStats {
     /// It sat in.
     pub reviews: u64,
     /// It blocked at the end.
@@ -69,7 +69,7 @@ const MONDAY_MS: i64 = 4 * 24 * 3600 * 1000;
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<Stats, Error> {
+pub async fn stats(store: &Store, indexed: IndexedLog, filter: &Filter) -> Result<Stats, Error> {
     let Some(log) = indexed.id else { return Ok(Stats::default()) };
     let mut stats = Stats::default();
     let mut writer = store.writer().await;
@@ -96,7 +96,7 @@ pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<S
     .await
     .map_err(|error| store.error(error))?;
     for row in &rows {
-        stats.line(row);
+        stats.add_row(row);
     }
     // A review that was overridden twice is one that was overridden; a line of others may name no review.
     let row = sqlx::query(
@@ -137,7 +137,7 @@ pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<S
     for row in query.fetch_all(&mut *connection).await.map_err(|error| store.error(error))? {
         let count = row.get::<i64, _>(6).unsigned_abs();
         let when = |at: usize| if row.get::<i64, _>(at) == 0 { 0 } else { count };
-        let seat = stats.seats.entry(row.get(0)).or_default();
+        let seat = stats.deliberators.entry(row.get(0)).or_default();
         seat.reviews += count;
         seat.blocks += when(1);
         seat.irreducible += when(2);
@@ -155,7 +155,7 @@ pub async fn stats(store: &Store, indexed: Indexed, filter: &Filter) -> Result<S
 }
 
 impl Stats {
-    fn line(&mut self, row: &sqlx::sqlite::SqliteRow) {
+    fn add_row(&mut self, row: &sqlx::sqlite::SqliteRow) {
         let count = row.get::<i64, _>(4).unsigned_abs();
         if row.get::<&str, _>(0) == "override" {
             return;

@@ -12,7 +12,7 @@ use super::line::Event;
 
 /// The line of an ended review; `None` while there is no outcome. `event` tells a review from one that was resumed
 /// to a verdict after it had been logged as INCOMPLETE.
-pub fn review(history: &History, event: Event) -> Option<Json> {
+pub fn review_line(history: &History, event: Event) -> Option<Json> {
     let outcome = history.outcome()?;
     let opened = &history.opened;
     let text = |key: &str| opened.get(key).cloned().unwrap_or(Json::Null);

@@ -5,9 +5,9 @@ use std::io::Write;
 
 use quorate_protocol::Json;
 
-use super::checked::Records;
-use super::select::Selected;
-use super::{Failed, Told, Written};
+use super::checked_records::CheckedRecords;
+use super::select::Cursor;
+use super::{ExportError, ExportSummary, ExportedRecord};
 use crate::Store;
 use crate::signing::PublicKey;
 
@@ -35,20 +35,21 @@ pub const COLUMNS: [&str; 18] = [
 
 pub(super) async fn write(
     store: &Store,
-    mut selected: Selected,
+    mut selected: Cursor,
     known: &[PublicKey],
     out: &mut (dyn Write + Send),
-) -> Result<Written, Failed> {
-    let mut written = Written { sealed_by_key: selected.sealed.note.is_some(), ..Written::default() };
-    let mut records = Records::of(store, &selected, known).await?;
-    written.unknown = std::mem::take(&mut records.unknown);
+) -> Result<ExportSummary, ExportError> {
+    let mut written =
+        ExportSummary { sealed_by_key: selected.sealed.note.is_some(), ..ExportSummary::default() };
+    let mut records = CheckedRecords::open(store, &selected, known).await?;
+    written.unknown_keys = std::mem::take(&mut records.unknown_keys);
     out.write_all(row(&COLUMNS.map(str::to_owned)).as_bytes())?;
     loop {
-        let rows = selected.page(store).await?;
+        let rows = selected.next_page(store).await?;
         if rows.is_empty() {
             break;
         }
-        for told in records.take(store, &rows).await?.into_iter().map(Told::from) {
+        for told in records.check_rows(store, &rows).await?.into_iter().map(ExportedRecord::from) {
             written.records += 1;
             written.signatures += told.signers.len() as u64;
             out.write_all(row(&cells(&told)).as_bytes())?;
@@ -58,7 +59,7 @@ pub(super) async fn write(
     Ok(written)
 }
 
-fn cells(told: &Told) -> [String; 18] {
+fn cells(told: &ExportedRecord) -> [String; 18] {
     let data = told.data.as_ref();
     let said = |path: &[&str]| {
         let mut keys = path.iter();

@@ -8,53 +8,58 @@ use quorate_kernel::entropy::{hex, sha256_hex};
 use quorate_kernel::ports::ledger::Ledger as _;
 use sha2::{Digest as _, Sha256};
 
-use super::checked::Records;
-use super::select::Selected;
-use super::wire::{self, Body, End, From, Header, Last, Record};
-use super::{Failed, Written, corrupt};
+use super::checked_records::CheckedRecords;
+use super::select::Cursor;
+use super::wire::{self, Body, Header, Prefix, Record, Totals, Trailer};
+use super::{ExportError, ExportSummary, corrupt_record};
 use crate::Store;
 use crate::merkle::{self, TreeHead};
-use crate::prove::{self, Checked, Item};
+use crate::prove::{self, CheckedRecord, ProvableRecord};
 use crate::signing::PublicKey;
 use crate::store::engine::{Column, Value, sql_rows};
-use crate::store::tiles::{self, Broken};
+use crate::store::tiles::{self, TreeError};
 
 /// How many hashes are looked up at once.
-const AT_ONCE: usize = 1000;
+const HASHES_PER_LOOKUP: usize = 1000;
 
 pub(super) async fn write(
     store: &Store,
-    mut selected: Selected,
+    mut selected: Cursor,
     known: &[PublicKey],
     out: &mut (dyn Write + Send),
-) -> Result<Written, Failed> {
-    let mut out = Hashed { out, hash: Sha256::new() };
-    let mut written = Written { sealed_by_key: selected.sealed.note.is_some(), ..Written::default() };
-    let mut records = Records::of(store, &selected, known).await?;
-    written.unknown = std::mem::take(&mut records.unknown);
+) -> Result<ExportSummary, ExportError> {
+    let mut out = HashingWriter { out, hash: Sha256::new() };
+    let mut written =
+        ExportSummary { sealed_by_key: selected.sealed.note.is_some(), ..ExportSummary::default() };
+    let mut records = CheckedRecords::open(store, &selected, known).await?;
+    written.unknown_keys = std::mem::take(&mut records.unknown_keys);
     out.line(&header(store, &selected, std::mem::take(&mut records.signers)).await?)?;
     // The texts that were written, by the run that names them.
     let mut kept = BTreeSet::new();
     loop {
-        let rows = selected.page(store).await?;
+        let rows = selected.next_page(store).await?;
         if rows.is_empty() {
             break;
         }
-        let items = records.take(store, &rows).await?;
-        let there = there(store, &items).await?;
+        let items = records.check_rows(store, &rows).await?;
+        let there = stored_texts(store, &items).await?;
         for (row, (item, checked)) in rows.iter().zip(items) {
-            let Item { index, head, data, path, signatures } = item;
+            let ProvableRecord { index, head, data, path, signatures } = item;
             written.records += 1;
             written.signatures += signatures.len() as u64;
             out.line(&Record { data, head, path, seq: index + 1, signatures })?;
-            for sha256 in checked.data.iter().flat_map(wire::named).filter(|sha256| there.contains(*sha256)) {
+            for sha256 in
+                checked.data.iter().flat_map(wire::named_hashes).filter(|sha256| there.contains(*sha256))
+            {
                 if kept.insert((row.text(4).to_owned(), sha256.to_owned()))
                     && let Some(text) = store.body(sha256).await?
                 {
                     if sha256_hex(text.as_bytes()) != *sha256 {
-                        return Err(
-                            corrupt(row, format!("the text {sha256} that it names is another")).into()
-                        );
+                        return Err(corrupt_record(
+                            row,
+                            format!("the text {sha256} that it names is another"),
+                        )
+                        .into());
                     }
                     written.bodies += 1;
                     out.line(&Body { body: sha256.to_owned(), text: text.to_string() })?;
@@ -62,22 +67,22 @@ pub(super) async fn write(
             }
         }
     }
-    let Written { records, bodies, signatures, .. } = written;
+    let ExportSummary { records, bodies, signatures, .. } = written;
     let sha256 = hex(&out.hash.clone().finalize());
-    out.line(&Last { end: End { bodies, records, sha256, signatures } })?;
+    out.line(&Trailer { end: Totals { bodies, records, sha256, signatures } })?;
     out.out.flush()?;
     Ok(written)
 }
 
 /// The first line.
-async fn header(store: &Store, selected: &Selected, signers: Vec<PublicKey>) -> Result<Header, Failed> {
-    let Selected { sealed, runs, since, .. } = selected;
+async fn header(store: &Store, selected: &Cursor, signers: Vec<PublicKey>) -> Result<Header, ExportError> {
+    let Cursor { sealed, runs, since, .. } = selected;
     let from = match *since {
         0 => None,
         since => {
             let mut connection = store.writer().await;
             let engine = connection.engine().await.map_err(|error| store.error(error))?;
-            Some(before(engine, since, &sealed.tree).await.map_err(|error| store.broken(error))?)
+            Some(prefix_before(engine, since, &sealed.tree).await.map_err(|error| store.tree_error(error))?)
         }
     };
     Ok(Header {
@@ -94,28 +99,31 @@ async fn header(store: &Store, selected: &Selected, signers: Vec<PublicKey>) -> 
 }
 
 /// The tree after which an export starts.
-async fn before(
+async fn prefix_before(
     engine: &mut crate::store::engine::Engine,
     since: u64,
     tree: &TreeHead,
-) -> Result<From, Broken> {
+) -> Result<Prefix, TreeError> {
     let mut ranges = merkle::consistency_ranges(since, tree.size);
     ranges.push(0..since);
     let fetched = tiles::fetch(engine, ranges, tree.size).await?;
-    let absent = |error: &dyn std::fmt::Display| Broken::Absent(error.to_string());
+    let absent = |error: &dyn std::fmt::Display| TreeError::Incomplete(error.to_string());
     let root = merkle::root(&fetched, since).map_err(|error| absent(&error))?;
     let proof = merkle::consistency(&fetched, since, tree.size).map_err(|error| absent(&error))?;
     proof.verify(&TreeHead { size: since, root }, tree).map_err(|error| absent(&error))?;
-    Ok(From { path: prove::texts(&proof.path), root: hex(&root), size: since })
+    Ok(Prefix { path: prove::to_hex_texts(&proof.path), root: hex(&root), size: since })
 }
 
 /// Which of the hashes that records name are hashes of texts that are kept.
-async fn there(store: &Store, items: &[(Item, Checked)]) -> Result<BTreeSet<String>, Failed> {
+async fn stored_texts(
+    store: &Store,
+    items: &[(ProvableRecord, CheckedRecord)],
+) -> Result<BTreeSet<String>, ExportError> {
     let data = items.iter().filter_map(|(_, checked)| checked.data.as_ref());
-    let names: BTreeSet<String> = data.flat_map(wire::named).map(str::to_owned).collect();
+    let names: BTreeSet<String> = data.flat_map(wire::named_hashes).map(str::to_owned).collect();
     let names: Vec<String> = names.into_iter().collect();
     let mut there = BTreeSet::new();
-    for some in names.chunks(AT_ONCE) {
+    for some in names.chunks(HASHES_PER_LOOKUP) {
         let values = some.iter().map(|name| vec![Value::from(name.as_str())]);
         let statement = sql_rows("SELECT sha256 FROM body WHERE sha256 IN (VALUES ", values, ")");
         there.extend(store.rows(statement, &[Column::Text]).await?.iter().map(|row| row.text(0).to_owned()));
@@ -124,12 +132,12 @@ async fn there(store: &Store, items: &[(Item, Checked)]) -> Result<BTreeSet<Stri
 }
 
 /// Lines on their way out, and what they hash to.
-struct Hashed<'a> {
+struct HashingWriter<'a> {
     out: &'a mut (dyn Write + Send),
     hash: Sha256,
 }
 
-impl Hashed<'_> {
+impl HashingWriter<'_> {
     fn line(&mut self, value: &impl serde::Serialize) -> std::io::Result<()> {
         let line = wire::line(value)?;
         self.hash.update(line.as_bytes());

@@ -14,9 +14,9 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use super::checked::Records;
-use super::select::Selected;
-use super::{Failed, Told, Written};
+use super::checked_records::CheckedRecords;
+use super::select::Cursor;
+use super::{ExportError, ExportSummary, ExportedRecord};
 use crate::Store;
 use crate::signing::PublicKey;
 
@@ -28,8 +28,8 @@ const CLIENT: u8 = 3;
 const ERROR: u8 = 2;
 
 /// A run whose last record has not come yet.
-struct Open {
-    first: Told,
+struct OpenTrace {
+    first: ExportedRecord,
     last_ms: i64,
     /// What its outcome says. What a person decided beside that stands in the span of the override.
     verdict: Option<String>,
@@ -37,13 +37,14 @@ struct Open {
 
 pub(super) async fn write(
     store: &Store,
-    mut selected: Selected,
+    mut selected: Cursor,
     known: &[PublicKey],
     out: &mut (dyn Write + Send),
-) -> Result<Written, Failed> {
-    let mut written = Written { sealed_by_key: selected.sealed.note.is_some(), ..Written::default() };
-    let mut records = Records::of(store, &selected, known).await?;
-    written.unknown = std::mem::take(&mut records.unknown);
+) -> Result<ExportSummary, ExportError> {
+    let mut written =
+        ExportSummary { sealed_by_key: selected.sealed.note.is_some(), ..ExportSummary::default() };
+    let mut records = CheckedRecords::open(store, &selected, known).await?;
+    written.unknown_keys = std::mem::take(&mut records.unknown_keys);
     let resource = attribute::list([
         (attribute::SERVICE_NAME, json!("quorate")),
         (attribute::ORIGIN, json!(selected.sealed.origin)),
@@ -52,14 +53,14 @@ pub(super) async fn write(
         out,
         "{{\"resourceSpans\":[{{\"resource\":{{\"attributes\":{resource}}},\"scopeSpans\":[{{\"scope\":{{\"name\":\"quorate\"}},\"spans\":["
     )?;
-    let mut spans = Spans { out, any: false };
-    let mut open: BTreeMap<String, Open> = BTreeMap::new();
+    let mut spans = SpanWriter { out, has_written: false };
+    let mut open: BTreeMap<String, OpenTrace> = BTreeMap::new();
     loop {
-        let rows = selected.page(store).await?;
+        let rows = selected.next_page(store).await?;
         if rows.is_empty() {
             break;
         }
-        for told in records.take(store, &rows).await?.into_iter().map(Told::from) {
+        for told in records.check_rows(store, &rows).await?.into_iter().map(ExportedRecord::from) {
             written.records += 1;
             written.signatures += told.signers.len() as u64;
             let (run, at_ms) = (told.head.run.clone(), told.at_ms);
@@ -67,7 +68,7 @@ pub(super) async fn write(
             let verdict = outcome.and_then(|data| data.get("verdict")?.as_str()).map(str::to_owned);
             match open.get_mut(&run) {
                 None => {
-                    open.insert(run, Open { first: told, last_ms: at_ms, verdict: None });
+                    open.insert(run, OpenTrace { first: told, last_ms: at_ms, verdict: None });
                 }
                 Some(root) => {
                     root.last_ms = root.last_ms.max(at_ms);
@@ -86,21 +87,21 @@ pub(super) async fn write(
 }
 
 /// Spans on their way out.
-struct Spans<'a> {
+struct SpanWriter<'a> {
     out: &'a mut (dyn Write + Send),
-    any: bool,
+    has_written: bool,
 }
 
-impl Spans<'_> {
+impl SpanWriter<'_> {
     fn put(&mut self, span: &Json) -> std::io::Result<()> {
-        let comma = if std::mem::replace(&mut self.any, true) { "," } else { "" };
+        let comma = if std::mem::replace(&mut self.has_written, true) { "," } else { "" };
         write!(self.out, "{comma}{span}")
     }
 }
 
 /// The span of a run: its first record, up to its last one.
-fn root(open: &Open) -> Json {
-    let Open { first, last_ms, verdict } = open;
+fn root(open: &OpenTrace) -> Json {
+    let OpenTrace { first, last_ms, verdict } = open;
     let subject = first.data.as_ref().and_then(|data| data.get("subject").cloned());
     let mut attributes = common(first);
     attributes.extend(subject.map(|subject| (attribute::SUBJECT, subject)));
@@ -109,7 +110,7 @@ fn root(open: &Open) -> Json {
 }
 
 /// The span of any other record.
-fn child(told: &Told) -> Json {
+fn child(told: &ExportedRecord) -> Json {
     let parent = span_id(&told.head.run, 0);
     let data = told.data.as_ref();
     let Some(data) = data.filter(|_| told.head.kind == Kind::Consultation.as_str()) else {
@@ -143,7 +144,7 @@ fn child(told: &Told) -> Json {
 }
 
 /// What every span says.
-fn common(told: &Told) -> Vec<(&'static str, Json)> {
+fn common(told: &ExportedRecord) -> Vec<(&'static str, Json)> {
     let head = &told.head;
     let mut all = vec![
         (attribute::CONVERSATION, json!(head.run)),
@@ -159,7 +160,7 @@ fn common(told: &Told) -> Vec<(&'static str, Json)> {
 }
 
 fn span(
-    told: &Told,
+    told: &ExportedRecord,
     name: &str,
     parent: Option<&str>,
     start_ms: i64,

@@ -7,20 +7,23 @@ use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 use quorate_protocol::Json;
 use sha2::{Digest as _, Sha256};
 
-use super::wire::{self, Body, End, Header, Last, Record};
+use super::wire::{self, Body, Header, Record, Totals, Trailer};
 use crate::merkle::{Consistency, Frontier, TreeHead};
-use crate::prove::{self, Checked, Course, Gaps, Item, Seal, Trusted, canonical_json, exactly};
+use crate::prove::{
+    self, ChainChecker, CheckedRecord, GapRule, ProvableRecord, SignedCheckpoint, TrustedKey,
+    from_canonical_json, from_exact_value,
+};
 use crate::signing::{KeyId, PublicKey};
 use crate::store::STREAM;
 
 /// The longest line that is read, in bytes.
-pub const MAX_LINE: usize = 64 << 20;
+pub const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// What an export holds, line by line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
     /// A record, and what it says.
-    Record(Box<Item>, Box<Checked>),
+    Record(Box<ProvableRecord>, Box<CheckedRecord>),
     /// A text that the record before it names.
     Body {
         /// SHA-256 of the text.
@@ -32,13 +35,13 @@ pub enum Entry {
 
 /// Why an export cannot be believed.
 #[derive(Debug, thiserror::Error)]
-pub enum Flaw {
+pub enum InvalidExport {
     /// It is none.
     #[error("it is no export: {0}")]
-    Unreadable(String),
+    NotAnExport(String),
     /// A line does not hold.
     #[error("line {line}{}: {what}", id.as_ref().map(|id| format!(" ({id})")).unwrap_or_default())]
-    Broken {
+    InvalidLine {
         /// Which one, from 1.
         line: u64,
         /// The record, where it is one's.
@@ -48,7 +51,7 @@ pub enum Flaw {
     },
     /// It cannot be read.
     #[error("it cannot be read")]
-    Read(#[from] std::io::Error),
+    Io(#[from] std::io::Error),
 }
 
 /// An export that is being read.
@@ -60,17 +63,17 @@ pub struct Reader<R> {
     file_sha256: Option<String>,
     header: Header,
     tree: TreeHead,
-    seal: Option<Seal>,
+    checkpoint: Option<SignedCheckpoint>,
     known: Vec<PublicKey>,
     signers: Vec<PublicKey>,
-    used: Vec<KeyId>,
-    course: Course,
+    used_signers: Vec<KeyId>,
+    chain: ChainChecker,
     /// All leaves, where it is of all records from the beginning.
     frontier: Option<Frontier>,
     seq: u64,
-    counted: End,
+    totals: Totals,
     /// The hashes that the last record names, its run, and the last text that came.
-    names: Vec<String>,
+    expected_texts: Vec<String>,
 }
 
 impl<R: BufRead> Reader<R> {
@@ -79,28 +82,28 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     /// [`Flaw`].
-    pub fn open(mut input: R, signers: &[PublicKey]) -> Result<Self, Flaw> {
+    pub fn open(mut input: R, signers: &[PublicKey]) -> Result<Self, InvalidExport> {
         let mut hash = Sha256::new();
-        let text =
-            next_line(&mut input, &mut hash, 1)?.ok_or_else(|| Flaw::Unreadable("it is empty".into()))?;
-        let header: Header = canonical_json(&text).map_err(Flaw::Unreadable)?;
+        let text = next_line(&mut input, &mut hash, 1)?
+            .ok_or_else(|| InvalidExport::NotAnExport("it is empty".into()))?;
+        let header: Header = from_canonical_json(&text).map_err(InvalidExport::NotAnExport)?;
         if header.quorate_export != wire::VERSION {
             let ours = wire::VERSION;
             let what = format!("its version is {}, and this program reads {ours}", header.quorate_export);
-            return Err(Flaw::Unreadable(what));
+            return Err(InvalidExport::NotAnExport(what));
         }
-        let flaw = |what: String| Flaw::Broken { line: 1, id: None, what };
+        let flaw = |what: String| InvalidExport::InvalidLine { line: 1, id: None, what };
         let root = unhex(&header.root).ok_or_else(|| flaw("its root is no hash".into()))?;
         let tree = TreeHead { size: header.size, root };
-        let seal = seal(&header, &tree).map_err(flaw)?;
+        let checkpoint = open_checkpoint(&header, &tree).map_err(flaw)?;
         if let Some(from) = &header.from {
-            prefix(from, &tree).map_err(flaw)?;
+            check_prefix(from, &tree).map_err(flaw)?;
         }
         let sorted = |runs: &Vec<String>| runs.windows(2).all(|two| two[0] < two[1]) && !runs.is_empty();
         if !header.runs.as_ref().is_none_or(sorted) {
             return Err(flaw("its runs are not sorted".into()));
         }
-        let known = prove::known(&header.signers, signers).map_err(flaw)?;
+        let known = prove::signer_keys(&header.signers, signers).map_err(flaw)?;
         let from = header.from.as_ref().map_or(0, |from| from.size);
         let whole = header.runs.is_none() && from == 0;
         Ok(Reader {
@@ -109,15 +112,19 @@ impl<R: BufRead> Reader<R> {
             hash,
             file_sha256: None,
             tree,
-            seal,
+            checkpoint,
             known,
             signers: signers.to_vec(),
-            used: Vec::new(),
-            course: Course::new(if from == 0 { Gaps::Whole } else { Gaps::No }),
+            used_signers: Vec::new(),
+            chain: ChainChecker::new(if from == 0 {
+                GapRule::FromFirstRecord
+            } else {
+                GapRule::NotWithinRun
+            }),
             frontier: whole.then(Frontier::new),
             seq: from,
-            counted: End { bodies: 0, records: 0, sha256: String::new(), signatures: 0 },
-            names: Vec::new(),
+            totals: Totals { bodies: 0, records: 0, sha256: String::new(), signatures: 0 },
+            expected_texts: Vec::new(),
             header,
         })
     }
@@ -126,27 +133,27 @@ impl<R: BufRead> Reader<R> {
     ///
     /// # Errors
     /// [`Flaw`].
-    pub fn entry(&mut self) -> Result<Option<Entry>, Flaw> {
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, InvalidExport> {
         if self.file_sha256.is_some() {
             return Ok(None);
         }
         let before = hex(&self.hash.clone().finalize());
         let Some(text) = next_line(&mut self.input, &mut self.hash, self.line + 1)? else {
-            return Err(self.flaw(None, "it ends without its last line: it was cut".into()));
+            return Err(self.invalid_line(None, "it ends without its last line: it was cut".into()));
         };
         self.line += 1;
-        let flaw = |what: String| Flaw::Broken { line: self.line, id: None, what };
-        let value: Json = canonical_json(&text).map_err(flaw)?;
+        let flaw = |what: String| InvalidExport::InvalidLine { line: self.line, id: None, what };
+        let value: Json = from_canonical_json(&text).map_err(flaw)?;
         let has = |key: &str| value.get(key).is_some();
         if has("head") {
-            let record = exactly(value).map_err(flaw)?;
+            let record = from_exact_value(value).map_err(flaw)?;
             self.record(record).map(Some)
         } else if has("body") {
-            let body = exactly(value).map_err(flaw)?;
+            let body = from_exact_value(value).map_err(flaw)?;
             self.body(body).map(Some)
         } else {
-            let last = exactly(value).map_err(flaw)?;
-            self.end(last, &before)?;
+            let last = from_exact_value(value).map_err(flaw)?;
+            self.read_trailer(last, &before)?;
             Ok(None)
         }
     }
@@ -157,8 +164,8 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// How many lines of each kind came.
-    pub fn counted(&self) -> &End {
-        &self.counted
+    pub fn totals(&self) -> &Totals {
+        &self.totals
     }
 
     /// SHA-256 of the whole file, once the last line has come.
@@ -167,25 +174,26 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// The key of the checkpoint that somebody vouched for.
-    pub fn vouched(&self, trusted: &[Trusted]) -> Option<String> {
-        self.seal.as_ref()?.vouched(trusted).map(ToString::to_string)
+    pub fn trusted_key(&self, trusted: &[TrustedKey]) -> Option<String> {
+        self.checkpoint.as_ref()?.trusted_key(trusted).map(ToString::to_string)
     }
 
-    fn record(&mut self, record: Record) -> Result<Entry, Flaw> {
+    fn record(&mut self, record: Record) -> Result<Entry, InvalidExport> {
         let Record { data, head, path, seq, signatures } = record;
-        let index = seq.checked_sub(1).ok_or_else(|| self.flaw(None, "places count from 1".into()))?;
-        let item = Item { index, head, data, path, signatures };
-        let checked = item.check(&self.tree, &self.known).map_err(|what| self.flaw(None, what))?;
+        let index =
+            seq.checked_sub(1).ok_or_else(|| self.invalid_line(None, "places count from 1".into()))?;
+        let item = ProvableRecord { index, head, data, path, signatures };
+        let checked = item.check(&self.tree, &self.known).map_err(|what| self.invalid_line(None, what))?;
         let id = Some(format!("{}/{}", checked.head.run, checked.head.n));
-        if let Err(what) = self.take(seq, &checked) {
-            return Err(self.flaw(id, what));
+        if let Err(what) = self.check_record(seq, &checked) {
+            return Err(self.invalid_line(id, what));
         }
-        self.names = checked.data.iter().flat_map(wire::named).map(str::to_owned).collect();
-        self.names.reverse();
+        self.expected_texts = checked.data.iter().flat_map(wire::named_hashes).map(str::to_owned).collect();
+        self.expected_texts.reverse();
         Ok(Entry::Record(Box::new(item), Box::new(checked)))
     }
 
-    fn take(&mut self, seq: u64, checked: &Checked) -> Result<(), String> {
+    fn check_record(&mut self, seq: u64, checked: &CheckedRecord) -> Result<(), String> {
         let runs = self.header.runs.as_ref();
         if seq <= self.seq || (runs.is_none() && seq != self.seq + 1) {
             return Err(format!("it stands at place {seq} after place {}", self.seq));
@@ -199,13 +207,13 @@ impl<R: BufRead> Reader<R> {
         if is_asked && !checked.signers.is_empty() && !checked.signers.iter().any(asked) {
             return Err("none of the signers that were asked for signed it".into());
         }
-        self.course.take(checked)?;
+        self.chain.check_next(checked)?;
         self.seq = seq;
-        self.counted.records += 1;
-        self.counted.signatures += checked.signers.len() as u64;
+        self.totals.records += 1;
+        self.totals.signatures += checked.signers.len() as u64;
         for id in &checked.signers {
-            if !self.used.contains(id) {
-                self.used.push(*id);
+            if !self.used_signers.contains(id) {
+                self.used_signers.push(*id);
             }
         }
         if let Some(frontier) = &mut self.frontier {
@@ -214,68 +222,73 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    fn body(&mut self, body: Body) -> Result<Entry, Flaw> {
+    fn body(&mut self, body: Body) -> Result<Entry, InvalidExport> {
         let Body { body: sha256, text } = body;
         if sha256_hex(text.as_bytes()) != sha256 {
-            return Err(self.flaw(None, "the text does not have the hash that it is under".into()));
+            return Err(self.invalid_line(None, "the text does not have the hash that it is under".into()));
         }
         // They come in the order of their hashes, each once.
-        while let Some(name) = self.names.pop() {
+        while let Some(name) = self.expected_texts.pop() {
             if name == sha256 {
-                self.counted.bodies += 1;
+                self.totals.bodies += 1;
                 return Ok(Entry::Body { sha256, text });
             }
         }
-        Err(self
-            .flaw(None, "the record before it does not name this text, or names it before another".into()))
+        Err(self.invalid_line(
+            None,
+            "the record before it does not name this text, or names it before another".into(),
+        ))
     }
 
-    fn end(&mut self, last: Last, before: &str) -> Result<(), Flaw> {
-        let End { bodies, records, ref sha256, signatures } = last.end;
-        let End { bodies: ours, records: our_records, signatures: our_signatures, .. } = self.counted;
+    fn read_trailer(&mut self, last: Trailer, before: &str) -> Result<(), InvalidExport> {
+        let Totals { bodies, records, ref sha256, signatures } = last.end;
+        let Totals { bodies: ours, records: our_records, signatures: our_signatures, .. } = self.totals;
         if (bodies, records, signatures) != (ours, our_records, our_signatures) {
             let what = "the last line counts other lines than there are: some were cut or added";
-            return Err(self.flaw(None, what.into()));
+            return Err(self.invalid_line(None, what.into()));
         }
         if sha256 != before {
-            return Err(self.flaw(None, "the last line is of another file".into()));
+            return Err(self.invalid_line(None, "the last line is of another file".into()));
         }
         if self.header.runs.is_none() && self.seq != self.tree.size {
             let what =
                 format!("the checkpoint is over {} records, and there are {}", self.tree.size, self.seq);
-            return Err(self.flaw(None, what));
+            return Err(self.invalid_line(None, what));
         }
         if self.frontier.as_ref().is_some_and(|frontier| frontier.tree_head() != self.tree) {
-            return Err(self.flaw(None, "the records lead to another root than the checkpoint's".into()));
+            return Err(
+                self.invalid_line(None, "the records lead to another root than the checkpoint's".into())
+            );
         }
-        prove::idle(&self.header.signers, &self.used).map_err(|what| self.flaw(None, what))?;
+        prove::check_all_used(&self.header.signers, &self.used_signers)
+            .map_err(|what| self.invalid_line(None, what))?;
         let mut rest = [0];
         if self.input.read(&mut rest)? != 0 {
-            return Err(self.flaw(None, "something follows the last line".into()));
+            return Err(self.invalid_line(None, "something follows the last line".into()));
         }
         self.file_sha256 = Some(hex(&self.hash.clone().finalize()));
         Ok(())
     }
 
-    fn flaw(&self, id: Option<String>, what: String) -> Flaw {
-        Flaw::Broken { line: self.line, id, what }
+    fn invalid_line(&self, id: Option<String>, what: String) -> InvalidExport {
+        InvalidExport::InvalidLine { line: self.line, id, what }
     }
 }
 
 /// The checkpoint of a header; `None` where nobody signed it.
-fn seal(header: &Header, tree: &TreeHead) -> Result<Option<Seal>, String> {
+fn open_checkpoint(header: &Header, tree: &TreeHead) -> Result<Option<SignedCheckpoint>, String> {
     let Some(note) = &header.note else {
         return if header.keys.is_empty() { Ok(None) } else { Err("it has keys and no signed note".into()) };
     };
-    let seal = Seal::open(note, &header.keys)?;
-    if seal.origin != header.origin || seal.tree != *tree {
+    let checkpoint = SignedCheckpoint::open(note, &header.keys)?;
+    if checkpoint.origin != header.origin || checkpoint.tree != *tree {
         return Err("its checkpoint is of another log or another tree".into());
     }
-    Ok(Some(seal))
+    Ok(Some(checkpoint))
 }
 
 /// Holds the tree after which an export starts against the whole one.
-fn prefix(from: &wire::From, tree: &TreeHead) -> Result<(), String> {
+fn check_prefix(from: &wire::Prefix, tree: &TreeHead) -> Result<(), String> {
     let root = unhex(&from.root).ok_or("the root of `from` is no hash")?;
     let path = from.path.iter().map(|hash| unhex(hash).ok_or("the path of `from` has what is no hash"));
     let path = path.collect::<Result<_, _>>()?;
@@ -288,18 +301,22 @@ fn prefix(from: &wire::From, tree: &TreeHead) -> Result<(), String> {
 }
 
 /// The next line without its end; nothing at the end of the file.
-fn next_line(input: &mut impl BufRead, hash: &mut Sha256, line: u64) -> Result<Option<String>, Flaw> {
+fn next_line(
+    input: &mut impl BufRead,
+    hash: &mut Sha256,
+    line: u64,
+) -> Result<Option<String>, InvalidExport> {
     // Without a whole first line nothing says that it is an export.
     let flaw = |what: &str| match line {
-        1 => Flaw::Unreadable(format!("line 1: {what}")),
-        _ => Flaw::Broken { line, id: None, what: what.to_owned() },
+        1 => InvalidExport::NotAnExport(format!("line 1: {what}")),
+        _ => InvalidExport::InvalidLine { line, id: None, what: what.to_owned() },
     };
     let mut bytes = Vec::new();
-    input.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut bytes)?;
+    input.by_ref().take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut bytes)?;
     if bytes.is_empty() {
         return Ok(None);
     }
-    if bytes.len() > MAX_LINE {
+    if bytes.len() > MAX_LINE_BYTES {
         return Err(flaw("it is longer than lines that are read"));
     }
     hash.update(&bytes);

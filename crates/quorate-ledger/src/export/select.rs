@@ -4,9 +4,9 @@ use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::{Json, Name};
 
-use super::{Failed, corrupt};
+use super::{ExportError, corrupt_record};
 use crate::Store;
-use crate::store::Sealed;
+use crate::store::CheckpointRecord;
 use crate::store::engine::{Column, Engine, Row, Value, sql, sql_rows};
 
 /// How many records are read at once.
@@ -22,54 +22,54 @@ pub struct Selection {
 }
 
 /// What was selected, of what is sealed.
-pub(super) struct Selected {
-    pub(super) sealed: Sealed,
+pub(super) struct Cursor {
+    pub(super) sealed: CheckpointRecord,
     /// The runs, sorted; `None` for all.
     pub(super) runs: Option<Vec<Name>>,
     pub(super) since: u64,
     /// The places of the runs' records.
-    places: Option<Vec<u64>>,
+    seqs: Option<Vec<u64>>,
     /// How far it was read: places, or how many of `places`.
-    done: u64,
+    position: u64,
 }
 
 /// Place, number, head, data and run of a record.
 const COLUMNS: [Column; 5] = [Column::Int, Column::Int, Column::Text, Column::Text, Column::Text];
 
-impl Selected {
-    pub(super) async fn of(store: &Store, selection: &Selection) -> Result<Selected, Failed> {
-        let sealed = store.last_sealed().await?.ok_or(Failed::Unsealed)?;
+impl Cursor {
+    pub(super) async fn open(store: &Store, selection: &Selection) -> Result<Cursor, ExportError> {
+        let sealed = store.last_checkpoint().await?.ok_or(ExportError::NoCheckpoint)?;
         let (size, since) = (sealed.tree.size, selection.since);
         if since > size {
-            return Err(Failed::Beyond { since, size });
+            return Err(ExportError::SinceTooLarge { since, size });
         }
-        let mut selected = Selected { sealed, runs: None, since, places: None, done: since };
+        let mut selected = Cursor { sealed, runs: None, since, seqs: None, position: since };
         if !selection.runs.is_empty() {
             let mut runs = selection.runs.clone();
             runs.sort_unstable();
             runs.dedup();
-            let mut places = Vec::new();
+            let mut seqs = Vec::new();
             for run in &runs {
                 let statement = sql("SELECT seq FROM record WHERE run = $1 ORDER BY n").bind(&**run);
                 let rows = store.rows(statement, &[Column::Int]).await?;
                 if rows.is_empty() {
-                    return Err(Failed::Unknown { run: run.clone() });
+                    return Err(ExportError::UnknownRun { run: run.clone() });
                 }
-                places.extend(rows.iter().map(|row| row.count(0)).filter(|seq| *seq > since && *seq <= size));
+                seqs.extend(rows.iter().map(|row| row.count(0)).filter(|seq| *seq > since && *seq <= size));
             }
-            places.sort_unstable();
-            (selected.runs, selected.places, selected.done) = (Some(runs), Some(places), 0);
+            seqs.sort_unstable();
+            (selected.runs, selected.seqs, selected.position) = (Some(runs), Some(seqs), 0);
         }
         Ok(selected)
     }
 
     /// The next records; none at the end.
-    pub(super) async fn page(&mut self, store: &Store) -> Result<Vec<Row>, Error> {
+    pub(super) async fn next_page(&mut self, store: &Store) -> Result<Vec<Row>, Error> {
         let head = "SELECT seq, n, head, data, run FROM record WHERE seq ";
-        let (statement, expected) = match &self.places {
+        let (statement, expected) = match &self.seqs {
             Some(places) => {
-                let done = usize::try_from(self.done).unwrap_or(usize::MAX);
-                let some: Vec<u64> = places.iter().skip(done).take(PAGE as usize).copied().collect();
+                let position = usize::try_from(self.position).unwrap_or(usize::MAX);
+                let some: Vec<u64> = places.iter().skip(position).take(PAGE as usize).copied().collect();
                 if some.is_empty() {
                     return Ok(Vec::new());
                 }
@@ -78,10 +78,10 @@ impl Selected {
             }
             None => {
                 // In steps of the blocks that paths are made in.
-                let end = ((self.done / PAGE + 1) * PAGE).min(self.sealed.tree.size);
+                let end = ((self.position / PAGE + 1) * PAGE).min(self.sealed.tree.size);
                 let statement =
                     "SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq";
-                (sql(statement).bind(self.done).bind(end), (self.done + 1..=end).collect())
+                (sql(statement).bind(self.position).bind(end), (self.position + 1..=end).collect())
             }
         };
         let rows = store.rows(statement, &COLUMNS).await?;
@@ -89,7 +89,7 @@ impl Selected {
             let what = "records that it covers are missing; see `quorate ledger verify`".to_owned();
             return Err(Error::Corrupt { run: crate::store::STREAM.into(), n: self.sealed.n, what });
         }
-        self.done += rows.len() as u64;
+        self.position += rows.len() as u64;
         Ok(rows)
     }
 
@@ -125,20 +125,20 @@ impl Selected {
 
 /// See [`Store::records_before`].
 pub(super) async fn records_before(store: &Store, at_ms: i64) -> Result<u64, Error> {
-    let size = store.last_sealed().await?.map_or(0, |sealed| sealed.tree.size);
-    let mut done = 0;
-    while done < size {
+    let size = store.last_checkpoint().await?.map_or(0, |sealed| sealed.tree.size);
+    let mut position = 0;
+    while position < size {
         let statement =
             sql("SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq");
-        let rows = store.rows(statement.bind(done).bind(size.min(done + 1000)), &COLUMNS).await?;
+        let rows = store.rows(statement.bind(position).bind(size.min(position + 1000)), &COLUMNS).await?;
         for row in &rows {
             let head: Option<Json> = serde_json::from_str(row.text(2)).ok();
             let at = head.as_ref().and_then(|head| parse_rfc3339(head.get("at")?.as_str()?));
-            if at.ok_or_else(|| corrupt(row, "its time cannot be read"))? >= at_ms {
+            if at.ok_or_else(|| corrupt_record(row, "its time cannot be read"))? >= at_ms {
                 return Ok(row.count(0) - 1);
             }
         }
-        done += 1000;
+        position += 1000;
     }
     Ok(size)
 }

@@ -17,7 +17,7 @@ pub const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub struct Header {
     /// After which records it starts; null where it is from the beginning.
-    pub from: Option<From>,
+    pub from: Option<Prefix>,
     /// Who signed the checkpoint: verifiers' lines.
     pub keys: Vec<String>,
     /// The checkpoint, as a signed note; null where nobody signed it.
@@ -39,7 +39,7 @@ pub struct Header {
 /// A smaller tree of the same log, after which an export starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct From {
+pub struct Prefix {
     /// That it is a prefix (RFC 9162, section 2.1.4).
     pub path: Vec<String>,
     /// Its root.
@@ -77,15 +77,15 @@ pub struct Body {
 /// The last line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Last {
+pub struct Trailer {
     /// What it says.
-    pub end: End,
+    pub end: Totals,
 }
 
 /// How many lines of each kind came before, and what they hash to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct End {
+pub struct Totals {
     /// How many texts.
     pub bodies: u64,
     /// How many records.
@@ -106,7 +106,7 @@ pub fn line(value: &impl Serialize) -> Result<String, serde_json::Error> {
 
 /// The hashes that a record names: each string anywhere in its data that is 64 hexadecimal digits in lower case. Which of
 /// them are hashes of texts, only the texts tell.
-pub fn named(data: &Map<String, Json>) -> BTreeSet<&str> {
+pub fn named_hashes(data: &Map<String, Json>) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     data.values().for_each(|value| collect(value, &mut names));
     names

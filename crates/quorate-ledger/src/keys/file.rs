@@ -8,15 +8,15 @@ use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
 use super::Error;
-use crate::signing::{BadKey, PublicKey, SecretKey};
+use crate::signing::{InvalidKey, PublicKey, SecretKey};
 use crate::store::files::{open, remove};
 
 /// No key is longer. What is, is not read to its end.
 const MAX_BYTES: u64 = 1024;
 
 /// How the names of files begin that are being written, and how they did in an earlier version.
-const STAGED: &str = ".new-";
-const STAGED_BEFORE: &str = ".tmp";
+const TEMP_PREFIX: &str = ".new-";
+const LEGACY_TEMP_PREFIX: &str = ".tmp";
 
 /// Reads a file with a secret key; `None` where there is none.
 ///
@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Result<Option<SecretKey>, Error> {
 }
 
 /// A directory of keys in which others can change nothing; one that is not there yet is fine.
-pub(super) fn closed_directory(path: &Path) -> Result<(), Error> {
+pub(super) fn check_directory(path: &Path) -> Result<(), Error> {
     match std::fs::metadata(path) {
         Ok(metadata) => closed(path, &metadata, 0o022),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -48,48 +48,48 @@ pub(super) fn closed_directory(path: &Path) -> Result<(), Error> {
 }
 
 /// Puts a key's text at a path where nothing is; `dir` is the directory whose turn the caller has.
-pub(super) fn put_new(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
-    match staged(dir, path, &[text.as_bytes(), b"\n"])?.persist_noclobber(path) {
-        Ok(_) => sync(path.parent().unwrap_or(dir)),
+pub(super) fn create_key_file(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
+    match write_temp(dir, path, &[text.as_bytes(), b"\n"])?.persist_noclobber(path) {
+        Ok(_) => sync_dir(path.parent().unwrap_or(dir)),
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
-            Err(Error::There { path: path.to_owned() })
+            Err(Error::AlreadyExists { path: path.to_owned() })
         }
         Err(error) => Err(io("write", path, error.error)),
     }
 }
 
 /// Puts a key's text in the place of another's.
-pub(super) fn put_over(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
-    staged(dir, path, &[text.as_bytes(), b"\n"])?
+pub(super) fn replace_key_file(dir: &Path, path: &Path, text: &str) -> Result<(), Error> {
+    write_temp(dir, path, &[text.as_bytes(), b"\n"])?
         .persist(path)
         .map_err(|error| io("write", path, error.error))?;
-    sync(dir)
+    sync_dir(dir)
 }
 
 /// Puts a text at a path in its directory, to stay, unless `wanted` says otherwise once no other process writes there.
 ///
 /// # Errors
 /// What `wanted` says, and [`Error::Io`].
-pub(crate) fn put_in_turn<E: From<Error>>(
+pub(crate) fn replace_locked<E: From<Error>>(
     dir: &Path,
     path: &Path,
     text: &str,
     wanted: impl FnOnce() -> Result<bool, E>,
 ) -> Result<(), E> {
     let missing = || io("write", dir, std::io::Error::from(ErrorKind::NotFound));
-    let _turn = turn(dir)?.ok_or_else(missing)?;
+    let _turn = lock_dir(dir)?.ok_or_else(missing)?;
     if wanted()? {
-        let file = staged(dir, path, &[text.as_bytes()])?;
+        let file = write_temp(dir, path, &[text.as_bytes()])?;
         file.persist(path).map_err(|error| io("write", path, error.error))?;
-        sync(dir)?;
+        sync_dir(dir)?;
     }
     Ok(())
 }
 
 /// A file beside the one it is to become: readable by its owner alone, and on the disk.
-fn staged(dir: &Path, path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Error> {
+fn write_temp(dir: &Path, path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Error> {
     let write = || {
-        let mut file = tempfile::Builder::new().prefix(STAGED).tempfile_in(dir)?;
+        let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(dir)?;
         parts.iter().try_for_each(|part| file.write_all(part))?;
         file.as_file().sync_all()?;
         Ok(file)
@@ -99,11 +99,11 @@ fn staged(dir: &Path, path: &Path, parts: &[&[u8]]) -> Result<NamedTempFile, Err
 
 /// Removes what a process that was killed has left of a key that it was writing. Only who has the directory's turn may.
 #[expect(clippy::disallowed_methods, reason = "this module reads the directories of keys")]
-fn tidy(dir: &Path) -> std::io::Result<()> {
+fn remove_leftovers(dir: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
-        let left = [STAGED, STAGED_BEFORE]
+        let left = [TEMP_PREFIX, LEGACY_TEMP_PREFIX]
             .iter()
             .any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()));
         if left && entry.file_type()?.is_file() {
@@ -114,9 +114,9 @@ fn tidy(dir: &Path) -> std::io::Result<()> {
 }
 
 /// As [`tidy`], unless another process is writing: then it does so itself.
-pub(super) fn tidy_now(dir: &Path) -> Result<(), Error> {
+pub(super) fn remove_leftovers_if_free(dir: &Path) -> Result<(), Error> {
     let tidied = open(dir).and_then(|handle| match handle.try_lock() {
-        Ok(()) => tidy(dir),
+        Ok(()) => remove_leftovers(dir),
         Err(TryLockError::WouldBlock) => Ok(()),
         Err(TryLockError::Error(error)) => Err(error),
     });
@@ -127,14 +127,15 @@ pub(super) fn tidy_now(dir: &Path) -> Result<(), Error> {
 }
 
 /// Makes the names in a directory stay.
-pub(super) fn sync(dir: &Path) -> Result<(), Error> {
+pub(super) fn sync_dir(dir: &Path) -> Result<(), Error> {
     open(dir).and_then(|dir| dir.sync_all()).map_err(|error| io("write", dir, error))
 }
 
 /// The turn of the one who writes in a directory, until it is dropped; `None` where there is no directory. What a process
 /// that was killed has left there is gone then.
-pub(super) fn turn(dir: &Path) -> Result<Option<File>, Error> {
-    let locked = open(dir).and_then(|handle| handle.lock().and_then(|()| tidy(dir)).map(|()| handle));
+pub(super) fn lock_dir(dir: &Path) -> Result<Option<File>, Error> {
+    let locked =
+        open(dir).and_then(|handle| handle.lock().and_then(|()| remove_leftovers(dir)).map(|()| handle));
     match locked {
         Ok(handle) => Ok(Some(handle)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -144,7 +145,7 @@ pub(super) fn turn(dir: &Path) -> Result<Option<File>, Error> {
 
 /// The public keys in the `.pub` files of a directory, in the order of their names.
 #[expect(clippy::disallowed_methods, reason = "this module reads the directory of retired keys")]
-pub(super) fn publics(dir: &Path) -> Result<Vec<PublicKey>, Error> {
+pub(super) fn read_public_keys(dir: &Path) -> Result<Vec<PublicKey>, Error> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -170,7 +171,7 @@ fn text(file: &File, path: &Path) -> Result<Zeroizing<String>, Error> {
     match file.take(MAX_BYTES).read_to_string(&mut text) {
         Ok(_) => Ok(text),
         Err(error) if error.kind() == ErrorKind::InvalidData => {
-            Err(Error::NotAKey { path: path.to_owned(), source: BadKey::Encoding })
+            Err(Error::NotAKey { path: path.to_owned(), source: InvalidKey::Encoding })
         }
         Err(error) => Err(io("read", path, error)),
     }

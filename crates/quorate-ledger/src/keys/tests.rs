@@ -8,7 +8,7 @@ use super::*;
 
 fn directory() -> (tempfile::TempDir, Directory) {
     let dir = tempfile::tempdir().expect("a directory");
-    let keys = Directory::of(dir.path());
+    let keys = Directory::new(dir.path());
     (dir, keys)
 }
 
@@ -19,7 +19,7 @@ fn a_key_is_made_once_and_read_again() {
     assert!(keys.load(Purpose::Ledger).unwrap().is_none());
     let made = keys.create(Purpose::Ledger).unwrap();
     assert_eq!(keys.load(Purpose::Ledger).unwrap().unwrap().public(), made.public());
-    assert!(matches!(keys.create(Purpose::Ledger), Err(Error::There { .. })));
+    assert!(matches!(keys.create(Purpose::Ledger), Err(Error::AlreadyExists { .. })));
     assert_eq!(keys.load_or_create(Purpose::Ledger).unwrap().public(), made.public());
     assert_ne!(keys.load_or_create(Purpose::Signing).unwrap().public(), made.public());
 }
@@ -30,7 +30,7 @@ fn many_who_make_a_key_at_once_have_the_same() {
     let made: Vec<PublicKey> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
             .map(|_| {
-                scope.spawn(|| Directory::of(dir.path()).load_or_create(Purpose::Ledger).unwrap().public())
+                scope.spawn(|| Directory::new(dir.path()).load_or_create(Purpose::Ledger).unwrap().public())
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -66,7 +66,7 @@ fn a_rotation_keeps_the_public_half_of_what_goes_and_not_its_secret() {
 fn what_is_no_key_is_said_without_repeating_it() {
     let (_dir, keys) = directory();
     keys.create(Purpose::Signing).unwrap();
-    let path = keys.file(Purpose::Signing);
+    let path = keys.key_path(Purpose::Signing);
     for text in ["canary", "quorate:ed25519:seed:canary", "", "\u{0}"] {
         fs::write(&path, text).unwrap();
         let error = keys.load(Purpose::Signing).unwrap_err();
@@ -86,7 +86,7 @@ fn files_are_their_owners_alone_and_others_are_refused() {
     keys.rotate(Purpose::Signing).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    let (file, folder) = (keys.file(Purpose::Signing), dir.path().join("keys"));
+    let (file, folder) = (keys.key_path(Purpose::Signing), dir.path().join("keys"));
     assert_eq!((mode(&file), mode(&folder)), (0o600, 0o700));
     for open in [0o640, 0o604, 0o620, 0o601] {
         set(&file, open);

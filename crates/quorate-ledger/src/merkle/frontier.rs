@@ -20,7 +20,7 @@ impl Frontier {
     }
 
     /// The frontier over complete subtrees, largest first, as many as the size has binary digits.
-    pub(super) fn over(size: u64, peaks: Vec<Hash>) -> Self {
+    pub(super) fn from_peaks(size: u64, peaks: Vec<Hash>) -> Self {
         Frontier { size, peaks }
     }
 
@@ -31,12 +31,12 @@ impl Frontier {
 
     /// Appends a leaf's hash.
     pub fn push(&mut self, leaf: Hash) {
-        self.push_closing(leaf, |_, _| {});
+        self.push_with(leaf, |_, _| {});
     }
 
     /// Appends a leaf's hash and names every subtree that it completes with its root, the leaf itself first: what a
     /// store may keep for proofs.
-    pub fn push_closing(&mut self, leaf: Hash, mut closed: impl FnMut(Subtree, &Hash)) {
+    pub fn push_with(&mut self, leaf: Hash, mut closed: impl FnMut(Subtree, &Hash)) {
         let index = self.size;
         let mut hash = leaf;
         closed(Subtree { level: 0, index }, &hash);

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::subtree::{Subtree, pieces};
+use super::subtree::{Subtree, complete_subtrees};
 use super::{Frontier, Hash};
 
 /// A source of leaf hashes, and of the hashes of complete subtrees as far as they are kept.
 ///
 /// Leaves are level 0 and always there. A source that keeps each eighth level (see [`super::STRIDE`]) needs one more
 /// hash for 255 leaves, and any proof reads a few hundred hashes from it, however large the tree is.
-pub trait Leaves {
+pub trait HashSource {
     /// Why hashes cannot be read.
     type Error;
 
@@ -17,7 +17,7 @@ pub trait Leaves {
     fn size(&self) -> u64;
 
     /// Whether the roots of complete subtrees of this level are kept, every one of them up to [`Leaves::size`].
-    fn keeps(&self, level: u32) -> bool {
+    fn stores_level(&self, level: u32) -> bool {
         level == 0
     }
 
@@ -30,14 +30,14 @@ pub trait Leaves {
 }
 
 /// How many hashes are asked for at once.
-pub const AT_ONCE: u64 = 256;
+pub const MAX_HASHES_PER_READ: u64 = 256;
 
 /// Why no root or proof can be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error<Source> {
     /// There are not so many leaves.
     #[error("the tree has {size} leaves, and {asked} are asked for")]
-    Beyond {
+    OutOfRange {
         /// How many leaves are asked for.
         asked: u64,
         /// How many there are.
@@ -45,7 +45,7 @@ pub enum Error<Source> {
     },
     /// The prefix has more leaves than the whole.
     #[error("a tree of {new} leaves has no prefix of {old}")]
-    Backwards {
+    PrefixTooLarge {
         /// The size of the prefix.
         old: u64,
         /// The size of the whole.
@@ -53,7 +53,7 @@ pub enum Error<Source> {
     },
     /// The source gave another number of hashes than it was asked for.
     #[error("{given} hashes of level {level} came where {asked} were asked for")]
-    Short {
+    WrongCount {
         /// The level.
         level: u32,
         /// How many were asked for.
@@ -70,8 +70,8 @@ pub enum Error<Source> {
 ///
 /// # Errors
 /// [`Error`] where there are not so many leaves or they cannot be read.
-pub fn root<Source: Leaves>(source: &Source, size: u64) -> Result<Hash, Error<Source::Error>> {
-    within(source, size)?;
+pub fn root<Source: HashSource>(source: &Source, size: u64) -> Result<Hash, Error<Source::Error>> {
+    check_size(source, size)?;
     range_root(source, 0..size)
 }
 
@@ -79,25 +79,28 @@ pub fn root<Source: Leaves>(source: &Source, size: u64) -> Result<Hash, Error<So
 ///
 /// # Errors
 /// As [`root`].
-pub fn frontier<Source: Leaves>(source: &Source, size: u64) -> Result<Frontier, Error<Source::Error>> {
-    within(source, size)?;
-    let peaks = pieces(0..size).into_iter().map(|piece| subtree_root(source, piece));
-    Ok(Frontier::over(size, peaks.collect::<Result<_, _>>()?))
+pub fn frontier<Source: HashSource>(source: &Source, size: u64) -> Result<Frontier, Error<Source::Error>> {
+    check_size(source, size)?;
+    let peaks = complete_subtrees(0..size).into_iter().map(|piece| subtree_root(source, piece));
+    Ok(Frontier::from_peaks(size, peaks.collect::<Result<_, _>>()?))
 }
 
 /// Holds a size against the source's.
-pub(super) fn within<Source: Leaves>(source: &Source, asked: u64) -> Result<(), Error<Source::Error>> {
+pub(super) fn check_size<Source: HashSource>(
+    source: &Source,
+    asked: u64,
+) -> Result<(), Error<Source::Error>> {
     let size = source.size();
-    if asked > size { Err(Error::Beyond { asked, size }) } else { Ok(()) }
+    if asked > size { Err(Error::OutOfRange { asked, size }) } else { Ok(()) }
 }
 
 /// The root of the tree of a range of leaves.
-pub(super) fn range_root<Source: Leaves>(
+pub(super) fn range_root<Source: HashSource>(
     source: &Source,
     leaves: Range<u64>,
 ) -> Result<Hash, Error<Source::Error>> {
     let mut peaks = Vec::new();
-    for piece in pieces(leaves) {
+    for piece in complete_subtrees(leaves) {
         peaks.push(subtree_root(source, piece)?);
     }
     // From the right: the pieces are a frontier of their own.
@@ -105,17 +108,17 @@ pub(super) fn range_root<Source: Leaves>(
 }
 
 /// The root of a complete subtree, from the highest level that is kept.
-fn subtree_root<Source: Leaves>(source: &Source, subtree: Subtree) -> Result<Hash, Error<Source::Error>> {
-    let level = kept(subtree.level, |level| source.keeps(level));
-    let Range { start, end } = subtree.at(level);
+fn subtree_root<Source: HashSource>(source: &Source, subtree: Subtree) -> Result<Hash, Error<Source::Error>> {
+    let level = highest_stored_level(subtree.level, |level| source.stores_level(level));
+    let Range { start, end } = subtree.descendants(level);
     // A complete tree over complete subtrees is built like any other.
     let mut over = Frontier::new();
     let mut first = start;
     while first < end {
-        let next = end.min(first.saturating_add(AT_ONCE));
+        let next = end.min(first.saturating_add(MAX_HASHES_PER_READ));
         let hashes = source.hashes(level, first..next)?;
         if hashes.len() as u64 != next - first {
-            return Err(Error::Short { level, asked: next - first, given: hashes.len() });
+            return Err(Error::WrongCount { level, asked: next - first, given: hashes.len() });
         }
         hashes.into_iter().for_each(|hash| over.push(hash));
         first = next;
@@ -124,6 +127,6 @@ fn subtree_root<Source: Leaves>(source: &Source, subtree: Subtree) -> Result<Has
 }
 
 /// The highest kept level that is not above a level. Leaves are always kept.
-pub(super) fn kept(level: u32, keeps: impl Fn(u32) -> bool) -> u32 {
+pub(super) fn highest_stored_level(level: u32, keeps: impl Fn(u32) -> bool) -> u32 {
     (1..=level).rev().find(|&one| keeps(one)).unwrap_or(0)
 }

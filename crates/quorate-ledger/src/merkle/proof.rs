@@ -1,6 +1,6 @@
 //! Proofs, and how they are made (RFC 9162, sections 2.1.3.1 and 2.1.4.1).
 
-use super::leaves::{Error, Leaves, range_root, within};
+use super::leaves::{Error, HashSource, check_size, range_root};
 use super::subtree::{consistency_ranges, inclusion_ranges};
 use super::verify::{Mismatch, verify_consistency, verify_inclusion};
 use super::{Hash, TreeHead};
@@ -52,14 +52,14 @@ impl Consistency {
 ///
 /// # Errors
 /// [`Error`] where there are not so many leaves or they cannot be read.
-pub fn inclusion<Source: Leaves>(
+pub fn inclusion<Source: HashSource>(
     source: &Source,
     index: u64,
     size: u64,
 ) -> Result<Inclusion, Error<Source::Error>> {
-    within(source, size)?;
+    check_size(source, size)?;
     if index >= size {
-        return Err(Error::Beyond { asked: index.saturating_add(1), size });
+        return Err(Error::OutOfRange { asked: index.saturating_add(1), size });
     }
     let ranges = inclusion_ranges(index, size).into_iter();
     let path = ranges.map(|range| range_root(source, range)).collect::<Result<_, _>>()?;
@@ -70,14 +70,14 @@ pub fn inclusion<Source: Leaves>(
 ///
 /// # Errors
 /// [`Error`] where `old` is more than `new`, there are not so many leaves or they cannot be read.
-pub fn consistency<Source: Leaves>(
+pub fn consistency<Source: HashSource>(
     source: &Source,
     old: u64,
     new: u64,
 ) -> Result<Consistency, Error<Source::Error>> {
-    within(source, new)?;
+    check_size(source, new)?;
     if old > new {
-        return Err(Error::Backwards { old, new });
+        return Err(Error::PrefixTooLarge { old, new });
     }
     let ranges = consistency_ranges(old, new).into_iter();
     let path = ranges.map(|range| range_root(source, range)).collect::<Result<_, _>>()?;

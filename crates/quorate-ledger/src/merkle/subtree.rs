@@ -14,7 +14,7 @@ pub struct Subtree {
 
 impl Subtree {
     /// Its descendants at a level that is not above its own, by their indices there.
-    pub(super) fn at(self, level: u32) -> Range<u64> {
+    pub(super) fn descendants(self, level: u32) -> Range<u64> {
         let down = self.level - level;
         self.index << down..(self.index + 1) << down
     }
@@ -22,7 +22,7 @@ impl Subtree {
 
 /// The complete subtrees that make up a range of leaves, from left to right. For a range that the RFC speaks of, they
 /// are those of its binary digits, largest first, since such a range starts where a subtree as large could.
-pub(super) fn pieces(leaves: Range<u64>) -> Vec<Subtree> {
+pub(super) fn complete_subtrees(leaves: Range<u64>) -> Vec<Subtree> {
     let mut pieces = Vec::new();
     let mut first = leaves.start;
     while first < leaves.end {

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use super::leaves::Leaves;
+use super::leaves::HashSource;
 use super::{Frontier, Hash};
 
 /// Of the levels above the leaves, each eighth is kept. One more hash for 255 leaves leaves a proof no more than 256 to
@@ -15,7 +15,7 @@ pub const STRIDE: u32 = 8;
 pub struct Tree {
     frontier: Frontier,
     /// The kept levels, leaves first.
-    kept: Vec<Vec<Hash>>,
+    levels: Vec<Vec<Hash>>,
 }
 
 impl Tree {
@@ -26,8 +26,8 @@ impl Tree {
 
     /// Appends a leaf's hash.
     pub fn push(&mut self, leaf: Hash) {
-        let Tree { frontier, kept } = self;
-        frontier.push_closing(leaf, |subtree, hash| {
+        let Tree { frontier, levels: kept } = self;
+        frontier.push_with(leaf, |subtree, hash| {
             if subtree.level.is_multiple_of(STRIDE) {
                 let at = (subtree.level / STRIDE) as usize;
                 if kept.len() <= at {
@@ -58,20 +58,20 @@ impl FromIterator<Hash> for Tree {
     }
 }
 
-impl Leaves for Tree {
+impl HashSource for Tree {
     type Error = Infallible;
 
     fn size(&self) -> u64 {
         self.frontier.size()
     }
 
-    fn keeps(&self, level: u32) -> bool {
+    fn stores_level(&self, level: u32) -> bool {
         level.is_multiple_of(STRIDE)
     }
 
     fn hashes(&self, level: u32, indices: Range<u64>) -> Result<Vec<Hash>, Infallible> {
         // What is not there comes out short, and whoever asked says so.
-        let all = self.kept.get((level / STRIDE) as usize).map(Vec::as_slice).unwrap_or_default();
+        let all = self.levels.get((level / STRIDE) as usize).map(Vec::as_slice).unwrap_or_default();
         let within = usize::try_from(indices.start).ok().zip(usize::try_from(indices.end).ok());
         Ok(within.and_then(|(start, end)| all.get(start..end)).unwrap_or_default().to_vec())
     }

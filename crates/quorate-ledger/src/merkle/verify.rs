@@ -27,7 +27,7 @@ pub enum Mismatch {
     },
     /// The prefix would be larger than the whole.
     #[error("a tree of {new} leaves has no prefix of {old}")]
-    Backwards {
+    PrefixTooLarge {
         /// The prefix's size.
         old: u64,
         /// The whole's size.
@@ -44,16 +44,16 @@ pub enum Mismatch {
     Root,
     /// The path leads to another root for the prefix.
     #[error("the proof leads to another root for the older tree")]
-    OldRoot,
+    PrefixRoot,
 }
 
 pub(super) fn verify_inclusion(proof: &Inclusion, leaf: &Hash, tree: &TreeHead) -> Result<(), Mismatch> {
     let Inclusion { index, size, ref path } = *proof;
-    same_size(size, tree)?;
+    check_size(size, tree)?;
     if index >= size {
         return Err(Mismatch::Index { index, size });
     }
-    let mut walk = Walk { at: index, last: size - 1 };
+    let mut walk = PathWalk { at: index, last: size - 1 };
     let mut hash = *leaf;
     for other in path {
         hash = match walk.step(path)? {
@@ -61,7 +61,7 @@ pub(super) fn verify_inclusion(proof: &Inclusion, leaf: &Hash, tree: &TreeHead) 
             Side::Right => node(&hash, other),
         };
     }
-    walk.over(path)?;
+    walk.finish(path)?;
     if hash == tree.root { Ok(()) } else { Err(Mismatch::Root) }
 }
 
@@ -71,15 +71,15 @@ pub(super) fn verify_consistency(
     new_tree: &TreeHead,
 ) -> Result<(), Mismatch> {
     let Consistency { old, new, ref path } = *proof;
-    same_size(old, old_tree)?;
-    same_size(new, new_tree)?;
+    check_size(old, old_tree)?;
+    check_size(new, new_tree)?;
     if old > new {
-        return Err(Mismatch::Backwards { old, new });
+        return Err(Mismatch::PrefixTooLarge { old, new });
     }
     if old == 0 || old == new {
-        return without_path(path, old_tree, new_tree);
+        return verify_without_path(path, old_tree, new_tree);
     }
-    let mut walk = Walk { at: old - 1, last: new - 1 };
+    let mut walk = PathWalk { at: old - 1, last: new - 1 };
     walk.up(walk.at.trailing_ones());
     // An old tree that is a complete subtree of the new one is where the walk starts, and its root is not sent.
     let (start, rest) = match path.split_first() {
@@ -97,9 +97,9 @@ pub(super) fn verify_consistency(
             Side::Right => newer = node(&newer, other),
         }
     }
-    walk.over(path)?;
+    walk.finish(path)?;
     if older != old_tree.root {
-        Err(Mismatch::OldRoot)
+        Err(Mismatch::PrefixRoot)
     } else if newer != new_tree.root {
         Err(Mismatch::Root)
     } else {
@@ -107,17 +107,17 @@ pub(super) fn verify_consistency(
     }
 }
 
-fn same_size(proof: u64, tree: &TreeHead) -> Result<(), Mismatch> {
+fn check_size(proof: u64, tree: &TreeHead) -> Result<(), Mismatch> {
     if proof == tree.size { Ok(()) } else { Err(Mismatch::Size { proof, tree: tree.size }) }
 }
 
 /// The same tree twice, or the empty one first: nothing is to be shown.
-fn without_path(path: &[Hash], old: &TreeHead, new: &TreeHead) -> Result<(), Mismatch> {
+fn verify_without_path(path: &[Hash], old: &TreeHead, new: &TreeHead) -> Result<(), Mismatch> {
     if !path.is_empty() {
         return Err(Mismatch::Length { hashes: path.len() });
     }
     if old.size == 0 && old.root != EMPTY {
-        return Err(Mismatch::OldRoot);
+        return Err(Mismatch::PrefixRoot);
     }
     if old.size == new.size && old.root != new.root { Err(Mismatch::Root) } else { Ok(()) }
 }
@@ -129,12 +129,12 @@ enum Side {
 }
 
 /// A walk from a node to the root: the node's index at its level and the last index there. The RFC calls them fn and sn.
-struct Walk {
+struct PathWalk {
     at: u64,
     last: u64,
 }
 
-impl Walk {
+impl PathWalk {
     /// Takes one hash of the path.
     fn step(&mut self, path: &[Hash]) -> Result<Side, Mismatch> {
         if self.last == 0 {
@@ -160,7 +160,7 @@ impl Walk {
     }
 
     /// Whether the root is reached.
-    fn over(&self, path: &[Hash]) -> Result<(), Mismatch> {
+    fn finish(&self, path: &[Hash]) -> Result<(), Mismatch> {
         if self.last == 0 { Ok(()) } else { Err(Mismatch::Length { hashes: path.len() }) }
     }
 }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::key::{Signer, Verifier};
-use super::signed::{Malformed, Note, Unverified};
+use super::signed_note::{MalformedNote, Note, VerifyError};
 use crate::merkle::{Hash, TreeHead};
 
 /// What a log says of its tree.
@@ -20,17 +20,17 @@ pub struct Checkpoint {
 
 /// A checkpoint of which it is known who signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened<'a> {
+pub struct VerifiedCheckpoint<'a> {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
     /// Those of the known keys that signed it; at least one. Whether one of them speaks for this origin, whoever trusts
     /// them for something decides.
-    pub by: Vec<&'a Verifier>,
+    pub signers: Vec<&'a Verifier>,
 }
 
 /// Why a text is no checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadCheckpoint {
+pub enum InvalidCheckpoint {
     /// Fewer than three lines, an empty line, or no line end at the end.
     #[error("a checkpoint is three or more lines, none of them empty, each with its end")]
     Lines,
@@ -47,16 +47,16 @@ pub enum BadCheckpoint {
 
 /// Why bytes are no checkpoint that may be believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unopened {
+pub enum OpenError {
     /// They are no signed note.
     #[error(transparent)]
-    Note(#[from] Malformed),
+    Note(#[from] MalformedNote),
     /// None of the known keys signed it, or one did not that is named.
     #[error(transparent)]
-    Signature(#[from] Unverified),
+    Signature(#[from] VerifyError),
     /// The note's text is no checkpoint.
     #[error(transparent)]
-    Checkpoint(#[from] BadCheckpoint),
+    Checkpoint(#[from] InvalidCheckpoint),
 }
 
 impl Checkpoint {
@@ -65,7 +65,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`BadCheckpoint`] where the origin is empty or not one line.
-    pub fn new(origin: &str, tree: TreeHead) -> Result<Self, BadCheckpoint> {
+    pub fn new(origin: &str, tree: TreeHead) -> Result<Self, InvalidCheckpoint> {
         line(origin)?;
         Ok(Checkpoint { origin: origin.to_owned(), tree, extensions: Vec::new() })
     }
@@ -75,7 +75,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`BadCheckpoint`] where it is empty or not one line.
-    pub fn with_extension(mut self, extension: &str) -> Result<Self, BadCheckpoint> {
+    pub fn with_extension(mut self, extension: &str) -> Result<Self, InvalidCheckpoint> {
         line(extension)?;
         self.extensions.push(extension.to_owned());
         Ok(self)
@@ -85,10 +85,10 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`BadCheckpoint`] at the first thing that does not fit.
-    pub fn parse(text: &str) -> Result<Self, BadCheckpoint> {
-        let mut lines = text.strip_suffix('\n').ok_or(BadCheckpoint::Lines)?.split('\n');
+    pub fn parse(text: &str) -> Result<Self, InvalidCheckpoint> {
+        let mut lines = text.strip_suffix('\n').ok_or(InvalidCheckpoint::Lines)?.split('\n');
         let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {
-            return Err(BadCheckpoint::Lines);
+            return Err(InvalidCheckpoint::Lines);
         };
         [origin, size, root].into_iter().try_for_each(line)?;
         let checkpoint = Checkpoint::new(origin, TreeHead { size: number(size)?, root: hash(root)? })?;
@@ -99,11 +99,11 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`Unopened`] where it is none, or must not be believed.
-    pub fn open<'a>(note: &[u8], known: &'a [Verifier]) -> Result<Opened<'a>, Unopened> {
+    pub fn open<'a>(note: &[u8], known: &'a [Verifier]) -> Result<VerifiedCheckpoint<'a>, OpenError> {
         let note = Note::parse(note)?;
-        let by = note.verify(known)?;
+        let signers = note.verify(known)?;
         let checkpoint = Checkpoint::parse(note.text())?;
-        Ok(Opened { checkpoint, by })
+        Ok(VerifiedCheckpoint { checkpoint, signers })
     }
 
     /// The log.
@@ -126,7 +126,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`Malformed`] where it is longer than a note that is read.
-    pub fn sign(&self, signer: &Signer) -> Result<Note, Malformed> {
+    pub fn sign(&self, signer: &Signer) -> Result<Note, MalformedNote> {
         let mut note = Note::new(&self.to_string())?;
         note.sign(signer)?;
         Ok(note)
@@ -143,23 +143,23 @@ impl fmt::Display for Checkpoint {
 }
 
 /// Whether a text may stand as a line.
-fn line(text: &str) -> Result<(), BadCheckpoint> {
+fn line(text: &str) -> Result<(), InvalidCheckpoint> {
     if text.is_empty() || text.contains('\n') {
-        Err(BadCheckpoint::Lines)
+        Err(InvalidCheckpoint::Lines)
     } else if text.bytes().any(|byte| byte < b' ') {
-        Err(BadCheckpoint::Control)
+        Err(InvalidCheckpoint::Control)
     } else {
         Ok(())
     }
 }
 
-fn number(text: &str) -> Result<u64, BadCheckpoint> {
-    let number: u64 = text.parse().map_err(|_| BadCheckpoint::Size)?;
+fn number(text: &str) -> Result<u64, InvalidCheckpoint> {
+    let number: u64 = text.parse().map_err(|_| InvalidCheckpoint::Size)?;
     // One number has one text: no sign, no leading zeros.
-    if number.to_string() == text { Ok(number) } else { Err(BadCheckpoint::Size) }
+    if number.to_string() == text { Ok(number) } else { Err(InvalidCheckpoint::Size) }
 }
 
-fn hash(text: &str) -> Result<Hash, BadCheckpoint> {
-    let bytes = STANDARD.decode(text).map_err(|_| BadCheckpoint::Root)?;
-    bytes.try_into().map_err(|_| BadCheckpoint::Root)
+fn hash(text: &str) -> Result<Hash, InvalidCheckpoint> {
+    let bytes = STANDARD.decode(text).map_err(|_| InvalidCheckpoint::Root)?;
+    bytes.try_into().map_err(|_| InvalidCheckpoint::Root)
 }

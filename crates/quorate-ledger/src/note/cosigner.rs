@@ -1,12 +1,12 @@
 //! Witnesses of checkpoints (c2sp.org/tlog-cosignature, version 1): a witness signs the time and the whole text of a
 //! checkpoint, in a signature line of a type of its own.
 
-use super::key::{BadVerifier, typed};
-use super::signed::{Note, SignatureLine};
+use super::key::{InvalidVerifier, parse_typed_key};
+use super::signed_note::{Note, SignatureLine};
 use crate::signing::PublicKey;
 
 /// The signature type of cosignatures with Ed25519.
-const COSIGNATURE: u8 = 0x04;
+const COSIGNATURE_TYPE: u8 = 0x04;
 
 /// The key of a witness, under its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Cosigner {
 
 /// Why a note is not cosigned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Uncosigned {
+pub enum CosignatureError {
     /// It has no line of this witness.
     #[error("it has no signature of the witness {name}")]
     Absent {
@@ -38,8 +38,8 @@ impl Cosigner {
     ///
     /// # Errors
     /// [`BadVerifier`] where it is anything but that.
-    pub fn from_text(text: &str) -> Result<Self, BadVerifier> {
-        let (name, id, key) = typed(text, COSIGNATURE)?;
+    pub fn from_text(text: &str) -> Result<Self, InvalidVerifier> {
+        let (name, id, key) = parse_typed_key(text, COSIGNATURE_TYPE)?;
         Ok(Cosigner { name, id, key })
     }
 
@@ -52,19 +52,19 @@ impl Cosigner {
     ///
     /// # Errors
     /// [`Uncosigned`]: where one of its lines does not verify, whatever others do.
-    pub fn signed<'a>(&self, note: &'a Note) -> Result<(&'a SignatureLine, u64), Uncosigned> {
+    pub fn find_signature<'a>(&self, note: &'a Note) -> Result<(&'a SignatureLine, u64), CosignatureError> {
         let lines = note.signatures().iter().filter(|line| line.name == self.name && line.id == self.id);
         let mut last = None;
         for line in lines {
-            let time = self.time(note.text(), &line.signature);
-            let forged = || Uncosigned::Forged { name: self.name.clone() };
+            let time = self.verified_time(note.text(), &line.signature);
+            let forged = || CosignatureError::Forged { name: self.name.clone() };
             last = Some((line, time.ok_or_else(forged)?));
         }
-        last.ok_or_else(|| Uncosigned::Absent { name: self.name.clone() })
+        last.ok_or_else(|| CosignatureError::Absent { name: self.name.clone() })
     }
 
     /// The time of a signature over a text; `None` where it does not verify.
-    fn time(&self, text: &str, signature: &[u8]) -> Option<u64> {
+    fn verified_time(&self, text: &str, signature: &[u8]) -> Option<u64> {
         let (time, signature) = signature.split_first_chunk::<8>()?;
         let time = u64::from_be_bytes(*time);
         let message = format!("cosignature/v1\ntime {time}\n{text}");
@@ -103,15 +103,15 @@ mod tests {
         // D12
         let (line, note) = witness(4, 1_679_315_147, TEXT);
         let cosigner = Cosigner::from_text(&line).unwrap();
-        assert_eq!(cosigner.signed(&note).unwrap().1, 1_679_315_147);
+        assert_eq!(cosigner.find_signature(&note).unwrap().1, 1_679_315_147);
         let (_, other) = witness(4, 1, &TEXT.replace('3', "4"));
-        assert!(matches!(cosigner.signed(&other), Err(Uncosigned::Forged { .. })));
+        assert!(matches!(cosigner.find_signature(&other), Err(CosignatureError::Forged { .. })));
         let renamed = note.to_string().replacen("w.example/1", "w.example/2", 1);
         let renamed = Note::parse(renamed.as_bytes()).unwrap();
-        assert!(matches!(cosigner.signed(&renamed), Err(Uncosigned::Absent { .. })));
+        assert!(matches!(cosigner.find_signature(&renamed), Err(CosignatureError::Absent { .. })));
         let (_, beyond) = witness(4, u64::MAX, TEXT);
-        assert!(cosigner.signed(&beyond).is_err());
+        assert!(cosigner.find_signature(&beyond).is_err());
         let (line, _) = witness(1, 1, TEXT);
-        assert!(matches!(Cosigner::from_text(&line), Err(BadVerifier::Type { kind: 1, .. })));
+        assert!(matches!(Cosigner::from_text(&line), Err(InvalidVerifier::Type { kind: 1, .. })));
     }
 }

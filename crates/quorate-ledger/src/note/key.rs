@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::signing::{PublicKey, SecretKey};
 
 /// The signature type of Ed25519.
-const ED25519: u8 = 0x01;
+const ED25519_TYPE: u8 = 0x01;
 
 /// A key that signs notes, under a name.
 #[derive(Debug)]
@@ -33,17 +33,17 @@ pub struct Verifier {
 /// A text that is no key's name: empty, or with spaces, plus signs or control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key's name is not empty and has no spaces, plus signs or control characters")]
-pub struct BadName;
+pub struct InvalidName;
 
 /// Why a text is no verifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadVerifier {
+pub enum InvalidVerifier {
     /// Not three parts joined by plus signs, the second of 8 hexadecimal digits in lower case, the third base64.
     #[error("a verifier key is <name>+<8 hexadecimal digits>+<base64>")]
     Form,
     /// The name is none.
     #[error(transparent)]
-    Name(#[from] BadName),
+    Name(#[from] InvalidName),
     /// Another type of signature.
     #[error("its signature type is {kind:#04x}, and it has to be {wanted:#04x}")]
     Type {
@@ -65,7 +65,7 @@ impl Signer {
     ///
     /// # Errors
     /// [`BadName`] where the name is none.
-    pub fn new(name: &str, key: impl Into<Arc<SecretKey>>) -> Result<Self, BadName> {
+    pub fn new(name: &str, key: impl Into<Arc<SecretKey>>) -> Result<Self, InvalidName> {
         let key = key.into();
         let verifier = Verifier::new(name, key.public())?;
         Ok(Signer { key, verifier })
@@ -87,19 +87,19 @@ impl Verifier {
     ///
     /// # Errors
     /// [`BadName`] where the name is none.
-    pub fn new(name: &str, key: PublicKey) -> Result<Self, BadName> {
+    pub fn new(name: &str, key: PublicKey) -> Result<Self, InvalidName> {
         if !is_name(name) {
-            return Err(BadName);
+            return Err(InvalidName);
         }
-        Ok(Verifier { name: name.to_owned(), id: id_of(name, ED25519, &key), key })
+        Ok(Verifier { name: name.to_owned(), id: id_of(name, ED25519_TYPE, &key), key })
     }
 
     /// Reads a verifier's text, as its [`Display`](fmt::Display) writes it.
     ///
     /// # Errors
     /// [`BadVerifier`] where it is anything but that.
-    pub fn from_text(text: &str) -> Result<Self, BadVerifier> {
-        let (name, id, key) = typed(text, ED25519)?;
+    pub fn from_text(text: &str) -> Result<Self, InvalidVerifier> {
+        let (name, id, key) = parse_typed_key(text, ED25519_TYPE)?;
         Ok(Verifier { name, id, key })
     }
 
@@ -126,7 +126,7 @@ impl Verifier {
 
 impl fmt::Display for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut typed = vec![ED25519];
+        let mut typed = vec![ED25519_TYPE];
         typed.extend(self.key.as_bytes());
         write!(f, "{}+{}+{}", self.name, hex(&self.id), STANDARD.encode(typed))
     }
@@ -145,25 +145,28 @@ fn id_of(name: &str, kind: u8, key: &PublicKey) -> [u8; 4] {
 }
 
 /// Name, id and key of a verifier's text that is of a signature type.
-pub(super) fn typed(text: &str, wanted: u8) -> Result<(String, [u8; 4], PublicKey), BadVerifier> {
+pub(super) fn parse_typed_key(
+    text: &str,
+    wanted: u8,
+) -> Result<(String, [u8; 4], PublicKey), InvalidVerifier> {
     // A name has no plus sign, and base64 may have some.
     let mut parts = text.splitn(3, '+');
     let (Some(name), Some(id), Some(encoded)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(BadVerifier::Form);
+        return Err(InvalidVerifier::Form);
     };
-    let bytes = STANDARD.decode(encoded).map_err(|_| BadVerifier::Form)?;
-    let (&kind, key) = bytes.split_first().ok_or(BadVerifier::Form)?;
+    let bytes = STANDARD.decode(encoded).map_err(|_| InvalidVerifier::Form)?;
+    let (&kind, key) = bytes.split_first().ok_or(InvalidVerifier::Form)?;
     if kind != wanted {
-        return Err(BadVerifier::Type { kind, wanted });
+        return Err(InvalidVerifier::Type { kind, wanted });
     }
-    let key = key.try_into().map_err(|_| BadVerifier::Key)?;
-    let key = PublicKey::from_bytes(key).map_err(|_| BadVerifier::Key)?;
+    let key = key.try_into().map_err(|_| InvalidVerifier::Key)?;
+    let key = PublicKey::from_bytes(key).map_err(|_| InvalidVerifier::Key)?;
     if !is_name(name) {
-        return Err(BadName.into());
+        return Err(InvalidName.into());
     }
     let own = id_of(name, kind, &key);
     if hex(&own) != id {
-        return Err(BadVerifier::Id);
+        return Err(InvalidVerifier::Id);
     }
     Ok((name.to_owned(), own, key))
 }

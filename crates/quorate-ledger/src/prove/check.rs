@@ -3,8 +3,8 @@
 use quorate_kernel::ports::ledger::Kind;
 use quorate_protocol::Json;
 
-use super::item::canonical_json;
-use super::{Course, Gaps, Item, Proof, Seal, Trusted, VERSION};
+use super::provable_record::from_canonical_json;
+use super::{ChainChecker, GapRule, Proof, ProvableRecord, SignedCheckpoint, TrustedKey, VERSION};
 use crate::merkle::TreeHead;
 use crate::note::Verifier;
 use crate::signing::{KeyId, PublicKey};
@@ -15,22 +15,22 @@ pub const MAX_BYTES: usize = 64 << 20;
 
 /// What a proof proves.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Proven {
+pub struct VerifiedProof {
     /// Which log.
     pub origin: String,
     /// Its size and root.
     pub tree: TreeHead,
     /// The key that somebody vouched for; `None` where nobody did, and then all of this is one stranger's word.
-    pub vouched: Option<Verifier>,
+    pub trusted_key: Option<Verifier>,
     /// The keys that signed the checkpoint.
     pub keys: Vec<Verifier>,
     /// The records.
-    pub records: Vec<Fact>,
+    pub records: Vec<ProvenRecord>,
 }
 
 /// What is proven of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fact {
+pub struct ProvenRecord {
     /// The run.
     pub run: String,
     /// Its number in the run.
@@ -48,12 +48,12 @@ pub struct Fact {
     /// What the run came to, where this record is its outcome.
     pub verdict: Option<String>,
     /// What a person decided beside that, where this record is an override.
-    pub decided: Option<Decided>,
+    pub override_decision: Option<OverrideDecision>,
 }
 
 /// A person's decision, as an override says it. It takes nothing away from the outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decided {
+pub struct OverrideDecision {
     /// What the person decided.
     pub verdict: String,
     /// Who.
@@ -64,13 +64,13 @@ pub struct Decided {
 
 /// Why a proof proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum InvalidProof {
     /// It is no proof in the form that is written.
     #[error("it is no proof: {0}")]
-    Unreadable(String),
+    NotAProof(String),
     /// It is one, and something in it does not hold.
     #[error("{place}: {what}")]
-    Broken {
+    InvalidPart {
         /// Where: `the checkpoint`, `the signers`, `the records`, or a record's id.
         place: String,
         /// What does not hold.
@@ -82,59 +82,67 @@ pub enum Failed {
 ///
 /// # Errors
 /// [`Failed`] at the first thing that does not hold.
-pub fn check(text: &str, trusted: &[Trusted], signers: &[PublicKey]) -> Result<Proven, Failed> {
+pub fn check_proof(
+    text: &str,
+    trusted: &[TrustedKey],
+    signers: &[PublicKey],
+) -> Result<VerifiedProof, InvalidProof> {
     if text.len() > MAX_BYTES {
-        return Err(Failed::Unreadable(format!(
+        return Err(InvalidProof::NotAProof(format!(
             "it has {} bytes, and no more than {MAX_BYTES} are read",
             text.len()
         )));
     }
-    let line =
-        text.strip_suffix('\n').ok_or_else(|| Failed::Unreadable("it has no line end at its end".into()))?;
-    let proof: Proof = canonical_json(line).map_err(Failed::Unreadable)?;
+    let line = text
+        .strip_suffix('\n')
+        .ok_or_else(|| InvalidProof::NotAProof("it has no line end at its end".into()))?;
+    let proof: Proof = from_canonical_json(line).map_err(InvalidProof::NotAProof)?;
     if proof.v != VERSION {
         let what = format!("its version is {}, and this program reads {VERSION}", proof.v);
-        return Err(Failed::Unreadable(what));
+        return Err(InvalidProof::NotAProof(what));
     }
-    let at_checkpoint = |what: String| Failed::Broken { place: "the checkpoint".into(), what };
-    let seal = Seal::open(&proof.checkpoint, &proof.keys).map_err(at_checkpoint)?;
+    let at_checkpoint = |what: String| InvalidProof::InvalidPart { place: "the checkpoint".into(), what };
+    let seal = SignedCheckpoint::open(&proof.checkpoint, &proof.keys).map_err(at_checkpoint)?;
     if seal.origin != proof.origin {
         return Err(at_checkpoint(format!("it is that of {}, and not of {}", seal.origin, proof.origin)));
     }
-    let at_signers = |what: String| Failed::Broken { place: "the signers".into(), what };
-    let known = known(&proof.signers, signers).map_err(at_signers)?;
+    let at_signers = |what: String| InvalidProof::InvalidPart { place: "the signers".into(), what };
+    let known = signer_keys(&proof.signers, signers).map_err(at_signers)?;
     if proof.records.is_empty() {
-        return Err(Failed::Broken { place: "the records".into(), what: "it is about no record".into() });
+        return Err(InvalidProof::InvalidPart {
+            place: "the records".into(),
+            what: "it is about no record".into(),
+        });
     }
-    let mut course = Course::new(Gaps::May);
+    let mut course = ChainChecker::new(GapRule::Allowed);
     let mut used: Vec<KeyId> = Vec::new();
     let mut records = Vec::new();
     for proved in proof.records {
         let place = proved.id.clone();
-        let fact = fact(proved, &seal.tree, &known, signers, &mut course)
-            .map_err(|what| Failed::Broken { place, what })?;
+        let fact = check_record(proved, &seal.tree, &known, signers, &mut course)
+            .map_err(|what| InvalidProof::InvalidPart { place, what })?;
         used.extend(&fact.signers);
         records.push(fact);
     }
-    idle(&proof.signers, &used).map_err(at_signers)?;
-    let vouched = seal.vouched(trusted).cloned();
-    Ok(Proven { origin: seal.origin, tree: seal.tree, vouched, keys: seal.keys, records })
+    check_all_used(&proof.signers, &used).map_err(at_signers)?;
+    let trusted_key = seal.trusted_key(trusted).cloned();
+    Ok(VerifiedProof { origin: seal.origin, tree: seal.tree, trusted_key, keys: seal.keys, records })
 }
 
-fn fact(
-    proved: super::Proved,
+fn check_record(
+    proved: super::ProofRecord,
     tree: &TreeHead,
     known: &[PublicKey],
     signers: &[PublicKey],
-    course: &mut Course,
-) -> Result<Fact, String> {
-    let super::Proved { data, head, id, index, leaf_path: path, signatures } = proved;
-    let item = Item { index, head, data, path, signatures };
+    course: &mut ChainChecker,
+) -> Result<ProvenRecord, String> {
+    let super::ProofRecord { data, head, id, index, leaf_path: path, signatures } = proved;
+    let item = ProvableRecord { index, head, data, path, signatures };
     let checked = item.check(tree, known)?;
     if id != format!("{}/{}", checked.head.run, checked.head.n) {
         return Err(format!("its head says that it is {}/{}", checked.head.run, checked.head.n));
     }
-    course.take(&checked)?;
+    course.check_next(&checked)?;
     // The ledger's own stream is signed by the ledger's key.
     if !signers.is_empty()
         && checked.head.run != STREAM
@@ -143,8 +151,9 @@ fn fact(
         return Err("none of the signers that were asked for signed it".to_owned());
     }
     let of = |kind: Kind| checked.data.as_ref().filter(|_| checked.head.kind == kind.as_str());
-    let (verdict, decided) = (of(Kind::Outcome).and_then(came_to), of(Kind::Override).and_then(decided));
-    Ok(Fact {
+    let (verdict, decided) =
+        (of(Kind::Outcome).and_then(outcome_word), of(Kind::Override).and_then(parse_override));
+    Ok(ProvenRecord {
         run: checked.head.run,
         n: checked.head.n,
         kind: checked.head.kind,
@@ -153,25 +162,25 @@ fn fact(
         has_data: checked.data.is_some(),
         signers: checked.signers,
         verdict,
-        decided,
+        override_decision: decided,
     })
 }
 
 /// What an outcome says in one word: a review's verdict, or the result of an assembly.
-fn came_to(data: &serde_json::Map<String, Json>) -> Option<String> {
+fn outcome_word(data: &serde_json::Map<String, Json>) -> Option<String> {
     let word = data.get("verdict").and_then(Json::as_str);
     let result = || data.get("decision")?.get("result")?.as_str();
     word.or_else(result).map(str::to_owned)
 }
 
 /// What an override says.
-fn decided(data: &serde_json::Map<String, Json>) -> Option<Decided> {
+fn parse_override(data: &serde_json::Map<String, Json>) -> Option<OverrideDecision> {
     let text = |key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
-    Some(Decided { verdict: text("verdict")?, by: text("by"), council: text("council_verdict") })
+    Some(OverrideDecision { verdict: text("verdict")?, by: text("by"), council: text("council_verdict") })
 }
 
 /// The keys of signers that came with a file, and those that whoever checks has.
-pub(crate) fn known(listed: &[String], given: &[PublicKey]) -> Result<Vec<PublicKey>, String> {
+pub(crate) fn signer_keys(listed: &[String], given: &[PublicKey]) -> Result<Vec<PublicKey>, String> {
     if listed.windows(2).any(|two| two[0] >= two[1]) {
         return Err("its signers are not sorted".to_owned());
     }
@@ -187,7 +196,7 @@ pub(crate) fn known(listed: &[String], given: &[PublicKey]) -> Result<Vec<Public
 }
 
 /// Refuses keys that signed nothing: a key that is said to be a signer's is one.
-pub(crate) fn idle(listed: &[String], used: &[KeyId]) -> Result<(), String> {
+pub(crate) fn check_all_used(listed: &[String], used: &[KeyId]) -> Result<(), String> {
     let ids = listed.iter().filter_map(|text| PublicKey::from_text(text).ok()).map(|key| key.id());
     match ids.into_iter().find(|id| !used.contains(id)) {
         Some(id) => Err(format!("the key {id} is listed as a signer's, and signed nothing")),

@@ -18,13 +18,13 @@ pub struct Envelope {
     #[serde(rename = "payloadType")]
     pub payload_type: String,
     /// The signature, exactly one.
-    pub signatures: Vec<Signed>,
+    pub signatures: Vec<EnvelopeSignature>,
 }
 
 /// A signature of an envelope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Signed {
+pub struct EnvelopeSignature {
     /// The key's name, 32 hexadecimal digits.
     pub keyid: String,
     /// 64 bytes in standard base64.
@@ -33,11 +33,11 @@ pub struct Signed {
 
 impl Envelope {
     /// Puts an envelope around what the ledger keeps of a signature: the key's name and the signature's text.
-    pub fn around(leaf: &Hash, keyid: &str, sig: &str) -> Self {
+    pub fn new(leaf: &Hash, keyid: &str, sig: &str) -> Self {
         Envelope {
             payload: STANDARD.encode(leaf),
             payload_type: Context::RECORD.name().to_owned(),
-            signatures: vec![Signed { keyid: keyid.to_owned(), sig: sig.to_owned() }],
+            signatures: vec![EnvelopeSignature { keyid: keyid.to_owned(), sig: sig.to_owned() }],
         }
     }
 

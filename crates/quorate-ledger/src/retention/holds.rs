@@ -12,7 +12,7 @@ use crate::store::{STREAM, Store};
 
 /// A run on hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct LegalHold {
     /// The run.
     pub run: Name,
     /// Since when, in milliseconds since the Unix epoch.
@@ -28,7 +28,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn is_held(&self, run: &Name) -> Result<bool, Error> {
+    pub async fn is_on_hold(&self, run: &Name) -> Result<bool, Error> {
         let statement = sql("SELECT run FROM held WHERE run = $1").bind(&**run);
         Ok(!self.rows(statement, &[Column::Text]).await?.is_empty())
     }
@@ -37,7 +37,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn holds(&self) -> Result<Vec<Held>, Error> {
+    pub async fn holds(&self) -> Result<Vec<LegalHold>, Error> {
         let held = self.rows(sql("SELECT run FROM held"), &[Column::Text]).await?;
         let statement = sql("SELECT head, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC");
         let statement = statement.bind(STREAM).bind(Kind::Held.as_str());
@@ -46,17 +46,17 @@ impl Store {
             .iter()
             .filter_map(|row| {
                 let head: Head = serde_json::from_str(row.text(0)).ok()?;
-                Some((parse_rfc3339(&head.at)?, serde_json::from_str(row.some_text(1)?).ok()?))
+                Some((parse_rfc3339(&head.at)?, serde_json::from_str(row.opt_text(1)?).ok()?))
             })
             .collect();
         let text =
             |data: &Map<String, Json>, key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
-        let mut holds: Vec<Held> = held
+        let mut holds: Vec<LegalHold> = held
             .iter()
             .map(|row| {
                 let run: Name = row.text(0).into();
                 let last = records.iter().find(|(_, data)| text(data, "run").as_deref() == Some(&*run));
-                Held {
+                LegalHold {
                     since_ms: last.map_or(0, |(at_ms, _)| *at_ms),
                     reason: last.and_then(|(_, data)| text(data, "reason")),
                     by: last.and_then(|(_, data)| text(data, "by")).unwrap_or_default(),
@@ -73,11 +73,11 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not take it.
-    pub async fn tell(&self, entry: Entry, key: &SecretKey) -> Result<(), Error> {
+    pub async fn append_ledger_record(&self, entry: Entry, key: &SecretKey) -> Result<(), Error> {
         let mut connection = self.writer().await;
         let telling = async {
             let mut transaction = connection.begin(Durability::Synced).await?;
-            let told = transaction.tell(vec![entry], key).await?;
+            let told = transaction.append_ledger_records(vec![entry], key).await?;
             if told.is_ok() {
                 transaction.commit().await?;
             }
@@ -85,10 +85,10 @@ impl Store {
         };
         let told = telling.await;
         if let Err(error) = &told {
-            connection.failed(error);
+            connection.record_failure(error);
         }
         told.map_err(|error| self.error(error))??;
-        self.appended_now();
+        self.mark_appended();
         Ok(())
     }
 }

@@ -7,32 +7,32 @@ use quorate_kernel::ports::ledger::{Error, Kind};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-use super::rules::{Erasure, Keeps, Subject};
-use super::scan::Named;
-use super::{Keep, hashes, holds_words, ranges};
+use super::rules::{Erasure, ErasureTarget, StatedPeriod};
+use super::scan::TextReferences;
+use super::{Period, has_answers, hashes_in, to_ranges};
 use crate::record::Head;
 use crate::store::engine::{Column, Engine, sql};
 use crate::store::index::Change;
 use crate::store::{STREAM, Store, merge};
 
 /// By what is judged whether bodies are kept.
-pub struct Terms<'a> {
+pub struct Settings<'a> {
     /// The time, in milliseconds since the Unix epoch.
     pub now_ms: i64,
     /// For how many days bodies of a run are kept whose first record, which is given, does not say; `None` is for ever.
     /// A run that was imported is kept for ever where it does not say so itself.
-    pub unsaid: &'a (dyn Fn(&Map<String, Json>) -> Option<u32> + Sync),
+    pub default_days: &'a (dyn Fn(&Map<String, Json>) -> Option<u32> + Sync),
     /// For how many days those of a conversation are kept, which never ends: counted from each record.
-    pub conversations: Option<u32>,
+    pub conversation_days: Option<u32>,
 }
 
 /// What is to be erased of a run, or of a conversation's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct PlannedErasure {
     /// The run.
     pub run: Name,
     /// How long its bodies are kept.
-    pub keep: Keep,
+    pub period: Period,
     /// When it ended, in milliseconds since the Unix epoch; `None` of a conversation.
     pub ended_ms: Option<i64>,
     /// The records, as ranges of their numbers, both ends included.
@@ -42,42 +42,42 @@ pub struct Due {
     /// The texts, by SHA-256.
     pub texts: BTreeSet<String>,
     /// The log that has a line of it, where it was recorded here.
-    pub log: Option<String>,
+    pub log_path: Option<String>,
 }
 
 /// All that is to be erased.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The runs that something is erased of.
-    pub due: Vec<Due>,
+    pub erasures: Vec<PlannedErasure>,
     /// Runs that something would be erased of if they were not on hold.
     pub held: Vec<Name>,
     /// How many runs have not ended; nothing is erased of these.
     pub open: u64,
     /// What the runs name that bodies are erased of.
     pub(crate) texts: BTreeSet<String>,
-    pub(crate) named: Named,
+    pub(crate) references: TextReferences,
     /// Runs whose bodies are not to be kept any more.
-    pub(crate) over: BTreeSet<Name>,
+    pub(crate) expired: BTreeSet<Name>,
     /// A run that is just ending.
     pub(crate) ending: Option<Name>,
 }
 
-impl Due {
+impl PlannedErasure {
     /// How many records.
     pub fn count(&self) -> u64 {
         self.records.iter().map(|(first, last)| last - first + 1).sum()
     }
 }
 
-impl Due {
+impl PlannedErasure {
     /// As the record of it says.
-    pub(crate) fn erasure(&self) -> Erasure {
+    pub(crate) fn to_erasure(&self) -> Erasure {
         Erasure {
             run: self.run.to_string(),
             records: self.records.iter().map(|(first, last)| *first..last + 1).collect(),
             texts: self.texts.iter().cloned().collect(),
-            days: self.keep.days(),
+            days: self.period.days(),
         }
     }
 }
@@ -85,16 +85,19 @@ impl Due {
 impl Plan {
     /// Gives each text that nobody needs any more to the first run that names it, and leaves out runs that nothing is
     /// to be erased of.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn assign_texts(&mut self) {
         let needed = |text: &String| {
-            self.named.by.iter().any(|(run, texts)| !self.over.contains(run) && texts.contains(text))
+            self.references
+                .by_stream
+                .iter()
+                .any(|(run, texts)| !self.expired.contains(run) && texts.contains(text))
         };
         let mut free: BTreeSet<String> = self.texts.iter().filter(|text| !needed(text)).cloned().collect();
-        for due in &mut self.due {
-            let named = self.named.by.get(&due.run);
+        for due in &mut self.erasures {
+            let named = self.references.by_stream.get(&due.run);
             due.texts = named.into_iter().flatten().filter(|text| free.remove(*text)).cloned().collect();
         }
-        self.due.retain(|due| !due.records.is_empty() || !due.texts.is_empty());
+        self.erasures.retain(|due| !due.records.is_empty() || !due.texts.is_empty());
     }
 }
 
@@ -103,7 +106,7 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn due(&self, terms: &Terms<'_>) -> Result<Plan, Error> {
+    pub async fn plan_erasure(&self, terms: &Settings<'_>) -> Result<Plan, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let planning = async {
@@ -111,33 +114,33 @@ impl Store {
             let runs = sql("SELECT run, ended, log_path FROM run ORDER BY seq");
             let runs = runs.rows(engine, &[Column::Text, Column::Int, Column::Text]).await?;
             plan.open = runs.iter().filter(|row| row.int(1) == 0).count() as u64;
-            let held = held(engine).await?;
+            let held = runs_on_hold(engine).await?;
             for row in runs.iter().filter(|row| row.int(1) != 0) {
                 let run: Name = row.text(0).into();
-                let Some((keep, ended_ms)) = posture(engine, &run, terms).await? else { continue };
-                if !keep.is_over(ended_ms, terms.now_ms) {
+                let Some((keep, ended_ms)) = period_and_end(engine, &run, terms).await? else { continue };
+                if !keep.has_expired(ended_ms, terms.now_ms) {
                     continue;
                 }
-                let mut due = due(engine, &run, keep, Some(ended_ms)).await?;
+                let mut erasure = plan_run(engine, &run, keep, Some(ended_ms)).await?;
                 // An imported run names a log of another workspace.
                 let ours = !row.text(2).is_empty() && !merge::is_imported(engine, &run).await?;
-                due.log = ours.then(|| row.text(2).to_owned());
+                erasure.log_path = ours.then(|| row.text(2).to_owned());
                 if !held.contains(&run) {
-                    plan.over.insert(run);
-                    plan.due.push(due);
-                } else if !due.records.is_empty() {
+                    plan.expired.insert(run);
+                    plan.erasures.push(erasure);
+                } else if !erasure.records.is_empty() {
                     plan.held.push(run);
                 }
             }
-            if let Some(days) = terms.conversations {
-                for due in conversations(engine, days, terms.now_ms).await? {
+            if let Some(days) = terms.conversation_days {
+                for due in plan_conversations(engine, days, terms.now_ms).await? {
                     match held.contains(&due.run) {
                         true => plan.held.push(due.run),
-                        false => plan.due.push(due),
+                        false => plan.erasures.push(due),
                     }
                 }
             }
-            look(engine, &mut plan, terms).await?;
+            find_unneeded_texts(engine, &mut plan, terms).await?;
             Ok(plan)
         };
         planning.await.map_err(|error| self.error(error))
@@ -147,17 +150,19 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn due_at_end(&self, run: &Name, terms: &Terms<'_>) -> Result<Plan, Error> {
+    pub async fn plan_erasure_at_end(&self, run: &Name, terms: &Settings<'_>) -> Result<Plan, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let planning = async {
             let mut plan = Plan::default();
-            let keep = opened(engine, run).await?.map(|opened| Keep::of(&opened, (terms.unsaid)(&opened)));
-            if keep == Some(Keep::UntilEnd) && !held(engine).await?.contains(run) {
-                plan.over.insert(run.clone());
-                plan.due.push(due(engine, run, Keep::UntilEnd, Some(terms.now_ms)).await?);
+            let period = opened_data(engine, run)
+                .await?
+                .map(|opened| Period::from_opened(&opened, (terms.default_days)(&opened)));
+            if period == Some(Period::UntilEnd) && !runs_on_hold(engine).await?.contains(run) {
+                plan.expired.insert(run.clone());
+                plan.erasures.push(plan_run(engine, run, Period::UntilEnd, Some(terms.now_ms)).await?);
                 plan.ending = Some(run.clone());
-                look(engine, &mut plan, terms).await?;
+                find_unneeded_texts(engine, &mut plan, terms).await?;
             }
             Ok(plan)
         };
@@ -166,7 +171,7 @@ impl Store {
 }
 
 /// The runs on hold: those that the index names, and those that the records do.
-pub(crate) async fn held(engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Error> {
+pub(crate) async fn runs_on_hold(engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Error> {
     let rows = sql("SELECT run FROM held").rows(engine, &[Column::Text]).await?;
     let mut held: BTreeSet<Name> = rows.iter().map(|row| row.text(0).into()).collect();
     let told = sql("SELECT kind, data FROM record WHERE run = $1 AND kind IN ($2, $3) ORDER BY n");
@@ -174,8 +179,8 @@ pub(crate) async fn held(engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Er
     let mut by_records = BTreeSet::new();
     for row in told.rows(engine, &[Column::Text, Column::Text]).await? {
         let data: Option<Map<String, Json>> =
-            row.some_text(1).and_then(|data| serde_json::from_str(data).ok());
-        match data.and_then(|data| Change::of(row.text(0), 0, &data)) {
+            row.opt_text(1).and_then(|data| serde_json::from_str(data).ok());
+        match data.and_then(|data| Change::from_record(row.text(0), 0, &data)) {
             Some(Change::Held { run }) => drop(by_records.insert(Name::from(run))),
             Some(Change::Released { run }) => drop(by_records.remove(&*run)),
             _ => {}
@@ -186,20 +191,20 @@ pub(crate) async fn held(engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Er
 }
 
 /// What is known of a run or a conversation's stream when something of it is erased.
-pub(crate) async fn subject(
+pub(crate) async fn erasure_target(
     engine: &mut Engine,
     run: &str,
     held: &BTreeSet<Name>,
-) -> Result<Subject, sqlx::Error> {
+) -> Result<ErasureTarget, sqlx::Error> {
     let row = sql("SELECT ended, verdict FROM run WHERE run = $1").bind(run);
     let row = row.row(engine, &[Column::Int, Column::Text]).await?;
     let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
     let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
     let is_ended = row.as_ref().is_some_and(|row| row.int(0) != 0);
-    Ok(Subject {
-        keeps: opened(engine, run).await?.map(|opened| Keeps::of(&opened)),
+    Ok(ErasureTarget {
+        period: opened_data(engine, run).await?.map(|opened| StatedPeriod::from_opened(&opened)),
         is_stream: row.is_none(),
-        is_decided: row.is_some_and(|row| row.some_text(1).is_some()),
+        is_decided: row.is_some_and(|row| row.opt_text(1).is_some()),
         ended_ms: ended.and_then(|row| at_ms(row.text(0))).filter(|_| is_ended),
         held: held.contains(run),
         imported: merge::is_imported(engine, run).await?,
@@ -207,28 +212,28 @@ pub(crate) async fn subject(
 }
 
 /// The body of a run's first record.
-async fn opened(engine: &mut Engine, run: &str) -> Result<Option<Map<String, Json>>, sqlx::Error> {
+async fn opened_data(engine: &mut Engine, run: &str) -> Result<Option<Map<String, Json>>, sqlx::Error> {
     let first = sql("SELECT data FROM record WHERE run = $1 AND n = 0").bind(run);
     let first = first.row(engine, &[Column::Text]).await?;
-    Ok(first.and_then(|row| serde_json::from_str(row.some_text(0)?).ok()))
+    Ok(first.and_then(|row| serde_json::from_str(row.opt_text(0)?).ok()))
 }
 
 /// How long an ended run's bodies are kept, and when it ended; `None` where its records do not say, which keeps them.
-async fn posture(
+async fn period_and_end(
     engine: &mut Engine,
     run: &str,
-    terms: &Terms<'_>,
-) -> Result<Option<(Keep, i64)>, sqlx::Error> {
-    let Some(opened) = opened(engine, run).await? else { return Ok(None) };
+    terms: &Settings<'_>,
+) -> Result<Option<(Period, i64)>, sqlx::Error> {
+    let Some(opened) = opened_data(engine, run).await? else { return Ok(None) };
     let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
     let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
     // What this workspace keeps its own runs for says nothing of those of others.
-    let unsaid = match merge::is_imported(engine, run).await? {
+    let default_days = match merge::is_imported(engine, run).await? {
         true => None,
-        false => (terms.unsaid)(&opened),
+        false => (terms.default_days)(&opened),
     };
-    let keep = Keep::of(&opened, unsaid);
-    Ok(ended.and_then(|row| at_ms(row.text(0))).map(|ended_ms| (keep, ended_ms)))
+    let period = Period::from_opened(&opened, default_days);
+    Ok(ended.and_then(|row| at_ms(row.text(0))).map(|ended_ms| (period, ended_ms)))
 }
 
 fn at_ms(head: &str) -> Option<i64> {
@@ -236,7 +241,12 @@ fn at_ms(head: &str) -> Option<i64> {
 }
 
 /// What of a run can be erased, texts aside.
-async fn due(engine: &mut Engine, run: &Name, keep: Keep, ended_ms: Option<i64>) -> Result<Due, sqlx::Error> {
+async fn plan_run(
+    engine: &mut Engine,
+    run: &Name,
+    keep: Period,
+    ended_ms: Option<i64>,
+) -> Result<PlannedErasure, sqlx::Error> {
     let statement = sql("SELECT n, kind, data FROM record WHERE run = $1 AND data IS NOT NULL ORDER BY n");
     let rows = statement.bind(&**run).rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
     let (mut numbers, mut bytes) = (BTreeSet::new(), 0);
@@ -246,19 +256,23 @@ async fn due(engine: &mut Engine, run: &Name, keep: Keep, ended_ms: Option<i64>)
             true => serde_json::from_str(data).unwrap_or_default(),
             false => Map::new(),
         };
-        if holds_words(kind, &read()) {
+        if has_answers(kind, &read()) {
             numbers.insert(row.count(0));
             bytes += data.len() as u64;
         }
     }
-    let (records, texts) = (ranges(&numbers), BTreeSet::new());
-    Ok(Due { run: run.clone(), keep, ended_ms, records, bytes, texts, log: None })
+    let (records, texts) = (to_ranges(&numbers), BTreeSet::new());
+    Ok(PlannedErasure { run: run.clone(), period: keep, ended_ms, records, bytes, texts, log_path: None })
 }
 
 /// What of conversations is older than so many days. Each record ages by itself; those after the last turn that is
 /// settled stay, since it is still being worked on.
-async fn conversations(engine: &mut Engine, days: u32, now_ms: i64) -> Result<Vec<Due>, sqlx::Error> {
-    let keep = Keep::Days(days);
+async fn plan_conversations(
+    engine: &mut Engine,
+    days: u32,
+    now_ms: i64,
+) -> Result<Vec<PlannedErasure>, sqlx::Error> {
+    let period = Period::Days(days);
     let streams = sql("SELECT run, MAX(n) FROM record WHERE kind = $1 GROUP BY run ORDER BY run");
     let streams = streams.bind(Kind::Turn.as_str()).rows(engine, &[Column::Text, Column::Int]).await?;
     let mut all = Vec::new();
@@ -270,18 +284,18 @@ async fn conversations(engine: &mut Engine, days: u32, now_ms: i64) -> Result<Ve
         let rows = statement.rows(engine, &[Column::Int, Column::Text, Column::Int]).await?;
         let old: Vec<_> = rows
             .iter()
-            .filter(|row| at_ms(row.text(1)).is_some_and(|at_ms| keep.is_over(at_ms, now_ms)))
+            .filter(|row| at_ms(row.text(1)).is_some_and(|at_ms| period.has_expired(at_ms, now_ms)))
             .collect();
         let numbers: BTreeSet<u64> = old.iter().map(|row| row.count(0)).collect();
         if !numbers.is_empty() {
-            all.push(Due {
+            all.push(PlannedErasure {
                 run: stream.text(0).into(),
-                keep,
+                period,
                 ended_ms: None,
-                records: ranges(&numbers),
+                records: to_ranges(&numbers),
                 bytes: old.iter().map(|row| row.count(2)).sum(),
                 texts: BTreeSet::new(),
-                log: None,
+                log_path: None,
             });
         }
     }
@@ -289,31 +303,36 @@ async fn conversations(engine: &mut Engine, days: u32, now_ms: i64) -> Result<Ve
 }
 
 /// Finds the texts that nobody needs any more.
-async fn look(engine: &mut Engine, plan: &mut Plan, terms: &Terms<'_>) -> Result<(), sqlx::Error> {
+async fn find_unneeded_texts(
+    engine: &mut Engine,
+    plan: &mut Plan,
+    terms: &Settings<'_>,
+) -> Result<(), sqlx::Error> {
     let kept = sql("SELECT sha256 FROM body").rows(engine, &[Column::Text]).await?;
     let kept: BTreeSet<&str> = kept.iter().map(|row| row.text(0)).collect();
-    for run in &plan.over {
+    for run in &plan.expired {
         let statement = sql("SELECT data FROM record WHERE run = $1 AND data IS NOT NULL").bind(&**run);
         for row in statement.rows(engine, &[Column::Text]).await? {
-            let named = hashes(row.text(0)).filter(|hash| kept.contains(hash));
+            let named = hashes_in(row.text(0)).filter(|hash| kept.contains(hash));
             plan.texts.extend(named.map(str::to_owned));
         }
     }
-    plan.named.look_on(engine, &plan.texts).await?;
+    plan.references.scan_on(engine, &plan.texts).await?;
     // Who names such a text besides may be over as well.
-    let held = held(engine).await?;
-    let others: Vec<Name> = plan.named.by.keys().filter(|run| !plan.over.contains(*run)).cloned().collect();
+    let held = runs_on_hold(engine).await?;
+    let others: Vec<Name> =
+        plan.references.by_stream.keys().filter(|run| !plan.expired.contains(*run)).cloned().collect();
     for run in others {
         let ended =
             sql("SELECT ended FROM run WHERE run = $1").bind(&*run).row(engine, &[Column::Int]).await?;
         if ended.is_some_and(|row| row.int(0) != 0)
             && !held.contains(&run)
-            && let Some((keep, ended_ms)) = posture(engine, &run, terms).await?
-            && keep.is_over(ended_ms, terms.now_ms)
+            && let Some((keep, ended_ms)) = period_and_end(engine, &run, terms).await?
+            && keep.has_expired(ended_ms, terms.now_ms)
         {
-            plan.over.insert(run);
+            plan.expired.insert(run);
         }
     }
-    plan.settle();
+    plan.assign_texts();
     Ok(())
 }

@@ -6,26 +6,26 @@ use std::ops::Range;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::{DAY_MS, Keep};
+use super::{DAY_MS, Period};
 
 /// How the protocol of a review is called, with its version behind it.
-const REVIEW: &str = "council/";
+const REVIEW_PREFIX: &str = "council/";
 
 /// What a run's first record says of how long its answers are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeps {
+pub(crate) enum StatedPeriod {
     /// As it says.
-    Stated(Keep),
+    Explicit(Period),
     /// It says nothing, so the workspace that recorded it decides.
-    Workspace,
+    WorkspaceDefault,
 }
 
-impl Keeps {
+impl StatedPeriod {
     /// Of the body of a run's first record.
-    pub(crate) fn of(opened: &Map<String, Json>) -> Keeps {
-        match Keep::of(opened, None) {
-            Keep::Forever if !is_assembly(opened) => Keeps::Workspace,
-            keep => Keeps::Stated(keep),
+    pub(crate) fn from_opened(opened: &Map<String, Json>) -> StatedPeriod {
+        match Period::from_opened(opened, None) {
+            Period::Forever if !is_assembly(opened) => StatedPeriod::WorkspaceDefault,
+            keep => StatedPeriod::Explicit(keep),
         }
     }
 }
@@ -34,7 +34,7 @@ impl Keeps {
 /// a review's.
 fn is_assembly(opened: &Map<String, Json>) -> bool {
     let protocol = opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
-    !protocol.is_empty() && !protocol.starts_with(REVIEW)
+    !protocol.is_empty() && !protocol.starts_with(REVIEW_PREFIX)
 }
 
 /// What an erasure's record names.
@@ -53,10 +53,10 @@ impl Erasure {
     ///
     /// # Errors
     /// What it does not name.
-    pub(crate) fn of(data: &Map<String, Json>) -> Result<Erasure, String> {
+    pub(crate) fn from_data(data: &Map<String, Json>) -> Result<Erasure, String> {
         let list = |key: &str| data.get(key).and_then(Json::as_array);
         let run = data.get("run").and_then(Json::as_str).ok_or("it names no run")?;
-        let records = list("records").map(|all| all.iter().map(range).collect::<Option<_>>());
+        let records = list("records").map(|all| all.iter().map(parse_range).collect::<Option<_>>());
         let texts = list("bodies").map(|all| all.iter().map(|one| one.as_str().map(str::to_owned)).collect());
         let days = data.get("days").and_then(Json::as_u64).and_then(|days| u32::try_from(days).ok());
         match (data.get("reason").and_then(Json::as_str), days) {
@@ -73,7 +73,7 @@ impl Erasure {
 }
 
 /// A number, or the first and the last of several.
-pub(crate) fn range(records: &Json) -> Option<Range<u64>> {
+pub(crate) fn parse_range(records: &Json) -> Option<Range<u64>> {
     match records {
         Json::Array(two) => match two.as_slice() {
             [first, last] => Some(first.as_u64()?..last.as_u64()?.checked_add(1)?),
@@ -85,9 +85,9 @@ pub(crate) fn range(records: &Json) -> Option<Range<u64>> {
 
 /// What is known of the run that something is erased of, or of a conversation's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Subject {
+pub(crate) struct ErasureTarget {
     /// `None` where its first record cannot be read.
-    pub(crate) keeps: Option<Keeps>,
+    pub(crate) period: Option<StatedPeriod>,
     pub(crate) is_stream: bool,
     /// It has come to an outcome.
     pub(crate) is_decided: bool,
@@ -101,7 +101,7 @@ pub(crate) struct Subject {
 ///
 /// # Errors
 /// Why not, in words.
-pub(crate) fn allows(erasure: &Erasure, subject: &Subject, at_ms: i64) -> Result<(), String> {
+pub(crate) fn check_allowed(erasure: &Erasure, subject: &ErasureTarget, at_ms: i64) -> Result<(), String> {
     let run = &erasure.run;
     if subject.held {
         return Err(format!("{run} is on hold"));
@@ -113,42 +113,46 @@ pub(crate) fn allows(erasure: &Erasure, subject: &Subject, at_ms: i64) -> Result
             _ => Err(format!("{run} is no run, and its answers are erased by their age alone")),
         };
     }
-    match subject.keeps {
+    match subject.period {
         None => Err(format!("the first record of {run} does not say how long answers are kept")),
-        Some(Keeps::Stated(Keep::Forever)) => Err(format!("{run} keeps its answers for ever")),
-        Some(Keeps::Workspace) if subject.imported => Err(format!("{run} is imported and kept for ever")),
-        Some(Keeps::Stated(Keep::UntilEnd)) => match (erasure.days, subject.is_decided) {
+        Some(StatedPeriod::Explicit(Period::Forever)) => Err(format!("{run} keeps its answers for ever")),
+        Some(StatedPeriod::WorkspaceDefault) if subject.imported => {
+            Err(format!("{run} is imported and kept for ever"))
+        }
+        Some(StatedPeriod::Explicit(Period::UntilEnd)) => match (erasure.days, subject.is_decided) {
             (None, true) => Ok(()),
             (None, false) => Err(format!("{run} has not come to an outcome")),
             (Some(_), _) => Err(format!("{run} keeps its answers until it ends, and for no number of days")),
         },
-        Some(Keeps::Stated(Keep::Days(days))) if erasure.days != Some(days) => {
+        Some(StatedPeriod::Explicit(Period::Days(days))) if erasure.days != Some(days) => {
             Err(format!("{run} keeps its answers for {days} days"))
         }
-        Some(Keeps::Stated(Keep::Days(_)) | Keeps::Workspace) => match (erasure.days, subject.ended_ms) {
-            (None, _) => Err(format!("{run} keeps its answers beyond its end")),
-            (Some(_), None) => Err(format!("{run} has not ended")),
-            (Some(days), Some(ended_ms)) => of_age(days, ended_ms, at_ms)
-                .then_some(())
-                .ok_or_else(|| format!("{run} ended less than {days} days before")),
-        },
+        Some(StatedPeriod::Explicit(Period::Days(_)) | StatedPeriod::WorkspaceDefault) => {
+            match (erasure.days, subject.ended_ms) {
+                (None, _) => Err(format!("{run} keeps its answers beyond its end")),
+                (Some(_), None) => Err(format!("{run} has not ended")),
+                (Some(days), Some(ended_ms)) => is_old_enough(days, ended_ms, at_ms)
+                    .then_some(())
+                    .ok_or_else(|| format!("{run} ended less than {days} days before")),
+            }
+        }
     }
 }
 
 /// Whether a text that a run names may go with the erasure of another run's answers: nobody else may need it.
-pub(crate) fn frees_text(erasure: &Erasure, other: &Subject, at_ms: i64) -> bool {
-    match other.keeps {
+pub(crate) fn may_free_text(erasure: &Erasure, other: &ErasureTarget, at_ms: i64) -> bool {
+    match other.period {
         _ if other.held => false,
         // What is not known is found elsewhere.
         None => true,
-        Some(Keeps::Stated(Keep::Forever)) => false,
-        Some(Keeps::Stated(Keep::UntilEnd)) => other.is_decided,
-        Some(Keeps::Stated(Keep::Days(days))) => {
-            other.ended_ms.is_some_and(|ended_ms| of_age(days, ended_ms, at_ms))
+        Some(StatedPeriod::Explicit(Period::Forever)) => false,
+        Some(StatedPeriod::Explicit(Period::UntilEnd)) => other.is_decided,
+        Some(StatedPeriod::Explicit(Period::Days(days))) => {
+            other.ended_ms.is_some_and(|ended_ms| is_old_enough(days, ended_ms, at_ms))
         }
-        Some(Keeps::Workspace) if other.imported => false,
+        Some(StatedPeriod::WorkspaceDefault) if other.imported => false,
         // For how many days the workspace keeps it, the erasure says where it is by the workspace's word as well.
-        Some(Keeps::Workspace) => match (other.ended_ms, erasure.days) {
+        Some(StatedPeriod::WorkspaceDefault) => match (other.ended_ms, erasure.days) {
             (Some(_), None) => true,
             (Some(ended_ms), Some(_)) => ended_ms <= at_ms,
             (None, _) => false,
@@ -157,7 +161,7 @@ pub(crate) fn frees_text(erasure: &Erasure, other: &Subject, at_ms: i64) -> bool
 }
 
 /// Whether so many days are over. Times are milliseconds since the Unix epoch.
-pub(crate) fn of_age(days: u32, since_ms: i64, now_ms: i64) -> bool {
+pub(crate) fn is_old_enough(days: u32, since_ms: i64, now_ms: i64) -> bool {
     now_ms.saturating_sub(since_ms) >= i64::from(days) * DAY_MS
 }
 
@@ -168,7 +172,7 @@ mod tests {
     use super::*;
 
     fn erasure(data: Json) -> Result<Erasure, String> {
-        Erasure::of(&quorate_kernel::consultation::object(data))
+        Erasure::from_data(&quorate_kernel::consultation::object(data))
     }
 
     fn by(days: Option<u32>) -> Erasure {
@@ -201,8 +205,8 @@ mod tests {
     #[test]
     fn answers_go_when_hold_retention_and_time_allow_it() {
         // D4, D5, D11
-        let run = Subject {
-            keeps: Some(Keeps::Stated(Keep::Days(2))),
+        let run = ErasureTarget {
+            period: Some(StatedPeriod::Explicit(Period::Days(2))),
             is_stream: false,
             is_decided: true,
             ended_ms: Some(0),
@@ -210,25 +214,39 @@ mod tests {
             imported: false,
         };
         let later = 2 * DAY_MS;
-        let keeps = |keeps| Subject { keeps: Some(keeps), ..run };
+        let keeps = |keeps| ErasureTarget { period: Some(keeps), ..run };
         for (subject, days, at_ms, allowed) in [
             (run, Some(2), later, true),
             (run, Some(2), later - 1, false),
             (run, Some(1), later, false),
             (run, None, later, false),
-            (Subject { held: true, ..run }, Some(2), later, false),
-            (Subject { ended_ms: None, ..run }, Some(2), later, false),
-            (Subject { keeps: None, ..run }, Some(2), later, false),
-            (keeps(Keeps::Stated(Keep::Forever)), Some(2), later, false),
-            (keeps(Keeps::Stated(Keep::UntilEnd)), None, 0, true),
-            (keeps(Keeps::Stated(Keep::UntilEnd)), Some(2), later, false),
-            (Subject { is_decided: false, ..keeps(Keeps::Stated(Keep::UntilEnd)) }, None, 0, false),
-            (keeps(Keeps::Workspace), Some(1), later, true),
-            (Subject { imported: true, ..keeps(Keeps::Workspace) }, Some(1), later, false),
-            (Subject { is_stream: true, keeps: None, ended_ms: None, ..run }, Some(1), 0, true),
-            (Subject { is_stream: true, keeps: None, ended_ms: None, ..run }, None, 0, false),
+            (ErasureTarget { held: true, ..run }, Some(2), later, false),
+            (ErasureTarget { ended_ms: None, ..run }, Some(2), later, false),
+            (ErasureTarget { period: None, ..run }, Some(2), later, false),
+            (keeps(StatedPeriod::Explicit(Period::Forever)), Some(2), later, false),
+            (keeps(StatedPeriod::Explicit(Period::UntilEnd)), None, 0, true),
+            (keeps(StatedPeriod::Explicit(Period::UntilEnd)), Some(2), later, false),
+            (
+                ErasureTarget { is_decided: false, ..keeps(StatedPeriod::Explicit(Period::UntilEnd)) },
+                None,
+                0,
+                false,
+            ),
+            (keeps(StatedPeriod::WorkspaceDefault), Some(1), later, true),
+            (
+                ErasureTarget { imported: true, ..keeps(StatedPeriod::WorkspaceDefault) },
+                Some(1),
+                later,
+                false,
+            ),
+            (ErasureTarget { is_stream: true, period: None, ended_ms: None, ..run }, Some(1), 0, true),
+            (ErasureTarget { is_stream: true, period: None, ended_ms: None, ..run }, None, 0, false),
         ] {
-            assert_eq!(allows(&by(days), &subject, at_ms).is_ok(), allowed, "{subject:?} {days:?} {at_ms}");
+            assert_eq!(
+                check_allowed(&by(days), &subject, at_ms).is_ok(),
+                allowed,
+                "{subject:?} {days:?} {at_ms}"
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_protocol::Name;
 
-use super::hashes;
+use super::hashes_in;
 use crate::store::STREAM;
 use crate::store::engine::{Column, Engine, sql};
 
@@ -13,16 +13,16 @@ const PAGE: u64 = 1000;
 
 /// What was found of some texts in the records.
 #[derive(Debug, Default)]
-pub(crate) struct Named {
+pub(crate) struct TextReferences {
     /// The texts that each stream names.
-    pub(crate) by: BTreeMap<Name, BTreeSet<String>>,
+    pub(crate) by_stream: BTreeMap<Name, BTreeSet<String>>,
     /// How many records were looked at, from the first on.
-    pub(crate) seen: u64,
+    pub(crate) scanned: u64,
 }
 
-impl Named {
+impl TextReferences {
     /// Looks at the records that follow for the names of texts.
-    pub(crate) async fn look_on(
+    pub(crate) async fn scan_on(
         &mut self,
         engine: &mut Engine,
         texts: &BTreeSet<String>,
@@ -31,14 +31,14 @@ impl Named {
         let page = "SELECT seq, run, data FROM record WHERE seq > $1 AND data IS NOT NULL AND run <> $2 \
                     ORDER BY seq LIMIT $3";
         while !texts.is_empty() {
-            let statement = sql(page).bind(self.seen).bind(STREAM).bind(PAGE);
+            let statement = sql(page).bind(self.scanned).bind(STREAM).bind(PAGE);
             let rows = statement.rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
             let Some(last) = rows.last() else { break };
-            self.seen = last.count(0);
+            self.scanned = last.count(0);
             for row in &rows {
-                let named = hashes(row.text(2)).filter(|hash| texts.contains(*hash));
+                let named = hashes_in(row.text(2)).filter(|hash| texts.contains(*hash));
                 for hash in named {
-                    self.by.entry(row.text(1).into()).or_default().insert(hash.to_owned());
+                    self.by_stream.entry(row.text(1).into()).or_default().insert(hash.to_owned());
                 }
             }
         }

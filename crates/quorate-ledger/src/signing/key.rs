@@ -13,11 +13,11 @@ use quorate_kernel::entropy::{self, hex};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-const SEED: &str = "quorate:ed25519:seed:";
-const PUBLIC: &str = "quorate:ed25519:public:";
+const SEED_PREFIX: &str = "quorate:ed25519:seed:";
+const PUBLIC_PREFIX: &str = "quorate:ed25519:public:";
 
 /// How long 32 bytes are in base64.
-const ENCODED: usize = 44;
+const ENCODED_LEN: usize = 44;
 
 /// A secret key. Its memory is overwritten when it is dropped, it is not copied, and it prints as its public half.
 pub struct SecretKey(SigningKey);
@@ -34,7 +34,7 @@ pub struct KeyId([u8; 16]);
 
 /// Why a text is no key. It never repeats the text, which may be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadKey {
+pub enum InvalidKey {
     /// Another prefix, or none.
     #[error("it does not start with `{expected}`")]
     Prefix {
@@ -70,16 +70,16 @@ impl SecretKey {
     ///
     /// # Errors
     /// [`BadKey`] where it is anything but that.
-    pub fn from_text(text: &str) -> Result<Self, BadKey> {
+    pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let line = text.strip_suffix('\n').unwrap_or(text);
-        Ok(SecretKey::from_seed(&*decode(SEED, line)?))
+        Ok(SecretKey::from_seed(&*decode(SEED_PREFIX, line)?))
     }
 
     /// The key's text, one line without its end. It is the secret itself.
     pub fn to_text(&self) -> Zeroizing<String> {
         // Sized once: a text that grew would leave a copy of its beginning behind.
-        let mut text = Zeroizing::new(String::with_capacity(SEED.len() + ENCODED));
-        encode(SEED, self.0.as_bytes(), &mut text);
+        let mut text = Zeroizing::new(String::with_capacity(SEED_PREFIX.len() + ENCODED_LEN));
+        encode(SEED_PREFIX, self.0.as_bytes(), &mut text);
         text
     }
 
@@ -105,9 +105,9 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`BadKey::Point`] where they are no usable key.
-    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, BadKey> {
-        let key = VerifyingKey::from_bytes(bytes).map_err(|_| BadKey::Point)?;
-        if key.is_weak() { Err(BadKey::Point) } else { Ok(PublicKey(key)) }
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, InvalidKey> {
+        let key = VerifyingKey::from_bytes(bytes).map_err(|_| InvalidKey::Point)?;
+        if key.is_weak() { Err(InvalidKey::Point) } else { Ok(PublicKey(key)) }
     }
 
     /// Its 32 bytes.
@@ -119,9 +119,9 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`BadKey`] where it is anything but that.
-    pub fn from_text(text: &str) -> Result<Self, BadKey> {
+    pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let line = text.strip_suffix('\n').unwrap_or(text);
-        PublicKey::from_bytes(&*decode(PUBLIC, line)?)
+        PublicKey::from_bytes(&*decode(PUBLIC_PREFIX, line)?)
     }
 
     /// Its name.
@@ -142,8 +142,8 @@ impl PublicKey {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::with_capacity(PUBLIC.len() + ENCODED);
-        encode(PUBLIC, self.as_bytes(), &mut text);
+        let mut text = String::with_capacity(PUBLIC_PREFIX.len() + ENCODED_LEN);
+        encode(PUBLIC_PREFIX, self.as_bytes(), &mut text);
         f.write_str(&text)
     }
 }
@@ -159,11 +159,11 @@ impl KeyId {
     ///
     /// # Errors
     /// [`BadKey::Name`] where it is none.
-    pub fn from_text(text: &str) -> Result<Self, BadKey> {
+    pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let mut id = [0; 16];
         let digits = text.as_bytes();
         if digits.len() != 32 || !digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
-            return Err(BadKey::Name);
+            return Err(InvalidKey::Name);
         }
         for (byte, two) in id.iter_mut().zip(digits.chunks_exact(2)) {
             *byte = two.iter().fold(0, |byte, digit| byte << 4 | nibble(*digit));
@@ -190,24 +190,24 @@ fn nibble(digit: u8) -> u8 {
 
 /// Appends a prefix and 32 bytes. Nothing of them stays on the stack.
 fn encode(prefix: &str, bytes: &[u8; 32], text: &mut String) {
-    let mut encoded = Zeroizing::new([0; ENCODED]);
+    let mut encoded = Zeroizing::new([0; ENCODED_LEN]);
     let length = STANDARD.encode_slice(bytes, &mut *encoded).expect("32 bytes are 44 letters of base64");
     text.push_str(prefix);
     text.extend(encoded[..length].iter().copied().map(char::from));
 }
 
 /// Reads 32 bytes after a prefix: base64 in its one canonical form.
-fn decode(prefix: &'static str, line: &str) -> Result<Zeroizing<[u8; 32]>, BadKey> {
-    let encoded = line.strip_prefix(prefix).ok_or(BadKey::Prefix { expected: prefix })?;
-    if encoded.len() != ENCODED {
-        return Err(BadKey::Encoding);
+fn decode(prefix: &'static str, line: &str) -> Result<Zeroizing<[u8; 32]>, InvalidKey> {
+    let encoded = line.strip_prefix(prefix).ok_or(InvalidKey::Prefix { expected: prefix })?;
+    if encoded.len() != ENCODED_LEN {
+        return Err(InvalidKey::Encoding);
     }
     // The decoder asks for room for 33 bytes before it has seen the padding.
     let mut room = Zeroizing::new([0; 33]);
-    let length = STANDARD.decode_slice(encoded, &mut *room).map_err(|_| BadKey::Encoding)?;
+    let length = STANDARD.decode_slice(encoded, &mut *room).map_err(|_| InvalidKey::Encoding)?;
     let mut bytes = Zeroizing::new([0; 32]);
     if length != bytes.len() {
-        return Err(BadKey::Encoding);
+        return Err(InvalidKey::Encoding);
     }
     bytes.copy_from_slice(&room[..length]);
     Ok(bytes)

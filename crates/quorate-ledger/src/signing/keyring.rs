@@ -44,10 +44,10 @@ fn time(at_ms: &i64) -> String {
 
 /// Why a key is not taken into a keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum InsertError {
     /// It is there already; two entries could say two things of one key.
     #[error("the key {id} is in the keyring twice")]
-    Twice {
+    Duplicate {
         /// The key.
         id: KeyId,
     },
@@ -57,7 +57,7 @@ pub enum Refused {
         time(.not_after_ms),
         time(.not_before_ms)
     )]
-    Backwards {
+    EndsBeforeStart {
         /// The key.
         id: KeyId,
         /// The first moment.
@@ -69,10 +69,10 @@ pub enum Refused {
 
 /// Why a signature does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Uncounted {
+pub enum RejectedSignature {
     /// No such key.
     #[error("the key {id} is not in the keyring")]
-    Unknown {
+    UnknownKey {
         /// The key.
         id: KeyId,
     },
@@ -86,7 +86,7 @@ pub enum Uncounted {
     },
     /// The key might not sign yet.
     #[error("the key {id} may not sign before {}", time(.not_before_ms))]
-    Early {
+    NotYetValid {
         /// The key.
         id: KeyId,
         /// The first moment at which it may.
@@ -94,7 +94,7 @@ pub enum Uncounted {
     },
     /// The key might no longer sign.
     #[error("the key {id} may not sign after {}", time(.not_after_ms))]
-    Late {
+    Expired {
         /// The key.
         id: KeyId,
         /// The last moment at which it may.
@@ -118,15 +118,15 @@ impl Keyring {
     ///
     /// # Errors
     /// [`Refused`] where it is there already or its times contradict each other.
-    pub fn insert(&mut self, key: Key) -> Result<KeyId, Refused> {
+    pub fn insert(&mut self, key: Key) -> Result<KeyId, InsertError> {
         let id = key.public.id();
         if let (Some(not_before_ms), Some(not_after_ms)) = (key.not_before_ms, key.not_after_ms)
             && not_after_ms < not_before_ms
         {
-            return Err(Refused::Backwards { id, not_before_ms, not_after_ms });
+            return Err(InsertError::EndsBeforeStart { id, not_before_ms, not_after_ms });
         }
         match self.keys.entry(id) {
-            Entry::Occupied(_) => Err(Refused::Twice { id }),
+            Entry::Occupied(_) => Err(InsertError::Duplicate { id }),
             Entry::Vacant(place) => {
                 place.insert(key);
                 Ok(id)
@@ -155,17 +155,17 @@ impl Keyring {
     ///
     /// # Errors
     /// [`Uncounted`]: why not; the gravest reason where there are several.
-    pub fn may_sign(&self, id: KeyId, at_ms: i64) -> Result<&Key, Uncounted> {
-        let key = self.keys.get(&id).ok_or(Uncounted::Unknown { id })?;
+    pub fn may_sign(&self, id: KeyId, at_ms: i64) -> Result<&Key, RejectedSignature> {
+        let key = self.keys.get(&id).ok_or(RejectedSignature::UnknownKey { id })?;
         match *key {
             Key { revoked_at_ms: Some(revoked_at_ms), .. } if at_ms >= revoked_at_ms => {
-                Err(Uncounted::Revoked { id, revoked_at_ms })
+                Err(RejectedSignature::Revoked { id, revoked_at_ms })
             }
             Key { not_before_ms: Some(not_before_ms), .. } if at_ms < not_before_ms => {
-                Err(Uncounted::Early { id, not_before_ms })
+                Err(RejectedSignature::NotYetValid { id, not_before_ms })
             }
             Key { not_after_ms: Some(not_after_ms), .. } if at_ms > not_after_ms => {
-                Err(Uncounted::Late { id, not_after_ms })
+                Err(RejectedSignature::Expired { id, not_after_ms })
             }
             _ => Ok(key),
         }
@@ -175,16 +175,16 @@ impl Keyring {
     ///
     /// # Errors
     /// [`Uncounted`]: why not.
-    pub fn counts(
+    pub fn verify(
         &self,
         id: KeyId,
         at_ms: i64,
         context: Context,
         leaf: &Hash,
         signature: &Signature,
-    ) -> Result<&Key, Uncounted> {
+    ) -> Result<&Key, RejectedSignature> {
         let key = self.may_sign(id, at_ms)?;
-        key.public.verify(context, leaf, signature).map_err(|_| Uncounted::Forged { id })?;
+        key.public.verify(context, leaf, signature).map_err(|_| RejectedSignature::Forged { id })?;
         Ok(key)
     }
 }

@@ -7,11 +7,11 @@ use quorate_kernel::clock::rfc3339;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::{KeyId, Keyring, PublicKey, Uncounted, Voucher};
+use super::{KeyId, Keyring, PublicKey, RejectedSignature, Voucher};
 
 /// What is known of keys outside of the ledger.
 #[derive(Debug, Clone, Default)]
-pub struct Outside {
+pub struct ExternalKeys {
     /// The workspace's keyring; `None` where there is no such list.
     pub keyring: Option<Keyring>,
     /// Keys that are known to have signed runs without being on a list.
@@ -20,20 +20,20 @@ pub struct Outside {
 
 /// [`Outside`], borrowed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Authority<'a> {
+pub(crate) struct ExternalKeysRef<'a> {
     pub(crate) keyring: Option<&'a Keyring>,
     pub(crate) signers: &'a [PublicKey],
 }
 
-impl Outside {
-    pub(crate) fn authority(&self) -> Authority<'_> {
-        Authority { keyring: self.keyring.as_ref(), signers: &self.signers }
+impl ExternalKeys {
+    pub(crate) fn borrowed(&self) -> ExternalKeysRef<'_> {
+        ExternalKeysRef { keyring: self.keyring.as_ref(), signers: &self.signers }
     }
 }
 
 /// What a run's first record says of signatures, and the keys that its `keyring` records have added since.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Audit {
+pub(crate) struct RunKeyring {
     pub(crate) required: bool,
     /// The key that was to sign.
     pub(crate) signer: Option<String>,
@@ -42,13 +42,13 @@ pub(crate) struct Audit {
     pub(crate) keys: BTreeMap<KeyId, PublicKey>,
 }
 
-impl Audit {
+impl RunKeyring {
     /// Of the body of a run's first record.
-    pub(crate) fn of(opened: &Map<String, Json>) -> Option<Audit> {
+    pub(crate) fn from_opened(opened: &Map<String, Json>) -> Option<RunKeyring> {
         let audit = opened.get("audit")?.as_object()?;
         let keys = audit.get("keyring").and_then(Json::as_array).into_iter().flatten();
         let keys = keys.filter_map(Json::as_str).filter_map(|key| PublicKey::from_text(key).ok());
-        Some(Audit {
+        Some(RunKeyring {
             required: audit.get("signing").and_then(Json::as_str) == Some("required"),
             signer: audit.get("signer").and_then(Json::as_str).map(str::to_owned),
             governed: audit.get("governed").and_then(Json::as_bool) == Some(true),
@@ -63,14 +63,14 @@ impl Audit {
     pub(crate) fn extend(
         &mut self,
         keyring: &Map<String, Json>,
-        authority: Authority<'_>,
+        authority: ExternalKeysRef<'_>,
     ) -> Result<(), String> {
         let mut keys = self.keys.clone();
-        extended(&mut keys, keyring, |vouched| {
+        extend_keys(&mut keys, keyring, |vouched| {
             let Some(ring) = authority.keyring else { return Ok(()) };
             match ring.may_sign(vouched.by, vouched.at_ms) {
                 // A run may bring keys of its own where governance bound them, which its signatures are judged by.
-                Err(Uncounted::Unknown { .. }) => return Ok(()),
+                Err(RejectedSignature::UnknownKey { .. }) => return Ok(()),
                 Err(error) => return Err(format!("{error}, and it vouches for {}", vouched.key.id())),
                 // Who has stolen a key can write any time.
                 Ok(by) if by.revoked_at_ms.is_none() => return Ok(()),
@@ -92,10 +92,10 @@ impl Audit {
 
 /// Adds to keys those that the body of a `keyring` record vouches for; each voucher may come from one that was just
 /// added. `may` says whether a voucher whose signature holds counts.
-pub(crate) fn extended(
+pub(crate) fn extend_keys(
     keys: &mut BTreeMap<KeyId, PublicKey>,
     keyring: &Map<String, Json>,
-    may: impl Fn(&super::Vouched) -> Result<(), String>,
+    may: impl Fn(&super::CheckedVoucher) -> Result<(), String>,
 ) -> Result<(), String> {
     let vouchers = keyring.get("vouched").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
     if vouchers.is_empty() {
@@ -113,10 +113,10 @@ pub(crate) fn extended(
 
 /// A signer that may sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Judged {
+pub(crate) struct AllowedSigner {
     pub(crate) key: PublicKey,
     /// Only the run itself vouches for the key; whether it may bring keys of its own is known when the whole ledger is.
-    pub(crate) is_outsider: bool,
+    pub(crate) is_unlisted: bool,
     /// Why the record's time is not to be believed: its key was revoked by the time of a checkpoint that stands before it.
     pub(crate) backdated: Option<String>,
 }
@@ -125,19 +125,19 @@ pub(crate) struct Judged {
 ///
 /// # Errors
 /// Why it may not, in words.
-pub(crate) fn judge(
-    audit: Option<&Audit>,
+pub(crate) fn check_signer(
+    audit: Option<&RunKeyring>,
     key: &str,
     at_ms: i64,
     sealed_ms: Option<i64>,
-    authority: Authority<'_>,
-) -> Result<Judged, String> {
+    authority: ExternalKeysRef<'_>,
+) -> Result<AllowedSigner, String> {
     let id = KeyId::from_text(key).map_err(|error| format!("`{key}` signed it: {error}"))?;
     let of_run = audit.and_then(|audit| audit.keys.get(&id)).copied();
     if audit.is_some() && of_run.is_none() {
         return Err(format!("the key {id} signed it, which is not in the run's keyring"));
     }
-    let known = |key, is_outsider| Judged { key, is_outsider, backdated: None };
+    let known = |key, is_outsider| AllowedSigner { key, is_unlisted: is_outsider, backdated: None };
     // What the workspace says of a key's times holds for every run.
     match (authority.keyring.map(|keyring| keyring.may_sign(id, at_ms)), of_run) {
         (Some(Ok(listed)), _) => {
@@ -149,10 +149,10 @@ pub(crate) fn judge(
                     rfc3339(at)
                 )
             });
-            Ok(Judged { key: listed.public, is_outsider: false, backdated })
+            Ok(AllowedSigner { key: listed.public, is_unlisted: false, backdated })
         }
-        (Some(Err(Uncounted::Unknown { .. })) | None, Some(key)) => Ok(known(key, true)),
-        (Some(Err(Uncounted::Unknown { .. })) | None, None) => {
+        (Some(Err(RejectedSignature::UnknownKey { .. })) | None, Some(key)) => Ok(known(key, true)),
+        (Some(Err(RejectedSignature::UnknownKey { .. })) | None, None) => {
             let signer = authority.signers.iter().find(|key| key.id() == id).copied();
             let signer = signer.map(|key| known(key, false));
             signer.ok_or_else(|| format!("the key {id} signed it, and no keyring here has it"))

@@ -57,7 +57,7 @@ pub struct Signature([u8; 64]);
 
 /// Why a text is no signature, or a signature does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadSignature {
+pub enum InvalidSignature {
     /// Not the base64 of 64 bytes.
     #[error("a signature is the base64 of 64 bytes")]
     Encoding,
@@ -81,13 +81,13 @@ impl Signature {
     ///
     /// # Errors
     /// [`BadSignature::Encoding`] where it is none.
-    pub fn from_text(text: &str) -> Result<Self, BadSignature> {
+    pub fn from_text(text: &str) -> Result<Self, InvalidSignature> {
         // 64 bytes are 88 letters, and nothing longer is looked at.
         if text.len() != 88 {
-            return Err(BadSignature::Encoding);
+            return Err(InvalidSignature::Encoding);
         }
-        let bytes = STANDARD.decode(text).map_err(|_| BadSignature::Encoding)?;
-        bytes.try_into().map(Signature).map_err(|_| BadSignature::Encoding)
+        let bytes = STANDARD.decode(text).map_err(|_| InvalidSignature::Encoding)?;
+        bytes.try_into().map(Signature).map_err(|_| InvalidSignature::Encoding)
     }
 }
 
@@ -115,11 +115,16 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`BadSignature::Forged`] where it is not.
-    pub fn verify(&self, context: Context, leaf: &Hash, signature: &Signature) -> Result<(), BadSignature> {
+    pub fn verify(
+        &self,
+        context: Context,
+        leaf: &Hash,
+        signature: &Signature,
+    ) -> Result<(), InvalidSignature> {
         if self.verifies(&context.message(leaf), signature.as_bytes()) {
             Ok(())
         } else {
-            Err(BadSignature::Forged)
+            Err(InvalidSignature::Forged)
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum Address {
 }
 
 /// What of an address's parameters is shown: how the ledger is found again, and no secret.
-const SHOWN: [&str; 10] = [
+const SHOWN_PARAMETERS: [&str; 10] = [
     "host",
     "hostaddr",
     "port",
@@ -58,7 +58,7 @@ impl Address {
     }
 
     /// What `--ledger` has to be told to find it, with everything that was said.
-    pub fn named(&self) -> PathBuf {
+    pub fn as_argument(&self) -> PathBuf {
         match self {
             Address::File(path) => path.clone(),
             Address::Postgres { url, .. } => url.into(),
@@ -74,7 +74,7 @@ impl Address {
     }
 
     /// What tells this ledger from others that share its directory: the file's name, or the database that the server knows.
-    pub fn called(&self) -> String {
+    pub fn identity(&self) -> String {
         match self {
             Address::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             Address::Postgres { url, .. } => database(url),
@@ -82,7 +82,7 @@ impl Address {
     }
 
     /// Whether a ledger may be there: a file that is not there is none, and of a server only it knows.
-    pub fn may_be_there(&self) -> bool {
+    pub fn may_exist(&self) -> bool {
         self.file().is_none_or(Path::is_file)
     }
 
@@ -92,19 +92,19 @@ impl Address {
     /// # Errors
     /// Why it is refused.
     #[cfg(feature = "postgres")]
-    pub fn check(&self) -> Result<(), super::Refused> {
+    pub fn check(&self) -> Result<(), super::InvalidAddress> {
         match self {
             Address::File(_) => Ok(()),
-            Address::Postgres { url, .. } => super::postgres::options(url).map(drop),
+            Address::Postgres { url, .. } => super::postgres::connect_options(url).map(drop),
         }
     }
 
     /// Makes its directory.
-    pub(super) fn make_dir(&self) -> std::io::Result<()> {
+    pub(super) fn create_dir(&self) -> std::io::Result<()> {
         let dir = self.dir();
         match dir.file_name() {
-            Some(name) if name == ".quorate" => files::quorate_dir(dir),
-            _ => files::private_dir(dir),
+            Some(name) if name == ".quorate" => files::ensure_quorate_dir(dir),
+            _ => files::ensure_private_dir(dir),
         }
     }
 }
@@ -175,7 +175,7 @@ fn without_secrets(url: &str) -> String {
     let authority = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
     let shown = |pair: &&str| {
         let key = pair.split('=').next().unwrap_or_default();
-        SHOWN.contains(&key) || key.starts_with("options[")
+        SHOWN_PARAMETERS.contains(&key) || key.starts_with("options[")
     };
     let query: Vec<&str> = query.unwrap_or_default().split('&').filter(shown).collect();
     match query.is_empty() {

@@ -12,10 +12,10 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::engine::Engine;
 use super::files;
+use super::gap_check::GapCheck;
 use super::lease::Leases;
-use super::patience::Patience;
-use super::places::Places;
-use super::standing::Standing;
+use super::run_signers::RunSigners;
+use super::timeouts::Timeouts;
 
 /// The connection.
 pub(crate) struct Connection {
@@ -26,20 +26,20 @@ pub(crate) struct Connection {
     left_open: bool,
     /// A commit failed in a way that does not tell whether it was done.
     in_doubt: bool,
-    patience: Arc<Patience>,
+    timeouts: Arc<Timeouts>,
     /// Why nothing is written any more.
     closed_to_writers: Option<String>,
     /// A write failed, and what of it is on the disk is not known.
-    failed: bool,
+    write_failed: bool,
     /// The index of the log where none can be written: it lasts as long as the connection.
-    passing_index: Option<SqliteConnection>,
+    memory_index: Option<SqliteConnection>,
     /// How the runs that this process appends to end. Another process may have moved one on: the key of `record`
     /// tells.
     pub(super) tails: Tails,
     /// The runs that this process drives, where others could.
     pub(super) leases: Leases,
     /// Up to where records have their places without a gap.
-    places: Places,
+    gap_check: GapCheck,
 }
 
 /// The ends of runs.
@@ -53,7 +53,7 @@ pub(super) struct Tail {
     /// The leaf of its last one.
     pub(super) leaf: Option<String>,
     /// Who may sign its records; `None` where they are not signed.
-    pub(super) signed: Option<Standing>,
+    pub(super) signers: Option<RunSigners>,
 }
 
 /// A transaction. One that was not committed is rolled back as soon as the connection is let go of.
@@ -62,54 +62,54 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Connection {
-    pub(super) fn new(engine: Engine, closed_to_writers: Option<String>, patience: Arc<Patience>) -> Self {
+    pub(super) fn new(engine: Engine, closed_to_writers: Option<String>, patience: Arc<Timeouts>) -> Self {
         Connection {
             engine,
             durability: None,
             left_open: false,
             in_doubt: false,
-            patience,
+            timeouts: patience,
             closed_to_writers,
-            failed: false,
-            passing_index: None,
+            write_failed: false,
+            memory_index: None,
             tails: BTreeMap::new(),
             leases: Leases::default(),
-            places: Places::default(),
+            gap_check: GapCheck::default(),
         }
     }
 
     /// Why nothing is written, where that is so.
-    pub(super) fn closed_to_writers(&self) -> Option<&str> {
+    pub(super) fn read_only_reason(&self) -> Option<&str> {
         self.closed_to_writers.as_deref()
     }
 
     /// How patient this process is with it.
-    pub(super) fn patience(&self) -> &Arc<Patience> {
-        &self.patience
+    pub(super) fn timeouts(&self) -> &Arc<Timeouts> {
+        &self.timeouts
     }
 
     /// Whether the write that just failed may have been done all the same.
-    pub(super) fn take_doubt(&mut self) -> bool {
+    pub(super) fn take_in_doubt(&mut self) -> bool {
         std::mem::take(&mut self.in_doubt)
     }
 
     /// The database, for reading.
     pub(crate) async fn engine(&mut self) -> Result<&mut Engine, sqlx::Error> {
-        self.end_what_was_left().await?;
+        self.roll_back_leftover().await?;
         Ok(&mut self.engine)
     }
 
     /// From now on the log's index is in memory: for a ledger that is only read.
     pub(crate) async fn keep_log_index_in_memory(&mut self) -> Result<(), sqlx::Error> {
-        if self.passing_index.is_none() {
-            self.passing_index = Some(super::open::log_index_in_memory().await?);
+        if self.memory_index.is_none() {
+            self.memory_index = Some(super::open::log_index_in_memory().await?);
         }
         Ok(())
     }
 
     /// What the log's index is in: the ledger's own file, one of this machine, or this process's memory.
     pub(crate) fn log_index(&mut self) -> &mut SqliteConnection {
-        if let Some(index) = &mut self.passing_index {
+        if let Some(index) = &mut self.memory_index {
             return index;
         }
         match &mut self.engine {
@@ -121,10 +121,10 @@ impl Connection {
 
     /// Begins a transaction of the log's index, which can be made anew at any time.
     pub(crate) async fn begin_log_index(&mut self) -> Result<sqlx::Transaction<'_, Sqlite>, sqlx::Error> {
-        if self.passing_index.is_none() {
-            self.may_write()?;
-            self.end_what_was_left().await?;
-            self.stand_at(Durability::Written).await?;
+        if self.memory_index.is_none() {
+            self.ensure_writable()?;
+            self.roll_back_leftover().await?;
+            self.set_durability(Durability::Written).await?;
         }
         self.log_index().begin_with("BEGIN IMMEDIATE").await
     }
@@ -132,7 +132,7 @@ impl Connection {
     /// Closes it. After a sync that failed, SQLite would fold its log into the file although nobody knows what of the log
     /// is on the disk; so the log is written once more before, and where that fails too the file stays as it is.
     pub(super) async fn close(mut self) -> Result<(), sqlx::Error> {
-        if self.failed && !self.write_log_again().await {
+        if self.write_failed && !self.rewrite_wal().await {
             // Closing is what folds. The process's end closes without.
             std::mem::forget(self);
             return Ok(());
@@ -142,66 +142,73 @@ impl Connection {
 
     /// Writes SQLite's log anew where it lies, byte for byte, and syncs it, while nobody else writes; says whether that
     /// worked.
-    async fn write_log_again(&mut self) -> bool {
+    async fn rewrite_wal(&mut self) -> bool {
         let path = match &mut self.engine {
             Engine::Sqlite(sqlite) => super::open::file_of(sqlite).await,
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => return true,
         };
         let Ok(path) = path else { return false };
-        if self.end_what_was_left().await.is_err() || self.engine.raw("BEGIN IMMEDIATE").await.is_err() {
+        if self.roll_back_leftover().await.is_err()
+            || self.engine.execute_raw("BEGIN IMMEDIATE").await.is_err()
+        {
             return false;
         }
-        let written = files::write_again(&super::open::wal(&path)).is_ok();
-        written && self.engine.raw("ROLLBACK").await.is_ok()
+        let written = files::rewrite(&super::open::wal_path(&path)).is_ok();
+        written && self.engine.execute_raw("ROLLBACK").await.is_ok()
     }
 
     /// Begins a transaction whose commit is this durable.
     pub(crate) async fn begin(&mut self, durability: Durability) -> Result<Transaction<'_>, sqlx::Error> {
-        self.may_write()?;
-        self.end_what_was_left().await?;
+        self.ensure_writable()?;
+        self.roll_back_leftover().await?;
         let begin = match (&self.engine, self.durability, durability) {
             // The pragma cannot be changed inside a transaction, and holds for the commit of the next one.
             (Engine::Sqlite(_), Some(now), wanted) if now == wanted => "BEGIN IMMEDIATE",
             (Engine::Sqlite(_), _, Durability::Written) => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
             (Engine::Sqlite(_), _, Durability::Synced) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
             #[cfg(feature = "postgres")]
-            (Engine::Postgres(_), _, durability) => super::postgres::begin(durability),
+            (Engine::Postgres(_), _, durability) => super::postgres::begin_statement(durability),
         };
         let began = tokio::time::Instant::now();
         self.durability = None;
         self.in_doubt = false;
         loop {
             self.left_open = true;
-            match self.engine.raw(begin).await {
+            match self.engine.execute_raw(begin).await {
                 Ok(()) => break,
                 // Whoever has the lock may be rewriting the tables, which takes as long as they are large.
-                Err(error) if self.engine.is_locked(&error) && self.patience.again(began).await => {
-                    self.end_what_was_left().await?;
+                Err(error)
+                    if self.engine.is_locked(&error) && self.timeouts.pause_before_retry(began).await =>
+                {
+                    self.roll_back_leftover().await?;
                 }
                 Err(error) => return Err(error),
             }
         }
         self.durability = Some(durability);
-        self.places.hold(&mut self.engine).await?;
+        self.gap_check.check(&mut self.engine).await?;
         Ok(Transaction { connection: self })
     }
 
     /// The database for one statement, which is a transaction of its own and this durable; `None` where the engine
     /// needs one around it.
-    pub(super) async fn alone(&mut self, durability: Durability) -> Result<Option<&mut Engine>, sqlx::Error> {
-        self.may_write()?;
-        self.end_what_was_left().await?;
-        if !self.engine.keeps_tails() {
+    pub(super) async fn single_statement(
+        &mut self,
+        durability: Durability,
+    ) -> Result<Option<&mut Engine>, sqlx::Error> {
+        self.ensure_writable()?;
+        self.roll_back_leftover().await?;
+        if !self.engine.can_cache_tails() {
             return Ok(None);
         }
-        self.stand_at(durability).await?;
-        self.places.hold(&mut self.engine).await?;
+        self.set_durability(durability).await?;
+        self.gap_check.check(&mut self.engine).await?;
         Ok(Some(&mut self.engine))
     }
 
     /// Makes the next commit this durable.
-    async fn stand_at(&mut self, durability: Durability) -> Result<(), sqlx::Error> {
+    async fn set_durability(&mut self, durability: Durability) -> Result<(), sqlx::Error> {
         if self.durability != Some(durability) {
             let pragma = match (&self.engine, durability) {
                 (Engine::Sqlite(_), Durability::Written) => "PRAGMA synchronous = NORMAL",
@@ -211,7 +218,7 @@ impl Connection {
                 (Engine::Postgres(_), _) => return Ok(()),
             };
             self.durability = None;
-            self.engine.raw(pragma).await?;
+            self.engine.execute_raw(pragma).await?;
             self.durability = Some(durability);
         }
         Ok(())
@@ -219,23 +226,23 @@ impl Connection {
 
     /// Takes note of a write that failed. After one that the disk refused, or that found the file broken, nobody knows
     /// what of it is there: nothing more is acknowledged before the ledger was opened again.
-    pub(crate) fn failed(&mut self, error: &sqlx::Error) {
-        if is_broken(error) {
-            self.failed = true;
+    pub(crate) fn record_failure(&mut self, error: &sqlx::Error) {
+        if is_file_broken(error) {
+            self.write_failed = true;
             self.closed_to_writers = Some(format!(
                 "an earlier write failed ({error}), and nothing more is written before the ledger was opened again"
             ));
         }
     }
 
-    fn may_write(&self) -> Result<(), sqlx::Error> {
+    fn ensure_writable(&self) -> Result<(), sqlx::Error> {
         match &self.closed_to_writers {
             Some(why) => Err(sqlx::Error::Protocol(why.clone())),
             None => Ok(()),
         }
     }
 
-    async fn end_what_was_left(&mut self) -> Result<(), sqlx::Error> {
+    async fn roll_back_leftover(&mut self) -> Result<(), sqlx::Error> {
         if std::mem::take(&mut self.left_open) {
             self.tails.clear();
             match self.engine.roll_back().await {
@@ -248,9 +255,9 @@ impl Connection {
             }
         }
         if !self.engine.is_connected() {
-            self.places.forget();
+            self.gap_check.reset();
         }
-        self.engine.revive().await
+        self.engine.reconnect().await
     }
 }
 
@@ -261,7 +268,7 @@ impl Transaction<'_> {
     }
 
     /// What it needs besides, with the ends of the runs.
-    pub(super) fn parts(&mut self) -> (&mut Engine, &mut Tails) {
+    pub(super) fn engine_and_tails(&mut self) -> (&mut Engine, &mut Tails) {
         (&mut self.connection.engine, &mut self.connection.tails)
     }
 
@@ -272,7 +279,7 @@ impl Transaction<'_> {
             Ok(()) => self.connection.left_open = false,
             Err(error) => {
                 self.connection.in_doubt = self.connection.engine.may_have_committed(error);
-                self.connection.failed(error);
+                self.connection.record_failure(error);
             }
         }
         done
@@ -285,7 +292,7 @@ pub(crate) struct Writer(Option<OwnedMutexGuard<Connection>>);
 
 impl Writer {
     /// Waits for it.
-    pub(crate) async fn of(connection: Arc<Mutex<Connection>>) -> Writer {
+    pub(crate) async fn acquire(connection: Arc<Mutex<Connection>>) -> Writer {
         Writer(Some(connection.lock_owned().await))
     }
 }
@@ -312,7 +319,7 @@ impl Drop for Writer {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // One that cannot be rolled back is on a connection that was lost, or the next one tries again.
-                let _ = connection.end_what_was_left().await;
+                let _ = connection.roll_back_leftover().await;
             });
         }
     }
@@ -326,6 +333,6 @@ pub(super) fn primary_code(error: &sqlx::Error) -> Option<i32> {
 }
 
 /// Whether SQLite says that the disk failed (10), or that the file is broken (11) or none (26).
-pub(super) fn is_broken(error: &sqlx::Error) -> bool {
+pub(super) fn is_file_broken(error: &sqlx::Error) -> bool {
     matches!(primary_code(error), Some(10 | 11 | 26))
 }

@@ -43,15 +43,15 @@ pub(crate) enum Column {
 /// A statement with its values.
 #[derive(Clone)]
 pub(crate) struct Statement {
-    text: Text,
+    text: StatementText,
     values: Vec<Value>,
 }
 
 /// The text of a statement.
 #[derive(Clone)]
-enum Text {
+enum StatementText {
     /// As it is.
-    Whole(&'static str),
+    Fixed(&'static str),
     /// A head and a tail, and between them rows of so many values.
     Rows { head: String, widths: Vec<usize>, tail: &'static str },
 }
@@ -63,7 +63,7 @@ pub(crate) struct Row(Vec<Value>);
 
 /// A statement.
 pub(crate) fn sql(text: &'static str) -> Statement {
-    Statement { text: Text::Whole(text), values: Vec::new() }
+    Statement { text: StatementText::Fixed(text), values: Vec::new() }
 }
 
 /// A statement for as many rows as there are: `head` and then, for each row, its values in brackets, then `tail`.
@@ -77,24 +77,24 @@ pub(crate) fn sql_rows(
         widths.push(row.len());
         values.extend(row);
     }
-    Statement { text: Text::Rows { head: head.into(), widths, tail }, values }
+    Statement { text: StatementText::Rows { head: head.into(), widths, tail }, values }
 }
 
 /// How values stand in the text of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum Placeholder {
     /// `?`: the driver of SQLite looks up the name of each value that has one, among all names.
-    Bare,
+    Anonymous,
     /// `$1`.
     #[cfg(feature = "postgres")]
     Numbered,
 }
 
-impl Text {
-    fn with(self, mark: Mark) -> SqlStr {
+impl StatementText {
+    fn render(self, mark: Placeholder) -> SqlStr {
         let (head, widths, tail) = match self {
-            Text::Whole(text) => return text.into_sql_str(),
-            Text::Rows { head, widths, tail } => (head, widths, tail),
+            StatementText::Fixed(text) => return text.into_sql_str(),
+            StatementText::Rows { head, widths, tail } => (head, widths, tail),
         };
         let mut text = head;
         #[cfg(feature = "postgres")]
@@ -104,9 +104,11 @@ impl Text {
             for value in 0..width {
                 text.push_str(if value == 0 { "" } else { "," });
                 match mark {
-                    Mark::Bare => text.push('?'),
+                    Placeholder::Anonymous => text.push('?'),
                     #[cfg(feature = "postgres")]
-                    Mark::Numbered => text.push_str(&format!("${}", numbers.next().unwrap_or_default())),
+                    Placeholder::Numbered => {
+                        text.push_str(&format!("${}", numbers.next().unwrap_or_default()))
+                    }
                 }
             }
             text.push(')');
@@ -127,12 +129,14 @@ impl Statement {
     /// Does it; says how many rows it touched.
     pub(crate) async fn execute(self, engine: &mut Engine) -> Result<u64, sqlx::Error> {
         match engine {
-            Engine::Sqlite(sqlite) => Ok(self.query(Mark::Bare).execute(sqlite).await?.rows_affected()),
+            Engine::Sqlite(sqlite) => {
+                Ok(self.query(Placeholder::Anonymous).execute(sqlite).await?.rows_affected())
+            }
             #[cfg(feature = "postgres")]
             Engine::Postgres(server) => {
-                let (connection, wait) = server.waiting()?;
-                let done = wait.on(self.query(Mark::Numbered).execute(connection)).await;
-                server.noted(done).map(|done| done.rows_affected())
+                let (connection, wait) = server.connection_and_wait()?;
+                let done = wait.on(self.query(Placeholder::Numbered).execute(connection)).await;
+                server.track_result(done).map(|done| done.rows_affected())
             }
         }
     }
@@ -141,8 +145,8 @@ impl Statement {
     ///
     /// # Errors
     /// As [`Statement::execute`], and where the table took another number of rows: a rule or a trigger stands in between.
-    pub(crate) async fn add(self, engine: &mut Engine, rows: usize) -> Result<(), sqlx::Error> {
-        let table = self.table();
+    pub(crate) async fn insert_exactly(self, engine: &mut Engine, rows: usize) -> Result<(), sqlx::Error> {
+        let table = self.insert_table();
         let added = match engine {
             Engine::Sqlite(_) => self.execute(engine).await?,
             // A rule can put rows elsewhere and say that they were added: one that gives nothing back is refused.
@@ -151,7 +155,7 @@ impl Statement {
         };
         match added == rows as u64 {
             true => Ok(()),
-            false => Err(swallowed(&table, added, rows)),
+            false => Err(rows_lost_error(&table, added, rows)),
         }
     }
 
@@ -159,14 +163,14 @@ impl Statement {
     ///
     /// # Errors
     /// As [`Statement::add`].
-    pub(crate) async fn add_unless_there(
+    pub(crate) async fn insert_if_absent(
         self,
         engine: &mut Engine,
         there: Statement,
     ) -> Result<(), sqlx::Error> {
-        let table = self.table();
+        let table = self.insert_table();
         if self.execute(engine).await? == 0 && there.row(engine, &[Column::Int]).await?.is_none() {
-            return Err(swallowed(&table, 0, 1));
+            return Err(rows_lost_error(&table, 0, 1));
         }
         Ok(())
     }
@@ -175,20 +179,20 @@ impl Statement {
     pub(crate) async fn rows(self, engine: &mut Engine, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
         match engine {
             Engine::Sqlite(sqlite) => self
-                .query(Mark::Bare)
+                .query(Placeholder::Anonymous)
                 .fetch_all(sqlite)
                 .await?
                 .iter()
                 .map(|row| Row::of(row, columns))
                 .collect(),
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => self.rows_of(server, columns).await,
+            Engine::Postgres(server) => self.server_rows(server, columns).await,
         }
     }
 
     /// Rows of a server. Outside of a transaction, what waits for a table that is being rewritten is asked again.
     #[cfg(feature = "postgres")]
-    async fn rows_of(self, server: &mut Server, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
+    async fn server_rows(self, server: &mut Server, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
         if server.in_transaction() {
             return self.rows_once(server, columns).await;
         }
@@ -196,7 +200,7 @@ impl Statement {
         loop {
             match self.clone().rows_once(server, columns).await {
                 Err(error) if is_locked(&error) => {
-                    if !server.again(began).await {
+                    if !server.pause_before_retry(began).await {
                         return Err(error);
                     }
                 }
@@ -207,10 +211,10 @@ impl Statement {
 
     #[cfg(feature = "postgres")]
     async fn rows_once(self, server: &mut Server, columns: &[Column]) -> Result<Vec<Row>, sqlx::Error> {
-        let (connection, wait) = server.waiting()?;
+        let (connection, wait) = server.connection_and_wait()?;
         let mut rows = Vec::new();
         let done = {
-            let mut answer = self.query(Mark::Numbered).fetch(connection);
+            let mut answer = self.query(Placeholder::Numbered).fetch(connection);
             loop {
                 // An answer of many rows may take its time; a row does not.
                 match wait.on(answer.try_next()).await {
@@ -223,7 +227,7 @@ impl Statement {
                 }
             }
         };
-        server.noted(done).map(|()| rows)
+        server.track_result(done).map(|()| rows)
     }
 
     /// Does it; gives the first row, if there is one.
@@ -236,10 +240,10 @@ impl Statement {
     }
 
     /// The table that it adds to.
-    fn table(&self) -> String {
+    fn insert_table(&self) -> String {
         let text = match &self.text {
-            Text::Whole(text) => text,
-            Text::Rows { head, .. } => head.as_str(),
+            StatementText::Fixed(text) => text,
+            StatementText::Rows { head, .. } => head.as_str(),
         };
         text.strip_prefix("INSERT INTO ")
             .and_then(|rest| rest.split(' ').next())
@@ -252,20 +256,22 @@ impl Statement {
     fn returning_one(self) -> Statement {
         const ONE: &str = " RETURNING CAST(1 AS BIGINT)";
         let text = match self.text {
-            Text::Whole(text) => Text::Rows { head: format!("{text}{ONE}"), widths: Vec::new(), tail: "" },
-            Text::Rows { head, widths, .. } => Text::Rows { head, widths, tail: ONE },
+            StatementText::Fixed(text) => {
+                StatementText::Rows { head: format!("{text}{ONE}"), widths: Vec::new(), tail: "" }
+            }
+            StatementText::Rows { head, widths, .. } => StatementText::Rows { head, widths, tail: ONE },
         };
         Statement { text, ..self }
     }
 
-    fn query<'q, DB>(self, mark: Mark) -> sqlx::query::Query<'q, DB, DB::Arguments>
+    fn query<'q, DB>(self, mark: Placeholder) -> sqlx::query::Query<'q, DB, DB::Arguments>
     where
         DB: Database,
         Option<i64>: Encode<'q, DB> + sqlx::Type<DB> + 'q,
         Option<String>: Encode<'q, DB> + sqlx::Type<DB> + 'q,
         Vec<u8>: Encode<'q, DB> + sqlx::Type<DB> + 'q,
     {
-        self.values.into_iter().fold(sqlx::query(self.text.with(mark)), |query, value| match value {
+        self.values.into_iter().fold(sqlx::query(self.text.render(mark)), |query, value| match value {
             Value::Int(value) => query.bind(value),
             Value::Text(value) => query.bind(value),
             Value::Bytes(value) => query.bind(value),
@@ -306,7 +312,7 @@ impl Row {
     }
 
     /// A text; nothing where there is none.
-    pub(crate) fn some_text(&self, at: usize) -> Option<&str> {
+    pub(crate) fn opt_text(&self, at: usize) -> Option<&str> {
         match self.0.get(at) {
             Some(Value::Text(Some(value))) => Some(value),
             _ => None,
@@ -315,7 +321,7 @@ impl Row {
 
     /// A text; the empty one where there is none.
     pub(crate) fn text(&self, at: usize) -> &str {
-        self.some_text(at).unwrap_or_default()
+        self.opt_text(at).unwrap_or_default()
     }
 
     /// Bytes.
@@ -329,20 +335,20 @@ impl Row {
 
 impl Engine {
     /// Statements without values or answers.
-    pub(crate) async fn raw(&mut self, text: &'static str) -> Result<(), sqlx::Error> {
+    pub(crate) async fn execute_raw(&mut self, text: &'static str) -> Result<(), sqlx::Error> {
         match self {
             Engine::Sqlite(sqlite) => sqlx::raw_sql(text).execute(sqlite).await.map(|_| ()),
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => server.raw(text).await,
+            Engine::Postgres(server) => server.execute_raw(text).await,
         }
     }
 
     /// Begins to read in one snapshot of the database, which writers do not disturb.
-    pub(crate) async fn begin_to_read(&mut self) -> Result<(), sqlx::Error> {
+    pub(crate) async fn begin_read(&mut self) -> Result<(), sqlx::Error> {
         match self {
-            Engine::Sqlite(_) => self.raw("BEGIN").await,
+            Engine::Sqlite(_) => self.execute_raw("BEGIN").await,
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => server.begin_to_read().await,
+            Engine::Postgres(server) => server.begin_read().await,
         }
     }
 
@@ -354,12 +360,12 @@ impl Engine {
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => "SELECT 1; COMMIT",
         };
-        self.raw(commit).await
+        self.execute_raw(commit).await
     }
 
     /// Rolls back what may be open.
     pub(super) async fn roll_back(&mut self) -> Result<(), sqlx::Error> {
-        match (self.raw("ROLLBACK").await, self) {
+        match (self.execute_raw("ROLLBACK").await, self) {
             // It may have ended by itself, as one does whose commit failed.
             (Err(error), Engine::Sqlite(_)) if is_no_transaction(&error) => Ok(()),
             (done, _) => done,
@@ -376,11 +382,11 @@ impl Engine {
     }
 
     /// Connects again where the connection was lost; what was open on it is gone then.
-    pub(super) async fn revive(&mut self) -> Result<(), sqlx::Error> {
+    pub(super) async fn reconnect(&mut self) -> Result<(), sqlx::Error> {
         match self {
             Engine::Sqlite(_) => Ok(()),
             #[cfg(feature = "postgres")]
-            Engine::Postgres(server) => Box::pin(server.revive()).await,
+            Engine::Postgres(server) => Box::pin(server.reconnect()).await,
         }
     }
 
@@ -399,7 +405,7 @@ impl Engine {
     /// Whether a commit that failed with this error may have been done all the same.
     pub(super) fn may_have_committed(&self, error: &sqlx::Error) -> bool {
         match self {
-            Engine::Sqlite(_) => super::connection::is_broken(error),
+            Engine::Sqlite(_) => super::connection::is_file_broken(error),
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => super::postgres::is_lost(error),
         }
@@ -407,7 +413,7 @@ impl Engine {
 
     /// Whether what is known of a run's end may be relied on: where that is out of date, the record's number is taken,
     /// and the transaction goes on. Elsewhere a failed statement ends it, and other machines move runs on.
-    pub(super) fn keeps_tails(&self) -> bool {
+    pub(super) fn can_cache_tails(&self) -> bool {
         match self {
             Engine::Sqlite(_) => true,
             #[cfg(feature = "postgres")]
@@ -425,7 +431,7 @@ impl Engine {
     }
 }
 
-pub(super) fn swallowed(table: &str, added: u64, rows: usize) -> sqlx::Error {
+pub(super) fn rows_lost_error(table: &str, added: u64, rows: usize) -> sqlx::Error {
     let what = format!(
         "the table `{table}` took {added} of {rows} rows: a rule or a trigger of the database keeps them from it"
     );

@@ -14,34 +14,34 @@ use sqlx::{AssertSqlSafe, Row as _};
 
 use super::connection::Transaction;
 use super::engine::{Column, Engine, Statement, sql};
-use super::open::BUSY;
+use super::open::LOCK_TIMEOUT;
 use super::{STREAM, Store, files, queue, unavailable};
-use crate::aside;
-use crate::retention::{Due, Plan, rules};
+use crate::quarantine;
+use crate::retention::{Plan, PlannedErasure, rules};
 use crate::signing::SecretKey;
 
 /// How long to wait for readers to end.
-const PATIENCE: Duration = Duration::from_secs(3);
+const READERS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How much is done so that nothing of what was erased can be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rewrite {
+pub enum WipeMode {
     /// The file is written anew, which takes as long as it is large and gives its free space back.
-    Anew,
+    Rebuild,
     /// It is overwritten where it lies.
     InPlace,
 }
 
 /// What was erased.
 #[derive(Debug, Default)]
-pub struct Erased {
+pub struct ErasureReport {
     /// Of which runs.
-    pub runs: Vec<Due>,
+    pub runs: Vec<PlannedErasure>,
     /// Why something of what was erased, now or earlier, can still be found in the ledger's files. Nothing where all of
     /// it is gone.
-    pub remains: Option<String>,
+    pub residue: Option<String>,
     /// Where else it can still be found, whatever is done here.
-    pub elsewhere: Option<&'static str>,
+    pub server_residue: Option<&'static str>,
 }
 
 impl Store {
@@ -55,28 +55,28 @@ impl Store {
         &self,
         mut plan: Plan,
         at_ms: i64,
-        rewrite: Rewrite,
+        rewrite: WipeMode,
         key: Option<&SecretKey>,
-    ) -> Result<Erased, Error> {
-        if plan.due.is_empty() {
-            return Ok(match self.is_unwiped() {
-                true => self.wipe(rewrite, rewrite == Rewrite::Anew).await,
-                false => Erased::default(),
+    ) -> Result<ErasureReport, Error> {
+        if plan.erasures.is_empty() {
+            return Ok(match self.has_pending_wipe() {
+                true => self.wipe(rewrite, rewrite == WipeMode::Rebuild).await,
+                false => ErasureReport::default(),
             });
         }
-        if let Some(why) = self.closed_to_writers() {
+        if let Some(why) = self.read_only_reason() {
             let what = format!("nothing can be erased from the ledger {}: {why}", self.address());
             return Err(Error::Unavailable { what, source: None });
         }
         let key = key.ok_or_else(|| Error::NoSigningKey { run: STREAM.into() })?;
         // What an earlier time has left to be done may be more than is done now.
-        let is_all = rewrite == Rewrite::Anew || !self.is_unwiped();
-        self.begin_wiping()?;
+        let is_all = rewrite == WipeMode::Rebuild || !self.has_pending_wipe();
+        self.mark_pending_wipe()?;
         {
             let mut connection = self.writer().await;
             let erasing = async {
                 let mut transaction = connection.begin(Durability::Synced).await?;
-                let told = erase(&mut transaction, &mut plan, at_ms, key).await?;
+                let told = erase_in_transaction(&mut transaction, &mut plan, at_ms, key).await?;
                 if told.is_ok() {
                     transaction.commit().await?;
                 }
@@ -84,47 +84,47 @@ impl Store {
             };
             let erased: Result<_, sqlx::Error> = erasing.await;
             if let Err(error) = &erased {
-                connection.failed(error);
+                connection.record_failure(error);
             }
             erased.map_err(|error| self.error(error))??;
         }
-        self.appended_now();
-        Ok(Erased { runs: plan.due, ..self.wipe(rewrite, is_all).await })
+        self.mark_appended();
+        Ok(ErasureReport { runs: plan.erasures, ..self.wipe(rewrite, is_all).await })
     }
 
     /// Goes over the files; says what can still be found. `is_all` is whether nothing is left to be done after that.
-    async fn wipe(&self, rewrite: Rewrite, is_all: bool) -> Erased {
+    async fn wipe(&self, rewrite: WipeMode, is_all: bool) -> ErasureReport {
         let mut connection = self.writer().await;
         let wiping = async { connection.engine().await?.wipe(rewrite).await };
-        let mut left = Erased::default();
+        let mut left = ErasureReport::default();
         match wiping.await {
-            Ok(Wiped::All) => {}
-            Ok(Wiped::ButLog) => left.remains = Some("another process reads it".to_owned()),
+            Ok(WipeOutcome::All) => {}
+            Ok(WipeOutcome::ExceptWal) => left.residue = Some("another process reads it".to_owned()),
             #[cfg(feature = "postgres")]
-            Ok(Wiped::ButTables) => {
-                left.remains = Some("this user may not rewrite the tables, which their owner may".to_owned());
+            Ok(WipeOutcome::ExceptTables) => {
+                left.residue = Some("this user may not rewrite the tables, which their owner may".to_owned());
             }
             #[cfg(feature = "postgres")]
-            Ok(Wiped::ButServer) => {
-                left.elsewhere = Some(
+            Ok(WipeOutcome::ExceptServer) => {
+                left.server_residue = Some(
                     "in the server's write-ahead log, copies and backups, until whoever runs the server removes them",
                 );
             }
-            Err(error) => left.remains = Some(error.to_string()),
+            Err(error) => left.residue = Some(error.to_string()),
         }
-        if is_all && left.remains.is_none() {
+        if is_all && left.residue.is_none() {
             // One that stays makes the next one go over the files once more.
-            let _ = files::remove(&self.unwiped());
+            let _ = files::remove(&self.pending_wipe_path());
         }
         left
     }
 
     /// Whether an earlier erasure did not get so far that nothing of it can be found.
-    pub fn is_unwiped(&self) -> bool {
-        self.unwiped().exists()
+    pub fn has_pending_wipe(&self) -> bool {
+        self.pending_wipe_path().exists()
     }
 
-    fn unwiped(&self) -> PathBuf {
+    fn pending_wipe_path(&self) -> PathBuf {
         match self.address.file() {
             Some(file) => {
                 let mut path = file.as_os_str().to_owned();
@@ -135,16 +135,16 @@ impl Store {
         }
     }
 
-    fn begin_wiping(&self) -> Result<(), Error> {
-        let path = self.unwiped();
-        let begun = files::append_to(&path).and_then(|file| file.sync_all());
-        let begun = begun.and_then(|()| aside::sync_directory(&path));
+    fn mark_pending_wipe(&self) -> Result<(), Error> {
+        let path = self.pending_wipe_path();
+        let begun = files::open_append(&path).and_then(|file| file.sync_all());
+        let begun = begun.and_then(|()| quarantine::sync_directory(&path));
         begun.map_err(|error| unavailable(format!("cannot make {}", path.display()), error))
     }
 }
 
 /// Erases inside of a transaction, and records it.
-async fn erase(
+async fn erase_in_transaction(
     transaction: &mut Transaction<'_>,
     plan: &mut Plan,
     at_ms: i64,
@@ -153,25 +153,25 @@ async fn erase(
     let engine = transaction.engine();
     // What was planned may have changed until nobody else could write.
     let open = sql("SELECT run FROM run WHERE ended = 0").rows(engine, &[Column::Text]).await?;
-    let held = crate::retention::held(engine).await?;
+    let held = crate::retention::runs_on_hold(engine).await?;
     let mut spared = held.clone();
     spared.extend(open.iter().map(|row| Name::from(row.text(0))));
     if let Some(ending) = plan.ending.as_ref().filter(|ending| !held.contains(*ending)) {
         spared.remove(ending);
     }
     // What verifying would not accept is not done.
-    for due in &plan.due {
-        let subject = crate::retention::subject(engine, &due.run, &held).await?;
-        if rules::allows(&due.erasure(), &subject, at_ms).is_err() {
+    for due in &plan.erasures {
+        let subject = crate::retention::erasure_target(engine, &due.run, &held).await?;
+        if rules::check_allowed(&due.to_erasure(), &subject, at_ms).is_err() {
             spared.insert(due.run.clone());
         }
     }
-    plan.over.retain(|run| !spared.contains(run));
-    plan.due.retain(|due| !spared.contains(&due.run));
-    plan.named.look_on(engine, &plan.texts).await?;
-    plan.settle();
+    plan.expired.retain(|run| !spared.contains(run));
+    plan.erasures.retain(|due| !spared.contains(&due.run));
+    plan.references.scan_on(engine, &plan.texts).await?;
+    plan.assign_texts();
     let mut done = Vec::new();
-    for due in std::mem::take(&mut plan.due) {
+    for due in std::mem::take(&mut plan.erasures) {
         let mut touched = 0;
         for (first, last) in &due.records {
             let erase =
@@ -179,25 +179,25 @@ async fn erase(
             touched += sql(erase).bind(&*due.run).bind(*first).bind(*last).execute(engine).await?;
             let kept =
                 "SELECT n FROM record WHERE run = $1 AND n >= $2 AND n <= $3 AND data IS NOT NULL LIMIT 1";
-            gone(engine, "record", sql(kept).bind(&*due.run).bind(*first).bind(*last)).await?;
+            ensure_erased(engine, "record", sql(kept).bind(&*due.run).bind(*first).bind(*last)).await?;
         }
         for text in &due.texts {
             touched += sql("DELETE FROM body WHERE sha256 = $1").bind(&**text).execute(engine).await?;
             let kept = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1");
-            gone(engine, "body", kept.bind(&**text)).await?;
+            ensure_erased(engine, "body", kept.bind(&**text)).await?;
         }
         // Where nothing is touched another process was faster, and has recorded it.
         if touched > 0 {
             done.push(due);
         }
     }
-    plan.due = done;
-    let entries = plan.due.iter().map(|due| told(due, at_ms)).collect();
-    transaction.tell(entries, key).await
+    plan.erasures = done;
+    let entries = plan.erasures.iter().map(|due| erased_entry(due, at_ms)).collect();
+    transaction.append_ledger_records(entries, key).await
 }
 
 /// Holds the database to what it was told to erase: a rule or a trigger may have kept it.
-async fn gone(engine: &mut Engine, table: &str, kept: Statement) -> Result<(), sqlx::Error> {
+async fn ensure_erased(engine: &mut Engine, table: &str, kept: Statement) -> Result<(), sqlx::Error> {
     match kept.row(engine, &[Column::Int]).await? {
         None => Ok(()),
         Some(_) => {
@@ -210,32 +210,32 @@ async fn gone(engine: &mut Engine, table: &str, kept: Statement) -> Result<(), s
 }
 
 /// The record of what was erased of a run.
-fn told(due: &Due, at_ms: i64) -> Entry {
+fn erased_entry(due: &PlannedErasure, at_ms: i64) -> Entry {
     let ranges: Vec<[u64; 2]> = due.records.iter().map(|(first, last)| [*first, *last]).collect();
     let data = json!({
         "run": &*due.run,
         "records": ranges,
         "bodies": due.texts,
-        "reason": due.keep.reason(),
-        "days": due.keep.days(),
+        "reason": due.period.reason(),
+        "days": due.period.days(),
     });
     Entry { kind: Kind::Erased, at_ms, data: quorate_kernel::consultation::object(data) }
 }
 
 impl Transaction<'_> {
     /// Appends records of the ledger's own, signed by its key.
-    pub(crate) async fn tell(
+    pub(crate) async fn append_ledger_records(
         &mut self,
         entries: Vec<Entry>,
         key: &SecretKey,
     ) -> Result<Result<(), Error>, sqlx::Error> {
         let stream: Name = STREAM.into();
-        let (engine, tails) = self.parts();
+        let (engine, tails) = self.engine_and_tails();
         tails.remove(&stream);
         let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
         let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
         for (n, entry) in (next..).zip(entries) {
-            if let Err(error) = queue::append_here(engine, &stream, n, entry, Some(key)).await? {
+            if let Err(error) = queue::append_in_transaction(engine, &stream, n, entry, Some(key)).await? {
                 return Ok(Err(error));
             }
         }
@@ -243,53 +243,53 @@ impl Transaction<'_> {
     }
 }
 
-fn waits(time: Duration) -> AssertSqlSafe<String> {
+fn busy_timeout(time: Duration) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()))
 }
 
 /// How far the files were gone over.
-enum Wiped {
+enum WipeOutcome {
     All,
     /// Somebody reads it, and the log could not be emptied.
-    ButLog,
+    ExceptWal,
     /// Only the owner of the tables can have the space of what was erased freed.
     #[cfg(feature = "postgres")]
-    ButTables,
+    ExceptTables,
     /// What is beside the tables is the server's.
     #[cfg(feature = "postgres")]
-    ButServer,
+    ExceptServer,
 }
 
 impl Engine {
     /// Goes over the files, so that nothing of what was erased can be found in them.
-    async fn wipe(&mut self, rewrite: Rewrite) -> Result<Wiped, sqlx::Error> {
+    async fn wipe(&mut self, rewrite: WipeMode) -> Result<WipeOutcome, sqlx::Error> {
         match self {
             Engine::Sqlite(sqlite) => {
-                if rewrite == Rewrite::Anew {
+                if rewrite == WipeMode::Rebuild {
                     sqlx::raw_sql("VACUUM").execute(&mut *sqlite).await?;
                 }
                 // Who waits for readers to end keeps writers waiting.
-                sqlx::raw_sql(waits(PATIENCE)).execute(&mut *sqlite).await?;
+                sqlx::raw_sql(busy_timeout(READERS_TIMEOUT)).execute(&mut *sqlite).await?;
                 let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *sqlite).await;
-                sqlx::raw_sql(waits(BUSY)).execute(&mut *sqlite).await?;
+                sqlx::raw_sql(busy_timeout(LOCK_TIMEOUT)).execute(&mut *sqlite).await?;
                 let busy: i64 = checkpoint?.get(0);
-                Ok(if busy == 0 { Wiped::All } else { Wiped::ButLog })
+                Ok(if busy == 0 { WipeOutcome::All } else { WipeOutcome::ExceptWal })
             }
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => {
                 // The server passes over a table that it does not let this user rewrite, with a warning alone.
-                let may = sql(super::postgres::MAY_REWRITE).row(self, &[Column::Int]).await?;
+                let may = sql(super::postgres::REWRITABLE_TABLES).row(self, &[Column::Int]).await?;
                 if may.is_none_or(|row| row.int(0) < 2) {
-                    return Ok(Wiped::ButTables);
+                    return Ok(WipeOutcome::ExceptTables);
                 }
                 match rewrite {
-                    Rewrite::Anew => {
-                        self.raw("VACUUM (FULL) record").await?;
-                        self.raw("VACUUM (FULL) body").await?;
+                    WipeMode::Rebuild => {
+                        self.execute_raw("VACUUM (FULL) record").await?;
+                        self.execute_raw("VACUUM (FULL) body").await?;
                     }
-                    Rewrite::InPlace => self.raw("VACUUM record, body").await?,
+                    WipeMode::InPlace => self.execute_raw("VACUUM record, body").await?,
                 }
-                Ok(Wiped::ButServer)
+                Ok(WipeOutcome::ExceptServer)
             }
         }
     }

@@ -35,7 +35,7 @@ pub fn open_with(options: &mut OpenOptions, path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn append_to(path: &Path) -> Result<File> {
+pub fn open_append(path: &Path) -> Result<File> {
     append(path, OpenOptions::new())
 }
 
@@ -43,8 +43,8 @@ pub fn append_to(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn append_privately_to(path: &Path) -> Result<File> {
-    append(path, owners())
+pub fn open_append_private(path: &Path) -> Result<File> {
+    append(path, private_options())
 }
 
 fn append(path: &Path, mut options: OpenOptions) -> Result<File> {
@@ -52,21 +52,21 @@ fn append(path: &Path, mut options: OpenOptions) -> Result<File> {
 }
 
 /// Creates a file that is not there yet, for its owner alone.
-pub fn create_new(path: &Path) -> Result<File> {
-    owners().write(true).create_new(true).open(path)
+pub fn create_private(path: &Path) -> Result<File> {
+    private_options().write(true).create_new(true).open(path)
 }
 
 /// Makes an empty file for its owner alone, unless it is there. SQLite gives what it puts beside a file the same
 /// permissions.
-pub fn make_privately(path: &Path) -> Result<()> {
-    match create_new(path) {
+pub fn ensure_private(path: &Path) -> Result<()> {
+    match create_private(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         made => made.map(|_| ()),
     }
 }
 
 /// How files are opened that nobody but their owner can read where they are made.
-fn owners() -> OpenOptions {
+fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -75,7 +75,7 @@ fn owners() -> OpenOptions {
 
 /// Writes a file's own bytes once more, where they are, and syncs them: after a sync that failed the system may hold them
 /// for written.
-pub fn write_again(path: &Path) -> Result<()> {
+pub fn rewrite(path: &Path) -> Result<()> {
     use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
     let mut file = open_with(OpenOptions::new().read(true).write(true), path)?;
     let mut part = vec![0; 1 << 20];
@@ -93,8 +93,8 @@ pub fn write_again(path: &Path) -> Result<()> {
 }
 
 /// Whether SQLite has a log beside its file, which nobody has folded into it yet.
-pub fn has_log(path: &Path) -> bool {
-    super::open::wal(path).exists()
+pub fn has_wal(path: &Path) -> bool {
+    super::open::wal_path(path).exists()
 }
 
 /// Renames a file.
@@ -111,7 +111,7 @@ pub fn remove(path: &Path) -> Result<()> {
 
 /// Makes a directory (and its parents) that only its owner can enter.
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger makes directories")]
-pub fn private_dir(path: &Path) -> Result<()> {
+pub fn ensure_private_dir(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
     }
@@ -128,8 +128,8 @@ pub fn private_dir(path: &Path) -> Result<()> {
 }
 
 /// Makes `.quorate/`: private, and ignored by version control.
-pub fn quorate_dir(path: &Path) -> Result<()> {
-    private_dir(path)?;
+pub fn ensure_quorate_dir(path: &Path) -> Result<()> {
+    ensure_private_dir(path)?;
     // A link that leads nowhere is not followed.
     let ignore = std::fs::OpenOptions::new().write(true).create_new(true).open(path.join(".gitignore"));
     match ignore {
@@ -149,10 +149,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        for opened in [open(&pipe).map(drop), append_to(&pipe).map(drop), write_again(&pipe)] {
+        for opened in [open(&pipe).map(drop), open_append(&pipe).map(drop), rewrite(&pipe)] {
             assert!(opened.unwrap_err().to_string().contains("neither a file nor a directory"));
         }
         assert!(open(Path::new("/dev/null")).is_err());
-        assert!(open(dir.path()).is_ok() && append_to(&dir.path().join("new")).is_ok());
+        assert!(open(dir.path()).is_ok() && open_append(&dir.path().join("new")).is_ok());
     }
 }

@@ -5,17 +5,17 @@ use quorate_protocol::Name;
 
 use super::Store;
 use super::engine::{Column, sql};
-use crate::record::{Chain, leaf};
+use crate::record::{ChainReader, leaf};
 
 /// How far a stream was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct StreamPosition {
     next: u64,
     /// The leaf of the last record that was read.
     leaf: Option<String>,
 }
 
-impl Seen {
+impl StreamPosition {
     /// The number of the next record.
     pub fn next(&self) -> u64 {
         self.next
@@ -28,11 +28,11 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer, or a record is not as it should be.
-    pub async fn records_behind(
+    pub async fn records_after(
         &self,
         run: &Name,
-        seen: &Seen,
-    ) -> Result<Option<(Vec<Record>, Seen)>, Error> {
+        seen: &StreamPosition,
+    ) -> Result<Option<(Vec<Record>, StreamPosition)>, Error> {
         // From the last one that was seen on, whose hash the next one names.
         let last = i64::try_from(seen.next).unwrap_or(i64::MAX) - 1;
         let statement = sql("SELECT head, CASE WHEN n > $2 THEN data END FROM record \
@@ -43,10 +43,10 @@ impl Store {
             (Some(known), Some((last, rows))) if leaf(last.text(0)) == *known => (Some(last.text(0)), rows),
             (Some(_), _) => return Ok(None),
         };
-        let mut chain = Chain::after(run, seen.next, before);
+        let mut chain = ChainReader::after(run, seen.next, before);
         let records: Vec<Record> =
-            rows.iter().map(|row| chain.take(row.text(0), row.some_text(1))).collect::<Result<_, _>>()?;
+            rows.iter().map(|row| chain.read_next(row.text(0), row.opt_text(1))).collect::<Result<_, _>>()?;
         let leaf = rows.last().map(|row| leaf(row.text(0))).or_else(|| seen.leaf.clone());
-        Ok(Some((records, Seen { next: seen.next + rows.len() as u64, leaf })))
+        Ok(Some((records, StreamPosition { next: seen.next + rows.len() as u64, leaf })))
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct RunRow {
 
 impl Change {
     /// What this record changes, if anything.
-    pub(crate) fn of(kind: &str, at_ms: i64, data: &Map<String, Json>) -> Option<Change> {
+    pub(crate) fn from_record(kind: &str, at_ms: i64, data: &Map<String, Json>) -> Option<Change> {
         let text = |key: &str| string(data, key);
         let is = |one: Kind| kind == one.as_str();
         if is(Kind::RunOpened) {
@@ -106,7 +106,7 @@ impl Change {
                 let seq = engine.next_seq("SELECT MAX(seq) FROM run").await?;
                 let statement = sql(opened).bind(seq).bind(at_ms);
                 let statement = columns.into_iter().fold(statement, |all, one| all.bind(one));
-                return statement.bind(0_i64).bind(run).add(engine, 1).await;
+                return statement.bind(0_i64).bind(run).insert_exactly(engine, 1).await;
             }
             Change::Decided { at_ms, verdict } => {
                 let decided = sql("UPDATE run SET verdict = $1, decided_ms = $2 WHERE run = $3");
@@ -123,7 +123,7 @@ impl Change {
             Change::Held { run } => {
                 let hold = sql("INSERT INTO held (run) VALUES ($1) ON CONFLICT (run) DO NOTHING");
                 let there = sql("SELECT CAST(1 AS BIGINT) FROM held WHERE run = $1").bind(run.as_str());
-                return hold.bind(run).add_unless_there(engine, there).await;
+                return hold.bind(run).insert_if_absent(engine, there).await;
             }
             Change::Released { run } => sql("DELETE FROM held WHERE run = $1").bind(run),
             Change::Imported { runs } => {
@@ -131,7 +131,7 @@ impl Change {
                     let imported = sql("INSERT INTO imported (run) VALUES ($1) ON CONFLICT (run) DO NOTHING");
                     let there =
                         sql("SELECT CAST(1 AS BIGINT) FROM imported WHERE run = $1").bind(run.as_str());
-                    imported.bind(run).add_unless_there(engine, there).await?;
+                    imported.bind(run).insert_if_absent(engine, there).await?;
                 }
                 return Ok(());
             }

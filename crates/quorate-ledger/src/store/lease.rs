@@ -13,19 +13,19 @@ use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
 
 use super::engine::Engine;
-use super::hold::Hold;
+use super::run_lock::RunLock;
 use super::{Store, unavailable};
 
 /// What came of asking for a run.
 #[derive(Debug)]
-pub enum Taken {
+pub enum LockOutcome {
     /// This process drives it.
-    Ours(Held),
+    Acquired(RunGuard),
     /// Another process of this machine does.
-    Here,
+    HeldLocally,
     /// A process of another machine does, until this time (in milliseconds since the Unix epoch, by the server's clock)
     /// unless it says so again.
-    Elsewhere {
+    HeldRemotely {
         /// That time.
         until_ms: i64,
     },
@@ -33,11 +33,11 @@ pub enum Taken {
 
 /// A run that this process drives. Dropping it lets go.
 #[derive(Debug)]
-pub struct Held {
+pub struct RunGuard {
     // It ends first: who finds the lock free on this machine finds no lease of a living process.
     #[cfg(feature = "postgres")]
     _lease: Option<server::Lease>,
-    _hold: Hold,
+    _lock: RunLock,
 }
 
 /// The leases of this process: whose name stands in the row of a run.
@@ -54,22 +54,22 @@ impl Store {
     ///
     /// # Errors
     /// When the lock's file cannot be made, or the store does not answer.
-    pub async fn take(&self, run: &Name) -> Result<Taken, Error> {
+    pub async fn lock_run(&self, run: &Name) -> Result<LockOutcome, Error> {
         let cannot = |error| unavailable(format!("cannot take hold of {run}"), error);
-        let Some(hold) = Hold::wait(self.dir(), &run.replace('/', "-")).await.map_err(cannot)? else {
-            return Ok(Taken::Here);
+        let Some(hold) = RunLock::acquire(self.dir(), &run.replace('/', "-")).await.map_err(cannot)? else {
+            return Ok(LockOutcome::HeldLocally);
         };
         #[cfg(feature = "postgres")]
         if self.is_shared() {
-            return Ok(match server::Lease::take(self, run).await? {
-                Ok(lease) => Taken::Ours(Held { _lease: Some(lease), _hold: hold }),
-                Err(until_ms) => Taken::Elsewhere { until_ms },
+            return Ok(match server::Lease::acquire(self, run).await? {
+                Ok(lease) => LockOutcome::Acquired(RunGuard { _lease: Some(lease), _lock: hold }),
+                Err(until_ms) => LockOutcome::HeldRemotely { until_ms },
             });
         }
-        Ok(Taken::Ours(Held {
+        Ok(LockOutcome::Acquired(RunGuard {
             #[cfg(feature = "postgres")]
             _lease: None,
-            _hold: hold,
+            _lock: hold,
         }))
     }
 
@@ -77,11 +77,11 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn driven_elsewhere(&self) -> Result<BTreeSet<Name>, Error> {
+    pub async fn runs_driven_elsewhere(&self) -> Result<BTreeSet<Name>, Error> {
         let mut connection = self.writer().await;
         let leases = connection.leases.clone();
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let fence = Fence::of(engine, &leases).await.map_err(|error| self.error(error))?;
+        let fence = Fence::read(engine, &leases).await.map_err(|error| self.error(error))?;
         Ok(fence.0)
     }
 }
@@ -89,19 +89,19 @@ impl Store {
 impl Fence {
     /// As the ledger says it now.
     #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server has to be asked"))]
-    pub(super) async fn of(engine: &mut Engine, leases: &Leases) -> Result<Fence, sqlx::Error> {
+    pub(super) async fn read(engine: &mut Engine, leases: &Leases) -> Result<Fence, sqlx::Error> {
         match engine {
             Engine::Sqlite(_) => {
                 let _ = leases;
                 Ok(Fence::default())
             }
             #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => server::shut_out(engine, leases).await.map(Fence),
+            Engine::Postgres(_) => server::blocked_runs(engine, leases).await.map(Fence),
         }
     }
 
     /// Whether it keeps this process out of a run.
-    pub(super) fn shuts_out(&self, run: &Name) -> bool {
+    pub(super) fn blocks(&self, run: &Name) -> bool {
         self.0.contains(run)
     }
 }

@@ -8,12 +8,12 @@ use super::connection::Transaction;
 use super::engine::{Column, Engine, Value, sql};
 use super::index::Change;
 use super::{STREAM, queue};
-use crate::prove::{Checked, Item};
+use crate::prove::{CheckedRecord, ProvableRecord};
 use crate::record::leaf;
 use crate::signing::SecretKey;
 
 /// How a run ends here.
-pub(crate) struct End {
+pub(crate) struct StreamTail {
     /// The number of its next record.
     pub(crate) next: u64,
     /// The leaf of its last one.
@@ -23,17 +23,17 @@ pub(crate) struct End {
 }
 
 /// How a run ends here; `None` where it has no record.
-pub(crate) async fn end(engine: &mut Engine, run: &str) -> Result<Option<End>, StoreError> {
+pub(crate) async fn stream_tail(engine: &mut Engine, run: &str) -> Result<Option<StreamTail>, StoreError> {
     let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1").bind(run);
     let Some(last) = last.row(engine, &[Column::Int, Column::Text]).await? else { return Ok(None) };
     let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1").bind(run);
     let signed = signed.row(engine, &[Column::Int]).await?.is_some();
-    Ok(Some(End { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
+    Ok(Some(StreamTail { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
 }
 
 /// What the index says of a stream that is here.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct StreamIndex {
     /// Whether it is a run.
     pub(crate) is_run: bool,
     /// Whether it was recorded elsewhere.
@@ -41,9 +41,9 @@ pub(crate) struct Known {
 }
 
 /// What the index says of a stream that is here.
-pub(crate) async fn known(engine: &mut Engine, run: &str) -> Result<Known, StoreError> {
+pub(crate) async fn stream_index(engine: &mut Engine, run: &str) -> Result<StreamIndex, StoreError> {
     let row = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
-    Ok(Known { is_run: row.is_some(), imported: is_imported(engine, run).await? })
+    Ok(StreamIndex { is_run: row.is_some(), imported: is_imported(engine, run).await? })
 }
 
 /// Whether a run was recorded elsewhere.
@@ -53,25 +53,29 @@ pub(crate) async fn is_imported(engine: &mut Engine, run: &str) -> Result<bool, 
 }
 
 /// The head of a record that is here.
-pub(crate) async fn head(engine: &mut Engine, run: &str, n: u64) -> Result<Option<String>, StoreError> {
+pub(crate) async fn record_head(
+    engine: &mut Engine,
+    run: &str,
+    n: u64,
+) -> Result<Option<String>, StoreError> {
     let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(run).bind(n);
     Ok(statement.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()))
 }
 
 /// Records that wait to be written together, with their signatures.
 #[derive(Default)]
-pub(crate) struct Waiting {
-    records: Vec<queue::Row>,
+pub(crate) struct PendingRows {
+    records: Vec<queue::RecordRow>,
     signatures: Vec<Vec<Value>>,
 }
 
-impl Waiting {
+impl PendingRows {
     /// Adds a record, and writes what it changes in the index.
     pub(crate) async fn add(
         &mut self,
         engine: &mut Engine,
-        item: &Item,
-        record: &Checked,
+        item: &ProvableRecord,
+        record: &CheckedRecord,
     ) -> Result<(), StoreError> {
         let head = &record.head;
         let (run, kind) = (head.run.as_str(), head.kind.as_str());
@@ -86,17 +90,17 @@ impl Waiting {
             let (key, signature) = (signed.keyid.as_str(), signed.sig.as_str());
             self.signatures.push(vec![run.into(), head.n.into(), key.into(), signature.into()]);
         }
-        if self.records.len() == queue::ROWS {
-            self.write(engine).await?;
+        if self.records.len() == queue::MAX_ROWS {
+            self.flush(engine).await?;
         }
-        match record.data.as_ref().and_then(|data| Change::of(kind, record.at_ms, data)) {
+        match record.data.as_ref().and_then(|data| Change::from_record(kind, record.at_ms, data)) {
             Some(change) => change.apply(engine, run).await,
             None => Ok(()),
         }
     }
 
     /// Writes what waits.
-    pub(crate) async fn write(&mut self, engine: &mut Engine) -> Result<(), StoreError> {
+    pub(crate) async fn flush(&mut self, engine: &mut Engine) -> Result<(), StoreError> {
         let records = std::mem::take(&mut self.records);
         if !records.is_empty() {
             queue::insert_rows(engine, records.into_iter()).await?;
@@ -106,22 +110,22 @@ impl Waiting {
 }
 
 /// Keeps a text that a record names.
-pub(crate) async fn body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), StoreError> {
+pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), StoreError> {
     let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
     let there = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
-    keep.bind(sha256).bind(text).add_unless_there(engine, there).await
+    keep.bind(sha256).bind(text).insert_if_absent(engine, there).await
 }
 
 /// Records in the ledger's own stream what was merged, signed by the ledger's key. What was known of the runs' ends is known no more.
-pub(crate) async fn record(
+pub(crate) async fn append_import_record(
     transaction: &mut Transaction<'_>,
     runs: Vec<Name>,
     entry: Entry,
     key: &SecretKey,
 ) -> Result<Result<(), Error>, StoreError> {
-    let (engine, tails) = transaction.parts();
+    let (engine, tails) = transaction.engine_and_tails();
     let stream: Name = STREAM.into();
     runs.iter().chain([&stream]).for_each(|run| drop(tails.remove(run)));
-    let next = end(engine, STREAM).await?.map_or(0, |end| end.next);
-    Ok(queue::append_here(engine, &stream, next, entry, Some(key)).await?.map(drop))
+    let next = stream_tail(engine, STREAM).await?.map_or(0, |end| end.next);
+    Ok(queue::append_in_transaction(engine, &stream, next, entry, Some(key)).await?.map(drop))
 }

@@ -12,10 +12,10 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use super::address::Address;
 use super::connection::{Connection, primary_code};
 use super::engine::Engine;
-use super::{Store, files, unanswered, unavailable};
-use crate::aside::{self, Piece};
-use crate::kept::Copies;
+use super::{Store, files, no_answer_error, unavailable};
 use crate::keys::{self, Purpose};
+use crate::local_checkpoints::CheckpointFiles;
+use crate::quarantine::{self, QuarantinedFile};
 
 /// What brings a file from one version of the schema to the next; SQLite's `user_version` counts them.
 const SCHEMAS: [&str; 3] = [
@@ -29,24 +29,24 @@ const LOG_INDEX: &str = include_str!("log_index.sql");
 #[cfg(feature = "postgres")]
 const SCHEMA_3: &str = include_str!("schema-3.sql");
 /// How long to wait for another process's transaction: the longest are those that rewrite the file.
-pub(super) const BUSY: Duration = super::patience::BUSY;
+pub(super) const LOCK_TIMEOUT: Duration = super::timeouts::LOCK_TIMEOUT;
 
 /// The pause before another turn.
-const TURN: Duration = Duration::from_millis(20);
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// A ledger that was opened, and what had to be set aside for it.
-pub struct Opened {
+pub struct OpenedStore {
     /// The ledger.
     pub store: Store,
     /// A file that was no ledger and now lies in `aside/`.
-    pub set_aside: Option<Piece>,
+    pub quarantined: Option<QuarantinedFile>,
 }
 
 /// Why nothing is written where the system allows no writing.
-const UNWRITABLE: &str = "nothing can be written where it lies: it is only read";
+const NOT_WRITABLE: &str = "nothing can be written where it lies: it is only read";
 
 /// A connection, and why nothing may be written through it.
-type Connected = (SqliteConnection, Option<String>);
+type SqliteOpened = (SqliteConnection, Option<String>);
 
 impl Store {
     /// Opens a ledger, making it (and a private `.quorate/` directory, if that is where it is to be) when it is not
@@ -55,10 +55,10 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn open(path: &Path) -> Result<Opened, Error> {
+    pub async fn open(path: &Path) -> Result<OpenedStore, Error> {
         let address = Address::from(path);
         let dir = address.dir();
-        if let Err(error) = address.make_dir()
+        if let Err(error) = address.create_dir()
             && !path.is_file()
         {
             return Err(unavailable(format!("cannot make {}", dir.display()), error));
@@ -69,29 +69,30 @@ impl Store {
         let opening = files::open(dir).and_then(|dir| dir.lock_shared().map(|()| dir));
         if is_new {
             // Where that fails, SQLite says what is wrong with the place.
-            let _ = files::make_privately(path);
+            let _ = files::ensure_private(path);
         }
         let connected = Box::pin(connect(path)).await;
         drop(opening);
         match connected {
             Ok(connected) => {
                 if is_new {
-                    key_of_its_own(dir)?;
+                    ensure_ledger_key(dir)?;
                 }
-                Ok(Opened { store: store(path, connected), set_aside: None })
+                Ok(OpenedStore { store: new_store(path, connected), quarantined: None })
             }
-            Err(error) if is_corrupt(&error) && is_called_like_a_ledger(path) => {
-                Box::pin(Store::start_anew(path, dir)).await
+            Err(error) if is_corrupt(&error) && has_ledger_name(path) => {
+                Box::pin(Store::replace_broken(path, dir)).await
             }
             Err(error) if is_corrupt(&error) => {
                 Err(unavailable(format!("{} is no ledger", path.display()), error))
             }
             // It can be written, by another process at the moment.
-            Err(error) if path.is_file() && !is_busy(&error) => match Box::pin(connect_to_read(path)).await {
-                Ok(connected) => Ok(Opened { store: store(path, connected), set_aside: None }),
-                Err(_) => Err(unanswered(&address, error)),
+            Err(error) if path.is_file() && !is_busy(&error) => match Box::pin(connect_read_only(path)).await
+            {
+                Ok(connected) => Ok(OpenedStore { store: new_store(path, connected), quarantined: None }),
+                Err(_) => Err(no_answer_error(&address, error)),
             },
-            Err(error) => Err(unanswered(&address, error)),
+            Err(error) => Err(no_answer_error(&address, error)),
         }
     }
 
@@ -99,21 +100,21 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`]: where it is not there, is none, or cannot be read.
-    pub async fn open_to_read(address: &Address) -> Result<Store, Error> {
+    pub async fn open_read_only(address: &Address) -> Result<Store, Error> {
         let Some(path) = address.file() else { return Ok(Store::open_at(address).await?.store) };
-        let opened = match Box::pin(connect_to_read(path)).await {
-            Ok((mut connection, _)) => has_tables_alone(&mut connection).await.map(|()| connection),
+        let opened = match Box::pin(connect_read_only(path)).await {
+            Ok((mut connection, _)) => ensure_only_tables(&mut connection).await.map(|()| connection),
             Err(error) => Err(error),
         };
         match opened {
             Ok(connection) => {
                 let why = "it was opened for reading alone".to_owned();
-                Ok(store(path, (connection, Some(why))))
+                Ok(new_store(path, (connection, Some(why))))
             }
             Err(error) if is_corrupt(&error) => {
                 Err(unavailable(format!("{} is no ledger", path.display()), error))
             }
-            Err(error) => Err(unanswered(address, error)),
+            Err(error) => Err(no_answer_error(address, error)),
         }
     }
 
@@ -121,10 +122,12 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn of_a_log_alone(log: &Path) -> Result<Store, Error> {
+    pub async fn open_log_only(log: &Path) -> Result<Store, Error> {
         match log_index_in_memory().await {
-            Ok(connection) => Ok(store(log, (connection, Some("there is a log and no ledger".to_owned())))),
-            Err(error) => Err(unanswered(&log.into(), error)),
+            Ok(connection) => {
+                Ok(new_store(log, (connection, Some("there is a log and no ledger".to_owned()))))
+            }
+            Err(error) => Err(no_answer_error(&log.into(), error)),
         }
     }
 
@@ -132,7 +135,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn open_at(address: &Address) -> Result<Opened, Error> {
+    pub async fn open_at(address: &Address) -> Result<OpenedStore, Error> {
         match address {
             Address::File(path) => Store::open(path).await,
             #[cfg(feature = "postgres")]
@@ -144,15 +147,15 @@ impl Store {
                 // there.
                 let mut made = false;
                 let log_index = async {
-                    made = address.make_dir().is_ok();
-                    log_index(dir).await
+                    made = address.create_dir().is_ok();
+                    open_log_index(dir).await
                 };
                 let connected = Box::pin(super::postgres::Server::connect(url, log_index)).await;
-                let (connection, is_new) = connected.map_err(|error| unanswered(address, error))?;
+                let (connection, is_new) = connected.map_err(|error| no_answer_error(address, error))?;
                 if is_new && made {
-                    key_of_its_own(dir)?;
+                    ensure_ledger_key(dir)?;
                 }
-                Ok(Opened { store: Store::new(address.clone(), connection), set_aside: None })
+                Ok(OpenedStore { store: Store::new(address.clone(), connection), quarantined: None })
             }
             #[cfg(not(feature = "postgres"))]
             Address::Postgres { .. } => Err(Error::Unavailable {
@@ -167,15 +170,15 @@ impl Store {
     /// Sets a broken ledger aside and starts a new one: under a lock, and only if it is broken still, since another
     /// process may have been faster. What lies beside it goes first: once the file itself is gone, others make a new
     /// one with a log of its own.
-    async fn start_anew(path: &Path, dir: &Path) -> Result<Opened, Error> {
+    async fn replace_broken(path: &Path, dir: &Path) -> Result<OpenedStore, Error> {
         let lock = files::open(dir).and_then(|dir| dir.lock().map(|()| dir));
         let _lock = lock.map_err(|error| unavailable(format!("cannot lock {}", dir.display()), error))?;
-        let mut set_aside = None;
+        let mut quarantined = None;
         if connect(path).await.is_err_and(|error| is_corrupt(&error)) {
-            let beside = ["-wal", "-shm"].map(|suffix| beside(path, suffix));
+            let beside = ["-wal", "-shm"].map(|suffix| with_suffix(path, suffix));
             for file in beside.iter().filter(|file| file.exists()).map(PathBuf::as_path).chain([path]) {
-                match aside::take(dir, file) {
-                    Ok(piece) => set_aside = Some(piece),
+                match quarantine::move_file(dir, file) {
+                    Ok(piece) => quarantined = Some(piece),
                     // What lay beside it went with the last who had it open.
                     Err(error) if file != path && error.kind() == std::io::ErrorKind::NotFound => {}
                     Err(error) => {
@@ -185,33 +188,33 @@ impl Store {
             }
         }
         // The new one has checkpoints of its own.
-        if set_aside.is_some() {
-            let begun = Copies::of(&path.into(), None).begin_anew();
+        if quarantined.is_some() {
+            let begun = CheckpointFiles::new(&path.into(), None).quarantine();
             begun.map_err(|error| unavailable("cannot set its kept checkpoint aside".to_owned(), error))?;
         }
-        let connected = connect(path).await.map_err(|error| unanswered(&path.into(), error))?;
-        Ok(Opened { store: store(path, connected), set_aside })
+        let connected = connect(path).await.map_err(|error| no_answer_error(&path.into(), error))?;
+        Ok(OpenedStore { store: new_store(path, connected), quarantined })
     }
 }
 
-fn store(path: &Path, (connection, closed_to_writers): Connected) -> Store {
+fn new_store(path: &Path, (connection, closed_to_writers): SqliteOpened) -> Store {
     Store::new(path.into(), Connection::new(Engine::Sqlite(connection), closed_to_writers, Arc::default()))
 }
 
 /// The index of the log where the ledger is no file. It can be made anew at any time; where nothing can be written it
 /// lasts as long as the process.
 #[cfg(feature = "postgres")]
-async fn log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
+async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
     let path = dir.join("log_index.db");
     for _ in 0..2 {
         let opened = async {
-            let mut connection = options(&path).connect().await?;
+            let mut connection = write_options(&path).connect().await?;
             let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-            match version(&mut transaction).await? {
-                0 => index_anew(&mut transaction).await?,
+            match schema_version(&mut transaction).await? {
+                0 => create_log_index(&mut transaction).await?,
                 1 => {
                     sqlx::raw_sql(SCHEMA_3).execute(&mut *transaction).await?;
-                    index_anew(&mut transaction).await?;
+                    create_log_index(&mut transaction).await?;
                 }
                 _ => {}
             }
@@ -228,7 +231,7 @@ async fn log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
 }
 
 #[cfg(feature = "postgres")]
-async fn index_anew(transaction: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+async fn create_log_index(transaction: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(LOG_INDEX).execute(&mut *transaction).await?;
     sqlx::raw_sql("PRAGMA user_version = 2").execute(&mut *transaction).await.map(|_| ())
 }
@@ -241,14 +244,14 @@ pub(super) async fn log_index_in_memory() -> Result<SqliteConnection, sqlx::Erro
 }
 
 /// A ledger has a key of its own from its creation, unless one lies there already.
-fn key_of_its_own(dir: &Path) -> Result<(), Error> {
-    let keys = keys::Directory::of(dir);
+fn ensure_ledger_key(dir: &Path) -> Result<(), Error> {
+    let keys = keys::Directory::new(dir);
     let cannot =
         |error| unavailable(format!("cannot make the key of the ledger in {}", dir.display()), error);
     if keys.load(Purpose::Ledger).map_err(cannot)?.is_none() {
         // Another process may just have made it.
         match keys.create(Purpose::Ledger) {
-            Ok(_) | Err(keys::Error::There { .. }) => {}
+            Ok(_) | Err(keys::Error::AlreadyExists { .. }) => {}
             Err(error) => return Err(cannot(error)),
         }
     }
@@ -256,21 +259,21 @@ fn key_of_its_own(dir: &Path) -> Result<(), Error> {
 }
 
 /// How a file is opened that is written to.
-fn options(path: &Path) -> SqliteConnectOptions {
+fn write_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
         .foreign_keys(false)
-        .busy_timeout(BUSY)
+        .busy_timeout(LOCK_TIMEOUT)
         // What is erased is overwritten (D4).
         .pragma("secure_delete", "ON")
         .disable_statement_logging()
 }
 
-async fn connect(path: &Path) -> Result<Connected, sqlx::Error> {
-    let mut connection = connect_in_turn(path).await?;
+async fn connect(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
+    let mut connection = connect_with_retry(path).await?;
     match prepare(&mut connection).await {
         Ok(closed_to_writers) => Ok((connection, closed_to_writers)),
         Err(error) => {
@@ -283,12 +286,12 @@ async fn connect(path: &Path) -> Result<Connected, sqlx::Error> {
 
 /// Opens a file, making it. Two processes that give a new file its log at once are both turned away by SQLite, which
 /// waits for nobody there: each takes another turn.
-async fn connect_in_turn(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+async fn connect_with_retry(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
     let began = tokio::time::Instant::now();
     loop {
-        match options(path).connect().await {
-            Err(error) if is_busy(&error) && began.elapsed() < BUSY => {
-                tokio::time::sleep(TURN).await;
+        match write_options(path).connect().await {
+            Err(error) if is_busy(&error) && began.elapsed() < LOCK_TIMEOUT => {
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
             connected => return connected,
         }
@@ -297,16 +300,16 @@ async fn connect_in_turn(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
 
 /// Brings the tables up to date; says why nothing is to be written where they are of a newer version.
 async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
-    match version(connection).await? {
-        version if version < SCHEMAS.len() => bring_up_to_date(connection).await?,
+    match schema_version(connection).await? {
+        version if version < SCHEMAS.len() => migrate(connection).await?,
         version if version > SCHEMAS.len() => {
             sqlx::raw_sql("PRAGMA query_only = ON").execute(connection).await?;
-            return Ok(Some(newer(version)));
+            return Ok(Some(newer_schema(version)));
         }
         _ => {}
     }
     let may_write = may_write(connection).await?;
-    Ok((!may_write).then(|| UNWRITABLE.to_owned()))
+    Ok((!may_write).then(|| NOT_WRITABLE.to_owned()))
 }
 
 /// Whether anything can be written. SQLite opens a file that the system protects without a word, and says so with the
@@ -318,7 +321,7 @@ async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Erro
     let written = sqlx::raw_sql("BEGIN IMMEDIATE; DELETE FROM held WHERE 0").execute(&mut *connection).await;
     // There is none where another process has the file.
     let _ = sqlx::raw_sql("ROLLBACK").execute(&mut *connection).await;
-    sqlx::raw_sql(busy(BUSY)).execute(&mut *connection).await?;
+    sqlx::raw_sql(busy(LOCK_TIMEOUT)).execute(&mut *connection).await?;
     match written {
         Err(error) if primary_code(&error) == Some(8) => Ok(false),
         // Somebody writes at this moment.
@@ -333,25 +336,25 @@ pub(super) async fn file_of(connection: &mut SqliteConnection) -> Result<PathBuf
     Ok(PathBuf::from(row.fetch_one(connection).await?.get::<String, _>(0)))
 }
 
-fn newer(version: usize) -> String {
+fn newer_schema(version: usize) -> String {
     let ours = SCHEMAS.len();
     format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
 /// Opens what is there for reading alone: where it lies nothing can be written.
-async fn connect_to_read(path: &Path) -> Result<Connected, sqlx::Error> {
-    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(BUSY);
+async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true).busy_timeout(LOCK_TIMEOUT);
     let opened = options.clone().disable_statement_logging().connect().await;
     let read = match opened {
-        Ok(mut connection) => version(&mut connection).await.map(|version| (connection, version)),
+        Ok(mut connection) => schema_version(&mut connection).await.map(|version| (connection, version)),
         Err(error) => Err(error),
     };
     let (connection, version) = match read {
         Ok(read) => read,
         // Reading a log needs a file beside it. Where there is no log, and no such file can be made, nobody writes.
-        Err(_) if !wal(path).is_file() => {
+        Err(_) if !wal_path(path).is_file() => {
             let mut connection = options.immutable(true).disable_statement_logging().connect().await?;
-            let version = version(&mut connection).await?;
+            let version = schema_version(&mut connection).await?;
             (connection, version)
         }
         Err(error) => return Err(error),
@@ -359,12 +362,12 @@ async fn connect_to_read(path: &Path) -> Result<Connected, sqlx::Error> {
     if version == 0 {
         return Err(sqlx::Error::Configuration("it has no tables yet: nobody has written to it".into()));
     }
-    Ok((connection, Some(UNWRITABLE.into())))
+    Ok((connection, Some(NOT_WRITABLE.into())))
 }
 
 /// Looks at what a file says of its tables before any is read: a view may show other rows than there are, and a text that
 /// is none is more than the database's driver takes.
-async fn has_tables_alone(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+async fn ensure_only_tables(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let rows = sqlx::query(
         "SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master",
     );
@@ -385,26 +388,26 @@ async fn has_tables_alone(connection: &mut SqliteConnection) -> Result<(), sqlx:
 }
 
 /// Where SQLite keeps the log of a file.
-pub(super) fn wal(path: &Path) -> PathBuf {
-    beside(path, "-wal")
+pub(super) fn wal_path(path: &Path) -> PathBuf {
+    with_suffix(path, "-wal")
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(suffix);
     PathBuf::from(beside)
 }
 
-async fn version(connection: &mut SqliteConnection) -> Result<usize, sqlx::Error> {
+async fn schema_version(connection: &mut SqliteConnection) -> Result<usize, sqlx::Error> {
     let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(connection).await?.get(0);
     // Nobody counts below 0, or up to where this would not hold.
     Ok(usize::try_from(version).unwrap_or(usize::MAX))
 }
 
 /// Makes the tables, or those that are missing in an older file, unless another process was faster.
-async fn bring_up_to_date(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+async fn migrate(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    let version = version(&mut transaction).await?;
+    let version = schema_version(&mut transaction).await?;
     if version == 0 {
         let tables = sqlx::query("SELECT COUNT(*) FROM sqlite_master").fetch_one(&mut *transaction).await?;
         if tables.get::<i64, _>(0) > 0 {
@@ -433,7 +436,7 @@ fn is_corrupt(error: &sqlx::Error) -> bool {
 
 /// Whether a file that is no database may be moved out of the way. A draft that was named as the ledger by mistake
 /// stays where it is.
-fn is_called_like_a_ledger(path: &Path) -> bool {
+fn has_ledger_name(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     matches!(ending, Some("db" | "sqlite" | "sqlite3"))
         || path.parent().and_then(Path::file_name).is_some_and(|dir| dir == ".quorate")

@@ -2,7 +2,7 @@
 //! their places in the order of the commits and no place is left out. The index of the log is in a file of this machine.
 
 mod options;
-mod said;
+mod server_error;
 
 use std::io;
 use std::path::Path;
@@ -17,19 +17,19 @@ use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::connection::Connection;
 use super::engine::{Column, Engine, sql};
-use super::patience::{Patience, SILENCE};
+use super::timeouts::{RESPONSE_TIMEOUT, Timeouts};
 
-pub use options::Refused;
-pub(super) use options::options;
+pub use options::InvalidAddress;
+pub(super) use options::connect_options;
 
 /// What brings a database from one version of the schema to the next; the table `quorate_schema` counts them.
 const SCHEMAS: [&str; 1] = [include_str!("postgres/schema.sql")];
 /// How long connecting may take.
-const CONNECTING: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long taking leave of the server may take.
-const CLOSING: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long rewriting a table may take.
-const REWRITING: Duration = Duration::from_secs(3_600);
+const REWRITE_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// What holds for a connection. A wait for a lock ends at the server before the client gives the server up, and is then
 /// begun again; a client that has the lock and is silent loses it, and so does one whose machine is gone. A server that
@@ -41,7 +41,7 @@ const SESSION: &str = "SET lock_timeout = '15s'; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
 /// The lock of the schema's making, which other schemas of the database may share.
-const LOCK_TO_MAKE: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(current_schema()))";
+const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(8173521, hashtext(current_schema()))";
 
 /// A writer is alone until the end of its transaction: the key is the table's own. While a table is being rewritten
 /// nothing can be written to it: that is waited for here, where a wait that took too long can be begun again.
@@ -58,14 +58,14 @@ pub(crate) struct Server {
     connection: Option<PgConnection>,
     options: PgConnectOptions,
     log_index: SqliteConnection,
-    patience: Arc<Patience>,
+    timeouts: Arc<Timeouts>,
     /// Whether a transaction is open.
     in_transaction: bool,
 }
 
 /// What is done to begin a transaction that writes. What was looked up before it began may be out of date; what is looked
 /// up after it has the lock is not.
-pub(super) fn begin(durability: Durability) -> &'static str {
+pub(super) fn begin_statement(durability: Durability) -> &'static str {
     match durability {
         // The server's own process writes it: it survives the death of ours, and of the server's process too.
         Durability::Written => {
@@ -84,50 +84,54 @@ impl Server {
         url: &str,
         log_index: impl Future<Output = Result<SqliteConnection, sqlx::Error>>,
     ) -> Result<(Connection, bool), sqlx::Error> {
-        let options = options(url).map_err(|refused| sqlx::Error::Configuration(Box::new(refused)))?;
-        let patience = Arc::<Patience>::default();
-        let connection = Some(open(&options, &patience).await?);
+        let options =
+            connect_options(url).map_err(|refused| sqlx::Error::Configuration(Box::new(refused)))?;
+        let timeouts = Arc::<Timeouts>::default();
+        let connection = Some(open(&options, &timeouts).await?);
         let server = Server {
             connection,
             options,
             log_index: log_index.await?,
-            patience: patience.clone(),
+            timeouts: timeouts.clone(),
             in_transaction: false,
         };
         let mut engine = Engine::Postgres(Box::new(server));
-        let mut version = version(&mut engine).await?;
+        let mut version = schema_version(&mut engine).await?;
         let mut is_new = false;
         if version < SCHEMAS.len() {
             let before;
-            (before, version) = bring_up_to_date(&mut engine).await?;
+            (before, version) = migrate(&mut engine).await?;
             is_new = before == 0;
         }
-        let closed =
-            if version > SCHEMAS.len() { Some(newer(version)) } else { read_only(&mut engine).await? };
-        Ok((Connection::new(engine, closed, patience), is_new))
+        let closed = if version > SCHEMAS.len() {
+            Some(newer_schema(version))
+        } else {
+            read_only_reason(&mut engine).await?
+        };
+        Ok((Connection::new(engine, closed, timeouts), is_new))
     }
 
     /// The connection, with what waits for the server on it; an error where it was lost.
-    pub(super) fn waiting(&mut self) -> Result<(&mut PgConnection, Wait), sqlx::Error> {
-        let wait = Wait { patience: self.patience.clone(), limit: SILENCE };
+    pub(super) fn connection_and_wait(&mut self) -> Result<(&mut PgConnection, Wait), sqlx::Error> {
+        let wait = Wait { timeouts: self.timeouts.clone(), limit: RESPONSE_TIMEOUT };
         match &mut self.connection {
             Some(connection) => Ok((connection, wait)),
             None => {
-                Err(silent(io::ErrorKind::NotConnected, "the connection to the server was lost".to_owned()))
+                Err(io_error(io::ErrorKind::NotConnected, "the connection to the server was lost".to_owned()))
             }
         }
     }
 
     /// Begins to read in one snapshot, waiting for tables that are being rewritten.
-    pub(super) async fn begin_to_read(&mut self) -> Result<(), sqlx::Error> {
+    pub(super) async fn begin_read(&mut self) -> Result<(), sqlx::Error> {
         const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
             LOCK TABLE record, body IN ACCESS SHARE MODE";
         let began = tokio::time::Instant::now();
         loop {
-            match self.raw(BEGIN).await {
+            match self.execute_raw(BEGIN).await {
                 Err(error) if is_locked(&error) => {
-                    self.raw("ROLLBACK").await?;
-                    if !self.again(began).await {
+                    self.execute_raw("ROLLBACK").await?;
+                    if !self.pause_before_retry(began).await {
                         return Err(error);
                     }
                 }
@@ -138,8 +142,8 @@ impl Server {
 
     /// Pauses before something is tried again that another process was in the way of since `began`; `false` where that
     /// has been going on for too long.
-    pub(super) async fn again(&self, began: tokio::time::Instant) -> bool {
-        self.patience.again(began).await
+    pub(super) async fn pause_before_retry(&self, began: tokio::time::Instant) -> bool {
+        self.timeouts.pause_before_retry(began).await
     }
 
     /// Whether there is a connection: one that was lost is made again by the next use.
@@ -153,19 +157,19 @@ impl Server {
     }
 
     /// A statement without values or answers.
-    pub(super) async fn raw(&mut self, text: &'static str) -> Result<(), sqlx::Error> {
+    pub(super) async fn execute_raw(&mut self, text: &'static str) -> Result<(), sqlx::Error> {
         if text.starts_with("BEGIN") {
             self.in_transaction = true;
         }
-        let (connection, mut wait) = self.waiting()?;
+        let (connection, mut wait) = self.connection_and_wait()?;
         if text.starts_with("VACUUM") {
-            wait.limit = REWRITING;
+            wait.limit = REWRITE_TIMEOUT;
         }
         let done = wait.on(sqlx::raw_sql(text).execute(connection)).await;
         if text.ends_with("COMMIT") || text == "ROLLBACK" {
             self.in_transaction = false;
         }
-        self.noted(done).map(|_| ())
+        self.track_result(done).map(|_| ())
     }
 
     pub(super) fn log_index(&mut self) -> &mut SqliteConnection {
@@ -173,7 +177,7 @@ impl Server {
     }
 
     /// Takes note of what a statement came to.
-    pub(super) fn noted<T>(&mut self, done: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
+    pub(super) fn track_result<T>(&mut self, done: Result<T, sqlx::Error>) -> Result<T, sqlx::Error> {
         if done.as_ref().is_err_and(is_lost) {
             self.connection = None;
             self.in_transaction = false;
@@ -182,9 +186,9 @@ impl Server {
     }
 
     /// Connects again where the connection was lost.
-    pub(super) async fn revive(&mut self) -> Result<(), sqlx::Error> {
+    pub(super) async fn reconnect(&mut self) -> Result<(), sqlx::Error> {
         if self.connection.is_none() {
-            self.connection = Some(open(&self.options, &self.patience).await?);
+            self.connection = Some(open(&self.options, &self.timeouts).await?);
         }
         Ok(())
     }
@@ -192,7 +196,9 @@ impl Server {
     /// Closes it.
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
         let closed = match self.connection {
-            Some(connection) => Wait { patience: self.patience, limit: CLOSING }.on(connection.close()).await,
+            Some(connection) => {
+                Wait { timeouts: self.timeouts, limit: CLOSE_TIMEOUT }.on(connection.close()).await
+            }
             None => Ok(()),
         };
         self.log_index.close().await.and(closed)
@@ -201,7 +207,7 @@ impl Server {
 
 /// A wait for the server.
 pub(super) struct Wait {
-    patience: Arc<Patience>,
+    timeouts: Arc<Timeouts>,
     limit: Duration,
 }
 
@@ -212,18 +218,18 @@ impl Wait {
         answer: impl Future<Output = Result<T, sqlx::Error>>,
     ) -> Result<T, sqlx::Error> {
         let began = tokio::time::Instant::now();
-        self.patience
+        self.timeouts
             .within(self.limit, answer)
             .await
             .unwrap_or_else(|| {
                 let what = format!("the server did not answer within {:.0?}", began.elapsed());
-                Err(silent(io::ErrorKind::TimedOut, what))
+                Err(io_error(io::ErrorKind::TimedOut, what))
             })
-            .map_err(said::said)
+            .map_err(server_error::without_line_number)
     }
 }
 
-fn silent(kind: io::ErrorKind, what: String) -> sqlx::Error {
+fn io_error(kind: io::ErrorKind, what: String) -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(kind, what))
 }
 
@@ -232,13 +238,13 @@ pub(super) fn is_locked(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("55P03"))
 }
 
-async fn open(options: &PgConnectOptions, patience: &Arc<Patience>) -> Result<PgConnection, sqlx::Error> {
+async fn open(options: &PgConnectOptions, patience: &Arc<Timeouts>) -> Result<PgConnection, sqlx::Error> {
     let connecting = async {
         let mut connection = options.connect().await?;
         sqlx::raw_sql(SESSION).execute(&mut connection).await?;
         Ok(connection)
     };
-    Wait { patience: patience.clone(), limit: CONNECTING }.on(connecting).await
+    Wait { timeouts: patience.clone(), limit: CONNECT_TIMEOUT }.on(connecting).await
 }
 
 /// Whether there is no connection any more, or no knowing what comes next on it: an error of the system or of the
@@ -263,7 +269,7 @@ async fn has_table(engine: &mut Engine, name: &str) -> Result<bool, sqlx::Error>
 }
 
 /// The version of the tables; 0 where there are none.
-async fn version(engine: &mut Engine) -> Result<usize, sqlx::Error> {
+async fn schema_version(engine: &mut Engine) -> Result<usize, sqlx::Error> {
     if !has_table(engine, "quorate_schema").await? {
         return Ok(0);
     }
@@ -273,10 +279,10 @@ async fn version(engine: &mut Engine) -> Result<usize, sqlx::Error> {
 
 /// Makes the tables, or those that are missing, unless another process was faster. Gives the version that was there, and the
 /// one that is.
-async fn bring_up_to_date(engine: &mut Engine) -> Result<(usize, usize), sqlx::Error> {
-    engine.raw("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
-    engine.raw(LOCK_TO_MAKE).await?;
-    let version = version(engine).await?;
+async fn migrate(engine: &mut Engine) -> Result<(usize, usize), sqlx::Error> {
+    engine.execute_raw("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+    engine.execute_raw(MIGRATION_LOCK).await?;
+    let version = schema_version(engine).await?;
     if version >= SCHEMAS.len() {
         engine.roll_back().await?;
         return Ok((version, version));
@@ -293,7 +299,7 @@ async fn bring_up_to_date(engine: &mut Engine) -> Result<(usize, usize), sqlx::E
         }
     }
     for schema in SCHEMAS.iter().skip(version) {
-        engine.raw(schema).await?;
+        engine.execute_raw(schema).await?;
     }
     let update = sql("UPDATE quorate_schema SET version = $1").bind(SCHEMAS.len() as u64);
     update.execute(engine).await?;
@@ -305,24 +311,24 @@ fn unusable(why: &'static str) -> sqlx::Error {
     sqlx::Error::Configuration(why.into())
 }
 
-fn newer(version: usize) -> String {
+fn newer_schema(version: usize) -> String {
     let ours = SCHEMAS.len();
     format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
 /// Why nothing can be written by this user on this server.
-async fn read_only(engine: &mut Engine) -> Result<Option<String>, sqlx::Error> {
+async fn read_only_reason(engine: &mut Engine) -> Result<Option<String>, sqlx::Error> {
     let row = sql("SELECT CASE WHEN pg_is_in_recovery() THEN 'the server is a copy of another' \
          WHEN current_setting('transaction_read_only') = 'on' THEN 'the server lets this user only read' \
          WHEN NOT has_table_privilege('record', 'INSERT') THEN 'this user may not write to it' END")
     .row(engine, &[Column::Text])
     .await?;
-    Ok(row.and_then(|row| row.some_text(0).map(|why| format!("{why}: it is only read"))))
+    Ok(row.and_then(|row| row.opt_text(0).map(|why| format!("{why}: it is only read"))))
 }
 
 /// What stands for a directory of this machine since it was started: processes that have the same one also have the
 /// same locks. Where no such thing can be told, it is another each time.
-pub(super) fn place(dir: &Path) -> String {
+pub(super) fn machine_id(dir: &Path) -> String {
     known(dir).unwrap_or_else(|| entropy::run_id().to_string())
 }
 
@@ -347,7 +353,7 @@ pub(super) const SIZE: &str = "SELECT CAST(SUM(pg_total_relation_size(to_regclas
 
 /// How many of the tables that things are erased from this user may rewrite: those of an owner that it is, those of a
 /// database that is its own, and from version 17 on those that it was granted that for.
-pub(super) const MAY_REWRITE: &str = "SELECT COUNT(*) FROM pg_class JOIN pg_database ON datname = current_database() \
+pub(super) const REWRITABLE_TABLES: &str = "SELECT COUNT(*) FROM pg_class JOIN pg_database ON datname = current_database() \
     WHERE pg_class.oid IN (to_regclass('record'), to_regclass('body')) AND (pg_has_role(relowner, 'USAGE') \
     OR pg_has_role(datdba, 'USAGE') OR CASE WHEN CAST(current_setting('server_version_num') AS BIGINT) >= 170000 \
     THEN has_table_privilege(pg_class.oid, 'MAINTAIN') ELSE FALSE END)";

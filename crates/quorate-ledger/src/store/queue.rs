@@ -1,7 +1,7 @@
 //! The queue of the group commit: what waits to be written, and writing it.
 
 mod rows;
-mod unwritten;
+mod write_error;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,40 +16,40 @@ use super::connection::{Connection, Tail, Tails};
 use super::engine::{Column, Engine, Value, sql};
 use super::index::Change;
 use super::lease::Fence;
-use super::standing::{self, Says, Standing};
-use crate::record::{Prepared, Stored, Times, Unwritable, leaf};
-use crate::signing::{Outside, SecretKey};
-pub(super) use rows::{Row, insert_rows, insert_signatures};
-use unwritten::{Place, unwritten};
+use super::run_signers::{self, KeyEvent, RunSigners};
+use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
+use crate::signing::{ExternalKeys, SecretKey};
+pub(super) use rows::{RecordRow, insert_rows, insert_signatures};
+use write_error::{RecordRange, write_error};
 
 pub(super) type Reply = Result<u64, Error>;
 
 /// How many records go to SQLite in one statement, which takes 32 766 values.
-pub(super) const ROWS: usize = 1000;
+pub(super) const MAX_ROWS: usize = 1000;
 
 /// Says what is known of keys outside of the ledger, or why that cannot be said.
-pub(super) type Asked = dyn Fn() -> Result<Outside, String> + Send + Sync;
+pub(super) type ExternalKeysFn = dyn Fn() -> Result<ExternalKeys, String> + Send + Sync;
 
 /// What waits.
 #[derive(Default)]
 pub(super) struct Queue {
-    waiting: Mutex<Vec<Waiting>>,
+    waiting: Mutex<Vec<QueuedAppend>>,
     /// The keys that this process signs runs with.
     keys: Mutex<BTreeMap<Name, Arc<SecretKey>>>,
     /// What is known of keys outside of the ledger, asked before anything is signed: it may have changed.
-    outside: Mutex<Option<Arc<Asked>>>,
+    outside: Mutex<Option<Arc<ExternalKeysFn>>>,
 }
 
-struct Waiting {
-    append: Ready,
+struct QueuedAppend {
+    append: PreparedAppend,
     reply: oneshot::Sender<Reply>,
 }
 
 /// An append with everything done that needs no connection, since others wait for that.
-struct Ready {
+struct PreparedAppend {
     run: Name,
     from: u64,
-    entries: Vec<Prepared>,
+    entries: Vec<PreparedEntry>,
     changes: Vec<Change>,
     bodies: Vec<Body>,
     durability: Durability,
@@ -58,17 +58,17 @@ struct Ready {
     /// What its records are signed with.
     key: Option<Arc<SecretKey>>,
     /// What some of its records say of the run's keys, by their order.
-    says: BTreeMap<usize, Says>,
+    key_events: BTreeMap<usize, KeyEvent>,
 }
 
 /// What appends are held against.
 #[derive(Default)]
-struct Rules<'a> {
+struct AppendRules<'a> {
     fence: Fence,
     /// What is known of keys outside of the ledger, or why it is not.
-    outside: Option<Result<Outside, String>>,
+    outside: Option<Result<ExternalKeys, String>>,
     /// The ledger's key, which signs its own stream.
-    own: Option<&'a SecretKey>,
+    ledger_key: Option<&'a SecretKey>,
 }
 
 impl Queue {
@@ -76,12 +76,12 @@ impl Queue {
     ///
     /// # Errors
     /// When it has a record that cannot be written.
-    pub(super) fn put(&self, append: Append) -> Result<oneshot::Receiver<Reply>, Error> {
+    pub(super) fn push(&self, append: Append) -> Result<oneshot::Receiver<Reply>, Error> {
         let key = self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(&append.run).cloned();
-        let append = Ready::of(append, key)
+        let append = PreparedAppend::prepare(append, key)
             .map_err(|error| Error::Unavailable { what: error.to_string(), source: None })?;
         let (reply, receiver) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { append, reply });
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(QueuedAppend { append, reply });
         Ok(receiver)
     }
 
@@ -91,12 +91,12 @@ impl Queue {
     }
 
     /// From now on what is known of keys outside of the ledger is asked so.
-    pub(super) fn ask(&self, outside: Arc<Asked>) {
+    pub(super) fn set_external_keys(&self, outside: Arc<ExternalKeysFn>) {
         *self.outside.lock().unwrap_or_else(PoisonError::into_inner) = Some(outside);
     }
 
     /// What is known of keys outside of the ledger; `None` where nobody is asked.
-    pub(super) fn outside(&self) -> Option<Result<Outside, String>> {
+    pub(super) fn external_keys(&self) -> Option<Result<ExternalKeys, String>> {
         let asked = self.outside.lock().unwrap_or_else(PoisonError::into_inner).clone();
         asked.map(|asked| asked())
     }
@@ -110,18 +110,18 @@ impl Queue {
         let durability = waiting.iter().map(|one| one.append.durability).max().unwrap_or(Durability::Synced);
         let (appends, replies): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|one| (one.append, one.reply)).unzip();
-        let places: Vec<Place> = appends.iter().map(Place::of).collect();
+        let places: Vec<RecordRange> = appends.iter().map(RecordRange::from_append).collect();
         let outside = match appends.iter().any(|append| append.key.is_some()) {
-            true => self.outside(),
+            true => self.external_keys(),
             false => None,
         };
         let written = write(connection, appends, durability, outside).await;
         let told = match written {
             Ok(told) => told,
             Err(error) => {
-                connection.failed(&error);
-                let in_doubt = connection.take_doubt();
-                places.iter().map(|place| Err(unwritten(address, place, in_doubt, &error))).collect()
+                connection.record_failure(&error);
+                let in_doubt = connection.take_in_doubt();
+                places.iter().map(|place| Err(write_error(address, place, in_doubt, &error))).collect()
             }
         };
         for (reply, done) in replies.into_iter().zip(told) {
@@ -131,60 +131,64 @@ impl Queue {
     }
 }
 
-impl Rules<'_> {
+impl AppendRules<'_> {
     /// What is known of keys outside of the ledger. Where nobody can be asked, that is the key at hand.
-    fn outside(&self, key: Option<&SecretKey>) -> Result<Outside, String> {
+    fn external_keys(&self, key: Option<&SecretKey>) -> Result<ExternalKeys, String> {
         match &self.outside {
             Some(outside) => outside.clone(),
-            None => Ok(Outside { keyring: None, signers: key.map(SecretKey::public).into_iter().collect() }),
+            None => {
+                Ok(ExternalKeys { keyring: None, signers: key.map(SecretKey::public).into_iter().collect() })
+            }
         }
     }
 }
 
-impl Ready {
-    fn of(append: Append, key: Option<Arc<SecretKey>>) -> Result<Ready, Unwritable> {
+impl PreparedAppend {
+    fn prepare(append: Append, key: Option<Arc<SecretKey>>) -> Result<PreparedAppend, EncodeError> {
         let Append { run, from, entries, bodies, durability } = append;
         let ends = entries.last().is_some_and(|entry| entry.kind == Kind::RunEnded);
-        let says = entries.iter().enumerate();
-        let says = says.filter_map(|(at, entry)| Some((at, Says::of(entry)?))).collect();
+        let key_events = entries.iter().enumerate();
+        let key_events =
+            key_events.filter_map(|(at, entry)| Some((at, KeyEvent::from_entry(entry)?))).collect();
         let changes = entries.iter();
-        let changes = changes.filter_map(|one| Change::of(one.kind.as_str(), one.at_ms, &one.data)).collect();
-        let entries = entries.into_iter().map(Prepared::of).collect::<Result<_, _>>()?;
-        Ok(Ready { run, from, entries, changes, bodies, durability, ends, key, says })
+        let changes =
+            changes.filter_map(|one| Change::from_record(one.kind.as_str(), one.at_ms, &one.data)).collect();
+        let entries = entries.into_iter().map(PreparedEntry::prepare).collect::<Result<_, _>>()?;
+        Ok(PreparedAppend { run, from, entries, changes, bodies, durability, ends, key, key_events })
     }
 
     fn is_one_statement(&self, tails: &Tails) -> bool {
         self.bodies.is_empty()
             && self.changes.is_empty()
-            && (1..=ROWS).contains(&self.entries.len())
+            && (1..=MAX_ROWS).contains(&self.entries.len())
             && self.key.is_none()
-            && self.says.is_empty()
-            && tails.get(&self.run).is_some_and(|tail| tail.next == self.from && tail.signed.is_none())
+            && self.key_events.is_empty()
+            && tails.get(&self.run).is_some_and(|tail| tail.next == self.from && tail.signers.is_none())
     }
 }
 
 /// Writes all of them or, after an error, none; says for each what came of it.
 async fn write(
     connection: &mut Connection,
-    appends: Vec<Ready>,
+    appends: Vec<PreparedAppend>,
     durability: Durability,
-    outside: Option<Result<Outside, String>>,
+    outside: Option<Result<ExternalKeys, String>>,
 ) -> Result<Vec<Reply>, sqlx::Error> {
     // Until all is well nothing is known of any run, and whoever comes next looks.
     let mut tails = std::mem::take(&mut connection.tails);
     let alone = match &appends[..] {
         // A consultation that ends is the most frequent append, and one statement is a transaction by itself.
-        [only] if only.is_one_statement(&tails) => connection.alone(durability).await?,
+        [only] if only.is_one_statement(&tails) => connection.single_statement(durability).await?,
         _ => None,
     };
     let told = match alone {
-        Some(engine) => each(engine, &mut tails, appends, &Rules::default()).await?,
+        Some(engine) => append_all(engine, &mut tails, appends, &AppendRules::default()).await?,
         None => {
             let leases = connection.leases.clone();
             let mut transaction = connection.begin(durability).await?;
-            let fence = Fence::of(transaction.engine(), &leases).await?;
-            let rules = Rules { fence, outside, own: None };
-            let told = each(transaction.engine(), &mut tails, appends, &rules).await?;
+            let fence = Fence::read(transaction.engine(), &leases).await?;
+            let rules = AppendRules { fence, outside, ledger_key: None };
+            let told = append_all(transaction.engine(), &mut tails, appends, &rules).await?;
             transaction.commit().await?;
             told
         }
@@ -193,18 +197,18 @@ async fn write(
     Ok(told)
 }
 
-async fn each(
+async fn append_all(
     engine: &mut Engine,
     tails: &mut Tails,
-    appends: Vec<Ready>,
-    rules: &Rules<'_>,
+    appends: Vec<PreparedAppend>,
+    rules: &AppendRules<'_>,
 ) -> Result<Vec<Reply>, sqlx::Error> {
     let mut told = Vec::with_capacity(appends.len());
     let mut chained = Vec::with_capacity(appends.len());
     // How runs end once what is chained is written, which comes first of all that is known.
     let mut ahead = BTreeMap::new();
     for (at, append) in appends.into_iter().enumerate() {
-        let fits = match rules.fence.shuts_out(&append.run) {
+        let fits = match rules.fence.blocks(&append.run) {
             true => Err(Error::Conflict { run: append.run }),
             false => chain(engine, tails, &mut ahead, append, rules).await?,
         };
@@ -214,9 +218,9 @@ async fn each(
             next
         }));
     }
-    for (at, links) in written(engine, chained).await? {
+    for (at, links) in write_records(engine, chained).await? {
         match links {
-            Ok(links) => follow(engine, links).await?,
+            Ok(links) => write_dependents(engine, links).await?,
             Err(run) => {
                 ahead.remove(&run);
                 told[at] = Err(Error::Conflict { run });
@@ -228,23 +232,23 @@ async fn each(
 }
 
 /// How a run ends once what is chained is written.
-struct Ahead {
+struct TailAhead {
     tail: Tail,
     /// Whether nothing is expected to follow.
     ends: bool,
 }
 
 /// The records of an append in their chain, and what follows from them.
-struct Links {
+struct ChainedAppend {
     run: Name,
     from: u64,
-    records: Vec<Stored>,
+    records: Vec<EncodedRecord>,
     signatures: Vec<Vec<Value>>,
     changes: Vec<Change>,
     bodies: Vec<Body>,
 }
 
-impl Links {
+impl ChainedAppend {
     fn next(&self) -> u64 {
         self.from + self.records.len() as u64
     }
@@ -254,14 +258,15 @@ impl Links {
 async fn chain(
     engine: &mut Engine,
     tails: &mut Tails,
-    ahead: &mut BTreeMap<Name, Ahead>,
-    append: Ready,
-    rules: &Rules<'_>,
-) -> Result<Result<Links, Error>, sqlx::Error> {
-    let Ready { run, from, entries, changes, bodies, durability: _, ends, key, says } = append;
+    ahead: &mut BTreeMap<Name, TailAhead>,
+    append: PreparedAppend,
+    rules: &AppendRules<'_>,
+) -> Result<Result<ChainedAppend, Error>, sqlx::Error> {
+    let PreparedAppend { run, from, entries, changes, bodies, durability: _, ends, key, key_events: says } =
+        append;
     let before = match ahead.get(&run) {
         Some(ahead) => ahead.tail.clone(),
-        None => match tail(engine, tails, &run, from, key.as_deref(), rules).await? {
+        None => match find_tail(engine, tails, &run, from, key.as_deref(), rules).await? {
             Ok(tail) => tail,
             Err(what) => return Ok(Err(Error::InvalidRecord { run, what })),
         },
@@ -269,74 +274,77 @@ async fn chain(
     if before.next != from {
         return Ok(Err(Error::Conflict { run }));
     }
-    let key = key.filter(|_| before.signed.is_some());
-    if key.is_none() && (before.signed.is_some() || says.values().any(Says::asks_for_signatures)) {
+    let key = key.filter(|_| before.signers.is_some());
+    if key.is_none() && (before.signers.is_some() || says.values().any(KeyEvent::requires_signatures)) {
         return Ok(Err(Error::NoSigningKey { run }));
     }
     let (mut standing, sealed_ms) = match &key {
-        Some(_) => (before.signed.clone(), standing::sealed_ms(engine).await?),
+        Some(_) => (before.signers.clone(), run_signers::last_checkpoint_ms(engine).await?),
         None => (None, None),
     };
-    let outside = match rules.outside(key.as_deref()) {
+    let outside = match rules.external_keys(key.as_deref()) {
         Ok(outside) => outside,
         Err(what) => return Ok(Err(Error::InvalidRecord { run, what })),
     };
-    let own = rules.own.filter(|_| *run == *STREAM);
+    let ledger_key = rules.ledger_key.filter(|_| *run == *STREAM);
     let mut leaf_before = before.leaf;
     let mut records = Vec::with_capacity(entries.len());
     let mut signatures = Vec::new();
-    let mut times = Times::default();
+    let mut times = TimeCache::default();
     for ((n, entry), at) in (from..).zip(entries).zip(0..) {
         if let (Some(key), Some(standing)) = (&key, &mut standing) {
-            let held = standing.take(says.get(&at), &key.public(), entry.at_ms(), sealed_ms, &outside);
+            let held = standing.check_next(says.get(&at), &key.public(), entry.at_ms(), sealed_ms, &outside);
             if let Err(what) = held {
                 return Ok(Err(Error::InvalidRecord { run, what }));
             }
         }
-        match entry.seal(&run, n, leaf_before.as_deref(), &mut times) {
+        match entry.encode(&run, n, leaf_before.as_deref(), &mut times) {
             Ok(stored) => {
                 leaf_before = Some(leaf(&stored.head));
-                if let Some(key) = key.as_deref().or(own) {
-                    signatures.push(signature(key, &run, stored.n, &stored.head));
+                if let Some(key) = key.as_deref().or(ledger_key) {
+                    signatures.push(signature_row(key, &run, stored.n, &stored.head));
                 }
                 records.push(stored);
             }
             Err(error) => return Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
         }
     }
-    let links = Links { run, from, records, signatures, changes, bodies };
-    let tail = Tail { next: links.next(), leaf: leaf_before, signed: standing };
-    ahead.insert(links.run.clone(), Ahead { tail, ends });
+    let links = ChainedAppend { run, from, records, signatures, changes, bodies };
+    let tail = Tail { next: links.next(), leaf: leaf_before, signers: standing };
+    ahead.insert(links.run.clone(), TailAhead { tail, ends });
     Ok(Ok(links))
 }
 
 /// Writes the records of many appends in as few statements as there can be. Gives back the run alone of those whose
 /// place another process has taken.
-async fn written(
+async fn write_records(
     engine: &mut Engine,
-    chained: Vec<(usize, Links)>,
-) -> Result<Vec<(usize, Result<Links, Name>)>, sqlx::Error> {
+    chained: Vec<(usize, ChainedAppend)>,
+) -> Result<Vec<(usize, Result<ChainedAppend, Name>)>, sqlx::Error> {
     let mut done = Vec::with_capacity(chained.len());
     let mut waiting = chained.into_iter().peekable();
     while let Some(first) = waiting.next() {
         let mut rows = first.1.records.len();
         let mut some = vec![first];
-        while let Some(next) = waiting.next_if(|(_, next)| rows + next.records.len() <= ROWS) {
+        while let Some(next) = waiting.next_if(|(_, next)| rows + next.records.len() <= MAX_ROWS) {
             rows += next.1.records.len();
             some.push(next);
         }
-        match insert(engine, &some).await? {
-            Inserted::All => done.extend(some.into_iter().map(|(at, links)| (at, Ok(links)))),
-            Inserted::Taken if some.len() == 1 => {
+        match insert_records(engine, &some).await? {
+            InsertOutcome::All => done.extend(some.into_iter().map(|(at, links)| (at, Ok(links)))),
+            InsertOutcome::Taken if some.len() == 1 => {
                 done.extend(some.into_iter().map(|(at, links)| (at, Err(links.run))));
             }
             // None of these was written. Each by itself, it shows whose place it is; what follows that in its run has none
             // either.
-            Inserted::Taken => {
+            InsertOutcome::Taken => {
                 let mut moved = BTreeSet::new();
                 for one in some {
                     let taken = moved.contains(&one.1.run)
-                        || matches!(insert(engine, std::slice::from_ref(&one)).await?, Inserted::Taken);
+                        || matches!(
+                            insert_records(engine, std::slice::from_ref(&one)).await?,
+                            InsertOutcome::Taken
+                        );
                     let (at, links) = one;
                     done.push((
                         at,
@@ -356,11 +364,11 @@ async fn written(
 }
 
 /// Writes what follows from records that are written.
-async fn follow(engine: &mut Engine, links: Links) -> Result<(), sqlx::Error> {
-    let Links { run, signatures, changes, bodies, .. } = links;
+async fn write_dependents(engine: &mut Engine, links: ChainedAppend) -> Result<(), sqlx::Error> {
+    let ChainedAppend { run, signatures, changes, bodies, .. } = links;
     insert_signatures(engine, signatures).await?;
     for body in bodies {
-        keep(engine, body).await?;
+        insert_body(engine, body).await?;
     }
     for change in changes {
         change.apply(engine, &run).await?;
@@ -370,31 +378,31 @@ async fn follow(engine: &mut Engine, links: Links) -> Result<(), sqlx::Error> {
 
 /// Writes one record of one of the ledger's own streams inside of somebody's transaction, signed by `own`, where there is
 /// such a key. A checkpoint has its signature in itself.
-pub(super) async fn append_here(
+pub(super) async fn append_in_transaction(
     engine: &mut Engine,
     run: &Name,
     from: u64,
     entry: Entry,
     own: Option<&SecretKey>,
 ) -> Result<Reply, sqlx::Error> {
-    match Ready::of(Append::one(run, from, entry, Durability::Synced), None) {
+    match PreparedAppend::prepare(Append::one(run, from, entry, Durability::Synced), None) {
         Ok(ready) => {
-            let rules = Rules { own, ..Rules::default() };
-            let mut told = each(engine, &mut Tails::new(), vec![ready], &rules).await?;
+            let rules = AppendRules { ledger_key: own, ..AppendRules::default() };
+            let mut told = append_all(engine, &mut Tails::new(), vec![ready], &rules).await?;
             Ok(told.remove(0))
         }
         Err(error) => Ok(Err(Error::Unavailable { what: error.to_string(), source: None })),
     }
 }
 
-async fn keep(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error> {
+async fn insert_body(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error> {
     let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
     let there = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(body.sha256.as_str());
-    keep.bind(body.sha256).bind(&*body.text).add_unless_there(engine, there).await
+    keep.bind(body.sha256).bind(&*body.text).insert_if_absent(engine, there).await
 }
 
 /// The row of a record's signature.
-pub(super) fn signature(key: &SecretKey, run: &str, n: u64, head: &str) -> Vec<Value> {
+pub(super) fn signature_row(key: &SecretKey, run: &str, n: u64, head: &str) -> Vec<Value> {
     let leaf = crate::merkle::leaf(head.as_bytes());
     let signature = key.sign(crate::signing::Context::RECORD, &leaf);
     vec![run.into(), n.into(), key.public().id().to_string().into(), signature.to_string().into()]
@@ -402,20 +410,20 @@ pub(super) fn signature(key: &SecretKey, run: &str, n: u64, head: &str) -> Vec<V
 
 /// How the run ends, taken out of what is known; looked up where that does not fit. A run that is opened by somebody
 /// who has a key for it is a signed one, and stays one.
-async fn tail(
+async fn find_tail(
     engine: &mut Engine,
     tails: &mut Tails,
     run: &Name,
     from: u64,
     key: Option<&SecretKey>,
-    rules: &Rules<'_>,
+    rules: &AppendRules<'_>,
 ) -> Result<Result<Tail, String>, sqlx::Error> {
-    let fresh = || key.map(|_| Standing::default());
+    let fresh = || key.map(|_| RunSigners::default());
     match tails.remove(run) {
-        _ if !engine.keeps_tails() => {}
+        _ if !engine.can_cache_tails() => {}
         Some(tail) if tail.next == from => return Ok(Ok(tail)),
         // That a run is new shows when its first record is written.
-        None if from == 0 => return Ok(Ok(Tail { next: 0, leaf: None, signed: fresh() })),
+        None if from == 0 => return Ok(Ok(Tail { next: 0, leaf: None, signers: fresh() })),
         _ => {}
     }
     let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1")
@@ -430,11 +438,11 @@ async fn tail(
         (None, _) => fresh(),
         // What is done to the ledger is signed by its key, record by record.
         (Some(_), Some(_)) if **run != *STREAM => {
-            let outside = match rules.outside(key) {
+            let outside = match rules.external_keys(key) {
                 Ok(outside) => outside,
                 Err(what) => return Ok(Err(what)),
             };
-            match Standing::read(engine, run, &outside).await? {
+            match RunSigners::read(engine, run, &outside).await? {
                 Ok(standing) => Some(standing),
                 Err(what) => return Ok(Err(what)),
             }
@@ -444,32 +452,35 @@ async fn tail(
     Ok(Ok(Tail {
         next: last.as_ref().map_or(0, |row| row.count(0) + 1),
         leaf: last.map(|row| leaf(row.text(1))),
-        signed: standing,
+        signers: standing,
     }))
 }
 
 /// What came of writing records.
-enum Inserted {
+enum InsertOutcome {
     All,
     /// None was: the number of one is taken.
     Taken,
 }
 
-async fn insert(engine: &mut Engine, some: &[(usize, Links)]) -> Result<Inserted, sqlx::Error> {
-    let records: Vec<(&Name, &Stored)> =
+async fn insert_records(
+    engine: &mut Engine,
+    some: &[(usize, ChainedAppend)],
+) -> Result<InsertOutcome, sqlx::Error> {
+    let records: Vec<(&Name, &EncodedRecord)> =
         some.iter().flat_map(|(_, links)| links.records.iter().map(|stored| (&links.run, stored))).collect();
-    for some in records.chunks(ROWS) {
-        let row = |(run, stored): &(&Name, &Stored)| -> Row {
+    for some in records.chunks(MAX_ROWS) {
+        let row = |(run, stored): &(&Name, &EncodedRecord)| -> RecordRow {
             let text = |text: &str| Value::from(text);
             [text(run), stored.n.into(), text(stored.kind), text(&stored.head), text(&stored.data)]
         };
         match insert_rows(engine, some.iter().map(row)).await {
             // Another process has moved the run on since its tail was known.
-            Err(error) if engine.keeps_tails() && is_taken(&error) => return Ok(Inserted::Taken),
+            Err(error) if engine.can_cache_tails() && is_taken(&error) => return Ok(InsertOutcome::Taken),
             done => drop(done?),
         }
     }
-    Ok(Inserted::All)
+    Ok(InsertOutcome::All)
 }
 
 /// Whether the engine says that the record's number is taken.

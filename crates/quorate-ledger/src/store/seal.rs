@@ -10,11 +10,11 @@ use serde_json::{Map, json};
 
 use super::connection::Transaction;
 use super::engine::{Column, Engine, Statement, sql};
-use super::tiles::{Broken, Growing};
+use super::tiles::{TreeError, TreeWriter};
 use super::{Store, queue};
 use crate::merkle::{self, TreeHead};
 use crate::note::{Checkpoint, Note, Signer, Verifier};
-use crate::signing::{Keyring, Outside, SecretKey};
+use crate::signing::{ExternalKeys, Keyring, SecretKey};
 use crate::verify::{self, Options};
 
 /// The stream of the ledger's own records: its checkpoints, and what was done to it.
@@ -25,7 +25,7 @@ const PAGE: u64 = 1000;
 
 /// A checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sealed {
+pub struct CheckpointRecord {
     /// Which log.
     pub origin: String,
     /// Over how many records, and their root.
@@ -37,27 +37,27 @@ pub struct Sealed {
     /// Its number in the ledger's stream.
     pub n: u64,
     /// Whether it was made just now. Where nothing came after the last one, it still holds.
-    pub fresh: bool,
+    pub is_new: bool,
 }
 
-impl Sealed {
+impl CheckpointRecord {
     /// Reads the body of a checkpoint's record.
-    pub(crate) fn of(n: u64, data: &Map<String, Json>) -> Option<Sealed> {
+    pub(crate) fn from_data(n: u64, data: &Map<String, Json>) -> Option<CheckpointRecord> {
         let text = |key: &str| data.get(key)?.as_str().map(str::to_owned);
         let root = entropy::unhex(&text("root")?)?;
         let keys = data.get("keys")?.as_array()?.iter().map(|key| key.as_str().map(str::to_owned));
-        Some(Sealed {
+        Some(CheckpointRecord {
             origin: text("origin")?,
             tree: TreeHead { size: data.get("size")?.as_u64()?, root },
             note: text("note"),
             keys: keys.collect::<Option<_>>()?,
             n,
-            fresh: false,
+            is_new: false,
         })
     }
 
     /// What a note of it would say.
-    pub fn unsigned(&self) -> String {
+    pub fn unsigned_text(&self) -> String {
         Checkpoint::new(&self.origin, self.tree).map_or_else(|_| String::new(), |one| one.to_string())
     }
 
@@ -83,10 +83,10 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer, or the checkpoint's record cannot be read.
-    pub async fn last_sealed(&self) -> Result<Option<Sealed>, Error> {
+    pub async fn last_checkpoint(&self) -> Result<Option<CheckpointRecord>, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        last(engine).await.map_err(|error| self.unsealed(error))
+        read_last(engine).await.map_err(|error| self.seal_error(error))
     }
 
     /// Who verifies the last checkpoint that anybody signed; `None` where there is none.
@@ -96,7 +96,7 @@ impl Store {
     pub async fn checkpoint_keys(&self) -> Result<Option<Vec<Verifier>>, Error> {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let signed = last_signed(engine).await.map_err(|error| self.unsealed(error))?;
+        let signed = read_last_signed(engine).await.map_err(|error| self.seal_error(error))?;
         Ok(signed.and_then(|sealed| sealed.verifiers()))
     }
 
@@ -104,8 +104,8 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn unsigned_own(&self) -> Result<Vec<u64>, Error> {
-        let rows = self.rows(unsigned_own(), &[Column::Int, Column::Text]).await?;
+    pub async fn unsigned_ledger_records(&self) -> Result<Vec<u64>, Error> {
+        let rows = self.rows(unsigned_ledger_rows(), &[Column::Int, Column::Text]).await?;
         Ok(rows.iter().map(|row| row.count(0)).collect())
     }
 
@@ -114,35 +114,35 @@ impl Store {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub async fn sign_own(&self, key: &SecretKey) -> Result<Vec<u64>, Error> {
+    pub async fn sign_unsigned_ledger_records(&self, key: &SecretKey) -> Result<Vec<u64>, Error> {
         let mut connection = self.writer().await;
         let signing = async {
             let mut transaction = connection.begin(Durability::Synced).await?;
-            let signed = sign_own(transaction.engine(), key).await?;
+            let signed = sign_unsigned_rows(transaction.engine(), key).await?;
             transaction.commit().await?;
             Ok(signed)
         };
-        let signed: Result<_, Unsealed> = signing.await;
-        signed.map_err(|error| self.unsealed(error))
+        let signed: Result<_, SealError> = signing.await;
+        signed.map_err(|error| self.seal_error(error))
     }
 
     /// Whether the ledger has this checkpoint, or stored hashes that lead to its root.
     ///
     /// # Errors
     /// When the store does not answer, or the last checkpoint's record cannot be read.
-    pub async fn has_sealed(&self, checkpoint: &Checkpoint) -> Result<bool, Error> {
+    pub async fn has_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, Error> {
         let tree = *checkpoint.tree();
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let last = last(engine).await.map_err(|error| self.unsealed(error))?;
+        let last = read_last(engine).await.map_err(|error| self.seal_error(error))?;
         let Some(last) = last else { return Ok(false) };
         if last.origin != checkpoint.origin() || last.tree.size < tree.size {
             return Ok(false);
         }
-        match Growing::load(engine, tree.size).await {
+        match TreeWriter::load(engine, tree.size).await {
             Ok(grown) => Ok(grown.frontier().tree_head() == tree),
-            Err(Broken::Store(error)) => Err(self.error(error)),
-            Err(Broken::Absent(_)) => Ok(false),
+            Err(TreeError::Store(error)) => Err(self.error(error)),
+            Err(TreeError::Incomplete(_)) => Ok(false),
         }
     }
 
@@ -154,10 +154,10 @@ impl Store {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let counted = async {
-            let sealed = last(engine).await?;
-            Ok(waiting(engine, sealed.as_ref()).await?)
+            let sealed = read_last(engine).await?;
+            Ok(count_unsealed(engine, sealed.as_ref()).await?)
         };
-        counted.await.map_err(|error| self.unsealed(error))
+        counted.await.map_err(|error| self.seal_error(error))
     }
 
     /// Makes a checkpoint over all records, signed by these keys, and records it. Where nothing came since the last one and
@@ -173,15 +173,15 @@ impl Store {
         at_ms: i64,
         again: bool,
         durability: Durability,
-    ) -> Result<Sealed, Error> {
+    ) -> Result<CheckpointRecord, Error> {
         let mut connection = self.writer().await;
         // What is appended from here on is not covered, or was covered and is looked for once more.
         let had_appended = self.appended.swap(false, Ordering::Relaxed);
-        let outside = self.queue.outside().and_then(Result::ok).unwrap_or_default();
+        let outside = self.queue.external_keys().and_then(Result::ok).unwrap_or_default();
         let sealing = async {
             let mut transaction = connection.begin(durability).await?;
-            let sealed = seal(&mut transaction, keys, at_ms, again, outside).await?;
-            if !sealed.fresh && durability == Durability::Synced {
+            let sealed = seal_in_transaction(&mut transaction, keys, at_ms, again, outside).await?;
+            if !sealed.is_new && durability == Durability::Synced {
                 // A commit that writes something is what makes everything before it durable.
                 let touch = sql("UPDATE checkpoint SET n = n WHERE size = $1").bind(sealed.tree.size);
                 touch.execute(transaction.engine()).await?;
@@ -189,46 +189,46 @@ impl Store {
             transaction.commit().await?;
             Ok(sealed)
         };
-        let sealed: Result<Sealed, Unsealed> = sealing.await;
-        if let Err(Unsealed::Store(error)) = &sealed {
-            connection.failed(error);
+        let sealed: Result<CheckpointRecord, SealError> = sealing.await;
+        if let Err(SealError::Store(error)) = &sealed {
+            connection.record_failure(error);
         }
         // What was not sealed is sealed by whoever closes the ledger.
         self.appended.fetch_or(had_appended && sealed.is_err(), Ordering::Relaxed);
-        sealed.map_err(|error| self.unsealed(error))
+        sealed.map_err(|error| self.seal_error(error))
     }
 
-    fn unsealed(&self, error: Unsealed) -> Error {
+    fn seal_error(&self, error: SealError) -> Error {
         match error {
-            Unsealed::Store(error) => self.error(error),
-            Unsealed::Diverges { n, what } => Error::Corrupt { run: STREAM.into(), n, what },
-            Unsealed::Fails { run, n, what } => Error::Corrupt { run, n, what },
+            SealError::Store(error) => self.error(error),
+            SealError::Diverged { n, what } => Error::Corrupt { run: STREAM.into(), n, what },
+            SealError::InvalidRecord { run, n, what } => Error::Corrupt { run, n, what },
         }
     }
 }
 
 /// Why there is no checkpoint.
-enum Unsealed {
+enum SealError {
     Store(sqlx::Error),
-    Diverges {
+    Diverged {
         n: u64,
         what: String,
     },
     /// A record would not pass verification.
-    Fails {
+    InvalidRecord {
         run: Name,
         n: u64,
         what: String,
     },
 }
 
-impl From<sqlx::Error> for Unsealed {
+impl From<sqlx::Error> for SealError {
     fn from(error: sqlx::Error) -> Self {
-        Unsealed::Store(error)
+        SealError::Store(error)
     }
 }
 
-async fn last(engine: &mut Engine) -> Result<Option<Sealed>, Unsealed> {
+async fn read_last(engine: &mut Engine) -> Result<Option<CheckpointRecord>, SealError> {
     let row = sql("SELECT n FROM checkpoint ORDER BY size DESC LIMIT 1").row(engine, &[Column::Int]).await?;
     let Some(n) = row.map(|row| row.count(0)) else { return Ok(None) };
     let row = sql("SELECT data FROM record WHERE run = $1 AND n = $2")
@@ -236,14 +236,14 @@ async fn last(engine: &mut Engine) -> Result<Option<Sealed>, Unsealed> {
         .bind(n)
         .row(engine, &[Column::Text])
         .await?;
-    let data = row.and_then(|row| serde_json::from_str(row.some_text(0)?).ok());
-    let sealed = data.and_then(|data| Sealed::of(n, &data));
-    let unreadable = || Unsealed::Diverges { n, what: "the checkpoint cannot be read".into() };
+    let data = row.and_then(|row| serde_json::from_str(row.opt_text(0)?).ok());
+    let sealed = data.and_then(|data| CheckpointRecord::from_data(n, &data));
+    let unreadable = || SealError::Diverged { n, what: "the checkpoint cannot be read".into() };
     sealed.map(Some).ok_or_else(unreadable)
 }
 
 /// The last checkpoint that anybody signed.
-async fn last_signed(engine: &mut Engine) -> Result<Option<Sealed>, Unsealed> {
+async fn read_last_signed(engine: &mut Engine) -> Result<Option<CheckpointRecord>, SealError> {
     let mut before = i64::MAX;
     loop {
         let statement = sql("SELECT n, data FROM record WHERE run = $1 AND kind = $2 AND n < $3 \
@@ -251,10 +251,10 @@ async fn last_signed(engine: &mut Engine) -> Result<Option<Sealed>, Unsealed> {
         let statement = statement.bind(STREAM).bind(Kind::Checkpoint.as_str()).bind(before);
         let rows = statement.rows(engine, &[Column::Int, Column::Text]).await?;
         for row in &rows {
-            let data = row.some_text(1).and_then(|data| serde_json::from_str(data).ok());
-            let sealed = data.and_then(|data| Sealed::of(row.count(0), &data));
+            let data = row.opt_text(1).and_then(|data| serde_json::from_str(data).ok());
+            let sealed = data.and_then(|data| CheckpointRecord::from_data(row.count(0), &data));
             let unreadable =
-                || Unsealed::Diverges { n: row.count(0), what: "the checkpoint cannot be read".into() };
+                || SealError::Diverged { n: row.count(0), what: "the checkpoint cannot be read".into() };
             let sealed = sealed.filter(|sealed| sealed.verifiers().is_some()).ok_or_else(unreadable)?;
             match sealed.keys.is_empty() {
                 true => before = row.int(0),
@@ -269,33 +269,33 @@ async fn last_signed(engine: &mut Engine) -> Result<Option<Sealed>, Unsealed> {
 
 /// Holds what a checkpoint would newly be over as verifying does. That a key has been revoked or has expired since says
 /// nothing of the ledger, so times of keys are not looked at.
-async fn hold(
+async fn check_new_records(
     engine: &mut Engine,
     keys: &[Arc<SecretKey>],
-    before: Option<&Sealed>,
-    outside: Outside,
-) -> Result<(), Unsealed> {
-    let signed = last_signed(engine).await?;
+    before: Option<&CheckpointRecord>,
+    outside: ExternalKeys,
+) -> Result<(), SealError> {
+    let signed = read_last_signed(engine).await?;
     // Without a key nothing is signed, and what an unsigned checkpoint is over need not be looked at again.
     let since = if keys.is_empty() { before } else { signed.as_ref() };
     let options = Options {
-        own: keys.iter().map(|key| key.public()).collect(),
+        ledger_keys: keys.iter().map(|key| key.public()).collect(),
         signers: outside.signers,
         keyring: outside.keyring.as_ref().map(Keyring::unbounded),
         ..Options::default()
     };
-    match verify::before_sealing(engine, options, since).await? {
+    match verify::check_before_seal(engine, options, since).await? {
         None => Ok(()),
         Some(found) => {
             let what = format!("it cannot be sealed: {found}; see `quorate ledger verify`");
             let at_run = found.run.unwrap_or_else(|| STREAM.into());
-            Err(Unsealed::Fails { run: at_run, n: found.n.unwrap_or_default(), what })
+            Err(SealError::InvalidRecord { run: at_run, n: found.n.unwrap_or_default(), what })
         }
     }
 }
 
 /// Number and head of each record of the ledger's own stream that is not signed.
-fn unsigned_own() -> Statement {
+fn unsigned_ledger_rows() -> Statement {
     sql("SELECT record.n, record.head FROM record LEFT JOIN signature \
          ON signature.run = record.run AND signature.n = record.n \
          WHERE record.run = $1 AND record.kind <> $2 AND signature.n IS NULL ORDER BY record.n")
@@ -303,40 +303,40 @@ fn unsigned_own() -> Statement {
     .bind(Kind::Checkpoint.as_str())
 }
 
-async fn sign_own(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, Unsealed> {
-    let rows = unsigned_own().rows(engine, &[Column::Int, Column::Text]).await?;
-    let signatures = rows.iter().map(|row| queue::signature(key, STREAM, row.count(0), row.text(1)));
+async fn sign_unsigned_rows(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, SealError> {
+    let rows = unsigned_ledger_rows().rows(engine, &[Column::Int, Column::Text]).await?;
+    let signatures = rows.iter().map(|row| queue::signature_row(key, STREAM, row.count(0), row.text(1)));
     queue::insert_signatures(engine, signatures.collect()).await?;
     Ok(rows.iter().map(|row| row.count(0)).collect())
 }
 
 /// How many records a checkpoint would newly cover, one that follows a checkpoint directly not counting.
-async fn waiting(engine: &mut Engine, sealed: Option<&Sealed>) -> Result<u64, sqlx::Error> {
+async fn count_unsealed(engine: &mut Engine, sealed: Option<&CheckpointRecord>) -> Result<u64, sqlx::Error> {
     let size = sealed.map_or(0, |sealed| sealed.tree.size);
     let rest = sql("SELECT COUNT(*) FROM record WHERE seq > $1").bind(size).row(engine, &[Column::Int]);
     let rest = rest.await?.map_or(0, |row| row.count(0));
     Ok(rest.saturating_sub(u64::from(sealed.is_some())))
 }
 
-async fn seal(
+async fn seal_in_transaction(
     transaction: &mut Transaction<'_>,
     keys: &[Arc<SecretKey>],
     at_ms: i64,
     again: bool,
-    outside: Outside,
-) -> Result<Sealed, Unsealed> {
-    let (engine, tails) = transaction.parts();
-    let before = last(engine).await?;
+    outside: ExternalKeys,
+) -> Result<CheckpointRecord, SealError> {
+    let (engine, tails) = transaction.engine_and_tails();
+    let before = read_last(engine).await?;
     // One that nobody could sign is signed by whoever can: over all of it, in a new one.
     if let Some(sealed) = &before
         && !again
         && (sealed.note.is_some() || keys.is_empty())
-        && waiting(engine, before.as_ref()).await? == 0
+        && count_unsealed(engine, before.as_ref()).await? == 0
     {
         return Ok(sealed.clone());
     }
-    hold(engine, keys, before.as_ref(), outside).await?;
-    let mut tree = grown(engine, before.as_ref()).await?;
+    check_new_records(engine, keys, before.as_ref(), outside).await?;
+    let mut tree = current_tree(engine, before.as_ref()).await?;
     let head = tree.frontier().tree_head();
     tree.store(engine).await?;
     let origin = match &before {
@@ -345,47 +345,55 @@ async fn seal(
     };
     let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
     let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
-    let (note, names) = signed(&origin, head, keys).map_err(|what| Unsealed::Diverges { n: next, what })?;
-    let sealed = Sealed { origin, tree: head, note, keys: names, n: next, fresh: true };
+    let (note, names) =
+        sign_note(&origin, head, keys).map_err(|what| SealError::Diverged { n: next, what })?;
+    let sealed = CheckpointRecord { origin, tree: head, note, keys: names, n: next, is_new: true };
     let entry = Entry { kind: Kind::Checkpoint, at_ms, data: sealed.data() };
     let stream: Name = STREAM.into();
     tails.remove(&stream);
-    queue::append_here(engine, &stream, next, entry, None)
+    queue::append_in_transaction(engine, &stream, next, entry, None)
         .await?
-        .map_err(|error| Unsealed::Diverges { n: next, what: error.to_string() })?;
+        .map_err(|error| SealError::Diverged { n: next, what: error.to_string() })?;
     sql("INSERT INTO checkpoint (size, root, n) VALUES ($1, $2, $3) \
          ON CONFLICT (size) DO UPDATE SET root = excluded.root, n = excluded.n")
     .bind(head.size)
     .bind(entropy::hex(&head.root))
     .bind(next)
-    .add(engine, 1)
+    .insert_exactly(engine, 1)
     .await?;
     Ok(sealed)
 }
 
 /// The tree of all records: that of the last checkpoint, and what came since.
-async fn grown(engine: &mut Engine, before: Option<&Sealed>) -> Result<Growing, Unsealed> {
+async fn current_tree(
+    engine: &mut Engine,
+    before: Option<&CheckpointRecord>,
+) -> Result<TreeWriter, SealError> {
     let mut tree = match before {
-        Some(sealed) => match Growing::load(engine, sealed.tree.size).await {
+        Some(sealed) => match TreeWriter::load(engine, sealed.tree.size).await {
             Ok(tree) if tree.frontier().tree_head() == sealed.tree => tree,
             // The stored hashes are an index: what they follow from decides.
             _ => {
-                let tree = read_on(engine, Growing::new(), Some(sealed.tree.size)).await?;
+                let tree = append_leaves(engine, TreeWriter::new(), Some(sealed.tree.size)).await?;
                 if tree.frontier().tree_head() != sealed.tree {
                     let what = "the records are not those that it was made over; see `quorate ledger verify`";
-                    return Err(Unsealed::Diverges { n: sealed.n, what: what.into() });
+                    return Err(SealError::Diverged { n: sealed.n, what: what.into() });
                 }
                 tree
             }
         },
-        None => Growing::new(),
+        None => TreeWriter::new(),
     };
-    tree = read_on(engine, tree, None).await?;
+    tree = append_leaves(engine, tree, None).await?;
     Ok(tree)
 }
 
 /// Appends the leaves of the records that follow, up to a size or the end.
-async fn read_on(engine: &mut Engine, mut tree: Growing, until: Option<u64>) -> Result<Growing, Unsealed> {
+async fn append_leaves(
+    engine: &mut Engine,
+    mut tree: TreeWriter,
+    until: Option<u64>,
+) -> Result<TreeWriter, SealError> {
     loop {
         let size = tree.frontier().size();
         let end = until.unwrap_or(u64::MAX).min(size.saturating_add(PAGE));
@@ -402,7 +410,7 @@ async fn read_on(engine: &mut Engine, mut tree: Growing, until: Option<u64>) -> 
                     row.text(1),
                     row.count(2)
                 );
-                return Err(Unsealed::Diverges { n: 0, what });
+                return Err(SealError::Diverged { n: 0, what });
             }
             tree.push(merkle::leaf(row.text(3).as_bytes()));
         }
@@ -415,7 +423,7 @@ async fn read_on(engine: &mut Engine, mut tree: Growing, until: Option<u64>) -> 
 }
 
 /// The note that keys sign, and who verifies it.
-fn signed(
+fn sign_note(
     origin: &str,
     head: TreeHead,
     keys: &[Arc<SecretKey>],

@@ -6,63 +6,64 @@ use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use super::engine::{Column, Engine, sql};
-use crate::merkle::{self, Fetched, Frontier, Hash, STRIDE, Subtree};
+use crate::merkle::{self, FetchedHashes, Frontier, Hash, STRIDE, Subtree};
 
 /// How many hashes a row has at most.
-pub(crate) const WIDTH: u64 = 1 << STRIDE;
+pub(crate) const HASHES_PER_ROW: u64 = 1 << STRIDE;
 
 /// Whether the hashes of a level are stored.
-pub(crate) fn keeps(level: u32) -> bool {
+pub(crate) fn stores_level(level: u32) -> bool {
     level.is_multiple_of(STRIDE)
 }
 
 /// A tree that is appended to, and the rows that change by that.
-pub(crate) struct Growing {
+pub(crate) struct TreeWriter {
     frontier: Frontier,
     rows: BTreeMap<(u32, u64), Vec<u8>>,
 }
 
 /// Why stored hashes are of no use.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Broken {
+pub(crate) enum TreeError {
     /// The store does not answer.
     #[error(transparent)]
     Store(#[from] sqlx::Error),
     /// A hash is missing, or more are asked for than there are.
     #[error("the stored tree is not whole: {0}")]
-    Absent(String),
+    Incomplete(String),
 }
 
-impl Growing {
+impl TreeWriter {
     /// The empty tree.
     pub(crate) fn new() -> Self {
-        Growing { frontier: Frontier::new(), rows: BTreeMap::new() }
+        TreeWriter { frontier: Frontier::new(), rows: BTreeMap::new() }
     }
 
     /// The tree of the first records, from what is stored.
-    pub(crate) async fn load(engine: &mut Engine, size: u64) -> Result<Self, Broken> {
-        let fetched = fetch_whole(engine, size).await?;
-        let frontier = merkle::frontier(&fetched, size).map_err(|error| Broken::Absent(error.to_string()))?;
+    pub(crate) async fn load(engine: &mut Engine, size: u64) -> Result<Self, TreeError> {
+        let fetched = fetch_tree(engine, size).await?;
+        let frontier =
+            merkle::frontier(&fetched, size).map_err(|error| TreeError::Incomplete(error.to_string()))?;
         let mut rows = BTreeMap::new();
         // What is appended next goes into the rows that are not full.
         for level in (0..u64::BITS).step_by(STRIDE as usize) {
             let hashes = size >> level;
-            if !hashes.is_multiple_of(WIDTH) {
-                let idx = hashes / WIDTH;
-                let mut row = row(engine, level, idx).await?;
-                row.truncate(bytes(hashes % WIDTH));
+            if !hashes.is_multiple_of(HASHES_PER_ROW) {
+                let idx = hashes / HASHES_PER_ROW;
+                let mut row = read_row(engine, level, idx).await?;
+                row.truncate(byte_len(hashes % HASHES_PER_ROW));
                 rows.insert((level, idx), row);
             }
         }
-        Ok(Growing { frontier, rows })
+        Ok(TreeWriter { frontier, rows })
     }
 
     /// Appends a leaf.
     pub(crate) fn push(&mut self, leaf: Hash) {
-        let Growing { frontier, rows } = self;
-        frontier.push_closing(leaf, |Subtree { level, index }, hash| {
-            if keeps(level) {
-                rows.entry((level, index / WIDTH)).or_default().extend(hash);
+        let TreeWriter { frontier, rows } = self;
+        frontier.push_with(leaf, |Subtree { level, index }, hash| {
+            if stores_level(level) {
+                rows.entry((level, index / HASHES_PER_ROW)).or_default().extend(hash);
             }
         });
     }
@@ -85,16 +86,16 @@ impl Growing {
             .bind(i64::from(level))
             .bind(idx)
             .bind(hashes.to_vec())
-            .add(engine, 1)
+            .insert_exactly(engine, 1)
             .await?;
         }
-        self.rows.retain(|_, hashes| hashes.len() < bytes(WIDTH));
+        self.rows.retain(|_, hashes| hashes.len() < byte_len(HASHES_PER_ROW));
         Ok(())
     }
 }
 
 /// The hashes that the root and the frontier of the tree of the first `size` records need.
-pub(crate) async fn fetch_whole(engine: &mut Engine, size: u64) -> Result<Fetched, Broken> {
+pub(crate) async fn fetch_tree(engine: &mut Engine, size: u64) -> Result<FetchedHashes, TreeError> {
     fetch(engine, std::iter::once(0..size), size).await
 }
 
@@ -103,26 +104,27 @@ pub(crate) async fn fetch(
     engine: &mut Engine,
     ranges: impl IntoIterator<Item = Range<u64>>,
     size: u64,
-) -> Result<Fetched, Broken> {
-    let mut fetched = Fetched::new(size, keeps);
+) -> Result<FetchedHashes, TreeError> {
+    let mut fetched = FetchedHashes::new(size, stores_level);
     let mut rows: BTreeMap<(u32, u64), Vec<u8>> = BTreeMap::new();
-    for read in merkle::reads(ranges, keeps) {
+    for read in merkle::required_hashes(ranges, stores_level) {
         for index in read.first..read.first + read.count {
-            let key = (read.level, index / WIDTH);
+            let key = (read.level, index / HASHES_PER_ROW);
             let row = match rows.entry(key) {
                 Entry::Occupied(there) => there.into_mut(),
-                Entry::Vacant(place) => place.insert(row(engine, key.0, key.1).await?),
+                Entry::Vacant(place) => place.insert(read_row(engine, key.0, key.1).await?),
             };
-            let start = bytes(index % WIDTH);
+            let start = byte_len(index % HASHES_PER_ROW);
             let hash = row.get(start..start + 32).and_then(|hash| hash.try_into().ok());
-            let missing = || Broken::Absent(format!("hash {index} of level {} is missing", read.level));
+            let missing =
+                || TreeError::Incomplete(format!("hash {index} of level {} is missing", read.level));
             fetched.insert(Subtree { level: read.level, index }, hash.ok_or_else(missing)?);
         }
     }
     Ok(fetched)
 }
 
-async fn row(engine: &mut Engine, level: u32, idx: u64) -> Result<Vec<u8>, sqlx::Error> {
+async fn read_row(engine: &mut Engine, level: u32, idx: u64) -> Result<Vec<u8>, sqlx::Error> {
     let row = sql("SELECT hashes FROM tile WHERE level = $1 AND idx = $2")
         .bind(i64::from(level))
         .bind(idx)
@@ -132,7 +134,7 @@ async fn row(engine: &mut Engine, level: u32, idx: u64) -> Result<Vec<u8>, sqlx:
 }
 
 /// How long so many hashes of a row are.
-fn bytes(hashes: u64) -> usize {
+fn byte_len(hashes: u64) -> usize {
     // A row has no more than 256.
     usize::try_from(hashes).unwrap_or(0) * 32
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::finding::{Divergence, Findings, Kind, Part};
+use super::divergence::{Divergence, Findings, Kind, Part};
 use crate::merkle::Hash;
 use crate::note::{Note, Verifier};
 use crate::signing::{Context, PublicKey, Signature};
@@ -14,7 +14,7 @@ use crate::store::STREAM;
 /// How many wait until they are verified together.
 const BATCH: usize = 4096;
 /// How few are verified by one core alone: starting threads costs more.
-const FEW: usize = 16;
+const MAX_ON_ONE_CORE: usize = 16;
 
 /// A signature to verify.
 pub(super) enum Job {
@@ -27,10 +27,10 @@ pub(super) enum Job {
 /// Signatures that wait, and how many were verified in which time.
 #[derive(Default)]
 pub(super) struct Jobs {
-    waiting: Vec<Job>,
+    pending: Vec<Job>,
     pub(super) records: u64,
     pub(super) notes: u64,
-    pub(super) took: Duration,
+    pub(super) duration: Duration,
 }
 
 impl Jobs {
@@ -40,12 +40,12 @@ impl Jobs {
             Job::Record { .. } => self.records += 1,
             Job::Note { .. } => self.notes += 1,
         }
-        self.waiting.push(job);
+        self.pending.push(job);
     }
 
     /// Verifies what waits where that is many.
-    pub(super) fn run_some(&mut self, findings: &mut Findings) {
-        if self.waiting.len() >= BATCH {
+    pub(super) fn run_if_full(&mut self, findings: &mut Findings) {
+        if self.pending.len() >= BATCH {
             self.run(findings);
         }
     }
@@ -53,9 +53,10 @@ impl Jobs {
     /// Verifies what waits.
     pub(super) fn run(&mut self, findings: &mut Findings) {
         let began = Instant::now();
-        let jobs = std::mem::take(&mut self.waiting);
+        let jobs = std::mem::take(&mut self.pending);
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let share = if jobs.len() <= FEW { jobs.len() } else { jobs.len().div_ceil(cores) }.max(1);
+        let share =
+            if jobs.len() <= MAX_ON_ONE_CORE { jobs.len() } else { jobs.len().div_ceil(cores) }.max(1);
         let wrong: Vec<Divergence> = std::thread::scope(|scope| {
             let mut shares = jobs.chunks(share);
             let first = shares.next().unwrap_or_default();
@@ -67,7 +68,7 @@ impl Jobs {
             wrong
         });
         wrong.into_iter().for_each(|one| findings.add(one));
-        self.took += began.elapsed();
+        self.duration += began.elapsed();
     }
 }
 
@@ -87,11 +88,11 @@ impl Job {
         match self {
             Job::Record { key, run, n, place, .. } => {
                 let what = format!("it is not the signature of the key {} over this record", key.id());
-                Divergence::of(Kind::Changed, Part::Signature, what).at(run, *n).place(*place)
+                Divergence::new(Kind::Changed, Part::Signature, what).at_record(run, *n).at_seq(*place)
             }
             Job::Note { n, place, .. } => {
                 let what = "its signature is not that of the keys that it names";
-                Divergence::of(Kind::Changed, Part::Checkpoint, what).at(STREAM, *n).place(*place)
+                Divergence::new(Kind::Changed, Part::Checkpoint, what).at_record(STREAM, *n).at_seq(*place)
             }
         }
     }

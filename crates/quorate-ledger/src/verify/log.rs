@@ -12,7 +12,7 @@ use quorate_kernel::ports::ledger::{Error, Kind as Word, Ledger as _, Record};
 use quorate_protocol::{Json, Name};
 use sha2::{Digest as _, Sha256};
 
-use super::finding::{Divergence, Findings, Kind, Part};
+use super::divergence::{Divergence, Findings, Kind, Part};
 use super::walk::Walk;
 use crate::Store;
 use crate::council_log::line::Event;
@@ -24,13 +24,13 @@ use crate::store::files;
 /// How many runs are read at once.
 const PAGE: i64 = 500;
 /// How the protocol of a review is called, with its version behind it.
-const REVIEW: &str = "council/";
+const REVIEW_PREFIX: &str = "council/";
 /// The longest line that is looked at, in bytes.
-const LONGEST: u64 = 64 << 20;
+const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// What came of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Logged {
+pub struct LogCheck {
     /// How many lines belong to runs of this ledger.
     pub ours: u64,
     /// How many lines name runs that this ledger does not have, and where the first of these is.
@@ -46,7 +46,7 @@ pub struct Logged {
 }
 
 /// A line of ours.
-struct Line {
+struct LoggedLine {
     number: u64,
     event: Event,
     verdict: String,
@@ -57,7 +57,7 @@ struct Line {
 }
 
 /// What stands in the log for a run, or has to.
-struct Wanted {
+struct ExpectedLine {
     event: Event,
     verdict: String,
     /// Of the whole line; `None` where it cannot be made again, since bodies that it has words of were erased.
@@ -72,7 +72,7 @@ struct Wanted {
 }
 
 /// A line that follows from its run's records, and between which places of the ledger it was written.
-struct Written {
+struct MatchedLine {
     number: u64,
     run: Name,
     event: Event,
@@ -84,7 +84,7 @@ struct Written {
 ///
 /// # Errors
 /// When the log or the store cannot be read.
-pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result<Logged, Error> {
+pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result<LogCheck, Error> {
     let read = {
         let path = path.to_owned();
         tokio::task::spawn_blocking(move || read(&path)).await
@@ -95,7 +95,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     };
     let (mut logged, mut lines) =
         read.map_err(std::io::Error::other).and_then(|read| read).map_err(unreadable)?;
-    let mut logs = Logs::of(path);
+    let mut logs = LogPaths::new(path);
     logs.find_moved(store, &lines).await?;
     let mut after = i64::MIN;
     let mut written = Vec::new();
@@ -111,34 +111,36 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
         for row in &rows {
             let run: Name = row.text(1).into();
             let known = walk.runs.get(&*run).is_some_and(|state| !state.row_unknown);
-            let ours = known && !walk.said.imported.contains(&*run);
+            let ours = known && !walk.ledger_facts.imported.contains(&*run);
             let lines = lines.remove(&*run).unwrap_or_default();
             logged.ours += lines.len() as u64;
-            let belongs = logs.belongs(row.text(2));
+            let belongs = logs.is_this_log(row.text(2));
             if ours && !belongs && !row.text(2).is_empty() && lines.is_empty() {
                 logged.elsewhere += 1;
                 logged.first_elsewhere.get_or_insert_with(|| row.text(2).into());
             }
             // A decision is logged where it was taken, which can be here.
-            let decided = row.some_text(3).is_some();
+            let decided = row.opt_text(3).is_some();
             if ours && (belongs || decided || !lines.is_empty()) {
                 let records = store.records(&run).await;
                 // What is wrong with the records themselves is said already.
-                if let Ok(mut wanted) = records.map_err(|_| ()).and_then(|records| wanted(&run, &records)) {
+                if let Ok(mut wanted) =
+                    records.map_err(|_| ()).and_then(|records| expected_lines(&run, &records))
+                {
                     for one in &mut wanted {
-                        let is_here = one.log.as_deref().map_or(belongs, |log| logs.belongs(log));
+                        let is_here = one.log.as_deref().map_or(belongs, |log| logs.is_this_log(log));
                         one.pending |= !is_here;
                     }
-                    let found = compare(&run, wanted, lines, &mut walk.findings);
-                    written.extend(at_places(store, &run, found).await?);
+                    let found = match_lines(&run, wanted, lines, &mut walk.findings);
+                    written.extend(with_seqs(store, &run, found).await?);
                 }
             }
         }
     }
-    order(written, &mut walk.findings);
-    if let Some(what) = council_log::differs(store, path).await? {
+    check_order(written, &mut walk.findings);
+    if let Some(what) = council_log::find_index_diff(store, path).await? {
         let what = format!("what is counted of the log does not follow from it: {what}");
-        walk.findings.add(Divergence::of(Kind::Changed, Part::LogIndex, what));
+        walk.findings.add(Divergence::new(Kind::Changed, Part::LogIndex, what));
     }
     // Of runs without outcome, or whose row is another, nothing is logged.
     let mut unknown: Vec<(u64, &str)> = Vec::new();
@@ -148,7 +150,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                 for line in lines {
                     let what =
                         format!("line {} of the log is of a run that has come to nothing", line.number);
-                    walk.findings.add(Divergence::of(Kind::Inserted, Part::Log, what).run(run));
+                    walk.findings.add(Divergence::new(Kind::Inserted, Part::Log, what).of_run(run));
                 }
             }
             _ => {
@@ -163,22 +165,22 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
 }
 
 /// Which of the logs that runs name are the one at hand.
-struct Logs {
+struct LogPaths {
     here: PathBuf,
     /// By what runs call them.
     known: HashMap<String, bool>,
 }
 
-impl Logs {
-    fn of(path: &Path) -> Self {
-        Logs { here: same_place(path), known: HashMap::new() }
+impl LogPaths {
+    fn new(path: &Path) -> Self {
+        LogPaths { here: canonical_path(path), known: HashMap::new() }
     }
 
-    fn belongs(&mut self, named: &str) -> bool {
+    fn is_this_log(&mut self, named: &str) -> bool {
         match self.known.get(named) {
             Some(belongs) => *belongs,
             None => {
-                let belongs = same_place(Path::new(named)) == self.here;
+                let belongs = canonical_path(Path::new(named)) == self.here;
                 self.known.insert(named.to_owned(), belongs);
                 belongs
             }
@@ -187,7 +189,11 @@ impl Logs {
 
     /// A log that is not where it was went along with its workspace if there are lines of its runs here, or if it lay beside
     /// the ledger as the one here does.
-    async fn find_moved(&mut self, store: &Store, lines: &HashMap<String, Vec<Line>>) -> Result<(), Error> {
+    async fn find_moved(
+        &mut self,
+        store: &Store,
+        lines: &HashMap<String, Vec<LoggedLine>>,
+    ) -> Result<(), Error> {
         let rows = sql("SELECT DISTINCT log_path FROM run WHERE verdict IS NOT NULL ORDER BY log_path");
         let named = store.rows(rows, &[Column::Text]).await?;
         let gone = |named: &&str| !named.is_empty() && !Path::new(named).exists();
@@ -195,7 +201,7 @@ impl Logs {
             named.iter().map(|row| row.text(0)).filter(gone).map(str::to_owned).collect();
         let is_beside = self.here.is_file()
             && !store.is_shared()
-            && self.here.parent() == Some(same_place(store.dir()).as_path());
+            && self.here.parent() == Some(canonical_path(store.dir()).as_path());
         let tail = |path: &Path| path.iter().rev().take(2).map(OsStr::to_owned).collect::<Vec<_>>();
         for named in gone.iter().filter(|named| is_beside && tail(Path::new(named)) == tail(&self.here)) {
             self.known.insert(named.clone(), true);
@@ -215,13 +221,13 @@ impl Logs {
     }
 }
 
-fn same_place(path: &Path) -> PathBuf {
+fn canonical_path(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The lines of the log that say that they are of a run, by run.
-fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
-    let (mut logged, mut lines) = (Logged::default(), HashMap::new());
+fn read(path: &Path) -> std::io::Result<(LogCheck, HashMap<String, Vec<LoggedLine>>)> {
+    let (mut logged, mut lines) = (LogCheck::default(), HashMap::new());
     let mut file = match files::open(path) {
         Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((logged, lines)),
@@ -230,7 +236,7 @@ fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
     let mut text = Vec::new();
     for number in 1_u64.. {
         text.clear();
-        let mut limited = std::io::Read::take(&mut file, LONGEST);
+        let mut limited = std::io::Read::take(&mut file, MAX_LINE_BYTES);
         if limited.read_until(b'\n', &mut text)? == 0 {
             break;
         }
@@ -240,10 +246,10 @@ fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
         match serde_json::from_slice::<Json>(&text) {
             Ok(Json::Object(line)) => {
                 let line = Json::Object(line);
-                for (run, line) in claims(number, &line, &text) {
+                for (run, line) in claimed_runs(number, &line, &text) {
                     lines.entry(run).or_insert_with(Vec::new).push(line);
                 }
-                logged.unreadable += u64::from(council_log::line::Line::read(&text).is_none());
+                logged.unreadable += u64::from(council_log::line::Line::parse(&text).is_none());
             }
             // A last line without its end may still be being written.
             _ if text.last() != Some(&b'\n') => break,
@@ -255,7 +261,7 @@ fn read(path: &Path) -> std::io::Result<(Logged, HashMap<String, Vec<Line>>)> {
 
 /// The runs that a line says it is of. One that this program writes names its run as run and as span; one that names a
 /// run as one of them alone is not its own, and may still be taken for it.
-fn claims(number: u64, line: &Json, written: &[u8]) -> Vec<(String, Line)> {
+fn claimed_runs(number: u64, line: &Json, written: &[u8]) -> Vec<(String, LoggedLine)> {
     let text = |key: &str| line.get(key).and_then(Json::as_str);
     let (run, span) = (text("run"), text("span_id"));
     let event = match text("event").unwrap_or("verdict") {
@@ -272,7 +278,7 @@ fn claims(number: u64, line: &Json, written: &[u8]) -> Vec<(String, Line)> {
     let names = run.into_iter().chain(span.filter(|_| run != span));
     let line = |name: &str| {
         let hash = hash(line).filter(|_| is_exact);
-        (name.to_owned(), Line { number, event, verdict: verdict.to_owned(), hash, is_ours })
+        (name.to_owned(), LoggedLine { number, event, verdict: verdict.to_owned(), hash, is_ours })
     };
     names.map(line).collect()
 }
@@ -282,13 +288,17 @@ fn hash(line: &Json) -> Option<Hash> {
 }
 
 /// The lines that a run's records have written.
-fn wanted(run: &Name, records: &[Record]) -> Result<Vec<Wanted>, ()> {
+fn expected_lines(run: &Name, records: &[Record]) -> Result<Vec<ExpectedLine>, ()> {
     let opened = records.first().and_then(|first| first.data.as_ref()).ok_or(())?;
     // An assembly's runs are not logged.
-    if !opened.get("protocol").and_then(Json::as_str).is_some_and(|protocol| protocol.starts_with(REVIEW)) {
+    if !opened
+        .get("protocol")
+        .and_then(Json::as_str)
+        .is_some_and(|protocol| protocol.starts_with(REVIEW_PREFIX))
+    {
         return Ok(Vec::new());
     }
-    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut wanted: Vec<ExpectedLine> = Vec::new();
     let mut reopened = false;
     let mut outcome: Option<(u64, String)> = None;
     for (record, at) in records.iter().zip(0..) {
@@ -308,7 +318,7 @@ fn wanted(run: &Name, records: &[Record]) -> Result<Vec<Wanted>, ()> {
             let history = History::from_records(run, records[..at].to_vec()).ok();
             let line =
                 history.zip(data).map(|(history, data)| view::override_line(&history, record.at_ms, data));
-            wanted.push(Wanted {
+            wanted.push(ExpectedLine {
                 event: Event::Override,
                 verdict: word("verdict"),
                 hash: line.as_ref().and_then(hash),
@@ -324,7 +334,12 @@ fn wanted(run: &Name, records: &[Record]) -> Result<Vec<Wanted>, ()> {
 }
 
 /// The line of a review that is about to end.
-fn review(run: &Name, records: &[Record], (n, verdict): (u64, String), reopened: bool) -> Option<Wanted> {
+fn review(
+    run: &Name,
+    records: &[Record],
+    (n, verdict): (u64, String),
+    reopened: bool,
+) -> Option<ExpectedLine> {
     let event = match (reopened, &*verdict) {
         // It was logged as INCOMPLETE when it first ended, and that still holds.
         (true, "INCOMPLETE") => return None,
@@ -332,20 +347,20 @@ fn review(run: &Name, records: &[Record], (n, verdict): (u64, String), reopened:
         (false, _) => Event::Verdict,
     };
     let history = History::from_records(run, records.to_vec()).ok();
-    let hash = history.and_then(|history| view::review(&history, event)).as_ref().and_then(hash);
-    Some(Wanted { event, verdict, hash, after: n, before: None, pending: true, log: None })
+    let hash = history.and_then(|history| view::review_line(&history, event)).as_ref().and_then(hash);
+    Some(ExpectedLine { event, verdict, hash, after: n, before: None, pending: true, log: None })
 }
 
 /// Says what is wrong with a run's lines. Gives those that are right, with what they are.
-fn compare(
+fn match_lines(
     run: &Name,
-    wanted: Vec<Wanted>,
-    mut lines: Vec<Line>,
+    wanted: Vec<ExpectedLine>,
+    mut lines: Vec<LoggedLine>,
     findings: &mut Findings,
-) -> Vec<(u64, Wanted)> {
+) -> Vec<(u64, ExpectedLine)> {
     let (mut found, mut left) = (Vec::new(), Vec::new());
     for wanted in wanted {
-        let is_it = |line: &Line| match wanted.hash {
+        let is_it = |line: &LoggedLine| match wanted.hash {
             Some(hash) => line.hash == Some(hash),
             None => line.hash.is_some() && line.event == wanted.event && line.verdict == wanted.verdict,
         };
@@ -361,39 +376,49 @@ fn compare(
                 let line = lines.remove(at);
                 let what =
                     format!("line {} of the log, its {event}, does not follow from its records", line.number);
-                Divergence::of(Kind::Changed, Part::Log, what)
+                Divergence::new(Kind::Changed, Part::Log, what)
             }
             None if wanted.pending => continue,
-            None => Divergence::of(Kind::Removed, Part::Log, format!("the log has no line of its {event}")),
+            None => Divergence::new(Kind::Removed, Part::Log, format!("the log has no line of its {event}")),
         };
-        findings.add(divergence.run(run));
+        findings.add(divergence.of_run(run));
     }
     for line in lines {
         let event = line.event.as_str();
         let what =
             format!("line {} of the log is one more of its {event} than its records have", line.number);
-        findings.add(Divergence::of(Kind::Inserted, Part::Log, what).run(run));
+        findings.add(Divergence::new(Kind::Inserted, Part::Log, what).of_run(run));
     }
     found
 }
 
 /// Looks up where the records stand that a run's lines were written between.
-async fn at_places(store: &Store, run: &Name, found: Vec<(u64, Wanted)>) -> Result<Vec<Written>, Error> {
+async fn with_seqs(
+    store: &Store,
+    run: &Name,
+    found: Vec<(u64, ExpectedLine)>,
+) -> Result<Vec<MatchedLine>, Error> {
     let rows = sql("SELECT n, seq FROM record WHERE run = $1").bind(&**run);
     let rows = store.rows(rows, &[Column::Int, Column::Int]).await?;
     let places: HashMap<u64, u64> = rows.iter().map(|row| (row.count(0), row.count(1))).collect();
     let place = |n: u64| places.get(&n).copied();
     let written = found.into_iter().filter_map(|(number, wanted)| {
         let before = wanted.before.and_then(place).unwrap_or(u64::MAX);
-        Some(Written { number, run: run.clone(), event: wanted.event, after: place(wanted.after)?, before })
+        Some(MatchedLine {
+            number,
+            run: run.clone(),
+            event: wanted.event,
+            after: place(wanted.after)?,
+            before,
+        })
     });
     Ok(written.collect())
 }
 
 /// A line cannot stand behind one that was written only after it was known to stand there.
-fn order(mut written: Vec<Written>, findings: &mut Findings) {
+fn check_order(mut written: Vec<MatchedLine>, findings: &mut Findings) {
     written.sort_unstable_by_key(|line| line.number);
-    let mut latest: Option<&Written> = None;
+    let mut latest: Option<&MatchedLine> = None;
     for line in &written {
         if let Some(latest) = latest.filter(|latest| latest.after > line.before) {
             let what = format!(
@@ -403,7 +428,7 @@ fn order(mut written: Vec<Written>, findings: &mut Findings) {
                 latest.number,
                 latest.run
             );
-            findings.add(Divergence::of(Kind::Reordered, Part::Log, what).run(&line.run));
+            findings.add(Divergence::new(Kind::Reordered, Part::Log, what).of_run(&line.run));
         }
         latest = latest.filter(|latest| latest.after >= line.after).or(Some(line));
     }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 
 use crate::merkle::Hash;
 use crate::store::engine::{Column, Engine, Row, sql};
-use crate::store::tiles::WIDTH;
+use crate::store::tiles::HASHES_PER_ROW;
 
 /// How many records are read at once.
 const PAGE: i64 = 2048;
 /// How many places without a record are looked up in the stored tree. More than that are no record that was taken away.
-const GAP: u64 = 1 << 16;
+const MAX_GAP: u64 = 1 << 16;
 
 /// A record as it is stored.
 #[derive(Debug, Clone)]
-pub(super) struct Stored {
+pub(super) struct StoredRecord {
     pub(super) seq: i64,
     pub(super) run: String,
     pub(super) n: i64,
@@ -27,8 +27,8 @@ pub(super) struct Stored {
 
 /// A row of the table of records.
 #[derive(Debug)]
-pub(super) enum Line {
-    Record(Stored),
+pub(super) enum PageRow {
+    Record(StoredRecord),
     /// It is there and cannot be read.
     Unreadable {
         seq: i64,
@@ -39,28 +39,28 @@ pub(super) enum Line {
 /// Some records in a row, and the stored leaves of their places.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    pub(super) lines: Vec<Line>,
+    pub(super) rows: Vec<PageRow>,
     leaves: BTreeMap<u64, Vec<u8>>,
     /// Why nothing after them can be read.
-    pub(super) broken: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 impl Page {
     /// Whether its rows are in order, and all of them after a place.
-    fn goes_on_from(&self, after: i64) -> bool {
-        let seqs = self.lines.iter().map(|line| match line {
-            Line::Record(Stored { seq, .. }) | Line::Unreadable { seq, .. } => *seq,
+    fn is_ordered_after(&self, after: i64) -> bool {
+        let seqs = self.rows.iter().map(|line| match line {
+            PageRow::Record(StoredRecord { seq, .. }) | PageRow::Unreadable { seq, .. } => *seq,
         });
         // The lowest place of all is where nothing has been read yet.
-        let begins = self.lines.is_empty() || seqs.clone().next() > Some(after) || after == i64::MIN;
+        let begins = self.rows.is_empty() || seqs.clone().next() > Some(after) || after == i64::MIN;
         begins && seqs.is_sorted_by(|one, next| one < next)
     }
 
     /// The stored leaf of a place, from 1.
     pub(super) fn leaf(&self, place: u64) -> Option<Hash> {
         let index = place.checked_sub(1)?;
-        let start = usize::try_from(index % WIDTH).ok()? * 32;
-        self.leaves.get(&(index / WIDTH))?.get(start..start + 32)?.try_into().ok()
+        let start = usize::try_from(index % HASHES_PER_ROW).ok()? * 32;
+        self.leaves.get(&(index / HASHES_PER_ROW))?.get(start..start + 32)?.try_into().ok()
     }
 }
 
@@ -81,26 +81,26 @@ impl Reader {
     /// The next page; `None` at the end.
     pub(super) async fn next(&mut self, engine: &mut Engine) -> Option<Page> {
         let before = u64::try_from(self.after).unwrap_or(0);
-        let mut page = match self.whole(engine).await {
-            Ok(lines) => Page { lines, ..Page::default() },
-            Err(_) => self.one_by_one(engine).await,
+        let mut page = match self.read_page(engine).await {
+            Ok(lines) => Page { rows: lines, ..Page::default() },
+            Err(_) => self.read_one_by_one(engine).await,
         };
-        let last = match page.lines.last() {
-            Some(Line::Record(Stored { seq, .. }) | Line::Unreadable { seq, .. }) => *seq,
-            None if page.broken.is_some() => return Some(page),
+        let last = match page.rows.last() {
+            Some(PageRow::Record(StoredRecord { seq, .. }) | PageRow::Unreadable { seq, .. }) => *seq,
+            None if page.error.is_some() => return Some(page),
             None => return None,
         };
         // A broken file may go round in circles.
-        if !page.goes_on_from(self.after) {
-            let broken = Some("the database gives its rows in no order".to_owned());
-            return Some(Page { broken, ..Page::default() });
+        if !page.is_ordered_after(self.after) {
+            let error = Some("the database gives its rows in no order".to_owned());
+            return Some(Page { error, ..Page::default() });
         }
         self.after = last;
         if self.has_tree
             && let Ok(last) = u64::try_from(last)
         {
-            let first = before / WIDTH;
-            let last = last.min(before.saturating_add(GAP)) / WIDTH;
+            let first = before / HASHES_PER_ROW;
+            let last = last.min(before.saturating_add(MAX_GAP)) / HASHES_PER_ROW;
             // Of what cannot be read nothing is known, which is found where all of it is counted.
             if let Ok(leaves) = leaves(engine, first, last).await {
                 page.leaves = leaves;
@@ -109,7 +109,7 @@ impl Reader {
         Some(page)
     }
 
-    async fn whole(&self, engine: &mut Engine) -> Result<Vec<Line>, sqlx::Error> {
+    async fn read_page(&self, engine: &mut Engine) -> Result<Vec<PageRow>, sqlx::Error> {
         use Column::{Int, Text};
         let rows =
             sql("SELECT seq, run, n, kind, head, data FROM record WHERE seq > $1 ORDER BY seq LIMIT $2")
@@ -117,7 +117,7 @@ impl Reader {
                 .bind(PAGE)
                 .rows(engine, &[Int, Text, Int, Text, Text, Text])
                 .await?;
-        let mut records: Vec<Stored> = rows.into_iter().map(stored).collect();
+        let mut records: Vec<StoredRecord> = rows.into_iter().map(record_from_row).collect();
         let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(Vec::new()) };
         if self.has_signatures {
             let signatures = signatures(engine, first.seq, last.seq).await?;
@@ -132,34 +132,34 @@ impl Reader {
                 }
             }
         }
-        Ok(records.into_iter().map(Line::Record).collect())
+        Ok(records.into_iter().map(PageRow::Record).collect())
     }
 
     /// As [`Reader::whole`], where something in it cannot be read.
-    async fn one_by_one(&self, engine: &mut Engine) -> Page {
+    async fn read_one_by_one(&self, engine: &mut Engine) -> Page {
         let seqs = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT $2");
         let seqs = match seqs.bind(self.after).bind(PAGE).rows(engine, &[Column::Int]).await {
             Ok(rows) => rows.iter().map(|row| row.int(0)).collect::<Vec<_>>(),
-            Err(error) => match self.singly(engine).await {
+            Err(error) => match self.step_through_seqs(engine).await {
                 seqs if seqs.is_empty() => {
-                    return Page { broken: Some(error.to_string()), ..Page::default() };
+                    return Page { error: Some(error.to_string()), ..Page::default() };
                 }
                 seqs => seqs,
             },
         };
         let mut page = Page::default();
         for seq in seqs {
-            page.lines.push(match self.line(engine, seq).await {
-                Ok(Some(record)) => Line::Record(record),
+            page.rows.push(match self.line(engine, seq).await {
+                Ok(Some(record)) => PageRow::Record(record),
                 Ok(None) => continue,
-                Err(error) => Line::Unreadable { seq, why: error.to_string() },
+                Err(error) => PageRow::Unreadable { seq, why: error.to_string() },
             });
         }
         page
     }
 
     /// The places up to the first that the database cannot even step to.
-    async fn singly(&self, engine: &mut Engine) -> Vec<i64> {
+    async fn step_through_seqs(&self, engine: &mut Engine) -> Vec<i64> {
         let (mut seqs, mut after) = (Vec::new(), self.after);
         while seqs.len() < usize::try_from(PAGE).unwrap_or(0) {
             let next = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT 1").bind(after);
@@ -172,13 +172,13 @@ impl Reader {
         seqs
     }
 
-    async fn line(&self, engine: &mut Engine, seq: i64) -> Result<Option<Stored>, sqlx::Error> {
+    async fn line(&self, engine: &mut Engine, seq: i64) -> Result<Option<StoredRecord>, sqlx::Error> {
         use Column::{Int, Text};
         let row = sql("SELECT seq, run, n, kind, head, data FROM record WHERE seq = $1")
             .bind(seq)
             .row(engine, &[Int, Text, Int, Text, Text, Text])
             .await?;
-        let Some(mut record) = row.map(stored) else { return Ok(None) };
+        let Some(mut record) = row.map(record_from_row) else { return Ok(None) };
         if self.has_signatures {
             let signatures = signatures(engine, seq, seq).await?;
             record.signatures = signatures.into_iter().map(|(_, key, signature)| (key, signature)).collect();
@@ -187,15 +187,15 @@ impl Reader {
     }
 }
 
-fn stored(row: Row) -> Stored {
+fn record_from_row(row: Row) -> StoredRecord {
     let text = |at| row.text(at).to_owned();
-    Stored {
+    StoredRecord {
         seq: row.int(0),
         run: text(1),
         n: row.int(2),
         kind: text(3),
         head: text(4),
-        data: row.some_text(5).map(str::to_owned),
+        data: row.opt_text(5).map(str::to_owned),
         signatures: Vec::new(),
     }
 }

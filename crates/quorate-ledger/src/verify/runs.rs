@@ -11,21 +11,21 @@ use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 
 use crate::merkle::Hash;
-use crate::record::is_run;
-use crate::retention::rules::{Keeps, Subject};
+use crate::record::is_run_id;
+use crate::retention::rules::{ErasureTarget, StatedPeriod};
 use crate::signing::KeyId;
-use crate::signing::run::Audit;
+use crate::signing::run::RunKeyring;
 use crate::store::index::{Change, RunRow};
 
 /// A run or another stream.
-pub(super) struct State {
+pub(super) struct StreamState {
     /// The number of its next record.
     pub(super) next: u64,
     /// The leaf of its last one, and its place.
     pub(super) leaf: Option<Hash>,
-    pub(super) place: u64,
+    pub(super) seq: u64,
     /// The stored tree has that leaf at that place.
-    pub(super) sound: bool,
+    pub(super) matches_tree: bool,
     /// The place of its first record, and whether that was walked over.
     pub(super) opened: Option<u64>,
     pub(super) phase: Phase,
@@ -35,25 +35,25 @@ pub(super) struct State {
     /// A body that its row follows from is not there, or its rows before the walk are not known.
     pub(super) row_unknown: bool,
     pub(super) signed: bool,
-    pub(super) audit: Option<Arc<Audit>>,
+    pub(super) keyring: Option<Arc<RunKeyring>>,
     /// The first signature by a key that only the run itself vouches for: key, record, place.
-    pub(super) outsider: Option<(KeyId, u64, u64)>,
+    pub(super) unlisted_signer: Option<(KeyId, u64, u64)>,
     /// The first record whose time is not to be believed: why, its number, its place.
     pub(super) backdated: Option<(String, u64, u64)>,
     /// What its first record says of how long answers are kept; `None` where that is not known.
-    pub(super) keeps: Option<Keeps>,
+    pub(super) period: Option<StatedPeriod>,
     /// When it last ended, in milliseconds since the Unix epoch.
     pub(super) ended_ms: Option<i64>,
     /// Of a stream that never ends: the records without body, with their times, and the last record that settles a turn.
-    pub(super) bare_at: Vec<(u64, i64)>,
-    pub(super) settled: u64,
+    pub(super) bodiless_times: Vec<(u64, i64)>,
+    pub(super) last_settled: u64,
     /// The first record without body of a kind that is never erased: its kind, number and place.
-    pub(super) bare_wrong: Option<(String, u64, u64)>,
+    pub(super) unexpected_bodiless: Option<(String, u64, u64)>,
     /// Numbers that were passed over, and have not come since.
     pub(super) missing: Vec<Range<u64>>,
     /// Records without body.
-    pub(super) bare: Vec<Range<u64>>,
-    pub(super) bare_place: u64,
+    pub(super) bodiless: Vec<Range<u64>>,
+    pub(super) first_bodiless_seq: u64,
 }
 
 /// How far a run has come.
@@ -71,57 +71,57 @@ pub(super) enum Phase {
     Unknown,
 }
 
-impl State {
+impl StreamState {
     /// Before its first record.
     pub(super) fn new() -> Self {
-        State {
+        StreamState {
             next: 0,
             leaf: None,
-            place: 0,
-            sound: true,
+            seq: 0,
+            matches_tree: true,
             opened: None,
             phase: Phase::Stream,
             row: None,
             columns: Hash::default(),
             row_unknown: false,
             signed: false,
-            audit: None,
-            outsider: None,
+            keyring: None,
+            unlisted_signer: None,
             backdated: None,
-            keeps: None,
+            period: None,
             ended_ms: None,
-            bare_at: Vec::new(),
-            settled: 0,
-            bare_wrong: None,
+            bodiless_times: Vec::new(),
+            last_settled: 0,
+            unexpected_bodiless: None,
             missing: Vec::new(),
-            bare: Vec::new(),
-            bare_place: 0,
+            bodiless: Vec::new(),
+            first_bodiless_seq: 0,
         }
     }
 
     /// After record `n`, whose leaf this is and which stands before the walk.
-    pub(super) fn after(n: u64, leaf: Hash, signed: bool, audit: Option<Arc<Audit>>) -> Self {
-        State {
+    pub(super) fn after(n: u64, leaf: Hash, signed: bool, audit: Option<Arc<RunKeyring>>) -> Self {
+        StreamState {
             next: n + 1,
             leaf: Some(leaf),
             phase: Phase::Unknown,
             row_unknown: true,
             signed,
-            audit,
-            ..State::new()
+            keyring: audit,
+            ..StreamState::new()
         }
     }
 
     /// Moves on to the record after `n`.
-    pub(super) fn took(&mut self, n: u64, leaf: Hash, place: u64, sound: bool) {
+    pub(super) fn advance(&mut self, n: u64, leaf: Hash, place: u64, sound: bool) {
         if n > self.next {
             self.missing.push(self.next..n);
         }
-        (self.next, self.leaf, self.place, self.sound) = (n.saturating_add(1), Some(leaf), place, sound);
+        (self.next, self.leaf, self.seq, self.matches_tree) = (n.saturating_add(1), Some(leaf), place, sound);
     }
 
     /// Whether a record was passed over and comes only now.
-    pub(super) fn comes_late(&mut self, n: u64) -> bool {
+    pub(super) fn take_late(&mut self, n: u64) -> bool {
         let Some(at) = self.missing.iter().position(|range| range.contains(&n)) else { return false };
         let range = self.missing.swap_remove(at);
         self.missing.extend([range.start..n, n + 1..range.end].into_iter().filter(|rest| !rest.is_empty()));
@@ -129,25 +129,25 @@ impl State {
     }
 
     /// Takes note of a record without body.
-    pub(super) fn bare(&mut self, kind: &str, n: u64, at_ms: i64, place: u64) {
-        if !may_be_erased(kind) && self.bare_wrong.is_none() {
-            self.bare_wrong = Some((kind.to_owned(), n, place));
+    pub(super) fn note_bodiless(&mut self, kind: &str, n: u64, at_ms: i64, place: u64) {
+        if !may_be_erased(kind) && self.unexpected_bodiless.is_none() {
+            self.unexpected_bodiless = Some((kind.to_owned(), n, place));
         }
         if self.phase == Phase::Stream {
-            self.bare_at.push((n, at_ms));
+            self.bodiless_times.push((n, at_ms));
         }
-        match self.bare.last_mut() {
+        match self.bodiless.last_mut() {
             Some(range) if range.end == n => range.end = n + 1,
-            Some(_) => self.bare.push(n..n + 1),
+            Some(_) => self.bodiless.push(n..n + 1),
             None => {
-                self.bare.push(n..n + 1);
-                self.bare_place = place;
+                self.bodiless.push(n..n + 1);
+                self.first_bodiless_seq = place;
             }
         }
     }
 
     /// What a record makes of its row, and how far the run is then; says what may not follow.
-    pub(super) fn follow(
+    pub(super) fn apply(
         &mut self,
         run: &str,
         n: u64,
@@ -160,32 +160,32 @@ impl State {
         if is(Kind::RunEnded) {
             self.ended_ms = Some(at_ms);
         } else if is(Kind::Turn) {
-            self.settled = n;
+            self.last_settled = n;
         } else if is(Kind::RunOpened) {
-            self.keeps = data.map(Keeps::of);
+            self.period = data.map(StatedPeriod::from_opened);
         }
         match data {
             Some(data) => {
-                if let Some(change) = Change::of(kind, at_ms, data) {
+                if let Some(change) = Change::from_record(kind, at_ms, data) {
                     self.row = change.fold(self.row.take());
                     if is(Kind::RunOpened)
                         && let Some(row) = &mut self.row
                     {
-                        self.columns = columns(&row.columns);
+                        self.columns = hash_columns(&row.columns);
                         row.columns = Default::default();
                     }
                 }
             }
-            None if follows(kind) => self.row_unknown = true,
+            None if affects_row(kind) => self.row_unknown = true,
             None => {}
         }
         fits
     }
 
     /// What an erasure of its answers is judged by. `held` and `imported` are whether the ledger's stream says so.
-    pub(super) fn subject(&self, held: bool, imported: bool) -> Subject {
-        Subject {
-            keeps: self.keeps,
+    pub(super) fn erasure_target(&self, held: bool, imported: bool) -> ErasureTarget {
+        ErasureTarget {
+            period: self.period,
             is_stream: self.phase == Phase::Stream,
             is_decided: matches!(self.phase, Phase::Decided | Phase::Ended),
             ended_ms: self.ended_ms.filter(|_| self.phase == Phase::Ended),
@@ -203,7 +203,7 @@ impl State {
     ) -> Result<(), String> {
         let is = |one: Kind| kind == one.as_str();
         if n == 0 {
-            self.phase = if is(Kind::RunOpened) || is_run(run) { Phase::Open } else { Phase::Stream };
+            self.phase = if is(Kind::RunOpened) || is_run_id(run) { Phase::Open } else { Phase::Stream };
             return match self.phase {
                 Phase::Open if !is(Kind::RunOpened) => {
                     Err(format!("a run begins with {}, and this is {kind}", Kind::RunOpened.as_str()))
@@ -253,18 +253,18 @@ impl State {
 
 /// Whether bodies of such records are erased once they are not to be kept any more.
 fn may_be_erased(kind: &str) -> bool {
-    crate::retention::WORDS.iter().chain([&Kind::Rule]).any(|one| one.as_str() == kind)
+    crate::retention::ANSWER_KINDS.iter().chain([&Kind::Rule]).any(|one| one.as_str() == kind)
 }
 
 /// Whether the row of a run follows from the body of such a record.
-pub(super) fn follows(kind: &str) -> bool {
+pub(super) fn affects_row(kind: &str) -> bool {
     [Kind::RunOpened, Kind::RunIntent, Kind::Outcome, Kind::Override, Kind::RunEnded]
         .iter()
         .any(|one| one.as_str() == kind)
 }
 
 /// The columns of a run's row that never change.
-pub(super) fn columns(texts: &[String; 5]) -> Hash {
+pub(super) fn hash_columns(texts: &[String; 5]) -> Hash {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update((text.len() as u64).to_be_bytes());

@@ -6,13 +6,13 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 use super::Options;
-use super::finding::{Divergence, Findings, Kind, Part};
+use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};
-use super::runs::State;
+use super::runs::StreamState;
 use super::walk::Walk;
 use crate::merkle::Hash;
 use crate::signing::Signature;
-use crate::signing::run::{Judged, judge};
+use crate::signing::run::{AllowedSigner, check_signer};
 
 /// The record that signatures are over.
 pub(super) struct Record<'a> {
@@ -20,25 +20,25 @@ pub(super) struct Record<'a> {
     pub(super) n: u64,
     pub(super) at_ms: i64,
     pub(super) leaf: Hash,
-    pub(super) place: u64,
+    pub(super) seq: u64,
     /// The time of the last signed checkpoint before it.
     pub(super) sealed_ms: Option<i64>,
 }
 
 /// Holds the signatures of a record against what its run asks for, and has them verified.
 pub(super) fn check(
-    state: &mut State,
+    state: &mut StreamState,
     record: &Record<'_>,
     signatures: &[(String, String)],
     options: &Options,
     jobs: &mut Jobs,
     findings: &mut Findings,
 ) {
-    let Record { run, n, place, .. } = *record;
+    let Record { run, n, seq: place, .. } = *record;
     let mut say = |kind, what: String| {
-        findings.add(Divergence::of(kind, Part::Signature, what).at(run, n).place(place));
+        findings.add(Divergence::new(kind, Part::Signature, what).at_record(run, n).at_seq(place));
     };
-    let audit = state.audit.clone();
+    let audit = state.keyring.clone();
     let audit = audit.as_deref();
     let signer = audit.and_then(|audit| audit.signer.as_deref());
     if signatures.is_empty() {
@@ -66,42 +66,44 @@ pub(super) fn check(
         say(Kind::Changed, format!("the key {signer} is to have signed it, and another did"));
     }
     for (key, signature) in signatures {
-        match judge(audit, key, record.at_ms, record.sealed_ms, options.authority()) {
+        match check_signer(audit, key, record.at_ms, record.sealed_ms, options.external_keys()) {
             Err(what) => say(Kind::Changed, what),
-            Ok(Judged { key, is_outsider, backdated }) => match Signature::from_text(signature) {
-                Err(error) => say(Kind::Changed, error.to_string()),
-                Ok(signature) => {
-                    if is_outsider {
-                        // Whether the run may bring its own keys is known when the whole ledger is.
-                        state.outsider.get_or_insert((key.id(), n, place));
+            Ok(AllowedSigner { key, is_unlisted: is_outsider, backdated }) => {
+                match Signature::from_text(signature) {
+                    Err(error) => say(Kind::Changed, error.to_string()),
+                    Ok(signature) => {
+                        if is_outsider {
+                            // Whether the run may bring its own keys is known when the whole ledger is.
+                            state.unlisted_signer.get_or_insert((key.id(), n, place));
+                        }
+                        if let (Some(what), None) = (backdated, &state.backdated) {
+                            state.backdated = Some((what, n, place));
+                        }
+                        let (leaf, run) = (record.leaf, run.into());
+                        jobs.add(Job::Record { key: Box::new(key), leaf, signature, run, n, place });
                     }
-                    if let (Some(what), None) = (backdated, &state.backdated) {
-                        state.backdated = Some((what, n, place));
-                    }
-                    let (leaf, run) = (record.leaf, run.into());
-                    jobs.add(Job::Record { key: Box::new(key), leaf, signature, run, n, place });
                 }
-            },
+            }
         }
     }
 }
 
 /// Adds the keys of a `keyring` record to those that may sign for its run, from this record on.
-pub(super) fn extend(
-    state: &mut State,
+pub(super) fn extend_run_keys(
+    state: &mut StreamState,
     (run, n, place): (&str, u64, u64),
     data: Option<&Map<String, Json>>,
     options: &Options,
     findings: &mut Findings,
 ) {
     let mut say = |kind, what: String| {
-        findings.add(Divergence::of(kind, Part::Signature, what).at(run, n).place(place));
+        findings.add(Divergence::new(kind, Part::Signature, what).at_record(run, n).at_seq(place));
     };
-    match (state.audit.as_mut().filter(|_| state.signed), data) {
+    match (state.keyring.as_mut().filter(|_| state.signed), data) {
         (None, _) => say(Kind::Inserted, "it adds keys to a run that has no keyring".into()),
         (Some(_), None) => say(Kind::Removed, "the keys that it adds are not there any more".into()),
         (Some(audit), Some(data)) => {
-            if let Err(what) = Arc::make_mut(audit).extend(data, options.authority()) {
+            if let Err(what) = Arc::make_mut(audit).extend(data, options.external_keys()) {
                 say(Kind::Changed, what);
             }
         }
@@ -110,29 +112,30 @@ pub(super) fn extend(
 
 /// Runs whose records say that they are from before their key was revoked, and stand behind a checkpoint from after that.
 /// Those of another ledger came in later.
-pub(super) fn backdated(walk: &mut Walk) {
+pub(super) fn report_backdated(walk: &mut Walk) {
     for (run, state) in &walk.runs {
         let Some((what, n, place)) = &state.backdated else { continue };
-        if !walk.said.imported.contains(&**run) {
-            let divergence = Divergence::of(Kind::Changed, Part::Signature, what.clone());
-            walk.findings.add(divergence.at(run, *n).place(*place));
+        if !walk.ledger_facts.imported.contains(&**run) {
+            let divergence = Divergence::new(Kind::Changed, Part::Signature, what.clone());
+            walk.findings.add(divergence.at_record(run, *n).at_seq(*place));
         }
     }
 }
 
 /// Runs that only their own first record vouches for: governance has bound other keys than the workspace's, or they come
 /// from elsewhere. What is neither was signed by a stranger, where the workspace has a keyring.
-pub(super) fn outsiders(walk: &mut Walk) -> u64 {
+pub(super) fn report_unlisted(walk: &mut Walk) -> u64 {
     let mut vouched = 0;
     for (run, state) in &walk.runs {
-        let Some((id, n, place)) = state.outsider else { continue };
-        let governed = state.audit.as_ref().is_some_and(|audit| audit.governed);
-        if walk.options.keyring.is_none() || governed || walk.said.imported.contains(&**run) {
+        let Some((id, n, place)) = state.unlisted_signer else { continue };
+        let governed = state.keyring.as_ref().is_some_and(|audit| audit.governed);
+        if walk.options.keyring.is_none() || governed || walk.ledger_facts.imported.contains(&**run) {
             vouched += 1;
             continue;
         }
         let what = format!("the key {id} signed it, which is not in the workspace's keyring");
-        walk.findings.add(Divergence::of(Kind::Changed, Part::Signature, what).at(run, n).place(place));
+        walk.findings
+            .add(Divergence::new(Kind::Changed, Part::Signature, what).at_record(run, n).at_seq(place));
     }
     vouched
 }

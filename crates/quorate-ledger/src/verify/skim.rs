@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAcce
 ///
 /// # Errors
 /// When it is no JSON object, or nests too deep for the parser.
-pub(super) fn object(text: &str) -> Result<(), serde_json::Error> {
+pub(super) fn check_object(text: &str) -> Result<(), serde_json::Error> {
     if !text.starts_with('{') {
         return Err(Error::custom("it is no object"));
     }
@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for Skimmed {
 mod tests {
     use serde_json::{Map, Value};
 
-    use super::object;
+    use super::check_object;
 
     #[test]
     fn what_is_skimmed_is_what_can_be_read() {
@@ -92,7 +92,7 @@ mod tests {
         texts.extend(others.map(str::to_owned));
         for text in texts {
             let read = serde_json::from_str::<Map<String, Value>>(&text).is_ok();
-            assert_eq!(object(&text).is_ok(), read, "{text}");
+            assert_eq!(check_object(&text).is_ok(), read, "{text}");
         }
     }
 }

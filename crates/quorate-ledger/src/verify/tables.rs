@@ -5,27 +5,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 
-use super::finding::{Divergence, Kind, Part};
-use super::runs::{Phase, State, columns};
-use super::tree::Rows;
-use super::walk::{Missing, Walk};
-use crate::export::wire::named;
+use super::divergence::{Divergence, Kind, Part};
+use super::runs::{Phase, StreamState, hash_columns};
+use super::tree::TileRows;
+use super::walk::{MissingRecord, Walk};
+use crate::export::wire::named_hashes;
 use crate::merkle::STRIDE;
-use crate::retention::hashes;
+use crate::retention::hashes_in;
 use crate::store::STREAM;
 use crate::store::engine::{Column, Engine, Row, sql};
 use crate::store::index::RunRow;
-use crate::store::tiles::WIDTH;
+use crate::store::tiles::HASHES_PER_ROW;
 
 /// What stands before each version in the history of a playbook.
-const HISTORY: &str = "<!-- quorate:version ";
+const HISTORY_MARKER: &str = "<!-- quorate:version ";
 
 /// How many rows are read at once, and how many that belong to nothing are named.
 const PAGE: i64 = 1000;
-const NAMED: i64 = 20;
+const MAX_NAMED: i64 = 20;
 
 /// Holds the rows of the table of runs against the records. Gives what it names and no record is there for.
-pub(super) async fn runs(engine: &mut Engine, walk: &mut Walk) -> Result<Vec<Missing>, sqlx::Error> {
+pub(super) async fn check_runs(
+    engine: &mut Engine,
+    walk: &mut Walk,
+) -> Result<Vec<MissingRecord>, sqlx::Error> {
     use Column::{Int, Text};
     let whole = walk.options.since.is_none();
     let mut missing = Vec::new();
@@ -40,15 +43,15 @@ pub(super) async fn runs(engine: &mut Engine, walk: &mut Walk) -> Result<Vec<Mis
             .await?;
         let Some(last) = rows.last() else { break };
         if last.int(0) <= after && after != i64::MIN {
-            return Err(in_circles());
+            return Err(unordered_rows_error());
         }
         after = last.int(0);
         for row in &rows {
             let run = row.text(1);
-            let index = |kind, what: &str| Divergence::of(kind, Part::Index, what).run(run);
+            let index = |kind, what: &str| Divergence::new(kind, Part::Index, what).of_run(run);
             let Some(state) = walk.runs.get(run) else {
                 if whole {
-                    missing.push(Missing { run: run.to_owned(), n: 0 });
+                    missing.push(MissingRecord { run: run.to_owned(), n: 0 });
                     walk.findings
                         .add(index(Kind::Inserted, "the table of runs has it, and no record opens it"));
                 }
@@ -63,11 +66,11 @@ pub(super) async fn runs(engine: &mut Engine, walk: &mut Walk) -> Result<Vec<Mis
                 continue;
             };
             let ended = row.int(11) != 0 && state.phase != Phase::Ended;
-            if ended || (row.some_text(8).is_some() && expected.verdict.is_none()) {
-                missing.push(Missing { run: run.to_owned(), n: state.next });
+            if ended || (row.opt_text(8).is_some() && expected.verdict.is_none()) {
+                missing.push(MissingRecord { run: run.to_owned(), n: state.next });
                 let what = "the table of runs knows its end, and its records stop before it";
-                walk.findings.add(index(Kind::Cut, what).at(run, state.next));
-            } else if !same(row, expected, &state.columns) {
+                walk.findings.add(index(Kind::Cut, what).at_record(run, state.next));
+            } else if !row_matches(row, expected, &state.columns) {
                 walk.findings.add(index(
                     Kind::Changed,
                     "its row in the table of runs does not follow from its records",
@@ -86,31 +89,37 @@ pub(super) async fn runs(engine: &mut Engine, walk: &mut Walk) -> Result<Vec<Mis
     for (run, state) in &walk.runs {
         if state.row.is_some() && !state.row_unknown && !seen.contains(run) {
             let what = "the table of runs does not have it";
-            walk.findings.add(Divergence::of(Kind::Removed, Part::Index, what).run(run));
+            walk.findings.add(Divergence::new(Kind::Removed, Part::Index, what).of_run(run));
         }
     }
     Ok(missing)
 }
 
-fn same(row: &Row, expected: &RunRow, hash: &[u8; 32]) -> bool {
+fn row_matches(row: &Row, expected: &RunRow, hash: &[u8; 32]) -> bool {
     let texts = [3, 4, 5, 6, 7].map(|at| row.text(at).to_owned());
     let decided = expected.decided_ms.unwrap_or_default();
     row.int(2) == expected.opened_ms
-        && columns(&texts) == *hash
-        && row.some_text(8) == expected.verdict.as_deref()
+        && hash_columns(&texts) == *hash
+        && row.opt_text(8) == expected.verdict.as_deref()
         && row.int(9) == decided
-        && row.some_text(10) == expected.overridden.as_deref()
+        && row.opt_text(10) == expected.overridden.as_deref()
         && row.int(11) == i64::from(expected.ended)
 }
 
 /// Holds the table of checkpoints against their records. Gives those that it names and no record is there for.
-pub(super) async fn checkpoints(engine: &mut Engine, walk: &mut Walk) -> Result<Vec<Missing>, sqlx::Error> {
+pub(super) async fn check_checkpoints(
+    engine: &mut Engine,
+    walk: &mut Walk,
+) -> Result<Vec<MissingRecord>, sqlx::Error> {
     use Column::{Int, Text};
-    let from =
-        walk.options.since.as_ref().map_or(i64::MIN, |_| i64::try_from(walk.began).unwrap_or(i64::MAX));
+    let from = walk
+        .options
+        .since
+        .as_ref()
+        .map_or(i64::MIN, |_| i64::try_from(walk.started_after).unwrap_or(i64::MAX));
     let rows = sql("SELECT size, root, n FROM checkpoint WHERE size >= $1 ORDER BY size").bind(from);
     let rows = rows.rows(engine, &[Int, Text, Int]).await?;
-    let mut expected = std::mem::take(&mut walk.seals.rows);
+    let mut expected = std::mem::take(&mut walk.checkpoints.rows);
     let mut missing = Vec::new();
     for row in &rows {
         let (size, n) = (row.int(0), row.int(2));
@@ -118,29 +127,31 @@ pub(super) async fn checkpoints(engine: &mut Engine, walk: &mut Walk) -> Result<
             Some((root, number)) if hex(&root) == row.text(1) && i64::try_from(number) == Ok(n) => continue,
             Some((_, number)) => {
                 let what = "its row in the table of checkpoints does not follow from its record";
-                Divergence::of(Kind::Changed, Part::Checkpoint, what).at(STREAM, number)
+                Divergence::new(Kind::Changed, Part::Checkpoint, what).at_record(STREAM, number)
             }
             None => {
                 let next = walk.runs.get(STREAM).map_or(0, |state| state.next);
                 let kind = if n.unsigned_abs() >= next { Kind::Cut } else { Kind::Inserted };
-                missing.push(Missing { run: STREAM.to_owned(), n: n.unsigned_abs() });
+                missing.push(MissingRecord { run: STREAM.to_owned(), n: n.unsigned_abs() });
                 let what =
                     format!("the table of checkpoints has one over {size} records, and no record says so");
                 let place = size.unsigned_abs().saturating_add(1);
-                Divergence::of(kind, Part::Checkpoint, what).at(STREAM, n.unsigned_abs()).place(place)
+                Divergence::new(kind, Part::Checkpoint, what)
+                    .at_record(STREAM, n.unsigned_abs())
+                    .at_seq(place)
             }
         };
         walk.findings.add(divergence);
     }
     for (_, (_, n)) in expected {
         let what = "the table of checkpoints does not have it";
-        walk.findings.add(Divergence::of(Kind::Removed, Part::Checkpoint, what).at(STREAM, n));
+        walk.findings.add(Divergence::new(Kind::Removed, Part::Checkpoint, what).at_record(STREAM, n));
     }
     Ok(missing)
 }
 
 /// The stored hashes above the leaves.
-pub(super) async fn upper_rows(engine: &mut Engine) -> Result<Rows, sqlx::Error> {
+pub(super) async fn upper_rows(engine: &mut Engine) -> Result<TileRows, sqlx::Error> {
     let rows = sql("SELECT level, idx, hashes FROM tile WHERE level <> 0")
         .rows(engine, &[Column::Int, Column::Int, Column::Bytes])
         .await?;
@@ -149,7 +160,7 @@ pub(super) async fn upper_rows(engine: &mut Engine) -> Result<Rows, sqlx::Error>
 }
 
 /// Whether exactly the hashes are stored that belong to the last checkpoint.
-pub(super) async fn stored_tree(
+pub(super) async fn check_stored_tree(
     engine: &mut Engine,
     walk: &mut Walk,
     upper: &BTreeMap<(u32, u64), usize>,
@@ -157,85 +168,86 @@ pub(super) async fn stored_tree(
     let row = sql("SELECT COUNT(*), COALESCE(MAX(idx), -1), CAST(COALESCE(SUM(LENGTH(hashes)), 0) AS BIGINT), \
          COALESCE(MIN(idx), 0), CAST(COALESCE(SUM(CASE WHEN LENGTH(hashes) = $1 THEN 0 ELSE 1 END), 0) AS BIGINT) \
          FROM tile WHERE level = 0")
-        .bind(32 * WIDTH)
+        .bind(32 * HASHES_PER_ROW)
         .row(engine, &[Column::Int; 5])
         .await?;
     let Some(row) = row else { return Ok(()) };
-    let (rows, leaves, size, place) = (row.count(0), row.count(2) / 32, walk.seals.size, walk.place());
+    let (rows, leaves, size, place) = (row.count(0), row.count(2) / 32, walk.checkpoints.size, walk.seq());
     let whole = row.count(2).is_multiple_of(32)
-        && rows == leaves.div_ceil(WIDTH)
+        && rows == leaves.div_ceil(HASHES_PER_ROW)
         && row.int(1).saturating_add(1) == row.int(0)
         && (rows == 0 || row.int(3) == 0)
-        && row.count(4) <= u64::from(!leaves.is_multiple_of(WIDTH));
+        && row.count(4) <= u64::from(!leaves.is_multiple_of(HASHES_PER_ROW));
     if leaves > place {
         let what = format!("{leaves} records were sealed, and there are {place}");
-        walk.findings.add(Divergence::of(Kind::Cut, Part::Record, what).place(place + 1).until(leaves));
+        walk.findings.add(Divergence::new(Kind::Cut, Part::Record, what).at_seq(place + 1).up_to_seq(leaves));
     } else if leaves > size {
         let what =
             format!("{leaves} records were sealed, and the last checkpoint that is left is over {size}");
-        walk.findings.add(Divergence::of(Kind::Removed, Part::Checkpoint, what).place(leaves + 1));
+        walk.findings.add(Divergence::new(Kind::Removed, Part::Checkpoint, what).at_seq(leaves + 1));
     } else if leaves < size || !whole {
         let what = format!("there are {leaves} stored hashes of records, and {size} are sealed");
-        walk.findings.add(Divergence::of(Kind::Removed, Part::Tree, what).place(leaves + 1));
+        walk.findings.add(Divergence::new(Kind::Removed, Part::Tree, what).at_seq(leaves + 1));
         return Ok(());
     }
     let (mut level, mut expected) = (STRIDE, BTreeMap::new());
     while let Some(hashes) = leaves.checked_shr(level).filter(|hashes| *hashes > 0) {
-        for idx in 0..hashes.div_ceil(WIDTH) {
-            let length = (hashes - idx * WIDTH).min(WIDTH) * 32;
+        for idx in 0..hashes.div_ceil(HASHES_PER_ROW) {
+            let length = (hashes - idx * HASHES_PER_ROW).min(HASHES_PER_ROW) * 32;
             expected.insert((level, idx), usize::try_from(length).unwrap_or(usize::MAX));
         }
         level += STRIDE;
     }
     if expected != *upper {
         let what = "the stored hashes above the records' own are not those of so many records";
-        walk.findings.add(Divergence::of(Kind::Changed, Part::Tree, what));
+        walk.findings.add(Divergence::new(Kind::Changed, Part::Tree, what));
     }
     Ok(())
 }
 
 /// Holds the tables of holds and imports against what the ledger's stream says.
-pub(super) async fn sets(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
+pub(super) async fn check_holds_and_imports(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
     let said = [
-        ("held", "SELECT run FROM held", &walk.said.held),
-        ("imported", "SELECT run FROM imported", &walk.said.imported),
+        ("held", "SELECT run FROM held", &walk.ledger_facts.held),
+        ("imported", "SELECT run FROM imported", &walk.ledger_facts.imported),
     ];
     for (table, statement, said) in said {
         let rows = sql(statement).rows(engine, &[Column::Text]).await?;
         let there: BTreeSet<String> = rows.iter().map(|row| row.text(0).to_owned()).collect();
         for run in there.difference(said) {
             let what = format!("the table `{table}` has it, and no record says so");
-            walk.findings.add(Divergence::of(Kind::Inserted, Part::Index, what).run(run));
+            walk.findings.add(Divergence::new(Kind::Inserted, Part::Index, what).of_run(run));
         }
         for run in said.difference(&there) {
             let what = format!("the table `{table}` does not have it");
-            walk.findings.add(Divergence::of(Kind::Removed, Part::Index, what).run(run));
+            walk.findings.add(Divergence::new(Kind::Removed, Part::Index, what).of_run(run));
         }
     }
     Ok(())
 }
 
 /// Signatures that are over no record.
-pub(super) async fn stray_signatures(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
+pub(super) async fn check_stray_signatures(engine: &mut Engine, walk: &mut Walk) -> Result<(), sqlx::Error> {
     let rows = sql("SELECT signature.run, signature.n FROM signature LEFT JOIN record \
          ON record.run = signature.run AND record.n = signature.n WHERE record.seq IS NULL \
          ORDER BY signature.run, signature.n LIMIT $1")
-    .bind(NAMED)
+    .bind(MAX_NAMED)
     .rows(engine, &[Column::Text, Column::Int])
     .await?;
     for row in &rows {
         let what = "a signature is over a record that is not there";
-        let divergence = Divergence::of(Kind::Inserted, Part::Signature, what);
-        walk.findings.add(divergence.at(row.text(0), row.count(1)));
+        let divergence = Divergence::new(Kind::Inserted, Part::Signature, what);
+        walk.findings.add(divergence.at_record(row.text(0), row.count(1)));
     }
     Ok(())
 }
 
 /// Holds the texts that records name against their hashes, and that those are there which runs are about.
-pub(super) async fn texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, sqlx::Error> {
+pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, sqlx::Error> {
     let mut wanted = std::mem::take(&mut walk.texts);
     // What a run is about, its first record says; one whose body was erased says nothing any more.
-    let says = |state: &State| !state.bare.iter().any(|range| range.contains(&0)) && !state.row_unknown;
+    let says =
+        |state: &StreamState| !state.bodiless.iter().any(|range| range.contains(&0)) && !state.row_unknown;
     let all_named = walk.options.since.is_none() && walk.runs.values().all(says);
     let mut unnamed = all_named.then(BTreeSet::new);
     let (mut after, mut count) = (None::<String>, 0);
@@ -250,7 +262,7 @@ pub(super) async fn texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, s
         let rows = page.rows(engine, &[Column::Text]).await?;
         let Some(last) = rows.last() else { break };
         if after.as_deref().is_some_and(|after| last.text(0) <= after) {
-            return Err(in_circles());
+            return Err(unordered_rows_error());
         }
         after = Some(last.text(0).to_owned());
         for row in &rows {
@@ -260,39 +272,41 @@ pub(super) async fn texts(engine: &mut Engine, walk: &mut Walk) -> Result<u64, s
             let text = sql("SELECT text FROM body WHERE sha256 = $1").bind(name);
             // A text of other bytes than a text has is another text.
             let text = text.row(engine, &[Column::Text]).await.ok().flatten();
-            let same = text.is_some_and(|text| {
-                text.some_text(0).is_some_and(|text| sha256_hex(text.as_bytes()) == name)
-            });
+            let same = text
+                .is_some_and(|text| text.opt_text(0).is_some_and(|text| sha256_hex(text.as_bytes()) == name));
             if !same {
                 let what = format!("the text {name} is not the one that has this hash");
-                let divergence = Divergence::of(Kind::Changed, Part::Body, what);
-                walk.findings.add(match named.as_deref() {
-                    Some([(run, n), ..]) => divergence.at(run, *n),
+                let divergence = Divergence::new(Kind::Changed, Part::Body, what);
+                walk.findings.add(match named_hashes.as_deref() {
+                    Some([(run, n), ..]) => divergence.at_record(run, *n),
                     _ => divergence,
                 });
-            } else if let (None, Some(unnamed)) = (named, &mut unnamed) {
+            } else if let (None, Some(unnamed)) = (named_hashes, &mut unnamed) {
                 unnamed.insert(name.to_owned());
             }
         }
     }
     for (name, by) in wanted {
-        let by = by.iter().find(|(run, _)| !walk.said.erased_elsewhere.contains(&**run));
+        let by = by.iter().find(|(run, _)| !walk.ledger_facts.erased_elsewhere.contains(&**run));
         if let Some((run, n)) = by {
             let what = format!("the text {} that it names is not there", hex(&name));
-            walk.findings.add(Divergence::of(Kind::Removed, Part::Body, what).at(run, *n));
+            walk.findings.add(Divergence::new(Kind::Removed, Part::Body, what).at_record(run, *n));
         }
     }
     if let Some(unnamed) = unnamed.filter(|unnamed| !unnamed.is_empty()) {
-        for name in others(engine, unnamed).await? {
+        for name in unnamed_texts(engine, unnamed).await? {
             let what = format!("the text {name} is there, and no record names it");
-            walk.findings.add(Divergence::of(Kind::Inserted, Part::Body, what));
+            walk.findings.add(Divergence::new(Kind::Inserted, Part::Body, what));
         }
     }
     Ok(count)
 }
 
 /// Of some texts those that no record names: neither a run as what it is about, nor another one anywhere in its data.
-async fn others(engine: &mut Engine, mut texts: BTreeSet<String>) -> Result<BTreeSet<String>, sqlx::Error> {
+async fn unnamed_texts(
+    engine: &mut Engine,
+    mut texts: BTreeSet<String>,
+) -> Result<BTreeSet<String>, sqlx::Error> {
     let mut of_playbooks = BTreeSet::new();
     let mut after = i64::MIN;
     while !texts.is_empty() {
@@ -301,14 +315,14 @@ async fn others(engine: &mut Engine, mut texts: BTreeSet<String>) -> Result<BTre
         let rows = page.rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
         let Some(last) = rows.last() else { break };
         if last.int(0) <= after {
-            return Err(in_circles());
+            return Err(unordered_rows_error());
         }
         after = last.int(0);
         for row in &rows {
-            let Some(data) = row.some_text(2).and_then(|data| serde_json::from_str(data).ok()) else {
+            let Some(data) = row.opt_text(2).and_then(|data| serde_json::from_str(data).ok()) else {
                 continue;
             };
-            for name in named(&data) {
+            for name in named_hashes(&data) {
                 texts.remove(name);
                 if row.text(1).starts_with("playbook") {
                     of_playbooks.insert(name.to_owned());
@@ -322,8 +336,8 @@ async fn others(engine: &mut Engine, mut texts: BTreeSet<String>) -> Result<BTre
         let text = text.row(engine, &[Column::Text]).await?;
         // Older versions kept the history of a playbook with the record of the version that it ends with.
         let is_history = text.as_ref().is_some_and(|text| {
-            let text = text.some_text(0).unwrap_or_default();
-            text.contains(HISTORY) && hashes(text).any(|hash| of_playbooks.contains(hash))
+            let text = text.opt_text(0).unwrap_or_default();
+            text.contains(HISTORY_MARKER) && hashes_in(text).any(|hash| of_playbooks.contains(hash))
         });
         if !is_history {
             unnamed.insert(name);
@@ -333,25 +347,26 @@ async fn others(engine: &mut Engine, mut texts: BTreeSet<String>) -> Result<BTre
 }
 
 /// Bodies of records that are not there, and of which nothing says that they were erased.
-pub(super) fn bodies(walk: &mut Walk) {
+pub(super) fn check_bodies(walk: &mut Walk) {
     for (run, state) in &walk.runs {
-        if let Some((kind, n, place)) = &state.bare_wrong
-            && !walk.said.imported.contains(&**run)
+        if let Some((kind, n, place)) = &state.unexpected_bodiless
+            && !walk.ledger_facts.imported.contains(&**run)
         {
             let what = format!("its body is not there, and that of a {kind} is never erased");
-            walk.findings.add(Divergence::of(Kind::Removed, Part::Record, what).at(run, *n).place(*place));
+            walk.findings
+                .add(Divergence::new(Kind::Removed, Part::Record, what).at_record(run, *n).at_seq(*place));
         }
-        let erased = walk.said.erased.get(&**run).map_or(&[][..], Vec::as_slice);
+        let erased = walk.ledger_facts.erased.get(&**run).map_or(&[][..], Vec::as_slice);
         let is_erased = |n: &u64| erased.iter().any(|range| range.contains(n));
-        let Some(n) = state.bare.iter().cloned().flatten().find(|n| !is_erased(n)) else { continue };
+        let Some(n) = state.bodiless.iter().cloned().flatten().find(|n| !is_erased(n)) else { continue };
         let what = "its body is not there, and nothing says that it was erased";
-        let is_first = state.bare.first().is_some_and(|range| range.start == n);
-        let divergence = Divergence::of(Kind::Removed, Part::Record, what).at(run, n);
-        walk.findings.add(Divergence { place: is_first.then_some(state.bare_place), ..divergence });
+        let is_first = state.bodiless.first().is_some_and(|range| range.start == n);
+        let divergence = Divergence::new(Kind::Removed, Part::Record, what).at_record(run, n);
+        walk.findings.add(Divergence { seq: is_first.then_some(state.first_bodiless_seq), ..divergence });
     }
 }
 
 /// A broken file, which would be read for ever.
-fn in_circles() -> sqlx::Error {
+fn unordered_rows_error() -> sqlx::Error {
     sqlx::Error::Protocol("the database gives its rows in no order".into())
 }

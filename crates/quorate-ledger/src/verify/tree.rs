@@ -3,37 +3,37 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Divergence, Findings, Kind, Part};
+use super::divergence::{Divergence, Findings, Kind, Part};
 use crate::merkle::{EMPTY, Frontier, Hash, Subtree, TreeHead};
-use crate::store::tiles::{WIDTH, keeps};
+use crate::store::tiles::{HASHES_PER_ROW, stores_level};
 
 /// The rows of the stored tree above its leaves, by level and index.
-pub(super) type Rows = BTreeMap<(u32, u64), Vec<u8>>;
+pub(super) type TileRows = BTreeMap<(u32, u64), Vec<u8>>;
 
 /// The tree as it grows.
-pub(super) struct Growth {
+pub(super) struct TreeCheck {
     /// Of the records that are there.
     ours: Frontier,
     /// Of the stored leaves, from where they first differ from the records'.
     stored: Option<Frontier>,
     /// The last size whose root held.
-    good: u64,
+    last_good_size: u64,
     /// A root did not hold, for the records as for the stored leaves: later ones cannot either.
-    bad: bool,
+    diverged: bool,
     /// A place without record and without stored leaf was passed: no root can be computed any more.
-    lost: bool,
-    rows: Rows,
+    incomplete: bool,
+    rows: TileRows,
     /// Where the stored leaves first differ from the records' and no root has said yet which are right.
-    open: Option<Watch>,
+    unconfirmed: Option<Difference>,
     /// Where records differ from what was sealed.
-    confirmed: Option<Watch>,
+    confirmed: Option<Difference>,
     /// The record that stands after the last root that held.
     first_after_good: Option<(String, u64)>,
 }
 
 /// A place where record and stored leaf differ, and where else the two are seen.
-struct Watch {
-    place: u64,
+struct Difference {
+    seq: u64,
     run: String,
     n: u64,
     ours: Hash,
@@ -42,14 +42,14 @@ struct Watch {
     stored_is_ours_later: bool,
 }
 
-impl Watch {
-    fn see(&mut self, ours: Option<&Hash>, stored: Option<&Hash>) {
+impl Difference {
+    fn observe(&mut self, ours: Option<&Hash>, stored: Option<&Hash>) {
         self.stored_is_ours_later |= ours == Some(&self.stored);
         self.ours_is_stored_later |= stored == Some(&self.ours);
     }
 
     /// What differs. Where no root has said that the stored leaves are the sealed ones, that they stand elsewhere does.
-    fn divergence(self, confirmed: bool) -> Divergence {
+    fn into_divergence(self, confirmed: bool) -> Divergence {
         let (kind, what) = match (self.ours_is_stored_later, self.stored_is_ours_later) {
             (true, true) => (Kind::Reordered, "another record was sealed at this place, and this one later"),
             (true, false) => {
@@ -62,29 +62,29 @@ impl Watch {
                 "its head and its stored hash differ, and no checkpoint says which one is right",
             ),
         };
-        let divergence = Divergence::of(kind, Part::Record, what).place(self.place);
+        let divergence = Divergence::new(kind, Part::Record, what).at_seq(self.seq);
         match kind {
             // Which one it was, nobody knows any more.
             Kind::Removed => {
                 let what = format!("{what}: it stood before {}/{}", self.run, self.n);
                 Divergence { what, ..divergence }
             }
-            _ => divergence.at(&self.run, self.n),
+            _ => divergence.at_record(&self.run, self.n),
         }
     }
 }
 
-impl Growth {
+impl TreeCheck {
     /// A tree that begins so; the stored rows above the leaves are held against what comes.
-    pub(super) fn new(begin: Frontier, rows: Rows) -> Self {
-        Growth {
-            good: begin.size(),
+    pub(super) fn new(begin: Frontier, rows: TileRows) -> Self {
+        TreeCheck {
+            last_good_size: begin.size(),
             ours: begin,
             stored: None,
-            bad: false,
-            lost: false,
+            diverged: false,
+            incomplete: false,
             rows,
-            open: None,
+            unconfirmed: None,
             confirmed: None,
             first_after_good: None,
         }
@@ -104,22 +104,22 @@ impl Growth {
         stored: Option<Hash>,
         findings: &mut Findings,
     ) {
-        let place = self.size() + 1;
+        let seq = self.size() + 1;
         if self.first_after_good.is_none() {
             self.first_after_good = Some((run.to_owned(), n));
         }
-        for watch in [&mut self.open, &mut self.confirmed].into_iter().flatten() {
-            watch.see(Some(&leaf), stored.as_ref());
+        for watch in [&mut self.unconfirmed, &mut self.confirmed].into_iter().flatten() {
+            watch.observe(Some(&leaf), stored.as_ref());
         }
         match (&mut self.stored, stored) {
             (Some(tree), Some(stored)) => tree.push(stored),
             (Some(_), None) => self.stored = None,
-            (None, Some(stored)) if stored != leaf && !self.bad && !self.lost => {
+            (None, Some(stored)) if stored != leaf && !self.diverged && !self.incomplete => {
                 let mut tree = self.ours.clone();
                 tree.push(stored);
                 self.stored = Some(tree);
-                self.open = Some(Watch {
-                    place,
+                self.unconfirmed = Some(Difference {
+                    seq,
                     run: run.to_owned(),
                     n,
                     ours: leaf,
@@ -134,11 +134,11 @@ impl Growth {
     }
 
     /// Passes a place without a record. The stored leaf stands in for it, so that what follows can be held still.
-    pub(super) fn skip(&mut self, stored: Option<Hash>, findings: &mut Findings) {
-        for watch in [&mut self.open, &mut self.confirmed].into_iter().flatten() {
-            watch.see(None, stored.as_ref());
+    pub(super) fn push_missing(&mut self, stored: Option<Hash>, findings: &mut Findings) {
+        for watch in [&mut self.unconfirmed, &mut self.confirmed].into_iter().flatten() {
+            watch.observe(None, stored.as_ref());
         }
-        self.lost |= stored.is_none();
+        self.incomplete |= stored.is_none();
         match (&mut self.stored, stored) {
             (Some(tree), Some(stored)) => tree.push(stored),
             (tree, _) => *tree = None,
@@ -147,13 +147,14 @@ impl Growth {
     }
 
     fn grow(&mut self, leaf: Hash, findings: &mut Findings) {
-        let sound = self.stored.is_none() && !self.lost && !self.bad;
+        let sound = self.stored.is_none() && !self.incomplete && !self.diverged;
         let rows = &self.rows;
         let mut differs = None;
-        self.ours.push_closing(leaf, |Subtree { level, index }, hash| {
-            if level > 0 && keeps(level) && sound && !rows.is_empty() {
-                let start = usize::try_from(index % WIDTH).unwrap_or(0) * 32;
-                let stored = rows.get(&(level, index / WIDTH)).and_then(|row| row.get(start..start + 32));
+        self.ours.push_with(leaf, |Subtree { level, index }, hash| {
+            if level > 0 && stores_level(level) && sound && !rows.is_empty() {
+                let start = usize::try_from(index % HASHES_PER_ROW).unwrap_or(0) * 32;
+                let stored =
+                    rows.get(&(level, index / HASHES_PER_ROW)).and_then(|row| row.get(start..start + 32));
                 if stored.is_some_and(|stored| stored != hash) {
                     differs = Some((level, index));
                 }
@@ -161,58 +162,60 @@ impl Growth {
         });
         if let Some((level, index)) = differs {
             let what = format!("the stored hash {index} of level {level} does not follow from the records");
-            findings.add(Divergence::of(Kind::Changed, Part::Tree, what).place(self.ours.size()));
+            findings.add(Divergence::new(Kind::Changed, Part::Tree, what).at_seq(self.ours.size()));
         }
     }
 
     /// Holds the tree as it stands against a root that somebody vouches for.
-    pub(super) fn settle(&mut self, root: &Hash, part: Part, who: &str, findings: &mut Findings) {
+    pub(super) fn check_root(&mut self, root: &Hash, part: Part, who: &str, findings: &mut Findings) {
         let size = self.size();
-        if self.lost || self.bad {
+        if self.incomplete || self.diverged {
             return;
         }
         if self.ours.root() == *root {
-            if let Some(watch) = self.open.take() {
+            if let Some(watch) = self.unconfirmed.take() {
                 let what = "the stored hash of this record is not the one that was sealed";
-                let divergence = Divergence::of(Kind::Changed, Part::Tree, what);
-                findings.add(divergence.at(&watch.run, watch.n).place(watch.place));
+                let divergence = Divergence::new(Kind::Changed, Part::Tree, what);
+                findings.add(divergence.at_record(&watch.run, watch.n).at_seq(watch.seq));
             }
             self.stored = None;
-            self.held(size);
+            self.mark_good(size);
         } else if self.stored.as_ref().is_some_and(|stored| stored.root() == *root) {
             // Places before the first one that differs are the same in both.
-            if let Some(watch) = self.open.take() {
+            if let Some(watch) = self.unconfirmed.take() {
                 self.confirmed.get_or_insert(watch);
             }
-            self.held(size);
+            self.mark_good(size);
         } else {
-            self.bad = true;
+            self.diverged = true;
             let what = format!("the records are not those that {who} is over");
-            let mut divergence = Divergence::of(Kind::Changed, part, what);
-            divergence = match (self.open.take(), &self.first_after_good) {
+            let mut divergence = Divergence::new(Kind::Changed, part, what);
+            divergence = match (self.unconfirmed.take(), &self.first_after_good) {
                 // The stored leaves were written anew from there on, or spoilt: what follows may be as it was.
-                (Some(watch), _) => divergence.at(&watch.run, watch.n).place(watch.place),
-                (None, Some((run, n))) => divergence.at(run, *n).place(self.good + 1).until(size),
-                (None, None) => divergence.place(size),
+                (Some(watch), _) => divergence.at_record(&watch.run, watch.n).at_seq(watch.seq),
+                (None, Some((run, n))) => {
+                    divergence.at_record(run, *n).at_seq(self.last_good_size + 1).up_to_seq(size)
+                }
+                (None, None) => divergence.at_seq(size),
             };
             findings.add(divergence);
         }
     }
 
-    fn held(&mut self, size: u64) {
-        (self.good, self.first_after_good) = (size, None);
+    fn mark_good(&mut self, size: u64) {
+        (self.last_good_size, self.first_after_good) = (size, None);
     }
 
     /// Size and root as they stand; `None` where they cannot be told.
-    pub(super) fn head(&self) -> Option<TreeHead> {
-        (!self.lost).then(|| self.ours.tree_head())
+    pub(super) fn tree_head(&self) -> Option<TreeHead> {
+        (!self.incomplete).then(|| self.ours.tree_head())
     }
 
     /// Ends the walk: what differs is said.
-    pub(super) fn end(mut self, findings: &mut Findings) {
-        for (watch, confirmed) in [(self.confirmed.take(), true), (self.open.take(), false)] {
+    pub(super) fn finish(mut self, findings: &mut Findings) {
+        for (watch, confirmed) in [(self.confirmed.take(), true), (self.unconfirmed.take(), false)] {
             if let Some(watch) = watch {
-                findings.add(watch.divergence(confirmed));
+                findings.add(watch.into_divergence(confirmed));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The walk over all records in their order: each by itself, in its run's chain, and at its place of the tree.
 
-mod own_stream;
+mod ledger_stream;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -11,25 +11,25 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 use super::Options;
-use super::finding::{Divergence, Findings, Kind, Part};
+use super::checkpoints::Checkpoints;
+use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::Jobs;
-use super::kept::Rollback;
-use super::own::Own;
-use super::read::{Line, Page, Stored};
-use super::row::{self, Expected};
-use super::runs::{Phase, State, follows};
-use super::seals::Seals;
+use super::ledger_signatures::LedgerSignatures;
+use super::local_checkpoints::Rollback;
+use super::read::{Page, PageRow, StoredRecord};
+use super::record_check::{self, HeadMatcher};
+use super::runs::{Phase, StreamState, affects_row};
 use super::signatures;
 use super::skim;
-use super::tree::Growth;
+use super::tree::TreeCheck;
 use crate::merkle::{self, Hash};
-use crate::signing::run::Audit;
+use crate::signing::run::RunKeyring;
 use crate::store::STREAM;
 
 /// The longest stretch of places without records that the stored tree is asked about.
-const GAP: u64 = 1 << 16;
+const MAX_GAP: u64 = 1 << 16;
 /// How many jumps in the chains of runs, and how many stretches without records, are looked into.
-const LOOKED_INTO: usize = 1000;
+const MAX_EXAMINED: usize = 1000;
 
 /// The record of a composed prompt, whose text and those of its shadows are kept.
 const COMPOSED: &str = PlaybookEvent::Composed.as_str();
@@ -37,29 +37,29 @@ const COMPOSED: &str = PlaybookEvent::Composed.as_str();
 /// What is found out on the way.
 pub(super) struct Walk {
     pub(super) options: Arc<Options>,
-    pub(super) runs: HashMap<Box<str>, State>,
-    pub(super) tree: Growth,
-    pub(super) seals: Seals,
+    pub(super) runs: HashMap<Box<str>, StreamState>,
+    pub(super) tree: TreeCheck,
+    pub(super) checkpoints: Checkpoints,
     pub(super) jobs: Jobs,
     pub(super) findings: Findings,
     /// Roots that a witness names, by size.
     pub(super) roots: BTreeMap<u64, BTreeSet<Hash>>,
     pub(super) counts: Counts,
     /// What the ledger's own stream says of runs.
-    pub(super) said: Said,
+    pub(super) ledger_facts: LedgerFacts,
     /// The signatures of the ledger's own stream.
-    pub(super) own: Own,
+    pub(super) ledger_signatures: LedgerSignatures,
     /// Rollbacks that a person accepted.
     pub(super) rollbacks: Vec<Rollback>,
     /// Texts that have to be there, and the records that name each.
     pub(super) texts: HashMap<Hash, Vec<(Box<str>, u64)>>,
     /// After how many records it began.
-    pub(super) began: u64,
-    expected: Expected,
+    pub(super) started_after: u64,
+    head_matcher: HeadMatcher,
     /// The last place that was passed.
-    place: u64,
+    seq: u64,
     gaps: Vec<Range<u64>>,
-    jumps: Vec<Jump>,
+    jumps: Vec<ChainJump>,
 }
 
 /// What was counted.
@@ -76,7 +76,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    fn took(&mut self, stored: &Stored, place: u64) {
+    fn count(&mut self, stored: &StoredRecord, place: u64) {
         self.records += 1;
         if stored.signatures.is_empty() && stored.kind != Word::Checkpoint.as_str() {
             self.unsigned += 1;
@@ -90,7 +90,7 @@ impl Counts {
 
 /// What the ledger's own stream says of runs.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct LedgerFacts {
     pub(super) held: BTreeSet<String>,
     pub(super) imported: BTreeSet<String>,
     /// Records whose bodies were erased, by run.
@@ -100,10 +100,10 @@ pub(super) struct Said {
 }
 
 /// A record that does not follow the one before it in its run.
-struct Jump {
+struct ChainJump {
     run: Box<str>,
     missing: Range<u64>,
-    place: u64,
+    seq: u64,
     late: bool,
 }
 
@@ -111,146 +111,147 @@ impl Walk {
     /// Before the first record that is walked over, which stands behind those of `tree`.
     pub(super) fn new(
         options: Arc<Options>,
-        tree: Growth,
-        seals: Seals,
-        runs: HashMap<Box<str>, State>,
+        tree: TreeCheck,
+        seals: Checkpoints,
+        runs: HashMap<Box<str>, StreamState>,
     ) -> Self {
-        let given = options.given.clone();
+        let given = options.trusted_keys.clone();
         Walk {
             options,
             runs,
-            began: tree.size(),
-            place: tree.size(),
+            started_after: tree.size(),
+            seq: tree.size(),
             tree,
-            seals: seals.trusting(given),
+            checkpoints: seals.with_trusted_keys(given),
             jobs: Jobs::default(),
             findings: Findings::default(),
             roots: BTreeMap::new(),
             counts: Counts::default(),
-            said: Said::default(),
-            own: Own::default(),
+            ledger_facts: LedgerFacts::default(),
+            ledger_signatures: LedgerSignatures::default(),
             rollbacks: Vec::new(),
             texts: HashMap::new(),
-            expected: Expected::default(),
+            head_matcher: HeadMatcher::default(),
             gaps: Vec::new(),
             jumps: Vec::new(),
         }
     }
 
     /// The same, behind so many records whose tree is not looked at.
-    pub(super) fn standing_at(self, place: u64) -> Self {
-        Walk { began: place, place, ..self }
+    pub(super) fn starting_at(self, place: u64) -> Self {
+        Walk { started_after: place, seq: place, ..self }
     }
 
     /// The last place that was passed.
-    pub(super) fn place(&self) -> u64 {
-        self.place
+    pub(super) fn seq(&self) -> u64 {
+        self.seq
     }
 
     /// Walks over a page.
     pub(super) fn page(&mut self, page: &Page) {
-        for line in &page.lines {
+        for line in &page.rows {
             match line {
-                Line::Record(stored) => self.record(stored, page),
-                Line::Unreadable { seq, why } => {
-                    if let Some(place) = self.reach(*seq, page) {
+                PageRow::Record(stored) => self.record(stored, page),
+                PageRow::Unreadable { seq, why } => {
+                    if let Some(place) = self.advance_to(*seq, page) {
                         let what = format!("it cannot be read: {why}");
-                        self.findings.add(Divergence::of(Kind::Changed, Part::Record, what).place(place));
-                        self.at_size();
-                        self.place = place;
-                        self.tree.skip(page.leaf(place), &mut self.findings);
+                        self.findings.add(Divergence::new(Kind::Changed, Part::Record, what).at_seq(place));
+                        self.check_witness_roots();
+                        self.seq = place;
+                        self.tree.push_missing(page.leaf(place), &mut self.findings);
                     }
                 }
             }
         }
-        if let Some(why) = &page.broken {
+        if let Some(why) = &page.error {
             let what = format!("nothing can be read from here on: {why}");
-            self.findings.add(Divergence::of(Kind::Changed, Part::Record, what).place(self.place + 1));
+            self.findings.add(Divergence::new(Kind::Changed, Part::Record, what).at_seq(self.seq + 1));
         }
-        self.jobs.run_some(&mut self.findings);
+        self.jobs.run_if_full(&mut self.findings);
     }
 
     /// Passes what is missing before a row; `None` where the row stands before all places that there are.
-    fn reach(&mut self, seq: i64, page: &Page) -> Option<u64> {
-        let Some(seq) = u64::try_from(seq).ok().filter(|seq| *seq > self.place) else {
+    fn advance_to(&mut self, seq: i64, page: &Page) -> Option<u64> {
+        let Some(seq) = u64::try_from(seq).ok().filter(|seq| *seq > self.seq) else {
             let what = format!("a row stands at {seq}, where no record can be");
-            self.findings.add(Divergence::of(Kind::Inserted, Part::Record, what).place(0));
+            self.findings.add(Divergence::new(Kind::Inserted, Part::Record, what).at_seq(0));
             return None;
         };
-        let missing = self.place + 1..seq;
+        let missing = self.seq + 1..seq;
         if !missing.is_empty() {
-            if self.gaps.len() < LOOKED_INTO {
+            if self.gaps.len() < MAX_EXAMINED {
                 self.gaps.push(missing.clone());
             }
-            for place in missing.take(usize::try_from(GAP).unwrap_or(usize::MAX)) {
-                self.at_size();
-                self.tree.skip(page.leaf(place), &mut self.findings);
+            for place in missing.take(usize::try_from(MAX_GAP).unwrap_or(usize::MAX)) {
+                self.check_witness_roots();
+                self.tree.push_missing(page.leaf(place), &mut self.findings);
             }
-            if seq - self.place > GAP {
-                self.tree.skip(None, &mut self.findings);
+            if seq - self.seq > MAX_GAP {
+                self.tree.push_missing(None, &mut self.findings);
             }
-            self.place = seq - 1;
+            self.seq = seq - 1;
         }
         Some(seq)
     }
 
     /// Holds the tree against what a witness says of its size.
-    fn at_size(&mut self) {
+    fn check_witness_roots(&mut self) {
         if let Some(roots) = self.roots.remove(&self.tree.size()) {
             let who = format!("the witness's checkpoint of {} records", self.tree.size());
             for root in roots {
-                self.tree.settle(&root, Part::Witness, &who, &mut self.findings);
+                self.tree.check_root(&root, Part::Witness, &who, &mut self.findings);
             }
         }
     }
 
-    fn record(&mut self, stored: &Stored, page: &Page) {
-        let Some(place) = self.reach(stored.seq, page) else { return };
-        self.at_size();
-        self.counts.took(stored, place);
+    fn record(&mut self, stored: &StoredRecord, page: &Page) {
+        let Some(place) = self.advance_to(stored.seq, page) else { return };
+        self.check_witness_roots();
+        self.counts.count(stored, place);
         let leaf = merkle::leaf(stored.head.as_bytes());
         let in_tree = page.leaf(place);
         let sound = in_tree == Some(leaf);
         let fits = match self.runs.get(&*stored.run) {
             Some(state) if i64::try_from(state.next) == Ok(stored.n) => {
-                self.expected.fits(stored, state.leaf.as_ref())
+                self.head_matcher.matched_time(stored, state.leaf.as_ref())
             }
-            None if stored.n == 0 => self.expected.fits(stored, None),
+            None if stored.n == 0 => self.head_matcher.matched_time(stored, None),
             _ => None,
         };
         match fits {
             Some(at_ms) => {
                 let n = stored.n.unsigned_abs();
-                self.state(&stored.run).took(n, leaf, place, sound);
-                self.signed(stored, &stored.run, n, at_ms, leaf, place);
-                self.meaning(stored, n, at_ms, place);
+                self.state(&stored.run).advance(n, leaf, place, sound);
+                self.check_signatures(stored, &stored.run, n, at_ms, leaf, place);
+                self.interpret(stored, n, at_ms, place);
             }
-            None => self.misfit(stored, leaf, place, sound),
+            None => self.irregular_record(stored, leaf, place, sound),
         }
-        self.place = place;
+        self.seq = place;
         self.tree.push(&stored.run, stored.n.unsigned_abs(), leaf, in_tree, &mut self.findings);
     }
 
-    fn state(&mut self, run: &str) -> &mut State {
+    fn state(&mut self, run: &str) -> &mut StreamState {
         if !self.runs.contains_key(run) {
-            self.runs.insert(run.into(), State::new());
+            self.runs.insert(run.into(), StreamState::new());
         }
         // It was just put there.
-        self.runs.entry(run.into()).or_insert_with(State::new)
+        self.runs.entry(run.into()).or_insert_with(StreamState::new)
     }
 
     /// Says what is wrong with a record that does not simply follow in its run, and goes on after it.
-    fn misfit(&mut self, stored: &Stored, leaf: Hash, place: u64, sound: bool) {
-        let wrong = row::wrong(stored);
+    fn irregular_record(&mut self, stored: &StoredRecord, leaf: Hash, place: u64, sound: bool) {
+        let wrong = record_check::explain_mismatch(stored);
         let next = |run: &str| self.runs.get(run).map_or(0, |state| state.next);
         let row_fits = i64::try_from(next(&stored.run)) == Ok(stored.n);
         let (run, n) = match &wrong.head {
             Some(head) if !row_fits => (head.run.clone(), head.n),
             _ => (stored.run.clone(), stored.n.unsigned_abs()),
         };
-        let say = |kind, what: String| Divergence::of(kind, Part::Record, what).at(&run, n).place(place);
+        let say =
+            |kind, what: String| Divergence::new(kind, Part::Record, what).at_record(&run, n).at_seq(place);
         let next = next(&run);
-        let late = n < next && self.runs.get_mut(&*run).is_some_and(|state| state.comes_late(n));
+        let late = n < next && self.runs.get_mut(&*run).is_some_and(|state| state.take_late(n));
         if late {
             // What is said of the place where it was expected says it all.
             for jump in self.jumps.iter_mut().filter(|jump| *jump.run == run && jump.missing.contains(&n)) {
@@ -265,56 +266,76 @@ impl Walk {
             if let Some(what) = &wrong.what {
                 self.findings.add(say(Kind::Changed, what.clone()));
             } else if n == next {
-                self.unlinked(&run, n, place, sound);
+                self.broken_link(&run, n, place, sound);
             }
-            if n > next && self.jumps.len() < LOOKED_INTO {
-                self.jumps.push(Jump { run: run.as_str().into(), missing: next..n, place, late: false });
+            if n > next && self.jumps.len() < MAX_EXAMINED {
+                self.jumps.push(ChainJump {
+                    run: run.as_str().into(),
+                    missing: next..n,
+                    seq: place,
+                    late: false,
+                });
             }
-            self.state(&run).took(n, leaf, place, sound);
+            self.state(&run).advance(n, leaf, place, sound);
         }
         let at_ms = wrong.head.as_ref().and_then(|head| quorate_kernel::clock::parse_rfc3339(&head.at));
         if let Some(at_ms) = at_ms {
-            self.signed(stored, &run, n, at_ms, leaf, place);
+            self.check_signatures(stored, &run, n, at_ms, leaf, place);
         }
         let whole = wrong.what.is_none() && at_ms.is_some();
         match (whole, at_ms) {
-            (true, Some(at_ms)) => self.meaning(stored, n, at_ms, place),
+            (true, Some(at_ms)) => self.interpret(stored, n, at_ms, place),
             _ => self.state(&run).row_unknown = true,
         }
     }
 
     /// A record that does not name the hash of the one before it: one of the two was changed.
-    fn unlinked(&mut self, run: &str, n: u64, place: u64, sound: bool) {
+    fn broken_link(&mut self, run: &str, n: u64, place: u64, sound: bool) {
         let Some(state) = self.runs.get(run) else {
             let what = "the first record of a run names one before it";
-            self.findings.add(Divergence::of(Kind::Changed, Part::Record, what).at(run, n).place(place));
+            self.findings
+                .add(Divergence::new(Kind::Changed, Part::Record, what).at_record(run, n).at_seq(place));
             return;
         };
-        if self.findings.names_record(state.place) {
+        if self.findings.has_record_at(state.seq) {
             return;
         }
-        let before_is_sealed = state.sound && !sound;
-        let divergence = if before_is_sealed || n == 0 || state.place == 0 {
+        let before_is_sealed = state.matches_tree && !sound;
+        let divergence = if before_is_sealed || n == 0 || state.seq == 0 {
             let what = "it does not name its predecessor's hash";
-            Divergence::of(Kind::Changed, Part::Record, what).at(run, n).place(place)
+            Divergence::new(Kind::Changed, Part::Record, what).at_record(run, n).at_seq(place)
         } else {
             let what = format!("the record after it ({run}/{n}) names another hash than its own");
-            Divergence::of(Kind::Changed, Part::Record, what).at(run, n - 1).place(state.place)
+            Divergence::new(Kind::Changed, Part::Record, what).at_record(run, n - 1).at_seq(state.seq)
         };
         self.findings.add(divergence);
     }
 
-    fn signed(&mut self, stored: &Stored, run: &str, n: u64, at_ms: i64, leaf: Hash, place: u64) {
+    fn check_signatures(
+        &mut self,
+        stored: &StoredRecord,
+        run: &str,
+        n: u64,
+        at_ms: i64,
+        leaf: Hash,
+        place: u64,
+    ) {
         if run == STREAM {
             if stored.kind != Word::Checkpoint.as_str() {
-                let keys = self.seals.keys();
-                self.own.take(stored, (n, place, leaf), &keys, &mut self.jobs, &mut self.findings);
+                let keys = self.checkpoints.keys();
+                self.ledger_signatures.add_record(
+                    stored,
+                    (n, place, leaf),
+                    &keys,
+                    &mut self.jobs,
+                    &mut self.findings,
+                );
             } else if let Some((key, _)) = stored.signatures.first() {
                 let what = format!(
                     "a checkpoint is signed by its note alone, and `{key}` is said to have signed its record"
                 );
-                let divergence = Divergence::of(Kind::Inserted, Part::Signature, what);
-                self.findings.add(divergence.at(run, n).place(place));
+                let divergence = Divergence::new(Kind::Inserted, Part::Signature, what);
+                self.findings.add(divergence.at_record(run, n).at_seq(place));
             }
             return;
         }
@@ -324,19 +345,25 @@ impl Walk {
             true => stored.data.as_deref().and_then(object),
             false => None,
         };
-        let audit = opens.then(|| data.as_ref().and_then(Audit::of).map(Arc::new));
+        let audit = opens.then(|| data.as_ref().and_then(RunKeyring::from_opened).map(Arc::new));
         let signed = !stored.signatures.is_empty();
         let state = self.state(run);
         if n == 0 {
-            (state.signed, state.audit) = (signed, audit.flatten());
+            (state.signed, state.keyring) = (signed, audit.flatten());
             self.counts.signed_runs += u64::from(signed);
         }
         let Some(state) = self.runs.get_mut(run) else { return };
         if is(Word::Keyring) {
-            signatures::extend(state, (run, n, place), data.as_ref(), &self.options, &mut self.findings);
+            signatures::extend_run_keys(
+                state,
+                (run, n, place),
+                data.as_ref(),
+                &self.options,
+                &mut self.findings,
+            );
         }
-        let sealed_ms = self.seals.signed_ms;
-        let about = signatures::Record { run, n, at_ms, leaf, place, sealed_ms };
+        let sealed_ms = self.checkpoints.signed_ms;
+        let about = signatures::Record { run, n, at_ms, leaf, seq: place, sealed_ms };
         signatures::check(
             state,
             &about,
@@ -348,27 +375,27 @@ impl Walk {
     }
 
     /// What a record means for its run and for the ledger.
-    fn meaning(&mut self, stored: &Stored, n: u64, at_ms: i64, place: u64) {
-        let Stored { run, kind, .. } = stored;
+    fn interpret(&mut self, stored: &StoredRecord, n: u64, at_ms: i64, place: u64) {
+        let StoredRecord { run, kind, .. } = stored;
         let ours = run == STREAM;
         let data = match &stored.data {
-            Some(data) if ours || follows(kind) || kind == COMPOSED => {
+            Some(data) if ours || affects_row(kind) || kind == COMPOSED => {
                 let data = object(data);
                 if data.is_none() {
                     let what = "its data is no JSON object".to_owned();
-                    let divergence = Divergence::of(Kind::Changed, Part::Record, what);
-                    self.findings.add(divergence.at(run, n).place(place));
+                    let divergence = Divergence::new(Kind::Changed, Part::Record, what);
+                    self.findings.add(divergence.at_record(run, n).at_seq(place));
                 }
                 data
             }
             Some(data) => {
-                if let Err(error) = skim::object(data) {
-                    let divergence = Divergence::of(
+                if let Err(error) = skim::check_object(data) {
+                    let divergence = Divergence::new(
                         Kind::Changed,
                         Part::Record,
                         format!("its data cannot be read: {error}"),
                     );
-                    self.findings.add(divergence.at(run, n).place(place));
+                    self.findings.add(divergence.at_record(run, n).at_seq(place));
                 }
                 None
             }
@@ -376,34 +403,34 @@ impl Walk {
         };
         let state = self.state(run);
         if stored.data.is_none() {
-            state.bare(kind, n, at_ms, place);
+            state.note_bodiless(kind, n, at_ms, place);
         }
         if n == 0 {
             state.opened = Some(place);
         }
-        let unexpected = state.follow(run, n, kind, at_ms, data.as_ref()).err();
+        let unexpected = state.apply(run, n, kind, at_ms, data.as_ref()).err();
         let erased = u64::from(stored.data.is_none());
         self.counts.erased += erased;
         if let Some(what) = unexpected {
             let kind = if n == 0 { Kind::Changed } else { Kind::Inserted };
-            self.findings.add(Divergence::of(kind, Part::Record, what).at(run, n).place(place));
+            self.findings.add(Divergence::new(kind, Part::Record, what).at_record(run, n).at_seq(place));
         }
         let Some(data) = data else { return };
         if kind == Word::RunOpened.as_str() {
             let inputs = data.get("inputs").and_then(Json::as_array).into_iter().flatten();
-            self.names(run, n, inputs);
+            self.note_texts(run, n, inputs);
         } else if kind == COMPOSED {
             let shadows = data.get("shadows").and_then(Json::as_object).into_iter().flat_map(Map::values);
             let prompt = Json::Object(data.clone());
-            self.names(run, n, shadows.chain([&prompt]));
+            self.note_texts(run, n, shadows.chain([&prompt]));
         }
         if ours {
-            self.ledgers_own(kind, n, at_ms, place, &data);
+            self.ledger_record(kind, n, at_ms, place, &data);
         }
     }
 
     /// Takes note of texts that are kept with a record: what a run is about, and the prompts that were composed.
-    fn names<'a>(&mut self, run: &str, n: u64, texts: impl Iterator<Item = &'a Json>) {
+    fn note_texts<'a>(&mut self, run: &str, n: u64, texts: impl Iterator<Item = &'a Json>) {
         let names = texts.filter_map(|one| one.get("sha256")?.as_str());
         for name in names.filter_map(quorate_kernel::entropy::unhex) {
             self.texts.entry(name).or_default().push((run.into(), n));
@@ -411,8 +438,8 @@ impl Walk {
     }
 
     /// After the last record: what is missing is named, as far as anything names it.
-    pub(super) fn end_of_records(&mut self, index: &[Missing]) {
-        self.at_size();
+    pub(super) fn finish_records(&mut self, index: &[MissingRecord]) {
+        self.check_witness_roots();
         self.jobs.run(&mut self.findings);
         let mut jumps = std::mem::take(&mut self.jumps);
         let mut others = index.iter();
@@ -422,33 +449,39 @@ impl Walk {
                 many => format!("there are no records at {many} places"),
             };
             let divergence =
-                Divergence::of(Kind::Removed, Part::Record, what).place(gap.start).until(gap.end - 1);
+                Divergence::new(Kind::Removed, Part::Record, what).at_seq(gap.start).up_to_seq(gap.end - 1);
             // Who follows in its run names what is missing; of a run's end or a whole run an index does.
-            let jump = jumps.iter().position(|jump| !jump.late && jump.place >= gap.end);
+            let jump = jumps.iter().position(|jump| !jump.late && jump.seq >= gap.end);
             let divergence = match jump {
                 Some(at) => {
-                    let Jump { run, missing, place, late } = jumps.swap_remove(at);
+                    let ChainJump { run, missing, seq: place, late } = jumps.swap_remove(at);
                     let explained = missing.start + (gap.end - gap.start);
                     if explained < missing.end {
-                        jumps.push(Jump { run: run.clone(), missing: explained..missing.end, place, late });
+                        jumps.push(ChainJump {
+                            run: run.clone(),
+                            missing: explained..missing.end,
+                            seq: place,
+                            late,
+                        });
                     }
-                    divergence.at(&run, missing.start)
+                    divergence.at_record(&run, missing.start)
                 }
                 None => match others.next() {
-                    Some(Missing { run, n }) => divergence.at(run, *n),
+                    Some(MissingRecord { run, n }) => divergence.at_record(run, *n),
                     None => divergence,
                 },
             };
             self.findings.add(divergence);
         }
         for jump in jumps {
-            let Jump { run, missing, place, late } = jump;
+            let ChainJump { run, missing, seq: place, late } = jump;
             let what = format!(
                 "{run}/{} stands here, and {run}/{} does not stand before it",
                 missing.end, missing.start
             );
             let kind = if late { Kind::Reordered } else { Kind::Removed };
-            self.findings.add(Divergence::of(kind, Part::Record, what).at(&run, missing.start).place(place));
+            self.findings
+                .add(Divergence::new(kind, Part::Record, what).at_record(&run, missing.start).at_seq(place));
         }
     }
 
@@ -462,7 +495,7 @@ impl Walk {
 }
 
 /// A record that an index speaks of and that is not there.
-pub(super) struct Missing {
+pub(super) struct MissingRecord {
     pub(super) run: String,
     pub(super) n: u64,
 }

@@ -34,7 +34,7 @@ pub fn request(old: u64, path: &[Hash], note: &str) -> String {
 /// Why it is no cosignature, in words.
 pub fn answer(status: u16, body: &[u8], note: &str, cosigner: &Cosigner) -> Result<Answer, String> {
     match status {
-        200 => cosigned(body, note, cosigner).map(Answer::Cosigned),
+        200 => merge_cosignature(body, note, cosigner).map(Answer::Cosigned),
         409 => {
             let text = std::str::from_utf8(body).ok().and_then(|text| text.strip_suffix('\n'));
             let size = text.and_then(|text| text.parse::<u64>().ok().filter(|size| size.to_string() == text));
@@ -50,7 +50,7 @@ pub fn answer(status: u16, body: &[u8], note: &str, cosigner: &Cosigner) -> Resu
 }
 
 /// The note with the witness's signature. Lines of other keys are left out.
-fn cosigned(body: &[u8], note: &str, cosigner: &Cosigner) -> Result<String, String> {
+fn merge_cosignature(body: &[u8], note: &str, cosigner: &Cosigner) -> Result<String, String> {
     let lines = std::str::from_utf8(body).map_err(|_| "its answer is not UTF-8".to_owned())?;
     let signed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
     // What it adds are signature lines; an empty one would make another text of the note.
@@ -59,8 +59,8 @@ fn cosigned(body: &[u8], note: &str, cosigner: &Cosigner) -> Result<String, Stri
     }
     let all =
         Note::parse(format!("{note}{lines}").as_bytes()).map_err(|error| format!("its answer: {error}"))?;
-    let (line, _) = cosigner.signed(&all).map_err(|error| error.to_string())?;
-    signed.with(line.clone()).map(|note| note.to_string()).map_err(|error| error.to_string())
+    let (line, _) = cosigner.find_signature(&all).map_err(|error| error.to_string())?;
+    signed.with_signature(line.clone()).map(|note| note.to_string()).map_err(|error| error.to_string())
 }
 
 impl Store {
@@ -72,9 +72,11 @@ impl Store {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let ranges = merkle::consistency_ranges(old, tree.size);
-        let fetched = tiles::fetch(engine, ranges, tree.size).await.map_err(|error| self.broken(error))?;
+        let fetched =
+            tiles::fetch(engine, ranges, tree.size).await.map_err(|error| self.tree_error(error))?;
         let proof = merkle::consistency(&fetched, old, tree.size);
-        let absent = |error: &dyn std::fmt::Display| self.broken(tiles::Broken::Absent(error.to_string()));
+        let absent =
+            |error: &dyn std::fmt::Display| self.tree_error(tiles::TreeError::Incomplete(error.to_string()));
         Ok(proof.map_err(|error| absent(&error))?.path)
     }
 }

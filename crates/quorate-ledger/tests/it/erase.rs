@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _, Record};
-use quorate_ledger::retention::{Plan, Terms};
+use quorate_ledger::retention::{Plan, Settings};
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::{Erased, Rewrite};
+use quorate_ledger::store::{ErasureReport, WipeMode};
 use quorate_ledger::{Store, keys};
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
@@ -18,7 +18,7 @@ use sqlx::{Connection as _, Row as _, SqliteConnection};
 const DAY_MS: i64 = 24 * 3_600_000;
 
 /// A run whose words can be told from everybody else's.
-struct Talk {
+struct SpokenRun {
     run: Name,
     audit: Json,
     /// What its members say.
@@ -38,11 +38,11 @@ fn words(who: &str, bytes: usize) -> String {
     text
 }
 
-impl Talk {
+impl SpokenRun {
     /// One with answers of different lengths: short ones that share a page, long ones that take several.
-    fn new(run: &str, audit: Json) -> Talk {
+    fn new(run: &str, audit: Json) -> SpokenRun {
         let lengths = [30, 200, 900, 3_000, 4_050, 9_000, 60];
-        Talk {
+        SpokenRun {
             run: run.into(),
             audit,
             words: lengths
@@ -91,7 +91,7 @@ async fn open(path: &Path) -> Store {
 }
 
 /// Appends runs, a record of each in turn, as runs of one process do.
-async fn record(store: &Store, talks: &[Talk], at_ms: i64) {
+async fn record(store: &Store, talks: &[SpokenRun], at_ms: i64) {
     let mut waiting: Vec<_> =
         talks.iter().map(|talk| (talk, 0_u64, talk.entries(at_ms).into_iter())).collect();
     while !waiting.is_empty() {
@@ -114,17 +114,20 @@ async fn record(store: &Store, talks: &[Talk], at_ms: i64) {
 
 async fn plan(store: &Store, now_ms: i64) -> Plan {
     let unsaid = |_: &Map<String, Json>| None;
-    store.due(&Terms { now_ms, unsaid: &unsaid, conversations: None }).await.expect("it answers")
+    store
+        .plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: None })
+        .await
+        .expect("it answers")
 }
 
-async fn gc(store: &Store, now_ms: i64) -> Erased {
+async fn collect(store: &Store, now_ms: i64) -> ErasureReport {
     let plan = plan(store, now_ms).await;
-    store.erase(plan, now_ms, Rewrite::Anew, Some(&*key_of(store))).await.expect("erased")
+    store.erase(plan, now_ms, WipeMode::Rebuild, Some(&*key_of(store))).await.expect("erased")
 }
 
 /// The ledger's key.
 fn key_of(store: &Store) -> Arc<SecretKey> {
-    let keys = keys::Directory::of(store.dir());
+    let keys = keys::Directory::new(store.dir());
     Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("it is there"))
 }
 
@@ -150,7 +153,7 @@ fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// The words of talks that some file still has. All words are looked for at once, by the hash in their middle.
-fn found(dir: &Path, talks: &[&Talk]) -> Vec<String> {
+fn secrets_found(dir: &Path, talks: &[&SpokenRun]) -> Vec<String> {
     let words: BTreeSet<&[u8]> = talks
         .iter()
         .flat_map(|talk| talk.secrets())
@@ -173,7 +176,7 @@ async fn heads(path: &Path) -> Vec<(String, String, i64)> {
     rows.expect("rows").iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect()
 }
 
-async fn erased_of(store: &Store) -> Vec<Map<String, Json>> {
+async fn erased_records(store: &Store) -> Vec<Map<String, Json>> {
     let own = store.records(&"ledger".into()).await.expect("the chain holds");
     own.into_iter().filter(|one| one.is(Kind::Erased)).filter_map(|one| one.data).collect()
 }
@@ -189,22 +192,24 @@ async fn what_is_erased_is_in_no_file_and_the_rest_is_whole() {
     let path = dir.path().join("ledger.db");
     let store = open(&path).await;
     // Several times over, so that later appends and erasures move what is left from page to page.
-    let (mut kept, mut gone): (Vec<Talk>, Vec<Talk>) = (Vec::new(), Vec::new());
+    let (mut kept, mut gone): (Vec<SpokenRun>, Vec<SpokenRun>) = (Vec::new(), Vec::new());
     for stage in 0..4_i64 {
         let now = stage * 10 * DAY_MS;
-        let talks: Vec<Talk> = (0..12)
-            .map(|at| Talk::new(&format!("r{stage}x{at}"), if at % 3 == 0 { forever() } else { days(5) }))
+        let talks: Vec<SpokenRun> = (0..12)
+            .map(|at| {
+                SpokenRun::new(&format!("r{stage}x{at}"), if at % 3 == 0 { forever() } else { days(5) })
+            })
             .collect();
         record(&store, &talks, now).await;
-        assert!(gc(&store, now + 4 * DAY_MS).await.runs.is_empty(), "none of them is of age");
-        assert!(!found(dir.path(), &talks.iter().collect::<Vec<_>>()).is_empty());
-        let erased = gc(&store, now + 5 * DAY_MS).await;
-        assert_eq!((erased.runs.len(), erased.remains), (8, None));
-        let (forever, over): (Vec<Talk>, Vec<Talk>) =
+        assert!(collect(&store, now + 4 * DAY_MS).await.runs.is_empty(), "none of them is of age");
+        assert!(!secrets_found(dir.path(), &talks.iter().collect::<Vec<_>>()).is_empty());
+        let erased = collect(&store, now + 5 * DAY_MS).await;
+        assert_eq!((erased.runs.len(), erased.residue), (8, None));
+        let (forever, over): (Vec<SpokenRun>, Vec<SpokenRun>) =
             talks.into_iter().partition(|talk| talk.audit["retention_days"].is_null());
         kept.extend(forever);
         gone.extend(over);
-        assert_eq!(found(dir.path(), &gone.iter().collect::<Vec<_>>()), Vec::<String>::new());
+        assert_eq!(secrets_found(dir.path(), &gone.iter().collect::<Vec<_>>()), Vec::<String>::new());
     }
     assert!(gone.iter().map(|talk| talk.secrets().len()).sum::<usize>() > 200);
     for talk in &kept {
@@ -223,14 +228,14 @@ async fn what_is_erased_is_in_no_file_and_the_rest_is_whole() {
         assert_eq!(outcome.data.as_ref().unwrap()["of"], json!(&*talk.run), "what it came to stays");
         assert_eq!(store.body(&sha256_hex(talk.artifact.as_bytes())).await.unwrap(), None);
     }
-    let told = erased_of(&store).await;
+    let told = erased_records(&store).await;
     assert_eq!(told.len(), gone.len());
     assert_eq!(told[0]["run"], json!(&*gone[0].run));
     assert_eq!(told[0]["records"], json!([[2, 9]]));
     assert_eq!(told[0]["bodies"], json!([sha256_hex(gone[0].artifact.as_bytes())]));
     assert_eq!((&told[0]["reason"], &told[0]["days"]), (&json!("retention"), &json!(5)));
     store.close().await;
-    assert_eq!(found(dir.path(), &gone.iter().collect::<Vec<_>>()), Vec::<String>::new());
+    assert_eq!(secrets_found(dir.path(), &gone.iter().collect::<Vec<_>>()), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -240,21 +245,21 @@ async fn a_run_whose_answers_are_not_kept_leaves_none_when_it_ends() {
     let path = dir.path().join("ledger.db");
     let store = open(&path).await;
     let audit = json!({"signing": "none", "retention_days": 30, "keep_consultations": false});
-    let talks: Vec<Talk> = (0..10).map(|at| Talk::new(&format!("r{at}"), audit.clone())).collect();
+    let talks: Vec<SpokenRun> = (0..10).map(|at| SpokenRun::new(&format!("r{at}"), audit.clone())).collect();
     record(&store, &talks, 0).await;
     let unsaid = |_: &Map<String, Json>| None;
-    let terms = Terms { now_ms: 1, unsaid: &unsaid, conversations: None };
+    let terms = Settings { now_ms: 1, default_days: &unsaid, conversation_days: None };
     for (at, talk) in talks.iter().enumerate() {
-        let plan = store.due_at_end(&talk.run, &terms).await.unwrap();
-        let erased = store.erase(plan, 1, Rewrite::InPlace, Some(&*key_of(&store))).await.unwrap();
-        assert_eq!((erased.runs.len(), erased.remains), (1, None));
-        let ended: Vec<&Talk> = talks[..=at].iter().collect();
-        assert_eq!(found(dir.path(), &ended), Vec::<String>::new());
+        let plan = store.plan_erasure_at_end(&talk.run, &terms).await.unwrap();
+        let erased = store.erase(plan, 1, WipeMode::InPlace, Some(&*key_of(&store))).await.unwrap();
+        assert_eq!((erased.runs.len(), erased.residue), (1, None));
+        let ended: Vec<&SpokenRun> = talks[..=at].iter().collect();
+        assert_eq!(secrets_found(dir.path(), &ended), Vec::<String>::new());
     }
-    assert_eq!(erased_of(&store).await[0]["reason"], json!("consultations_off"));
-    let other = Talk::new("kept", days(1));
+    assert_eq!(erased_records(&store).await[0]["reason"], json!("consultations_off"));
+    let other = SpokenRun::new("kept", days(1));
     record(&store, std::slice::from_ref(&other), 0).await;
-    assert!(store.due_at_end(&other.run, &terms).await.unwrap().due.is_empty());
+    assert!(store.plan_erasure_at_end(&other.run, &terms).await.unwrap().erasures.is_empty());
     store.close().await;
 }
 
@@ -267,13 +272,13 @@ async fn chain_tree_and_signatures_are_what_they_were() {
     let signer = Arc::new(SecretKey::generate());
     let mut audit = days(1);
     audit["keyring"] = json!([signer.public().to_string()]);
-    let talks = [Talk::new("signed", audit), Talk::new("plain", days(1))];
+    let talks = [SpokenRun::new("signed", audit), SpokenRun::new("plain", days(1))];
     store.sign_run(&talks[0].run, signer);
     record(&store, &talks, 0).await;
     let key = key_of(&store);
     let sealed = store.seal(&[Arc::clone(&key)], 1, false, Durability::Synced).await.unwrap();
     let before = heads(&path).await;
-    assert_eq!(gc(&store, 2 * DAY_MS).await.runs.len(), 2);
+    assert_eq!(collect(&store, 2 * DAY_MS).await.runs.len(), 2);
     assert_eq!(heads(&path).await[..before.len()], before, "no head changes, and none moves");
     assert!(store.is_signed(&talks[0].run).await.unwrap());
     for talk in &talks {
@@ -293,7 +298,8 @@ async fn a_text_stays_while_anybody_may_need_it() {
     // D4
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir.path().join("ledger.db")).await;
-    let mut talks = [Talk::new("short", days(1)), Talk::new("long", days(9)), Talk::new("open", days(1))];
+    let mut talks =
+        [SpokenRun::new("short", days(1)), SpokenRun::new("long", days(9)), SpokenRun::new("open", days(1))];
     let shared = talks[0].artifact.clone();
     talks[1].artifact = shared.clone();
     let sha256 = sha256_hex(shared.as_bytes());
@@ -305,23 +311,23 @@ async fn a_text_stays_while_anybody_may_need_it() {
     };
     store.append(Append::one(&talks[2].run, 13, reopened, Durability::Written)).await.unwrap();
 
-    let erased = gc(&store, 2 * DAY_MS).await;
+    let erased = collect(&store, 2 * DAY_MS).await;
     assert_eq!(erased.runs.iter().map(|due| &*due.run).collect::<Vec<_>>(), ["short"], "one is open again");
     assert!(erased.runs[0].texts.is_empty(), "the other run's days are not over");
     assert!(store.body(&sha256).await.unwrap().is_some());
 
-    let erased = gc(&store, 9 * DAY_MS).await;
+    let erased = collect(&store, 9 * DAY_MS).await;
     let texts: Vec<_> = erased.runs.iter().map(|due| (&*due.run, due.texts.contains(&sha256))).collect();
     assert_eq!(texts, [("short", true), ("long", false)], "named by the first that names it");
     assert_eq!(store.body(&sha256).await.unwrap(), None);
-    assert!(gc(&store, 20 * DAY_MS).await.runs.is_empty(), "nothing is left to be done");
+    assert!(collect(&store, 20 * DAY_MS).await.runs.is_empty(), "nothing is left to be done");
 
     // The same text comes in again, and goes again.
-    let mut later = Talk::new("later", days(1));
+    let mut later = SpokenRun::new("later", days(1));
     later.artifact = shared;
     record(&store, &[later], 20 * DAY_MS).await;
     assert!(store.body(&sha256).await.unwrap().is_some());
-    assert!(gc(&store, 21 * DAY_MS).await.runs.iter().any(|due| &*due.run == "later"));
+    assert!(collect(&store, 21 * DAY_MS).await.runs.iter().any(|due| &*due.run == "later"));
     assert_eq!(store.body(&sha256).await.unwrap(), None);
     store.close().await;
 }
@@ -331,7 +337,7 @@ async fn nothing_of_a_run_on_hold_is_erased() {
     // D4
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir.path().join("ledger.db")).await;
-    let talks = [Talk::new("held", days(1)), Talk::new("other", days(1))];
+    let talks = [SpokenRun::new("held", days(1)), SpokenRun::new("other", days(1))];
     record(&store, &talks, 0).await;
     let about = |kind, reason: Option<&str>| {
         let data = json!({"run": "held", "reason": reason, "by": "ines"});
@@ -339,20 +345,20 @@ async fn nothing_of_a_run_on_hold_is_erased() {
     };
     // Between planning and erasing counts as well.
     let planned = plan(&store, 2 * DAY_MS).await;
-    assert_eq!(planned.due.len(), 2);
-    store.tell(about(Kind::Held, Some("a claim")), &key_of(&store)).await.unwrap();
-    let erased = store.erase(planned, 2 * DAY_MS, Rewrite::Anew, Some(&*key_of(&store))).await.unwrap();
+    assert_eq!(planned.erasures.len(), 2);
+    store.append_ledger_record(about(Kind::Held, Some("a claim")), &key_of(&store)).await.unwrap();
+    let erased = store.erase(planned, 2 * DAY_MS, WipeMode::Rebuild, Some(&*key_of(&store))).await.unwrap();
     assert_eq!(erased.runs.iter().map(|due| &*due.run).collect::<Vec<_>>(), ["other"]);
     let held = store.holds().await.unwrap();
     assert_eq!((&*held[0].run, held[0].reason.as_deref(), &*held[0].by), ("held", Some("a claim"), "ines"));
     let again = plan(&store, 9 * DAY_MS).await;
-    assert!(again.due.is_empty());
+    assert!(again.erasures.is_empty());
     assert_eq!(again.held, [Name::from("held")]);
     assert_eq!(bodiless(&store.records(&"held".into()).await.unwrap()), [0; 0]);
 
-    store.tell(about(Kind::Released, None), &key_of(&store)).await.unwrap();
-    assert!(!store.is_held(&"held".into()).await.unwrap());
-    assert_eq!(gc(&store, 9 * DAY_MS).await.runs.len(), 1);
+    store.append_ledger_record(about(Kind::Released, None), &key_of(&store)).await.unwrap();
+    assert!(!store.is_on_hold(&"held".into()).await.unwrap());
+    assert_eq!(collect(&store, 9 * DAY_MS).await.runs.len(), 1);
     store.close().await;
 }
 
@@ -362,22 +368,22 @@ async fn a_reader_keeps_copies_in_the_log_and_that_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let store = open(&path).await;
-    let talks = [Talk::new("r1", days(1))];
+    let talks = [SpokenRun::new("r1", days(1))];
     record(&store, &talks, 0).await;
     let mut reader = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
     let mut reading = reader.begin().await.unwrap();
     sqlx::query("SELECT COUNT(*) FROM record").fetch_one(&mut *reading).await.unwrap();
-    let erased = gc(&store, 2 * DAY_MS).await;
+    let erased = collect(&store, 2 * DAY_MS).await;
     assert_eq!(erased.runs.len(), 1);
-    assert!(erased.remains.unwrap().contains("reads"));
-    assert!(store.is_unwiped());
-    assert!(!found(dir.path(), &[&talks[0]]).is_empty());
+    assert!(erased.residue.unwrap().contains("reads"));
+    assert!(store.has_pending_wipe());
+    assert!(!secrets_found(dir.path(), &[&talks[0]]).is_empty());
     drop(reading);
     reader.close().await.unwrap();
-    let again = gc(&store, 2 * DAY_MS).await;
-    assert_eq!((again.runs.len(), again.remains), (0, None));
-    assert!(!store.is_unwiped());
-    assert_eq!(found(dir.path(), &[&talks[0]]), Vec::<String>::new());
+    let again = collect(&store, 2 * DAY_MS).await;
+    assert_eq!((again.runs.len(), again.residue), (0, None));
+    assert!(!store.has_pending_wipe());
+    assert_eq!(secrets_found(dir.path(), &[&talks[0]]), Vec::<String>::new());
     store.close().await;
 }
 
@@ -407,14 +413,14 @@ async fn a_conversation_ages_record_by_record_as_far_as_it_is_settled() {
         let store = &store;
         let unsaid = &unsaid;
         async move {
-            let terms = Terms { now_ms: 10 * DAY_MS, unsaid, conversations: days };
-            store.due(&terms).await.unwrap()
+            let terms = Settings { now_ms: 10 * DAY_MS, default_days, conversation_days: days };
+            store.plan_erasure(&terms).await.unwrap()
         }
     };
-    assert!(due(None).await.due.is_empty());
+    assert!(due(None).await.erasures.is_empty());
     let plan = due(Some(5)).await;
-    assert_eq!(plan.due[0].records, [(0, 0)]);
-    store.erase(plan, 10 * DAY_MS, Rewrite::Anew, Some(&*key_of(&store))).await.unwrap();
+    assert_eq!(plan.erasures[0].records, [(0, 0)]);
+    store.erase(plan, 10 * DAY_MS, WipeMode::Rebuild, Some(&*key_of(&store))).await.unwrap();
     assert_eq!(bodiless(&store.records(&stream).await.unwrap()), [0]);
     store.close().await;
 }
@@ -424,17 +430,18 @@ async fn a_ledger_that_is_only_read_is_not_erased_from() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("ledger.db");
     let store = open(&path).await;
-    record(&store, &[Talk::new("r1", days(1))], 0).await;
+    record(&store, &[SpokenRun::new("r1", days(1))], 0).await;
     store.close().await;
     let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();
     sqlx::raw_sql("PRAGMA user_version = 99").execute(&mut sqlite).await.unwrap();
     sqlite.close().await.unwrap();
     let store = open(&path).await;
     let planned = plan(&store, 2 * DAY_MS).await;
-    assert_eq!(planned.due.len(), 1);
-    let refused = store.erase(planned, 2 * DAY_MS, Rewrite::Anew, Some(&*key_of(&store))).await.unwrap_err();
+    assert_eq!(planned.erasures.len(), 1);
+    let refused =
+        store.erase(planned, 2 * DAY_MS, WipeMode::Rebuild, Some(&*key_of(&store))).await.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
-    assert!(!store.is_unwiped(), "nothing was begun");
+    assert!(!store.has_pending_wipe(), "nothing was begun");
     assert_eq!(bodiless(&store.records(&"r1".into()).await.unwrap()), [0; 0]);
     store.close().await;
 }

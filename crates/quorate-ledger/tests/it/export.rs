@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
-use quorate_ledger::export::read::{Entry, Flaw, Reader};
-use quorate_ledger::export::{Failed, Form, Selection};
-use quorate_ledger::import::{Imported, Refused, Terms, verify};
-use quorate_ledger::prove::Trusted;
+use quorate_ledger::export::read::{Entry, InvalidExport, Reader};
+use quorate_ledger::export::{ExportError, ExportFormat, Selection};
+use quorate_ledger::import::{ImportError, ImportOptions, ImportSummary, verify};
+use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{PublicKey, SecretKey};
 use serde_json::{Value, json};
 use world::{PLAIN, SIGNED, TEXT, World, entry};
@@ -28,17 +28,17 @@ fn since(since: u64) -> Selection {
 }
 
 /// Reads all of an export; how many records and texts it has.
-fn read(text: &str, signers: &[PublicKey]) -> Result<(u64, u64), Flaw> {
+fn read(text: &str, signers: &[PublicKey]) -> Result<(u64, u64), InvalidExport> {
     let mut reader = Reader::open(Cursor::new(text.as_bytes()), signers)?;
-    while reader.entry()?.is_some() {}
-    Ok((reader.counted().records, reader.counted().bodies))
+    while reader.next_entry()?.is_some() {}
+    Ok((reader.totals().records, reader.totals().bodies))
 }
 
 /// Heads and data of an export's records of a run.
 fn records(text: &str, run: &str) -> Vec<(String, Option<String>)> {
     let mut reader = Reader::open(Cursor::new(text.as_bytes()), &[]).expect("it opens");
     let mut records = Vec::new();
-    while let Some(entry) = reader.entry().expect("it reads") {
+    while let Some(entry) = reader.next_entry().expect("it reads") {
         if let Entry::Record(item, checked) = entry
             && checked.head.run == run
         {
@@ -52,11 +52,11 @@ fn records(text: &str, run: &str) -> Vec<(String, Option<String>)> {
 async fn the_same_ledger_gives_the_same_bytes_and_they_hold() {
     // D2
     let world = World::full().await;
-    for form in [Form::Jsonl, Form::Otel, Form::Csv] {
+    for form in [ExportFormat::Jsonl, ExportFormat::Otel, ExportFormat::Csv] {
         let (text, written) = world.export_as(&all(), form).await;
         assert_eq!(written.records, 15);
         assert_eq!(written.signatures, 6);
-        assert!(written.unknown.is_empty());
+        assert!(written.unknown_keys.is_empty());
         assert_eq!(world.export_as(&all(), form).await.0, text, "{form:?}");
     }
     let text = world.export(&all()).await;
@@ -89,10 +89,10 @@ async fn a_part_of_a_ledger_holds_by_itself() {
     let both = Selection { runs: vec![SIGNED.into(), PLAIN.into(), SIGNED.into()], since: 0 };
     assert_eq!(read(&world.export(&both).await, &[]).expect("it holds"), (14, 2));
     let mut out = Vec::new();
-    let beyond = world.store.export(&since(whole + 1), Form::Jsonl, &[], &mut out).await;
-    assert!(matches!(beyond, Err(Failed::Beyond { .. })));
-    let unknown = world.store.export(&only("r9"), Form::Jsonl, &[], &mut out).await;
-    assert!(matches!(unknown, Err(Failed::Unknown { .. })));
+    let beyond = world.store.export(&since(whole + 1), ExportFormat::Jsonl, &[], &mut out).await;
+    assert!(matches!(beyond, Err(ExportError::SinceTooLarge { .. })));
+    let unknown = world.store.export(&only("r9"), ExportFormat::Jsonl, &[], &mut out).await;
+    assert!(matches!(unknown, Err(ExportError::UnknownRun { .. })));
 }
 
 #[tokio::test]
@@ -106,13 +106,13 @@ async fn nothing_is_exported_that_was_changed_since_it_was_sealed() {
         let world = World::full().await;
         world.sql(change).await;
         let mut out = Vec::new();
-        let refused = world.store.export(&all(), Form::Jsonl, &[], &mut out).await;
-        assert!(matches!(refused, Err(Failed::Ledger(_))), "{change}");
+        let refused = world.store.export(&all(), ExportFormat::Jsonl, &[], &mut out).await;
+        assert!(matches!(refused, Err(ExportError::Ledger(_))), "{change}");
     }
     let world = World::empty().await;
     let mut out = Vec::new();
-    let unsealed = world.store.export(&all(), Form::Csv, &[], &mut out).await;
-    assert!(matches!(unsealed, Err(Failed::Unsealed)));
+    let unsealed = world.store.export(&all(), ExportFormat::Csv, &[], &mut out).await;
+    assert!(matches!(unsealed, Err(ExportError::NoCheckpoint)));
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn what_is_merged_is_what_it_was() {
     let imported = ours.import(&file, &[theirs.trusted()]).await.expect("merged");
     let runs = BTreeMap::from([(SIGNED.to_owned(), 6), (PLAIN.to_owned(), 8)]);
     assert_eq!(imported.runs, runs);
-    assert!(imported.passed_over.contains("overlays/advice"));
+    assert!(imported.skipped_streams.contains("overlays/advice"));
     ours.seal().await;
     let back = ours.export(&all()).await;
     read(&back, &theirs.signers()).expect("it holds");
@@ -138,7 +138,7 @@ async fn what_is_merged_is_what_it_was() {
     assert_eq!(ours.store.body(&sha256).await.unwrap().as_deref(), Some(TEXT));
 
     let again = ours.import(&file, &[theirs.trusted()]).await.expect("nothing to do");
-    assert_eq!((again.runs, again.known), (BTreeMap::new(), 2));
+    assert_eq!((again.runs, again.unchanged_runs), (BTreeMap::new(), 2));
     let own = ours.store.records(&"ledger".into()).await.unwrap();
     assert_eq!(own.iter().filter(|record| record.is(Kind::Imported)).count(), 1);
 }
@@ -152,21 +152,21 @@ async fn a_run_gets_its_tail_and_one_that_contradicts_refuses_all() {
     let sealed = theirs.seal().await;
     // What follows is a part that starts in the middle of the run.
     let tail = theirs.export(&since(15)).await;
-    let imported: Imported = ours.import(&tail, &trusted).await.expect("merged");
+    let imported: ImportSummary = ours.import(&tail, &trusted).await.expect("merged");
     assert_eq!(imported.runs, BTreeMap::from([(PLAIN.to_owned(), 1)]));
     assert_eq!(ours.store.runs(1).await.unwrap()[0].overridden.as_deref(), Some("HOLD"));
     assert!(sealed.tree.size > 15);
 
     let gap = World::empty().await;
     let refused = gap.import(&tail, &trusted).await;
-    assert!(matches!(refused, Err(Refused::Contradicts { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ImportError::Conflict { .. })), "{refused:?}");
 
     // The same id with other records, and a run beside it that would be new.
     let other = World::empty().await;
     other.run(PLAIN, None, 5).await;
     let before = other.store.records(&PLAIN.into()).await.unwrap();
     let refused = other.import(&theirs.export(&all()).await, &trusted).await;
-    let Err(Refused::Contradicts { id, .. }) = refused else { panic!("{refused:?}") };
+    let Err(ImportError::Conflict { id, .. }) = refused else { panic!("{refused:?}") };
     assert_eq!(id, format!("{PLAIN}/0"));
     assert_eq!(other.store.records(&PLAIN.into()).await.unwrap(), before);
     assert!(other.store.records(&SIGNED.into()).await.unwrap().is_empty(), "nothing at all is written");
@@ -186,9 +186,9 @@ async fn nobody_else_adds_to_a_run_that_was_recorded_here() {
         let file = copy.export(&all()).await;
         let trusted = [copy.trusted()];
         let key = ours.ledger_key();
-        let terms = Terms { trusted: &trusted, signers: &[], key: Some(&*key), at_ms: 0, dry_run };
+        let terms = ImportOptions { trusted: &trusted, signers: &[], key: Some(&*key), at_ms: 0, dry_run };
         let refused = ours.store.import(|| Ok(Cursor::new(file.as_bytes())), &terms).await;
-        let Err(Refused::Contradicts { id, what }) = refused else { panic!("{refused:?}") };
+        let Err(ImportError::Conflict { id, what }) = refused else { panic!("{refused:?}") };
         assert_eq!(id, format!("{PLAIN}/8"));
         assert!(what.contains("recorded the run itself"), "{what}");
     }
@@ -198,7 +198,7 @@ async fn nobody_else_adds_to_a_run_that_was_recorded_here() {
     assert!(own.iter().all(|record| !record.is(Kind::Imported)), "nothing is written");
     // What is here as it is stays no conflict.
     let known = ours.import(&before, &[ours.trusted()]).await.expect("nothing to do");
-    assert_eq!((known.runs.len(), known.known), (0, 2));
+    assert_eq!((known.runs.len(), known.unchanged_runs), (0, 2));
 }
 
 #[tokio::test]
@@ -207,15 +207,20 @@ async fn whom_nobody_vouched_for_is_not_believed() {
     let file = theirs.export(&all()).await;
     for trusted in [vec![], vec![ours.trusted()]] {
         let refused = ours.import(&file, &trusted).await;
-        assert!(matches!(refused, Err(Refused::Unvouched { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(ImportError::UntrustedKey { .. })), "{refused:?}");
     }
-    let stranger = Trusted::Public(SecretKey::from_seed(&[9; 32]).public());
-    let terms =
-        Terms { trusted: &[stranger, theirs.trusted()], signers: &[], key: None, at_ms: 0, dry_run: true };
+    let stranger = TrustedKey::Public(SecretKey::from_seed(&[9; 32]).public());
+    let terms = ImportOptions {
+        trusted: &[stranger, theirs.trusted()],
+        signers: &[],
+        key: None,
+        at_ms: 0,
+        dry_run: true,
+    };
     verify(Cursor::new(file.as_bytes()), &terms).expect("one of several is enough");
     // D3: a signer that was asked for, and another.
     let asked = [SecretKey::from_seed(&[9; 32]).public()];
-    let terms = Terms { signers: &asked, ..terms };
+    let terms = ImportOptions { signers: &asked, ..terms };
     assert!(verify(Cursor::new(file.as_bytes()), &terms).is_err());
 }
 
@@ -223,7 +228,8 @@ async fn whom_nobody_vouched_for_is_not_believed() {
 async fn a_dry_run_writes_nothing() {
     let (theirs, ours) = (World::full().await, World::empty().await);
     let file = theirs.export(&all()).await;
-    let terms = Terms { trusted: &[theirs.trusted()], signers: &[], key: None, at_ms: 0, dry_run: true };
+    let terms =
+        ImportOptions { trusted: &[theirs.trusted()], signers: &[], key: None, at_ms: 0, dry_run: true };
     let open = || Ok(Cursor::new(file.clone().into_bytes()));
     let imported = ours.store.import(open, &terms).await.expect("it would be merged");
     assert_eq!(imported.runs.len(), 2);
@@ -292,20 +298,20 @@ async fn a_run_cannot_speak_for_the_ledger() {
     let opened = entry(Kind::RunOpened, json!({"subject": "x"}));
     let released = entry(Kind::Released, json!({"run": "r1"}));
     theirs.append(PLAIN, 0, vec![opened.clone(), released], vec![]).await;
-    theirs.store.tell(opened, &theirs.ledger_key()).await.expect("told");
+    theirs.store.append_ledger_record(opened, &theirs.ledger_key()).await.expect("told");
     theirs.seal().await;
     let ours = World::empty().await;
     let refused = ours.import(&theirs.export(&only(PLAIN)).await, &[theirs.trusted()]).await;
-    assert!(matches!(refused, Err(Refused::Contradicts { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(ImportError::Conflict { .. })), "{refused:?}");
     let own =
         ours.import(&theirs.export(&only("ledger")).await, &[theirs.trusted()]).await.expect("verified");
-    assert!(own.runs.is_empty() && own.passed_over.contains("ledger"));
+    assert!(own.runs.is_empty() && own.skipped_streams.contains("ledger"));
 }
 
 #[tokio::test]
 async fn csv_has_a_line_for_each_record_and_no_formula() {
     let world = World::full().await;
-    let (text, _) = world.export_as(&all(), Form::Csv).await;
+    let (text, _) = world.export_as(&all(), ExportFormat::Csv).await;
     let lines: Vec<&str> = text.split("\r\n").collect();
     assert_eq!(lines.len(), 17, "{text}");
     assert!(lines[0].starts_with("seq,run,n,at,kind,member,"));
@@ -317,7 +323,7 @@ async fn csv_has_a_line_for_each_record_and_no_formula() {
 #[tokio::test]
 async fn traces_have_a_root_for_each_run() {
     let world = World::full().await;
-    let (text, _) = world.export_as(&all(), Form::Otel).await;
+    let (text, _) = world.export_as(&all(), ExportFormat::Otel).await;
     let spans: Value = serde_json::from_str(&text).unwrap();
     let spans = spans["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone();
     assert_eq!(spans.len(), 15);

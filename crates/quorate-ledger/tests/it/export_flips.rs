@@ -16,10 +16,10 @@ use base64::engine::general_purpose::STANDARD;
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
 use quorate_ledger::export::Selection;
-use quorate_ledger::export::read::{Flaw, Reader};
-use quorate_ledger::import::{Terms, verify};
+use quorate_ledger::export::read::{InvalidExport, Reader};
+use quorate_ledger::import::{ImportOptions, verify};
 use quorate_ledger::merkle::{Tree, consistency, inclusion, leaf, root};
-use quorate_ledger::prove::{Failed, Trusted, check};
+use quorate_ledger::prove::{InvalidProof, TrustedKey, check_proof};
 use quorate_protocol::Json;
 use serde_json::json;
 use world::{SIGNED, World, entry};
@@ -28,9 +28,9 @@ const FLIPS: usize = 400;
 const PYTHON: usize = 2_000;
 
 /// Numbers that look like chance and are the same each time.
-struct Chance(u64);
+struct Rng(u64);
 
-impl Chance {
+impl Rng {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).expect("31 bits") % end
@@ -44,50 +44,50 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
 }
 
 /// Whether the export and the proof hold for us.
-fn export_holds(bytes: &[u8], trusted: &[Trusted]) -> bool {
-    let terms = Terms { trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
+fn export_holds(bytes: &[u8], trusted: &[TrustedKey]) -> bool {
+    let terms = ImportOptions { trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
     verify(Cursor::new(bytes), &terms).is_ok()
 }
 
-fn proof_holds(bytes: &[u8], trusted: &[Trusted]) -> bool {
+fn proof_holds(bytes: &[u8], trusted: &[TrustedKey]) -> bool {
     let text = std::str::from_utf8(bytes);
-    text.is_ok_and(|text| check(text, trusted, &[]).is_ok_and(|proven| proven.vouched.is_some()))
+    text.is_ok_and(|text| check_proof(text, trusted, &[]).is_ok_and(|proven| proven.trusted_key.is_some()))
 }
 
 /// How a document is judged: exit codes 0, 1 and, for what is none, 5 here and 2 in Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Judged {
+enum Judgement {
     Holds,
     Broken,
     None,
 }
 
-fn judge_export(text: &str, trusted: &[Trusted]) -> Judged {
-    let read = || -> Result<Judged, Flaw> {
+fn judge_export(text: &str, trusted: &[TrustedKey]) -> Judgement {
+    let read = || -> Result<Judgement, InvalidExport> {
         let mut reader = Reader::open(Cursor::new(text.as_bytes()), &[])?;
-        while reader.entry()?.is_some() {}
-        Ok(if reader.vouched(trusted).is_some() { Judged::Holds } else { Judged::Broken })
+        while reader.next_entry()?.is_some() {}
+        Ok(if reader.trusted_key(trusted).is_some() { Judgement::Holds } else { Judgement::Broken })
     };
-    read().unwrap_or_else(
-        |flaw| if matches!(flaw, Flaw::Unreadable(_)) { Judged::None } else { Judged::Broken },
-    )
+    read().unwrap_or_else(|flaw| {
+        if matches!(flaw, InvalidExport::NotAnExport(_)) { Judgement::None } else { Judgement::Broken }
+    })
 }
 
-fn judge_proof(text: &str, trusted: &[Trusted]) -> Judged {
-    match check(text, trusted, &[]) {
-        Ok(proven) if proven.vouched.is_some() => Judged::Holds,
-        Ok(_) | Err(Failed::Broken { .. }) => Judged::Broken,
-        Err(Failed::Unreadable(_)) => Judged::None,
+fn judge_proof(text: &str, trusted: &[TrustedKey]) -> Judgement {
+    match check_proof(text, trusted, &[]) {
+        Ok(proven) if proven.trusted_key.is_some() => Judgement::Holds,
+        Ok(_) | Err(InvalidProof::InvalidPart { .. }) => Judgement::Broken,
+        Err(InvalidProof::NotAProof(_)) => Judgement::None,
     }
 }
 
 /// What Python says of documents: for each whether it holds. `None` where it cannot be asked.
 fn python(documents: &[Json]) -> Option<Vec<bool>> {
     let said = python_judges(documents)?;
-    Some(said.into_iter().map(|said| said == Judged::Holds).collect())
+    Some(said.into_iter().map(|said| said == Judgement::Holds).collect())
 }
 
-fn python_judges(documents: &[Json]) -> Option<Vec<Judged>> {
+fn python_judges(documents: &[Json]) -> Option<Vec<Judgement>> {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("batch.jsonl");
     let mut file = std::fs::File::create_new(&path).expect("a file");
@@ -110,11 +110,11 @@ fn python_judges(documents: &[Json]) -> Option<Vec<Judged>> {
     let said = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     let judged = |line: &str| match line {
-        "holds" => Judged::Holds,
-        "unusable" => Judged::None,
-        _ => Judged::Broken,
+        "holds" => Judgement::Holds,
+        "unusable" => Judgement::None,
+        _ => Judgement::Broken,
     };
-    let said: Vec<Judged> = said.lines().map(judged).collect();
+    let said: Vec<Judgement> = said.lines().map(judged).collect();
     assert_eq!(said.len(), documents.len());
     Some(said)
 }
@@ -152,7 +152,7 @@ async fn no_single_bit_is_another() {
     let document =
         |kind: &str, bytes: &[u8]| json!({kind: STANDARD.encode(bytes), "keys": keys, "signers": []});
     let mut asked = vec![document("export", &export), document("proof", &proof)];
-    let mut chance = Chance(7);
+    let mut chance = Rng(7);
     for at in 0..wanted {
         let (kind, bytes) = if at % 2 == 0 { ("export", &export) } else { ("proof", &proof) };
         let bit = chance.below(bytes.len() * 8);
@@ -190,12 +190,12 @@ async fn the_other_verifier_agrees_on_damages() {
     let keys = vec![world.ledger_key().public().to_string()];
     let wanted = std::env::var("QUORATE_DAMAGES").ok().and_then(|text| text.parse().ok()).unwrap_or(DAMAGES);
     let kinds = [
-        ("export", damages::of_export(&text(export))),
-        ("export", damages::of_export(&part)),
-        ("export", damages::of_export(&rest)),
-        ("proof", damages::of_proof(&text(proof))),
+        ("export", damages::damaged_exports(&text(export))),
+        ("export", damages::damaged_exports(&part)),
+        ("export", damages::damaged_exports(&rest)),
+        ("proof", damages::damaged_proofs(&text(proof))),
     ];
-    let (mut asked, mut ours, mut whats, mut chance) = (Vec::new(), Vec::new(), Vec::new(), Chance(3));
+    let (mut asked, mut ours, mut whats, mut chance) = (Vec::new(), Vec::new(), Vec::new(), Rng(3));
     for (kind, mut damaged) in kinds {
         // What was once accepted stays among those that are tried.
         let once = |what: &str| {
@@ -212,7 +212,7 @@ async fn the_other_verifier_agrees_on_damages() {
                 "export" => judge_export(&text, &trusted),
                 _ => judge_proof(&text, &trusted),
             };
-            let holds = judged == Judged::Holds;
+            let holds = judged == Judgement::Holds;
             assert_eq!(
                 holds && kind == "export",
                 kind == "export" && export_holds(bytes, &trusted),
@@ -228,7 +228,7 @@ async fn the_other_verifier_agrees_on_damages() {
     let held: Vec<&str> = whats
         .iter()
         .zip(&ours)
-        .filter(|(_, judged)| **judged == Judged::Holds)
+        .filter(|(_, judged)| **judged == Judgement::Holds)
         .map(|(what, _)| what.as_str())
         .collect();
     // Keys may stand in any order, and a run that is named may have no records here.
@@ -253,13 +253,13 @@ async fn an_export_without_the_beginning_of_a_run_is_none() {
     // D2
     let (world, ..) = small().await;
     let part = world.export(&Selection { runs: vec![SIGNED.into()], since: 0 }).await;
-    let damaged = damages::of_export(&part);
+    let damaged = damages::damaged_exports(&part);
     // Its first record and the text below that.
     let what = "all up to line 3 is missing, with a last line that fits";
     let without = damaged.iter().find(|one| one.what == what).expect("it is among them");
     assert!(without.text.contains("\"end\"") && !without.text.contains("run.opened"), "{}", without.text);
     let trusted = [world.trusted()];
-    let terms = Terms { trusted: &trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
+    let terms = ImportOptions { trusted: &trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
     let refused = verify(Cursor::new(without.text.as_bytes()), &terms).expect_err("its beginning is missing");
     assert!(refused.to_string().contains("the records of its run before it are missing"), "{refused}");
 }
@@ -299,7 +299,7 @@ async fn a_run_that_names_its_signer_does_not_hold_without_signatures() {
     }
     world.sql("DELETE FROM signature").await;
     let mut out = Vec::new();
-    let form = quorate_ledger::export::Form::Csv;
+    let form = quorate_ledger::export::ExportFormat::Csv;
     let refused = world.store.export(&Selection::default(), form, &[], &mut out).await.expect_err("unsigned");
     assert!(refused.to_string().contains("that did not sign it"), "{refused}");
 }
@@ -347,7 +347,7 @@ fn the_other_verifier_agrees_on_trees() {
     (0..1025_u32).for_each(|at| tree.push(leaf(&at.to_be_bytes())));
     let hashes = |path: &[[u8; 32]]| path.iter().map(|hash| hex(hash)).collect::<Vec<_>>();
     let root_of = |size: u64| hex(&root(&tree, size).expect("within"));
-    let (mut asked, mut expected, mut chance) = (Vec::new(), Vec::new(), Chance(11));
+    let (mut asked, mut expected, mut chance) = (Vec::new(), Vec::new(), Rng(11));
     for size in (1..=33).chain([63, 64, 65, 127, 128, 255, 256, 257, 511, 512, 513, 1024, 1025]) {
         for index in [0, size / 3, size / 2, size - 1] {
             let proof = inclusion(&tree, index, size).expect("within");
@@ -397,14 +397,14 @@ fn both_know_canonical_json() {
         ("{\"\u{ffff}\":2,\"\u{10000}\":1}", false),
         ("{\"a\":\"\u{7f}\u{2028}\"}", true),
     ] {
-        assert_eq!(quorate_ledger::prove::canonical_json::<Json>(text).is_ok(), is, "{text}");
+        assert_eq!(quorate_ledger::prove::from_canonical_json::<Json>(text).is_ok(), is, "{text}");
         asked.push(json!({"canonical": STANDARD.encode(text)}));
         expected.push(is);
     }
     for depth in [100, 126, 127, 128, 129, 5_000] {
         let text = "[".repeat(depth) + &"]".repeat(depth);
         asked.push(json!({"canonical": STANDARD.encode(&text)}));
-        expected.push(quorate_ledger::prove::canonical_json::<Json>(&text).is_ok());
+        expected.push(quorate_ledger::prove::from_canonical_json::<Json>(&text).is_ok());
     }
     if let Some(said) = python(&asked) {
         assert_eq!(said, expected);

@@ -36,7 +36,7 @@ fn many_first_starts_at_once_each_open_the_ledger() {
                     ready.wait();
                     runtime.block_on(async {
                         let store = Store::open(&path).await.map_err(|error| format!("{error:?}"))?.store;
-                        if let Some(why) = store.closed_to_writers() {
+                        if let Some(why) = store.read_only_reason() {
                             return Err(why.to_owned());
                         }
                         let appended = store.append(append(&format!("r{at}"), 0)).await;
@@ -73,7 +73,7 @@ async fn a_writer_outlives_a_rewriting_of_the_file() {
     assert!(began.elapsed() >= REWRITING);
     // A file that somebody writes to at the moment is not taken for one that nothing can be written to.
     let other = opened.unwrap().store;
-    assert_eq!(other.closed_to_writers(), None);
+    assert_eq!(other.read_only_reason(), None);
     other.append(append("r2", 0)).await.unwrap();
 }
 
@@ -107,15 +107,15 @@ async fn a_stream_is_followed_by_what_came_since() {
     let path = dir.path().join("ledger.db");
     let store = Store::open(&path).await.unwrap().store;
     let run = "overlays/a".into();
-    let nothing = store.records_behind(&run, &Default::default()).await.unwrap().expect("nothing was seen");
+    let nothing = store.records_after(&run, &Default::default()).await.unwrap().expect("nothing was seen");
     assert_eq!(nothing, Default::default());
     for n in 0..3 {
         store.append(append(&run, n)).await.unwrap();
     }
-    let (first, seen) = store.records_behind(&run, &nothing.1).await.unwrap().expect("it goes on");
+    let (first, seen) = store.records_after(&run, &nothing.1).await.unwrap().expect("it goes on");
     assert_eq!(first, store.records(&run).await.unwrap());
     assert_eq!(
-        store.records_behind(&run, &seen).await.unwrap().expect("it goes on"),
+        store.records_after(&run, &seen).await.unwrap().expect("it goes on"),
         (Vec::new(), seen.clone())
     );
     store.append(append(&run, 3)).await.unwrap();
@@ -123,14 +123,14 @@ async fn a_stream_is_followed_by_what_came_since() {
     let mut changed = sqlite(&path).await;
     sqlx::raw_sql("UPDATE record SET data = '{}' WHERE n < 3").execute(&mut changed).await.unwrap();
     assert!(store.records(&run).await.is_err());
-    let (second, seen) = store.records_behind(&run, &seen).await.unwrap().expect("it goes on");
+    let (second, seen) = store.records_after(&run, &seen).await.unwrap().expect("it goes on");
     assert_eq!((second.len(), second[0].n, seen.next()), (1, 3, 4));
     // Where the last record that was seen is another one, or gone, nothing that was made of it holds.
     sqlx::raw_sql("UPDATE record SET head = replace(head, 'rule', 'ruse') WHERE n = 3")
         .execute(&mut changed)
         .await
         .unwrap();
-    assert_eq!(store.records_behind(&run, &seen).await.unwrap(), None);
+    assert_eq!(store.records_after(&run, &seen).await.unwrap(), None);
     sqlx::raw_sql("DELETE FROM record WHERE n = 3").execute(&mut changed).await.unwrap();
-    assert_eq!(store.records_behind(&run, &seen).await.unwrap(), None);
+    assert_eq!(store.records_after(&run, &seen).await.unwrap(), None);
 }

@@ -8,11 +8,12 @@ mod vectors;
 use std::convert::Infallible;
 use std::ops::Range;
 
-use oracle::{Kept, Oracle, leaf_of};
+use oracle::{Oracle, StridedHashes, leaf_of};
 use quorate_kernel::entropy::hex;
 use quorate_ledger::merkle::{
-    AT_ONCE, Absent, Consistency, EMPTY, Error, Fetched, Frontier, Hash, Inclusion, Leaves, Mismatch, Read,
-    Subtree, Tree, TreeHead, consistency, consistency_ranges, inclusion, inclusion_ranges, leaf, reads, root,
+    Consistency, EMPTY, Error, FetchedHashes, Frontier, Hash, HashRange, HashSource, Inclusion,
+    MAX_HASHES_PER_READ, Mismatch, MissingHash, Subtree, Tree, TreeHead, consistency, consistency_ranges,
+    inclusion, inclusion_ranges, leaf, required_hashes, root,
 };
 
 #[test]
@@ -27,7 +28,7 @@ const EVERY_CONSISTENCY: u64 = 257;
 
 /// Every inclusion proof of every size in a range.
 fn every_inclusion(sizes: Range<u64>) {
-    let (kept, mut oracle) = (Kept::new(sizes.end - 1, 1), Oracle::default());
+    let (kept, mut oracle) = (StridedHashes::new(sizes.end - 1, 1), Oracle::default());
     for size in sizes {
         let tree = oracle.head(size);
         assert_eq!(root(&kept, size), Ok(tree.root));
@@ -52,7 +53,7 @@ fn every_inclusion_proof_of_larger_trees_holds() {
 #[test]
 fn every_consistency_proof_is_the_rfcs_and_holds() {
     // D2
-    let (kept, mut oracle) = (Kept::new(EVERY_CONSISTENCY, 1), Oracle::default());
+    let (kept, mut oracle) = (StridedHashes::new(EVERY_CONSISTENCY, 1), Oracle::default());
     for new in 0..=EVERY_CONSISTENCY {
         let whole = oracle.head(new);
         for old in 0..=new {
@@ -71,7 +72,7 @@ fn whatever_is_kept_the_proofs_are_the_rfcs() {
     const SIZE: u64 = 300;
     let mut oracle = Oracle::default();
     for stride in [1, 2, 3, 8, 64] {
-        let kept = Kept::new(SIZE, stride);
+        let kept = StridedHashes::new(SIZE, stride);
         for size in (1..=40).chain([63, 64, 65, 255, 256, 257, 299, SIZE]) {
             assert_eq!(root(&kept, size), Ok(oracle.root(0..size)));
             for index in (0..size).step_by(if size > 40 { 7 } else { 1 }) {
@@ -105,7 +106,7 @@ fn a_tree_without_leaves_and_a_tree_of_one() {
     // D2
     let nothing = Tree::new();
     assert_eq!(root(&nothing, 0), Ok(EMPTY));
-    assert_eq!(inclusion(&nothing, 0, 0), Err(Error::Beyond { asked: 1, size: 0 }));
+    assert_eq!(inclusion(&nothing, 0, 0), Err(Error::OutOfRange { asked: 1, size: 0 }));
     assert!(consistency(&nothing, 0, 0).unwrap().path.is_empty());
     let one: Tree = [leaf_of(0)].into_iter().collect();
     let (empty, head) = (Frontier::new().tree_head(), one.frontier().tree_head());
@@ -116,7 +117,7 @@ fn a_tree_without_leaves_and_a_tree_of_one() {
     let growth = consistency(&one, 0, 1).unwrap();
     assert_eq!(growth.verify(&empty, &head), Ok(()));
     let pretended = TreeHead { size: 0, root: leaf_of(0) };
-    assert_eq!(growth.verify(&pretended, &head), Err(Mismatch::OldRoot), "an empty tree has one root");
+    assert_eq!(growth.verify(&pretended, &head), Err(Mismatch::PrefixRoot), "an empty tree has one root");
     let padded = Consistency { path: vec![EMPTY], ..growth };
     assert_eq!(padded.verify(&empty, &head), Err(Mismatch::Length { hashes: 1 }));
     let of_nothing = Inclusion { index: 0, size: 0, path: Vec::new() };
@@ -127,19 +128,19 @@ fn a_tree_without_leaves_and_a_tree_of_one() {
 fn what_there_is_not_is_not_proven() {
     // D2
     let tree: Tree = (0..5).map(leaf_of).collect();
-    assert_eq!(inclusion(&tree, 5, 5), Err(Error::Beyond { asked: 6, size: 5 }));
-    assert_eq!(inclusion(&tree, 0, 6), Err(Error::Beyond { asked: 6, size: 5 }));
-    assert_eq!(inclusion(&tree, u64::MAX, 5), Err(Error::Beyond { asked: u64::MAX, size: 5 }));
-    assert_eq!(consistency(&tree, 4, 3), Err(Error::Backwards { old: 4, new: 3 }));
-    assert_eq!(consistency(&tree, 4, 6), Err(Error::Beyond { asked: 6, size: 5 }));
-    assert_eq!(root(&tree, u64::MAX), Err(Error::Beyond { asked: u64::MAX, size: 5 }));
+    assert_eq!(inclusion(&tree, 5, 5), Err(Error::OutOfRange { asked: 6, size: 5 }));
+    assert_eq!(inclusion(&tree, 0, 6), Err(Error::OutOfRange { asked: 6, size: 5 }));
+    assert_eq!(inclusion(&tree, u64::MAX, 5), Err(Error::OutOfRange { asked: u64::MAX, size: 5 }));
+    assert_eq!(consistency(&tree, 4, 3), Err(Error::PrefixTooLarge { old: 4, new: 3 }));
+    assert_eq!(consistency(&tree, 4, 6), Err(Error::OutOfRange { asked: 6, size: 5 }));
+    assert_eq!(root(&tree, u64::MAX), Err(Error::OutOfRange { asked: u64::MAX, size: 5 }));
     assert_eq!((inclusion_ranges(5, 5), consistency_ranges(9, 5)), (Vec::new(), Vec::new()));
 }
 
 /// A source that says it has more than it gives.
 struct Truncated;
 
-impl Leaves for Truncated {
+impl HashSource for Truncated {
     type Error = Infallible;
 
     fn size(&self) -> u64 {
@@ -154,25 +155,29 @@ impl Leaves for Truncated {
 #[test]
 fn a_source_that_falls_short_is_found() {
     // D2
-    assert_eq!(inclusion(&Truncated, 0, 8), Err(Error::Short { level: 0, asked: 2, given: 1 }));
+    assert_eq!(inclusion(&Truncated, 0, 8), Err(Error::WrongCount { level: 0, asked: 2, given: 1 }));
 }
 
 #[test]
 fn a_proof_from_a_large_tree_reads_little() {
     // D2
     const SIZE: u64 = 70_001;
-    let kept = Kept::new(SIZE, 8);
+    let kept = StridedHashes::new(SIZE, 8);
     let head = TreeHead { size: SIZE, root: root(&kept, SIZE).expect("within the tree") };
     for index in [0, 1, 255, 256, 40_000, 65_535, 65_536, 70_000] {
         kept.asked.set(0);
         let proof = inclusion(&kept, index, SIZE).expect("within the tree");
         assert_eq!(proof.verify(&leaf_of(index), &head), Ok(()));
-        assert!(kept.asked.get() < 3 * AT_ONCE, "leaf {index} takes {} hashes", kept.asked.get());
+        assert!(kept.asked.get() < 3 * MAX_HASHES_PER_READ, "leaf {index} takes {} hashes", kept.asked.get());
         let old = TreeHead { size: index, root: root(&kept, index).expect("within the tree") };
         kept.asked.set(0);
         let growth = consistency(&kept, index, SIZE).expect("within the tree");
         assert_eq!(growth.verify(&old, &head), Ok(()));
-        assert!(kept.asked.get() < 3 * AT_ONCE, "prefix {index} takes {} hashes", kept.asked.get());
+        assert!(
+            kept.asked.get() < 3 * MAX_HASHES_PER_READ,
+            "prefix {index} takes {} hashes",
+            kept.asked.get()
+        );
     }
 }
 
@@ -181,12 +186,14 @@ fn what_is_fetched_beforehand_is_what_a_proof_reads() {
     // D2
     const SIZE: u64 = 600;
     for stride in [1, 3, 8, 64] {
-        let kept = Kept::new(SIZE, stride);
+        let kept = StridedHashes::new(SIZE, stride);
         let keeps = |level: u32| level.is_multiple_of(stride);
         for index in (0..SIZE).step_by(37) {
-            let mut fetched = Fetched::new(SIZE, keeps);
+            let mut fetched = FetchedHashes::new(SIZE, keeps);
             let wanted = [inclusion_ranges(index, SIZE), consistency_ranges(index, SIZE)];
-            for Read { level, first, count } in wanted.into_iter().flat_map(|ranges| reads(ranges, keeps)) {
+            for HashRange { level, first, count } in
+                wanted.into_iter().flat_map(|ranges| required_hashes(ranges, keeps))
+            {
                 for index in first..first + count {
                     let place = usize::try_from(index).expect("small");
                     fetched.insert(Subtree { level, index }, kept.levels[level as usize][place]);
@@ -196,8 +203,8 @@ fn what_is_fetched_beforehand_is_what_a_proof_reads() {
             assert_eq!(consistency(&fetched, index, SIZE).unwrap(), consistency(&kept, index, SIZE).unwrap());
         }
     }
-    let nothing = Fetched::new(2, |_| false);
-    assert_eq!(inclusion(&nothing, 0, 2), Err(Error::Source(Absent { level: 0, index: 1 })));
-    let all = reads(std::iter::once(0..SIZE), |_| false);
-    assert_eq!(all, [Read { level: 0, first: 0, count: SIZE }], "neighbours are read as one");
+    let nothing = FetchedHashes::new(2, |_| false);
+    assert_eq!(inclusion(&nothing, 0, 2), Err(Error::Source(MissingHash { level: 0, index: 1 })));
+    let all = required_hashes(std::iter::once(0..SIZE), |_| false);
+    assert_eq!(all, [HashRange { level: 0, first: 0, count: SIZE }], "neighbours are read as one");
 }

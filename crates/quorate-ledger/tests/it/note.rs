@@ -6,7 +6,9 @@ mod hostile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_ledger::merkle::{EMPTY, TreeHead, leaf};
-use quorate_ledger::note::{BadName, Checkpoint, Note, Opened, Signer, Unopened, Unverified, Verifier};
+use quorate_ledger::note::{
+    Checkpoint, InvalidName, Note, OpenError, Signer, VerifiedCheckpoint, Verifier, VerifyError,
+};
 use quorate_ledger::signing::SecretKey;
 
 /// The example of c2sp.org/signed-note.
@@ -76,16 +78,16 @@ fn several_keys_sign_and_unknown_ones_are_ignored() {
     let both = parse(&format!("{TEXT}\n{PETERS_LINE}{ENOCHS_LINE}"));
     assert_eq!(both.verify(std::slice::from_ref(&peter)), Ok(vec![&peter]));
     assert_eq!(both.verify(&[enoch.clone(), peter.clone()]), Ok(vec![&peter, &enoch]));
-    assert_eq!(both.verify(&[]), Err(Unverified::Unknown));
+    assert_eq!(both.verify(&[]), Err(VerifyError::Unknown));
     let thrice = parse(&format!("{TEXT}\n{PETERS_LINE}{PETERS_LINE}{PETERS_LINE}"));
     assert_eq!(thrice.verify(std::slice::from_ref(&peter)), Ok(vec![&peter]), "each key once");
     // A key of a known name and another id, or the other way round, is another key.
     let other = signer("PeterNeumann", 9);
     let mut note = Note::new(TEXT).unwrap();
     note.sign(&other).unwrap();
-    assert_eq!(note.verify(std::slice::from_ref(&peter)), Err(Unverified::Unknown));
+    assert_eq!(note.verify(std::slice::from_ref(&peter)), Err(VerifyError::Unknown));
     let renamed = parse(&format!("{TEXT}\n{}", PETERS_LINE.replace("PeterNeumann", "CarmenSandiego")));
-    assert_eq!(renamed.verify(std::slice::from_ref(&peter)), Err(Unverified::Unknown));
+    assert_eq!(renamed.verify(std::slice::from_ref(&peter)), Err(VerifyError::Unknown));
     // Lines of types to come have other lengths.
     let long = STANDARD.encode([7; 2436]);
     let future = parse(&format!("{TEXT}\n— witness.example/w1 {long}\n— w2 AAAAAAA=\n{PETERS_LINE}"));
@@ -99,7 +101,7 @@ fn one_false_signature_of_a_known_key_refuses_the_note() {
     let known = [verifier(PETER), verifier(ENOCH)];
     let elsewhere = C2SP_NOTE.split_once("\n\n").unwrap().0;
     let moved = parse(&format!("{elsewhere}\n\n{PETERS_LINE}"));
-    let forged = |name: &str| Err(Unverified::Forged { name: name.to_owned() });
+    let forged = |name: &str| Err(VerifyError::Forged { name: name.to_owned() });
     assert_eq!(moved.verify(&known), forged("PeterNeumann"));
     let spoilt = ENOCHS_LINE.replace("5n2tiOHp", "5n2tiOHq");
     for lines in [format!("{PETERS_LINE}{spoilt}"), format!("{spoilt}{ENOCHS_LINE}{PETERS_LINE}")] {
@@ -153,7 +155,7 @@ fn verifier_keys_read_back_and_have_one_form() {
         assert!(Verifier::from_text(text).is_err(), "{text}");
     }
     for name in ["", "a b", "a+b", "a\tb", "a\nb", "a\u{a0}b", "a\u{2003}b", "a\u{1}b", "a\u{85}b"] {
-        assert_eq!(Signer::new(name, SecretKey::generate()).map(|_| ()), Err(BadName), "{name:?}");
+        assert_eq!(Signer::new(name, SecretKey::generate()).map(|_| ()), Err(InvalidName), "{name:?}");
     }
     assert!(Signer::new("é—x", SecretKey::generate()).is_ok());
 }
@@ -167,7 +169,7 @@ fn checkpoints_read_back() {
     assert_eq!(note.text(), format!("example.com/ledger\n20852163\n{root}\n"));
     let known = [signer.verifier().clone()];
     let opened = Checkpoint::open(note.to_string().as_bytes(), &known).unwrap();
-    assert_eq!(opened, Opened { checkpoint: checkpoint.clone(), by: vec![&known[0]] });
+    assert_eq!(opened, VerifiedCheckpoint { checkpoint: checkpoint.clone(), signers: vec![&known[0]] });
     assert_eq!(opened.checkpoint.tree(), &TreeHead { size: 20_852_163, root: leaf(b"root") });
     for (size, extensions) in [(0, &[][..]), (u64::MAX, &["one"][..]), (1, &["one", "— two AAAA", " "][..])]
     {
@@ -192,7 +194,7 @@ fn the_specifications_checkpoint_is_read() {
     assert_eq!(note.signatures()[1].signature.len(), 72, "a witness adds a time");
     let stranger = [verifier(C2SP_KEY)];
     let refused = Checkpoint::open(note.to_string().as_bytes(), &stranger);
-    assert_eq!(refused, Err(Unopened::Signature(Unverified::Unknown)));
+    assert_eq!(refused, Err(OpenError::Signature(VerifyError::Unknown)));
 }
 
 #[test]
@@ -205,7 +207,7 @@ fn a_witness_may_sign_beside_the_log() {
     let known = [witness.verifier().clone(), signer.verifier().clone()];
     let names = |known: &[Verifier]| -> Vec<String> {
         let opened = Checkpoint::open(note.to_string().as_bytes(), known).expect("signed");
-        opened.by.iter().map(|one| one.name().to_owned()).collect()
+        opened.signers.iter().map(|one| one.name().to_owned()).collect()
     };
     assert_eq!(names(&known), ["example.com/ledger", "witness.example"]);
     assert_eq!(names(&known[..1]), ["witness.example"]);

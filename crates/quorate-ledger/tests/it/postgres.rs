@@ -12,10 +12,10 @@ use std::time::Duration;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _};
 use quorate_ledger::Store;
 use quorate_ledger::merkle::{Tree, leaf, root};
-use quorate_ledger::runs::Found;
-use quorate_ledger::signing::{Outside, SecretKey};
+use quorate_ledger::runs::PrefixMatch;
+use quorate_ledger::signing::{ExternalKeys, SecretKey};
 use quorate_ledger::store::address::Address;
-use quorate_ledger::store::lease::Taken;
+use quorate_ledger::store::lease::LockOutcome;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, PgConnection, Row as _};
 use support::Database;
@@ -105,12 +105,16 @@ async fn the_index_of_runs_follows_from_the_records() {
     assert_eq!(runs.iter().map(|run| &*run.run).collect::<Vec<_>>(), ["RAA", "raz", "rab"]);
     assert_eq!(runs[2].verdict.as_deref(), Some("SHIP"));
     // Prefixes are compared byte by byte, whatever the database's own order is.
-    assert!(matches!(store.find("ra").await.unwrap(), Found::Several(some) if some.len() == 2));
-    assert!(matches!(store.find("raz").await.unwrap(), Found::One(run) if run.subject == "Z.md"));
-    assert_eq!(store.unended().await.unwrap().len(), 1);
-    assert_eq!(store.undecided("c1").await.unwrap().len(), 2);
-    assert_eq!(store.judged("c1").await.unwrap().len(), 1);
-    assert_eq!(store.of_type("text").await.unwrap().len(), 3);
+    assert!(
+        matches!(store.find_by_prefix("ra").await.unwrap(), PrefixMatch::Several(some) if some.len() == 2)
+    );
+    assert!(
+        matches!(store.find_by_prefix("raz").await.unwrap(), PrefixMatch::One(run) if run.subject == "Z.md")
+    );
+    assert_eq!(store.decided_unfinished().await.unwrap().len(), 1);
+    assert_eq!(store.undecided_runs("c1").await.unwrap().len(), 2);
+    assert_eq!(store.judged_artifacts("c1").await.unwrap().len(), 1);
+    assert_eq!(store.runs_of_type("text").await.unwrap().len(), 3);
     assert_eq!(store.streams("ra").await.unwrap().len(), 2);
     assert_eq!(store.body("aa").await.unwrap().as_deref(), Some("the artifact"));
     let stats = store.stats(0).await.unwrap();
@@ -128,7 +132,7 @@ async fn checkpoints_are_over_all_records_of_all_machines_in_their_order() {
     let signer = Arc::new(SecretKey::generate());
     for store in [&one, &two] {
         let signers = vec![signer.public()];
-        store.judge_by(move || Ok(Outside { keyring: None, signers: signers.clone() }));
+        store.set_external_keys(move || Ok(ExternalKeys { keyring: None, signers: signers.clone() }));
     }
     one.sign_run(&"s1".into(), signer);
     append(&one, "s1", 0, 3, Durability::Synced).await.unwrap();
@@ -148,7 +152,7 @@ async fn checkpoints_are_over_all_records_of_all_machines_in_their_order() {
             .collect();
         assert_eq!(root(&tree, sealed.tree.size).unwrap(), sealed.tree.root);
         let again = one.seal(std::slice::from_ref(&key), 3_000, false, Durability::Synced).await.unwrap();
-        assert!(!again.fresh, "nothing came since");
+        assert!(!again.is_new, "nothing came since");
         assert_eq!(again.tree, sealed.tree);
         assert_eq!(one.unsealed_records().await.unwrap(), 0);
     }
@@ -200,13 +204,15 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
     let Some(database) = Database::new().await else { return };
     let (one, two) = (database.open("one").await, database.open("two").await);
     let run = "r1".into();
-    let Taken::Ours(held) = one.take(&run).await.unwrap() else { panic!("it is free") };
+    let LockOutcome::Acquired(held) = one.lock_run(&run).await.unwrap() else { panic!("it is free") };
     append(&one, "r1", 0, 1, Durability::Synced).await.unwrap();
-    let Taken::Elsewhere { until_ms } = two.take(&run).await.unwrap() else { panic!("it is taken") };
+    let LockOutcome::HeldRemotely { until_ms } = two.lock_run(&run).await.unwrap() else {
+        panic!("it is taken")
+    };
     let left = until_ms - i64::try_from(now().as_millis()).unwrap();
     assert!((5_000..=16_000).contains(&left), "{left}");
-    assert!(two.driven_elsewhere().await.unwrap().contains(&run));
-    assert!(one.driven_elsewhere().await.unwrap().is_empty());
+    assert!(two.runs_driven_elsewhere().await.unwrap().contains(&run));
+    assert!(one.runs_driven_elsewhere().await.unwrap().is_empty());
     let refused = append(&two, "r1", 1, 1, Durability::Synced).await.unwrap_err();
     assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
     // What no run is, anybody appends to.
@@ -214,7 +220,9 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
 
     // The first is not heard of any more, and its time passes.
     database.run("UPDATE lease SET until_ms = 0").await;
-    let Taken::Ours(taken_over) = two.take(&run).await.unwrap() else { panic!("its time is over") };
+    let LockOutcome::Acquired(taken_over) = two.lock_run(&run).await.unwrap() else {
+        panic!("its time is over")
+    };
     append(&two, "r1", 1, 1, Durability::Synced).await.unwrap();
     // It was not dead after all: it writes nothing more, though it knows how the run ends.
     let fenced = append(&one, "r1", 2, 1, Durability::Synced).await.unwrap_err();
@@ -233,7 +241,9 @@ async fn a_run_has_one_driver_and_goes_to_another_when_its_time_is_over() {
 async fn a_lease_is_renewed_while_its_driver_lives() {
     let Some(database) = Database::new().await else { return };
     let store = database.open("one").await;
-    let Taken::Ours(_held) = store.take(&"r1".into()).await.unwrap() else { panic!("it is free") };
+    let LockOutcome::Acquired(_held) = store.lock_run(&"r1".into()).await.unwrap() else {
+        panic!("it is free")
+    };
     database.run("UPDATE lease SET until_ms = 1").await;
     let renewed = async {
         while database.until("r1").await <= 1 {
@@ -269,7 +279,7 @@ async fn a_newer_schema_is_read_and_not_written() {
     store.close().await;
     database.run("UPDATE quorate_schema SET version = 99").await;
     let store = database.open("here").await;
-    assert!(store.closed_to_writers().unwrap().contains("version 99"));
+    assert!(store.read_only_reason().unwrap().contains("version 99"));
     assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 2);
     let error = append(&store, "r1", 2, 1, Durability::Synced).await.unwrap_err();
     assert!(error.to_string().contains("version 99"), "{error}");

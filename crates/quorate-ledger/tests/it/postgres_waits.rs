@@ -11,14 +11,14 @@ use crate::postgres::support;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
 use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
-use quorate_ledger::store::lease::Taken;
+use quorate_ledger::store::lease::LockOutcome;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, PgConnection};
 use support::Database;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, timeout};
 
-use proxy::{Lets, Proxy};
+use proxy::{Forwarding, Proxy};
 
 /// What takes no longer than this was not waited for.
 const SOON: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ async fn out_of_time<T>(work: impl Future<Output = T>) -> (T, Duration) {
 async fn a_silent_server_is_given_up_and_the_ledger_goes_on_when_it_answers() {
     let Some(database) = Database::new().await else { return };
     let (proxy, store) = behind(&database).await;
-    proxy.lets(Lets::Nothing);
+    proxy.set_forwarding(Forwarding::Nothing);
     let (refused, took) = out_of_time(store.append(append("r1", 1))).await;
     let refused = refused.unwrap_err();
     assert!(matches!(refused, Error::Unavailable { .. }), "it was not committed: {refused:?}");
@@ -64,7 +64,7 @@ async fn a_silent_server_is_given_up_and_the_ledger_goes_on_when_it_answers() {
     assert!(took >= Duration::from_secs(30) && took < Duration::from_secs(32), "{took:?}");
     let (read, took) = out_of_time(store.records(&"r1".into())).await;
     assert!(read.is_err() && took < Duration::from_secs(12), "connecting again is given up, too: {took:?}");
-    proxy.lets(Lets::All);
+    proxy.set_forwarding(Forwarding::All);
     assert_eq!(store.records(&"r1".into()).await.unwrap().len(), 1);
     assert_eq!(store.append(append("r1", 1)).await.unwrap(), 2);
 }
@@ -73,9 +73,9 @@ async fn a_silent_server_is_given_up_and_the_ledger_goes_on_when_it_answers() {
 async fn a_commit_that_nobody_answers_is_in_doubt_and_reading_tells() {
     let Some(database) = Database::new().await else { return };
     let (proxy, store) = behind(&database).await;
-    for (lets, next) in [(Lets::ToCommit, 2), (Lets::BeforeCommit, 2)] {
-        proxy.lets(lets);
-        let from = if lets == Lets::ToCommit { 1 } else { 2 };
+    for (lets, next) in [(Forwarding::ToCommit, 2), (Forwarding::BeforeCommit, 2)] {
+        proxy.set_forwarding(lets);
+        let from = if lets == Forwarding::ToCommit { 1 } else { 2 };
         let appending = tokio::spawn({
             let store = store.clone();
             async move { store.append(append("r1", from)).await }
@@ -88,7 +88,7 @@ async fn a_commit_that_nobody_answers_is_in_doubt_and_reading_tells() {
         let refused = refused.unwrap_err();
         assert!(matches!(&refused, Error::InDoubt { run, .. } if &**run == "r1"), "{lets:?}: {refused:?}");
         assert!(refused.to_string().contains("cannot tell whether the ledger"), "{refused}");
-        proxy.lets(Lets::All);
+        proxy.set_forwarding(Forwarding::All);
         // The first was written, the second was not.
         assert_eq!(store.records(&"r1".into()).await.unwrap().len(), next, "{lets:?}");
     }
@@ -99,7 +99,7 @@ async fn a_commit_that_nobody_answers_is_in_doubt_and_reading_tells() {
 async fn an_interrupted_command_does_not_wait_for_a_silent_server() {
     let Some(database) = Database::new().await else { return };
     let (proxy, store) = behind(&database).await;
-    proxy.lets(Lets::Nothing);
+    proxy.set_forwarding(Forwarding::Nothing);
     let began = Instant::now();
     let waiting = tokio::spawn({
         let store = store.clone();
@@ -107,7 +107,7 @@ async fn an_interrupted_command_does_not_wait_for_a_silent_server() {
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(!waiting.is_finished());
-    store.hurry();
+    store.interrupt();
     timeout(SOON, waiting).await.expect("it does not wait").expect("it ends").unwrap_err();
     let store = Arc::into_inner(store).expect("nobody else has it");
     timeout(SOON, store.close()).await.expect("nor does closing");
@@ -132,9 +132,11 @@ async fn a_server_that_accepts_and_says_nothing_is_no_ledger() {
 async fn a_transaction_that_comes_to_nothing_lets_go_of_the_lock() {
     let Some(database) = Database::new().await else { return };
     let (one, two) = (database.open("one").await, Arc::new(database.open("two").await));
-    let Taken::Ours(_held) = one.take(&"r1".into()).await.unwrap() else { panic!("it is free") };
+    let LockOutcome::Acquired(_held) = one.lock_run(&"r1".into()).await.unwrap() else {
+        panic!("it is free")
+    };
     // It has asked for the lease inside of a transaction, and got none.
-    assert!(matches!(two.take(&"r1".into()).await.unwrap(), Taken::Elsewhere { .. }));
+    assert!(matches!(two.lock_run(&"r1".into()).await.unwrap(), LockOutcome::HeldRemotely { .. }));
     timeout(SOON, one.append(append("r1", 0))).await.expect("nobody has the lock").unwrap();
 
     // One that is dropped on its way, while it waits for a table.

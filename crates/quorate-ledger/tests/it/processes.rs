@@ -75,7 +75,7 @@ async fn many_processes_write_one_ledger() {
         }
     }
     reader.seal(&[], 3_000, true, Durability::Synced).await.unwrap();
-    let sealed = reader.last_sealed().await.unwrap().unwrap();
+    let sealed = reader.last_checkpoint().await.unwrap().unwrap();
     reader.close().await;
 
     let mut sqlite = SqliteConnection::connect(&format!("sqlite://{}", path.display())).await.unwrap();

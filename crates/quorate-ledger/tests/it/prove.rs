@@ -2,7 +2,7 @@
 
 use crate::export::world;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_ledger::prove::{Failed, Proof, Trusted, Unproven, check};
+use quorate_ledger::prove::{InvalidProof, Proof, ProveError, TrustedKey, check_proof};
 use quorate_ledger::signing::SecretKey;
 use serde_json::json;
 use world::{PLAIN, SIGNED, World, entry};
@@ -16,13 +16,16 @@ async fn a_proof_holds_without_the_ledger() {
         let proof = world.store.prove(&run.into(), n, &world.signers()).await.expect("proven");
         let text = proof.text().unwrap();
         assert_eq!(world.store.prove(&run.into(), n, &world.signers()).await.unwrap().text().unwrap(), text);
-        let proven = check(&text, &[world.trusted()], &[]).expect("it holds");
-        assert!(proven.vouched.is_some());
+        let proven = check_proof(&text, &[world.trusted()], &[]).expect("it holds");
+        assert!(proven.trusted_key.is_some());
         assert_eq!(proven.records.len(), records);
         assert_eq!(proven.tree.size, 15);
-        let stranger = Trusted::Public(SecretKey::from_seed(&[9; 32]).public());
-        assert_eq!(check(&text, &[stranger], &[]).expect("it holds against its own key").vouched, None);
-        let asked = check(&text, &[world.trusted()], &world.signers());
+        let stranger = TrustedKey::Public(SecretKey::from_seed(&[9; 32]).public());
+        assert_eq!(
+            check_proof(&text, &[stranger], &[]).expect("it holds against its own key").trusted_key,
+            None
+        );
+        let asked = check_proof(&text, &[world.trusted()], &world.signers());
         assert_eq!(asked.is_ok(), run == SIGNED, "{asked:?}");
         let verdicts: Vec<_> = proven.records.iter().filter_map(|fact| fact.verdict.as_deref()).collect();
         assert_eq!(verdicts, if n == Some(0) { vec![] } else { vec!["SHIP"] });
@@ -36,12 +39,12 @@ async fn a_proof_holds_without_the_ledger() {
 async fn what_is_not_sealed_signed_or_there_is_not_proven() {
     let world = World::full().await;
     let none = world.store.prove(&"r9".into(), None, &[]).await;
-    assert!(matches!(none, Err(Unproven::Unknown { .. })));
+    assert!(matches!(none, Err(ProveError::UnknownRecord { .. })));
     let none = world.store.prove(&PLAIN.into(), Some(8), &[]).await;
-    assert!(matches!(none, Err(Unproven::Unknown { .. })));
+    assert!(matches!(none, Err(ProveError::UnknownRecord { .. })));
     world.append(PLAIN, 8, vec![entry(Kind::Override, json!({"verdict": "HOLD"}))], vec![]).await;
     let unsealed = world.store.prove(&PLAIN.into(), None, &[]).await;
-    let Err(Unproven::Unsealed { id }) = unsealed else { panic!("{unsealed:?}") };
+    let Err(ProveError::NotSealed { id }) = unsealed else { panic!("{unsealed:?}") };
     assert_eq!(id, format!("{PLAIN}/8"));
     world.store.prove(&PLAIN.into(), Some(7), &[]).await.expect("that one is sealed");
 
@@ -50,7 +53,7 @@ async fn what_is_not_sealed_signed_or_there_is_not_proven() {
     let durability = quorate_kernel::ports::ledger::Durability::Written;
     world.store.seal(&[], 0, false, durability).await.expect("sealed");
     let unsigned = world.store.prove(&PLAIN.into(), None, &[]).await;
-    assert!(matches!(unsigned, Err(Unproven::Unsigned)));
+    assert!(matches!(unsigned, Err(ProveError::UnsignedCheckpoint)));
 }
 
 #[tokio::test]
@@ -59,7 +62,7 @@ async fn an_erased_body_leaves_its_proof() {
     let world = World::full().await;
     world.sql("UPDATE record SET data = NULL WHERE kind = 'consultation'").await;
     let proof = world.store.prove(&SIGNED.into(), None, &[]).await.expect("proven");
-    let proven = check(&proof.text().unwrap(), &[world.trusted()], &world.signers()).expect("it holds");
+    let proven = check_proof(&proof.text().unwrap(), &[world.trusted()], &world.signers()).expect("it holds");
     assert_eq!(proven.records.iter().filter(|fact| !fact.has_data).count(), 3);
 }
 
@@ -91,14 +94,14 @@ async fn what_was_put_together_by_hand_does_not_hold() {
         let mut changed = signed.clone();
         change(&mut changed);
         assert_ne!(changed, signed, "{what}");
-        let checked = check(&changed.text().unwrap(), &[world.trusted()], &[]);
+        let checked = check_proof(&changed.text().unwrap(), &[world.trusted()], &[]);
         assert!(checked.is_err(), "{what}");
     }
     // Records of several runs may be in one file, and some may be missing.
     let mut picked = signed.clone();
     picked.records.remove(2);
     picked.records.extend(plain.records.iter().skip(3).cloned());
-    check(&picked.text().unwrap(), &[world.trusted()], &[]).expect("it holds");
+    check_proof(&picked.text().unwrap(), &[world.trusted()], &[]).expect("it holds");
 }
 
 #[tokio::test]
@@ -118,8 +121,8 @@ async fn what_is_no_proof_is_said_to_be_none() {
         &format!("{text}\n"),
         &text.replace("\"v\":1", "\"v\":2"),
     ] {
-        let failed = check(garbage, &[], &[]);
-        assert!(matches!(failed, Err(Failed::Unreadable(_))), "{failed:?}");
+        let failed = check_proof(garbage, &[], &[]);
+        assert!(matches!(failed, Err(InvalidProof::NotAProof(_))), "{failed:?}");
     }
 }
 

@@ -42,7 +42,7 @@ async fn heads(path: &Path) -> Vec<String> {
 }
 
 fn ledger_key(path: &Path) -> Arc<SecretKey> {
-    let keys = keys::Directory::of(path.parent().expect("it lies somewhere"));
+    let keys = keys::Directory::new(path.parent().expect("it lies somewhere"));
     Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("made with the ledger"))
 }
 
@@ -58,7 +58,7 @@ async fn a_checkpoint_is_over_all_records_in_their_order() {
         append(&store, "r1", next, count).await;
         next += count;
         let sealed = store.seal(&[Arc::clone(&key)], 2_000, false, Durability::Synced).await.unwrap();
-        assert!(sealed.fresh);
+        assert!(sealed.is_new);
         let tree: Tree = heads(&path).await[..usize::try_from(sealed.tree.size).unwrap()]
             .iter()
             .map(|head| leaf(head.as_bytes()))
@@ -70,7 +70,7 @@ async fn a_checkpoint_is_over_all_records_in_their_order() {
         assert_eq!(*opened.checkpoint.tree(), sealed.tree);
         assert_eq!(opened.checkpoint.origin(), sealed.origin);
         let again = store.seal(&[Arc::clone(&key)], 3_000, false, Durability::Synced).await.unwrap();
-        assert!(!again.fresh, "nothing came since");
+        assert!(!again.is_new, "nothing came since");
         assert_eq!((again.tree, again.note), (sealed.tree, sealed.note));
         assert_eq!(store.unsealed_records().await.unwrap(), 0);
     }
@@ -162,7 +162,7 @@ async fn a_ledger_of_a_newer_schema_is_read_and_not_written() {
     let refused =
         store.append(Append::one(&"r1".into(), 3, entry(3), Durability::Written)).await.unwrap_err();
     assert!(refused.to_string().contains("version 99"), "{refused}");
-    assert!(store.closed_to_writers().is_some());
+    assert!(store.read_only_reason().is_some());
     store.close().await;
     assert_eq!(heads(&path).await.len(), 3);
 }
@@ -184,12 +184,12 @@ async fn an_unsigned_checkpoint_is_signed_over_by_who_has_the_key() {
     append(&store, "r1", 0, 3).await;
     let unsigned = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
     let again = store.seal(&[], 2_000, false, Durability::Synced).await.unwrap();
-    assert_eq!((again.n, again.fresh), (unsigned.n, false), "without a key there is nothing to add");
+    assert_eq!((again.n, again.is_new), (unsigned.n, false), "without a key there is nothing to add");
     let signed = store.seal(&[Arc::clone(&key)], 2_000, false, Durability::Synced).await.unwrap();
-    assert!(signed.fresh && signed.note.is_some());
+    assert!(signed.is_new && signed.note.is_some());
     assert_eq!(signed.tree.size, unsigned.tree.size + 1);
     let again = store.seal(&[key], 2_000, false, Durability::Synced).await.unwrap();
-    assert!(!again.fresh);
+    assert!(!again.is_new);
     store.close().await;
 }
 

@@ -5,7 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_ledger::merkle::{Hash, leaf};
 use quorate_ledger::signing::{
-    BadKey, BadSignature, Context, Key, KeyId, Keyring, PublicKey, Refused, SecretKey, Signature, Uncounted,
+    Context, InsertError, InvalidKey, InvalidSignature, Key, KeyId, Keyring, PublicKey, RejectedSignature,
+    SecretKey, Signature,
 };
 
 const OTHER: Context = Context::new("application/vnd.quorate.test");
@@ -45,7 +46,7 @@ fn texts_have_one_form() {
     assert_eq!(public.id().to_string().len(), 32);
     let text = seed.to_text();
     let expected = "quorate:ed25519:seed:";
-    let prefix = Err(BadKey::Prefix { expected });
+    let prefix = Err(InvalidKey::Prefix { expected });
     let bad = |text: &str| SecretKey::from_text(text).map(|_| ());
     assert_eq!(bad(""), prefix);
     assert_eq!(bad(&public.to_string()), prefix, "a public key is no secret one");
@@ -54,16 +55,16 @@ fn texts_have_one_form() {
     let rest = ["", "\n\n", "\r\n", " "]
         .map(|end| format!("{}{end}", if end.is_empty() { expected } else { &text }));
     for text in rest {
-        assert_eq!(bad(&text), Err(BadKey::Encoding), "{text:?}");
+        assert_eq!(bad(&text), Err(InvalidKey::Encoding), "{text:?}");
     }
     // The last letter carries two bits that belong to nothing; set, they would be a second text of the same key.
-    assert_eq!(bad(&text.replace("QE=", "QF=")), Err(BadKey::Encoding));
-    assert_eq!(bad(&text.replace("QE=", "QEB")), Err(BadKey::Encoding), "33 bytes");
-    assert_eq!(bad(&format!("{expected}{}", "-".repeat(44))), Err(BadKey::Encoding));
-    assert_eq!(bad(&format!("{expected}{}", "A".repeat(1 << 20))), Err(BadKey::Encoding));
+    assert_eq!(bad(&text.replace("QE=", "QF=")), Err(InvalidKey::Encoding));
+    assert_eq!(bad(&text.replace("QE=", "QEB")), Err(InvalidKey::Encoding), "33 bytes");
+    assert_eq!(bad(&format!("{expected}{}", "-".repeat(44))), Err(InvalidKey::Encoding));
+    assert_eq!(bad(&format!("{expected}{}", "A".repeat(1 << 20))), Err(InvalidKey::Encoding));
     for name in ["", "0", &"0".repeat(31), &"0".repeat(33), &"A".repeat(32), &"g".repeat(32), &"é".repeat(16)]
     {
-        assert_eq!(KeyId::from_text(name), Err(BadKey::Name), "{name}");
+        assert_eq!(KeyId::from_text(name), Err(InvalidKey::Name), "{name}");
     }
 }
 
@@ -95,7 +96,7 @@ fn weak_and_impossible_public_keys_are_refused() {
     });
     let no_point = std::array::from_fn(|at| if at == 0 { 2 } else { 0 });
     for bytes in [[0; 32], identity, order_two, no_point] {
-        assert_eq!(PublicKey::from_bytes(&bytes), Err(BadKey::Point), "{bytes:?}");
+        assert_eq!(PublicKey::from_bytes(&bytes), Err(InvalidKey::Point), "{bytes:?}");
     }
 }
 
@@ -104,7 +105,7 @@ fn a_signature_is_for_one_leaf_one_purpose_and_one_key() {
     // D3
     let (secret, public) = (key(1), key(1).public());
     let signature = secret.sign(Context::RECORD, &record());
-    let forged = Err(BadSignature::Forged);
+    let forged = Err(InvalidSignature::Forged);
     assert_eq!(public.verify(Context::RECORD, &record(), &signature), Ok(()));
     assert_eq!(public.verify(OTHER, &record(), &signature), forged);
     assert_eq!(public.verify(Context::RECORD, &leaf(b"other"), &signature), forged);
@@ -148,11 +149,11 @@ fn signatures_read_back_from_their_texts() {
     let text = signature.to_string();
     assert_eq!(Signature::from_text(&text), Ok(signature));
     let zeros = Signature::from_bytes([0; 64]);
-    assert_eq!(key(1).public().verify(Context::RECORD, &record(), &zeros), Err(BadSignature::Forged));
+    assert_eq!(key(1).public().verify(Context::RECORD, &record(), &zeros), Err(InvalidSignature::Forged));
     for bad in
         ["", "AAAA", &text[1..], &format!("{text}\n"), &"A".repeat(88), &"=".repeat(88), &"A".repeat(1 << 20)]
     {
-        assert_eq!(Signature::from_text(bad), Err(BadSignature::Encoding));
+        assert_eq!(Signature::from_text(bad), Err(InvalidSignature::Encoding));
     }
 }
 
@@ -171,9 +172,9 @@ fn a_keyring_says_which_signatures_count_and_why_not() {
     let two = ring.insert(expiring).unwrap();
     let three = ring.insert(Key::unbounded(key(3).public())).unwrap();
     let stranger = key(4).public().id();
-    let early = |id| Err(Uncounted::Early { id, not_before_ms: 100 });
-    let late = |id| Err(Uncounted::Late { id, not_after_ms: 200 });
-    let revoked = Err(Uncounted::Revoked { id: one, revoked_at_ms: 150 });
+    let early = |id| Err(RejectedSignature::NotYetValid { id, not_before_ms: 100 });
+    let late = |id| Err(RejectedSignature::Expired { id, not_after_ms: 200 });
+    let revoked = Err(RejectedSignature::Revoked { id: one, revoked_at_ms: 150 });
     for (id, at_ms, expected) in [
         (one, 99, early(one)),
         (one, 100, Ok(&bounded)),
@@ -185,13 +186,13 @@ fn a_keyring_says_which_signatures_count_and_why_not() {
         (two, 200, Ok(&expiring)),
         (two, 201, late(two)),
         (two, i64::MAX, late(two)),
-        (stranger, 150, Err(Uncounted::Unknown { id: stranger })),
+        (stranger, 150, Err(RejectedSignature::UnknownKey { id: stranger })),
     ] {
         assert_eq!(ring.may_sign(id, at_ms), expected, "{id} at {at_ms}");
         let secret = if id == one { key(1) } else { key(2) };
         let signature = secret.sign(Context::RECORD, &record());
         assert_eq!(
-            ring.counts(id, at_ms, Context::RECORD, &record(), &signature),
+            ring.verify(id, at_ms, Context::RECORD, &record(), &signature),
             expected,
             "{id} at {at_ms}"
         );
@@ -199,10 +200,10 @@ fn a_keyring_says_which_signatures_count_and_why_not() {
     for at_ms in [i64::MIN, 0, i64::MAX] {
         assert!(ring.may_sign(three, at_ms).is_ok());
         let others = key(2).sign(Context::RECORD, &record());
-        let forged = Err(Uncounted::Forged { id: three });
-        assert_eq!(ring.counts(three, at_ms, Context::RECORD, &record(), &others), forged);
+        let forged = Err(RejectedSignature::Forged { id: three });
+        assert_eq!(ring.verify(three, at_ms, Context::RECORD, &record(), &others), forged);
         let elsewhere = key(3).sign(OTHER, &record());
-        assert_eq!(ring.counts(three, at_ms, Context::RECORD, &record(), &elsewhere), forged);
+        assert_eq!(ring.verify(three, at_ms, Context::RECORD, &record(), &elsewhere), forged);
     }
 }
 
@@ -212,10 +213,13 @@ fn a_keyring_takes_a_key_once_and_with_times_that_agree() {
     let mut ring = Keyring::new();
     let free = Key::unbounded(key(1).public());
     let id = ring.insert(free).unwrap();
-    assert_eq!(ring.insert(Key { revoked_at_ms: Some(0), ..free }), Err(Refused::Twice { id }));
+    assert_eq!(ring.insert(Key { revoked_at_ms: Some(0), ..free }), Err(InsertError::Duplicate { id }));
     let backwards = Key { not_before_ms: Some(2), not_after_ms: Some(1), ..Key::unbounded(key(2).public()) };
     let id = key(2).public().id();
-    assert_eq!(ring.insert(backwards), Err(Refused::Backwards { id, not_before_ms: 2, not_after_ms: 1 }));
+    assert_eq!(
+        ring.insert(backwards),
+        Err(InsertError::EndsBeforeStart { id, not_before_ms: 2, not_after_ms: 1 })
+    );
     let moment = Key { not_after_ms: Some(2), ..backwards };
     assert_eq!(ring.insert(moment), Ok(id));
     assert!(ring.may_sign(id, 2).is_ok());

@@ -4,7 +4,7 @@
 mod erased;
 mod flips;
 mod holds;
-mod own;
+mod ledger_signatures;
 mod signed;
 mod tamper;
 mod world;

@@ -118,7 +118,7 @@ async fn run_manifest(
     terminal.status(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));
     let exit = run_loop(arguments, &ready, &sinks, terminal).await;
     if exit.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
-        ready.store.hurry();
+        ready.store.interrupt();
     }
     sinks.close(&ready, terminal);
     terminal.status(&render::diagnostics(&ready.seal().await, Format::Human, terminal.stderr));
@@ -168,7 +168,7 @@ async fn run_loop(
     // Nobody waits any more, unless somebody interrupts that, too: then hooks have as long as everything else.
     let interrupted = interrupted || until_interrupted(runner.settle_hooks()).await.is_err();
     if interrupted {
-        ready.store.hurry();
+        ready.store.interrupt();
     }
     let closed = runner.close(SHUTDOWN_TIMEOUT).await;
     if let Ok(driven) = driven {

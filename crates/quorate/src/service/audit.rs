@@ -49,7 +49,7 @@ pub fn empty(
     request: &Request,
 ) -> Result<Option<Audit>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    let nothing = !workspace.log.is_file() && !workspace.ledger.may_be_there();
+    let nothing = !workspace.log.is_file() && !workspace.ledger.may_exist();
     Ok(nothing.then(|| Audit {
         log: display_path(environment, &workspace.log),
         filter: request.filter.clone(),
@@ -74,7 +74,7 @@ pub async fn audit_file(
         let help = "`--log` names a council_log.jsonl; without it the log of this workspace is read";
         return Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)));
     }
-    let store = Store::of_a_log_alone(&path).await?;
+    let store = Store::open_log_only(&path).await?;
     let indexed = council_log::sync(&store, &path).await?;
     let stats = stats::stats(&store, indexed, &filter).await?;
     Ok(Audit {

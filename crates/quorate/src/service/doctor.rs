@@ -82,7 +82,7 @@ pub async fn doctor(
 /// What the ledger holds, and how it is sealed and signed.
 async fn ledger(environment: &Environment, desk: &LedgerSession) -> Vec<Check> {
     let path = display_ledger(environment, desk.store.address());
-    let mut checks = vec![match desk.store.closed_to_writers() {
+    let mut checks = vec![match desk.store.read_only_reason() {
         Some(why) => failed("ledger", format!("{path} cannot be written: {why}")),
         None => passed("ledger", format!("{path} can be written")),
     }];
@@ -90,7 +90,17 @@ async fn ledger(environment: &Environment, desk: &LedgerSession) -> Vec<Check> {
         Ok(counted) => counted,
         Err(stop) => return vec![failed("ledger", error_line(&stop))],
     };
-    let Stats { records, runs, open, conversations, signed, recent, sealed, unsealed, .. } = &counted.stats;
+    let Stats {
+        records,
+        runs,
+        open,
+        conversations,
+        signed,
+        recent,
+        last_checkpoint: sealed,
+        since_checkpoint: unsealed,
+        ..
+    } = &counted.stats;
     checks.push(passed(
         "ledger's size",
         format!(

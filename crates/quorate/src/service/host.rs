@@ -15,7 +15,7 @@ use quorate_kernel::ports::rule::Rule;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::{BuildContext, Duplicate, Registry};
-use quorate_ledger::signing::{BadKey, PublicKey};
+use quorate_ledger::signing::{InvalidKey, PublicKey};
 use quorate_manifest::capabilities::{PublicKeyError, RuleKind};
 use quorate_protocol::gather;
 use quorate_protocol::rules::{Error, Rules};
@@ -214,7 +214,7 @@ impl quorate_manifest::Capabilities for Host {
 
     fn check_public_key(&self, text: &str) -> Result<(), PublicKeyError> {
         PublicKey::from_text(text).map(|_| ()).map_err(|error| match error {
-            BadKey::Prefix { .. } if !text.starts_with("quorate:") => PublicKeyError::Foreign,
+            InvalidKey::Prefix { .. } if !text.starts_with("quorate:") => PublicKeyError::Foreign,
             error => PublicKeyError::Malformed(error.to_string()),
         })
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::keys::{Directory, Error, Purpose};
-use quorate_ledger::signing::{self, KeyId, Keyring, Outside, PublicKey, SecretKey, Voucher};
+use quorate_ledger::signing::{self, ExternalKeys, KeyId, Keyring, PublicKey, SecretKey, Voucher};
 use quorate_manifest::config;
 use quorate_manifest::keyring::{self, Key};
 use tokio::sync::OnceCell;
@@ -81,7 +81,7 @@ impl Keys {
 
     /// The directory of secret keys.
     pub fn directory(&self) -> Directory {
-        Directory::of(&self.ledger_dir)
+        Directory::new(&self.ledger_dir)
     }
 
     /// The file that has the settings.
@@ -153,7 +153,7 @@ impl Keys {
                 Body::new(format!("{} holds no secret key: {source}", text(path)))
                     .help("put the key back, or move the file away and run `quorate keys init`"),
             ),
-            Error::There { path } => (
+            Error::AlreadyExists { path } => (
                 codes::KEY_UNUSABLE,
                 Body::new(format!("{} is there already, and a key is never overwritten", text(path)))
                     .help("`quorate keys rotate` puts another in its place"),
@@ -176,11 +176,11 @@ impl Keys {
     ///
     /// # Errors
     /// When the keyring is refused.
-    pub fn trusted_keys(&self) -> Result<Outside, ServiceError> {
+    pub fn trusted_keys(&self) -> Result<ExternalKeys, ServiceError> {
         let ring = self.load_keyring()?.keys;
         let directory = self.directory();
         let signing = directory.load(Purpose::Signing).ok().flatten().map(|key| key.public());
-        Ok(Outside {
+        Ok(ExternalKeys {
             keyring: (!ring.is_empty()).then(|| to_keyring(&ring)),
             signers: signing
                 .into_iter()
@@ -193,7 +193,7 @@ impl Keys {
 /// The vouchers of a keyring that was read, as far as the keys that gave them might at the time.
 pub(super) fn vouchers(keys: &[Key]) -> Vec<Voucher> {
     let judge = to_keyring(keys);
-    let all = keys.iter().flat_map(|key| key.vouchers.iter().map(|one| Voucher::read(&key.public, one)));
+    let all = keys.iter().flat_map(|key| key.vouchers.iter().map(|one| Voucher::from_text(&key.public, one)));
     let might = |one: &Voucher| {
         let (Ok(by), Some(at_ms)) = (KeyId::from_text(&one.by), quorate_manifest::timestamp::parse(&one.at))
         else {
@@ -228,17 +228,17 @@ pub(super) fn to_keyring(keys: &[Key]) -> Keyring {
 
 /// Why a key may not sign, for people.
 pub(super) fn unusable_reason(ring: &Keyring, id: KeyId, at_ms: i64) -> Option<String> {
-    use quorate_ledger::signing::Uncounted as Why;
+    use quorate_ledger::signing::RejectedSignature as Why;
     use quorate_manifest::timestamp::format;
     Some(match ring.may_sign(id, at_ms).err()? {
-        Why::Unknown { .. } => format!("the key {id} is not in the keyring"),
+        Why::UnknownKey { .. } => format!("the key {id} is not in the keyring"),
         Why::Revoked { revoked_at_ms, .. } => {
             format!("the key {id} is revoked since {}", format(revoked_at_ms))
         }
-        Why::Early { not_before_ms, .. } => {
+        Why::NotYetValid { not_before_ms, .. } => {
             format!("the key {id} may not sign before {}", format(not_before_ms))
         }
-        Why::Late { not_after_ms, .. } => {
+        Why::Expired { not_after_ms, .. } => {
             format!("the key {id} may not sign after {}", format(not_after_ms))
         }
         Why::Forged { .. } => format!("the key {id} does not verify"),

@@ -3,7 +3,7 @@
 
 use quorate_kernel::ports::ledger::Record;
 use quorate_ledger::Store;
-use quorate_ledger::store::Seen;
+use quorate_ledger::store::StreamPosition;
 use quorate_protocol::Name;
 
 use super::error::ServiceError;
@@ -11,7 +11,7 @@ use super::error::ServiceError;
 /// What follows from a stream as far as it was read.
 #[derive(Debug, Clone, Default)]
 pub struct Projection<T> {
-    seen: Seen,
+    seen: StreamPosition,
     value: T,
 }
 
@@ -28,9 +28,9 @@ impl<T: Default> Projection<T> {
         take: impl Fn(&mut T, &Record) -> Result<(), ServiceError>,
     ) -> Result<&T, ServiceError> {
         let before = std::mem::take(self);
-        let (mut value, behind) = match store.records_behind(stream, &before.seen).await? {
+        let (mut value, behind) = match store.records_after(stream, &before.seen).await? {
             Some(behind) => (before.value, Some(behind)),
-            None => (T::default(), store.records_behind(stream, &Seen::default()).await?),
+            None => (T::default(), store.records_after(stream, &StreamPosition::default()).await?),
         };
         let (records, seen) = behind.unwrap_or_default();
         for record in &records {

@@ -11,7 +11,7 @@ use quorate_kernel::extensions::Extensions;
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::redact::Redactor;
-use quorate_ledger::council_log::{Indexed, priors};
+use quorate_ledger::council_log::{IndexedLog, priors};
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_manifest::council::{Deliberator, PolicyName, built_in};
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup, VERSION};
@@ -206,7 +206,7 @@ impl RunSpec {
         &self,
         desk: &LedgerSession,
         docket: &ReviewInput,
-        indexed: Indexed,
+        indexed: IndexedLog,
         observer: Arc<dyn Observer>,
     ) -> Result<CompletedRun, ServiceError> {
         let (subject, _) = self.redactor.redact(&docket.artifact.display_name);
@@ -249,7 +249,7 @@ impl RunSpec {
         priors: &[Json],
         seed: &[u8; 32],
         redactions: usize,
-        indexed: Indexed,
+        indexed: IndexedLog,
     ) -> Map<String, Json> {
         let artifact = &docket.artifact;
         let about = self.executor.about();

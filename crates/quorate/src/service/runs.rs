@@ -19,7 +19,7 @@ use super::{convene, report};
 /// # Errors
 /// When the ledger does not answer.
 pub async fn list(desk: &LedgerSession, filter: &Filter, limit: u32) -> Result<Vec<Run>, ServiceError> {
-    Ok(desk.store.runs_of(filter, limit).await?)
+    Ok(desk.store.filtered_runs(filter, limit).await?)
 }
 
 /// Opens the desk of the working directory.
@@ -52,7 +52,7 @@ pub async fn open_read_only(
     places: &PathOverrides,
 ) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    if !workspace.ledger.may_be_there() {
+    if !workspace.ledger.may_exist() {
         let ledger = workspace::display_ledger(environment, &workspace.ledger);
         let body = Body::new(format!("there is no ledger {ledger} yet"));
         let help = "review something first, or name a ledger with `--ledger`";
@@ -109,7 +109,7 @@ pub async fn open_run_as_recorded(
     let (desk, run) = Box::pin(open_run_for_append(environment, &places, prefix)).await?;
     let started = resume::start_options(&desk.partial_history(&run).await?);
     let config = places.config.or(started.config);
-    let places = PathOverrides { config, ledger: Some(desk.workspace.ledger.named()) };
+    let places = PathOverrides { config, ledger: Some(desk.workspace.ledger.as_argument()) };
     let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, &places, start)?;
     let same = |desk: &LedgerSession| {
@@ -161,7 +161,7 @@ pub async fn decided_before_interruption(
     run: &Name,
 ) -> Result<Option<RunReport>, ServiceError> {
     let read = async {
-        desk.store.settled().await;
+        desk.store.flush().await;
         match desk.partial_history(run).await?.outcome() {
             Some(_) => load_report(desk, run).await.map(Some),
             None => Ok(None),

@@ -27,7 +27,7 @@ use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{self, Begin, Runner, Swarm};
 use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
-use quorate_ledger::store::lease::{Held, Taken};
+use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::timestamp::format;
 
 use super::environment::Environment;
@@ -166,7 +166,7 @@ impl Runtime {
     pub async fn open_ledger(mut self) -> Result<OpenRuntime, ServiceError> {
         self.report.absorb(self.ports.cautions.clone());
         let opened = Box::pin(Store::open_at(&self.ledger)).await?;
-        if let Some(piece) = opened.set_aside {
+        if let Some(piece) = opened.quarantined {
             let body = Body::new(format!(
                 "{} is no ledger and was set aside as {}",
                 display_ledger(&self.environment, &self.ledger),
@@ -175,7 +175,7 @@ impl Runtime {
             self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
         }
         let keys = self.keys.clone();
-        opened.store.judge_by(move || keys.trusted_keys().map_err(|stop| stop.first_message()));
+        opened.store.set_external_keys(move || keys.trusted_keys().map_err(|stop| stop.first_message()));
         Ok(OpenRuntime { runtime: self, store: Arc::new(opened.store) })
     }
 }
@@ -186,7 +186,7 @@ impl Runtime {
     /// # Errors
     /// When the ledger cannot be opened or read.
     pub async fn records(&self) -> Result<Vec<Record>, ServiceError> {
-        if !self.ledger.may_be_there() {
+        if !self.ledger.may_exist() {
             return Ok(Vec::new());
         }
         let store = Box::pin(Store::open_at(&self.ledger)).await?.store;
@@ -205,21 +205,21 @@ impl OpenRuntime {
         &self,
         begin: Begin,
         telemetry: Arc<dyn Telemetry>,
-    ) -> Result<(Runner, Held), ServiceError> {
+    ) -> Result<(Runner, RunGuard), ServiceError> {
         self.ensure_writable()?;
         let runtime = &self.runtime;
         let place = runtime.substrate.about().place;
         let stream = Runner::stream(&runtime.id, &place);
-        let hold = match self.store.take(&stream).await? {
-            Taken::Ours(held) => held,
-            Taken::Here => {
+        let hold = match self.store.lock_run(&stream).await? {
+            LockOutcome::Acquired(held) => held,
+            LockOutcome::HeldLocally => {
                 let body = Body::new(format!("another process runs `{}` over {place}", runtime.id));
                 return Err(ServiceError::configuration(
                     codes::RUNTIME_BUSY,
                     body.help("talk to it with `quorate say`, and watch it with `quorate log --follow`"),
                 ));
             }
-            Taken::Elsewhere { until_ms } => {
+            LockOutcome::HeldRemotely { until_ms } => {
                 let body = Body::new(format!(
                     "another machine runs `{}` over {place}, and has it until {} at least",
                     runtime.id,
@@ -242,7 +242,7 @@ impl OpenRuntime {
     /// When it is only read.
     pub fn ensure_writable(&self) -> Result<(), ServiceError> {
         let ledger = || display_ledger(&self.runtime.environment, &self.runtime.ledger);
-        self.store.closed_to_writers().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
+        self.store.read_only_reason().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
     }
 
     /// The swarm that a runner drives.

@@ -7,10 +7,10 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::council_log::line::Event;
-use quorate_ledger::council_log::{self, Indexed, view};
-use quorate_ledger::runs::{Found, Run};
-use quorate_ledger::store::lease::{Held, Taken};
-use quorate_ledger::{Store, aside};
+use quorate_ledger::council_log::{self, IndexedLog, view};
+use quorate_ledger::runs::{PrefixMatch, Run};
+use quorate_ledger::store::lease::{LockOutcome, RunGuard};
+use quorate_ledger::{Store, quarantine};
 use quorate_protocol::policy::Verdict;
 use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::{Map, json};
@@ -76,7 +76,7 @@ impl LedgerSession {
     /// When it is only read.
     pub fn ensure_writable(&self) -> Result<(), ServiceError> {
         let ledger = || display_ledger(&self.environment, self.store.address());
-        self.store.closed_to_writers().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
+        self.store.read_only_reason().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
     }
 
     /// Opens ledger and log, and makes good what a process that died had left: an outcome without its log line.
@@ -101,7 +101,7 @@ impl LedgerSession {
         member_access::deny_to_members(&workspace);
         let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
-        if let Some(piece) = opened.set_aside {
+        if let Some(piece) = opened.quarantined {
             let body = Body::new(format!(
                 "{} is no ledger and was set aside as {}",
                 display_ledger(&environment, &workspace.ledger),
@@ -112,7 +112,7 @@ impl LedgerSession {
                 body.help("a new ledger was started; nothing of the old file is lost"),
             );
         }
-        if let Some(why) = opened.store.closed_to_writers() {
+        if let Some(why) = opened.store.read_only_reason() {
             let ledger = display_ledger(&environment, &workspace.ledger);
             report.warn(
                 codes::LEDGER_READ_ONLY,
@@ -129,10 +129,10 @@ impl LedgerSession {
             signers: Mutex::default(),
         };
         let keys = desk.keys.clone();
-        desk.store.judge_by(move || keys.trusted_keys().map_err(|stop| stop.first_message()));
-        if desk.store.closed_to_writers().is_none() {
+        desk.store.set_external_keys(move || keys.trusted_keys().map_err(|stop| stop.first_message()));
+        if desk.store.read_only_reason().is_none() {
             // What cannot be removed now is removed by the next process that writes a key.
-            let _ = desk.keys().directory().tidy();
+            let _ = desk.keys().directory().remove_leftovers();
             Box::pin(desk.reconcile()).await?;
         }
         Ok(desk)
@@ -157,13 +157,13 @@ impl LedgerSession {
     ///
     /// # Errors
     /// When another process has it.
-    pub async fn acquire_run(&self, run: &Name) -> Result<Held, ServiceError> {
+    pub async fn acquire_run(&self, run: &Name) -> Result<RunGuard, ServiceError> {
         self.ensure_writable()?;
-        let body = match self.store.take(run).await? {
-            Taken::Ours(held) => return Ok(held),
-            Taken::Here => Body::new(format!("run {run} is being worked on by another process"))
+        let body = match self.store.lock_run(run).await? {
+            LockOutcome::Acquired(held) => return Ok(held),
+            LockOutcome::HeldLocally => Body::new(format!("run {run} is being worked on by another process"))
                 .help(format!("see later what it came to with `quorate show {run}`")),
-            Taken::Elsewhere { until_ms } => {
+            LockOutcome::HeldRemotely { until_ms } => {
                 let until = quorate_manifest::timestamp::format(until_ms);
                 Body::new(format!(
                     "run {run} is being worked on by another machine, which has it until {until}"
@@ -178,7 +178,7 @@ impl LedgerSession {
     ///
     /// # Errors
     /// When log or ledger cannot be read.
-    pub async fn sync_log_index(&self) -> Result<Indexed, ServiceError> {
+    pub async fn sync_log_index(&self) -> Result<IndexedLog, ServiceError> {
         let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
         if indexed.newly_corrupt > 0 {
             let log = display_path(&self.environment, &self.workspace.log);
@@ -201,9 +201,9 @@ impl LedgerSession {
         {
             return Ok(run);
         }
-        match self.store.find(prefix).await? {
-            Found::One(run) => Ok(run),
-            Found::Several(some) => {
+        match self.store.find_by_prefix(prefix).await? {
+            PrefixMatch::One(run) => Ok(run),
+            PrefixMatch::Several(some) => {
                 let some = some.iter().map(|run| &**run).collect::<Vec<_>>().join(", ");
                 let body = Body::new(format!("`{prefix}` begins the ids of several runs: {some}, …"));
                 Err(ServiceError::new(
@@ -212,7 +212,7 @@ impl LedgerSession {
                     body.help("give more characters"),
                 ))
             }
-            Found::None => {
+            PrefixMatch::None => {
                 let ledger = display_ledger(&self.environment, self.store.address());
                 let body = Body::new(format!("the ledger {ledger} has no run `{prefix}`"));
                 Err(ServiceError::not_found(
@@ -315,7 +315,7 @@ impl LedgerSession {
 
     /// The command was interrupted: from now on no wait for the ledger takes long.
     pub fn interrupt(&self) {
-        self.store.hurry();
+        self.store.interrupt();
     }
 
     /// Closes the ledger. What was appended to it and is not sealed yet is sealed before, unless the command was
@@ -337,10 +337,10 @@ impl LedgerSession {
     }
 
     async fn reconcile(&self) -> Result<(), ServiceError> {
-        let unended = self.store.unended().await?;
+        let unended = self.store.decided_unfinished().await?;
         let driven = match unended.is_empty() {
             true => BTreeSet::new(),
-            false => self.store.driven_elsewhere().await?,
+            false => self.store.runs_driven_elsewhere().await?,
         };
         for run in unended {
             if driven.contains(&run.run) || self.belongs_to_another_log(&run) {
@@ -437,8 +437,8 @@ impl LedgerSession {
         let line = match (history.reopened, incomplete) {
             // It was logged as INCOMPLETE when it first ended, and that still holds.
             (true, true) => None,
-            (true, false) => view::review(history, Event::Resumed),
-            (false, _) => view::review(history, Event::Verdict),
+            (true, false) => view::review_line(history, Event::Resumed),
+            (false, _) => view::review_line(history, Event::Verdict),
         };
         match line {
             Some(line) => self.append_line(history, line).await,
@@ -459,7 +459,7 @@ impl LedgerSession {
         };
         match appended.map_err(std::io::Error::other).and_then(|appended| appended) {
             Ok(appended) => {
-                if let Some(piece) = appended.set_aside {
+                if let Some(piece) = appended.quarantined {
                     self.warn_torn_line(&path, &piece);
                 }
                 true
@@ -479,7 +479,7 @@ impl LedgerSession {
         }
     }
 
-    fn warn_torn_line(&self, log: &Path, piece: &aside::Piece) {
+    fn warn_torn_line(&self, log: &Path, piece: &quarantine::QuarantinedFile) {
         let (log, piece) =
             (display_path(&self.environment, log), display_path(&self.environment, &piece.path));
         self.warn(

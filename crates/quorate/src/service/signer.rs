@@ -142,7 +142,7 @@ impl Signer {
             return Ok(Some((signer, Vec::new())));
         };
         let id = key.public().id();
-        match Voucher::leading_to(id, counting.iter().copied(), &all) {
+        match Voucher::chain_to(id, counting.iter().copied(), &all) {
             Some(vouchers) => Ok(Some((signer, vouchers))),
             None => Err(unvouched(&history.run, id, &counting)),
         }
@@ -197,7 +197,7 @@ fn recorded_keys(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Optio
     let came_later = ring.iter().filter(|key| {
         let public = keys::public_key(key).filter(|public| !counting.contains(public));
         public.is_some_and(|public| {
-            Voucher::leading_to(public.id(), counting.iter().copied(), vouchers).is_some()
+            Voucher::chain_to(public.id(), counting.iter().copied(), vouchers).is_some()
         })
     });
     bound.extend(came_later.cloned());

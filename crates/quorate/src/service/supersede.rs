@@ -25,7 +25,7 @@ pub(super) async fn close_outdated(
     subject: &str,
 ) -> Result<(), ServiceError> {
     let Some(path) = &artifact.path else { return Ok(()) };
-    for (run, sha256) in desk.store.open_on(subject).await? {
+    for (run, sha256) in desk.store.open_runs_on(subject).await? {
         if sha256 == artifact.sha256 {
             continue;
         }

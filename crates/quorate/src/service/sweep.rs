@@ -140,10 +140,10 @@ pub async fn sweep(
     let mut all = Vec::new();
     let mut due = Vec::new();
     let judged = match request.judged {
-        JudgedPolicy::Skip => desk.store.judged(&sitting.fingerprint(desk, "").combined()).await?,
+        JudgedPolicy::Skip => desk.store.judged_artifacts(&sitting.fingerprint(desk, "").combined()).await?,
         JudgedPolicy::Repeat => BTreeSet::new(),
     };
-    let undecided = desk.store.undecided(&sitting.fingerprint(desk, "").combined()).await?;
+    let undecided = desk.store.undecided_runs(&sitting.fingerprint(desk, "").combined()).await?;
     let mut planned = BTreeSet::new();
     for found in files(desk, request)? {
         // An interruption is heard here: reading does not wait for anything else.

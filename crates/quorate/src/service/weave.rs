@@ -121,7 +121,7 @@ pub async fn weave(
     let is_to_be_recorded = sources.candidates().iter().any(|one| one.status == Status::Shadow)
         || sources.candidates().iter().any(|one| !one.violations.is_empty())
         || sources.has_pattern_matches();
-    let store = match (workspace.ledger.may_be_there(), is_to_be_recorded) {
+    let store = match (workspace.ledger.may_exist(), is_to_be_recorded) {
         (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
         // Where no ledger can be made, the prompt is the same.
         (false, true) => match Box::pin(Store::open_at(&workspace.ledger)).await {

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::Store;
-use quorate_ledger::kept::Copies;
+use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::note::Cosigner;
-use quorate_ledger::store::Sealed;
+use quorate_ledger::store::CheckpointRecord;
 use quorate_ledger::witness;
 use quorate_manifest::config::Configuration;
 
@@ -46,7 +46,7 @@ pub struct SubmitContext<'a> {
     /// The ledger.
     pub store: &'a Store,
     /// Where what a witness signed is kept.
-    pub copies: &'a Copies,
+    pub copies: &'a CheckpointFiles,
 }
 
 impl Witness {
@@ -93,7 +93,7 @@ impl Witness {
     }
 
     /// Tells it of a signed checkpoint. What is wrong with that is said: nothing that was recorded depends on it.
-    pub async fn submit(&self, telling: &SubmitContext<'_>, sealed: &Sealed, report: &mut Report) {
+    pub async fn submit(&self, telling: &SubmitContext<'_>, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let (name, told) = match self {
             Witness::File(path) => (
@@ -112,7 +112,12 @@ impl Witness {
 
 impl Service {
     /// Has a checkpoint signed, and keeps that, unless it was signed before or the witness was silent already.
-    async fn cosign(&self, telling: &SubmitContext<'_>, sealed: &Sealed, note: &str) -> Result<(), String> {
+    async fn cosign(
+        &self,
+        telling: &SubmitContext<'_>,
+        sealed: &CheckpointRecord,
+        note: &str,
+    ) -> Result<(), String> {
         if self.unresponsive.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -120,12 +125,17 @@ impl Service {
     }
 
     #[cfg(feature = "http-witness")]
-    async fn ask(&self, telling: &SubmitContext<'_>, sealed: &Sealed, note: &str) -> Result<(), String> {
+    async fn ask(
+        &self,
+        telling: &SubmitContext<'_>,
+        sealed: &CheckpointRecord,
+        note: &str,
+    ) -> Result<(), String> {
         http::cosign(self, telling, sealed, note).await
     }
 
     #[cfg(not(feature = "http-witness"))]
-    async fn ask(&self, _: &SubmitContext<'_>, _: &Sealed, _: &str) -> Result<(), String> {
+    async fn ask(&self, _: &SubmitContext<'_>, _: &CheckpointRecord, _: &str) -> Result<(), String> {
         Err("this program was built without the feature `http-witness`".to_owned())
     }
 

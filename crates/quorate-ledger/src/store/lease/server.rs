@@ -12,13 +12,13 @@ use tokio::sync::{Mutex, oneshot};
 use super::Leases;
 use crate::Store;
 use crate::store::connection::{Connection, Writer};
-use crate::store::engine::{Column, Engine, sql, swallowed};
+use crate::store::engine::{Column, Engine, rows_lost_error, sql};
 use crate::store::postgres;
 
 /// How long a lease lasts, in milliseconds: how long it takes until a dead driver's run can be taken up elsewhere.
-const LASTS_MS: i64 = 15_000;
+const DURATION_MS: i64 = 15_000;
 /// How often it is renewed.
-const RENEWED: Duration = Duration::from_millis(LASTS_MS.unsigned_abs() / 3);
+const RENEW_INTERVAL: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() / 3);
 
 /// What time it is on the server, in milliseconds since the Unix epoch.
 macro_rules! now {
@@ -49,7 +49,7 @@ pub(super) struct Lease {
 }
 
 /// What keeps a lease up.
-struct Keeper {
+struct Renewer {
     run: Name,
     owner: String,
     leases: Leases,
@@ -61,21 +61,23 @@ impl Lease {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub(super) async fn take(store: &Store, run: &Name) -> Result<Result<Lease, i64>, Error> {
+    pub(super) async fn acquire(store: &Store, run: &Name) -> Result<Result<Lease, i64>, Error> {
         let owner = entropy::run_id().to_string();
-        let place = postgres::place(store.dir());
+        let place = postgres::machine_id(store.dir());
         let taken = {
             let mut connection = store.writer().await;
             let leases = connection.leases.clone();
-            take(&mut connection, &leases, run, &owner, &place).await.map_err(|error| store.error(error))?
+            take_in_transaction(&mut connection, &leases, run, &owner, &place)
+                .await
+                .map_err(|error| store.error(error))?
         };
         Ok(match taken {
             Err(until_ms) => Err(until_ms),
             Ok(leases) => {
                 let (end, ended) = oneshot::channel();
-                let connection = store.shared();
-                let keeper = Keeper { run: run.clone(), owner, leases, connection: connection.clone() };
-                tokio::spawn(keeper.keep(ended));
+                let connection = store.weak_connection();
+                let keeper = Renewer { run: run.clone(), owner, leases, connection: connection.clone() };
+                tokio::spawn(keeper.run(ended));
                 Ok(Lease { connection, end: Some(end) })
             }
         })
@@ -97,10 +99,10 @@ impl Drop for Lease {
     }
 }
 
-impl Keeper {
-    async fn keep(self, mut ended: oneshot::Receiver<Arc<Mutex<Connection>>>) {
+impl Renewer {
+    async fn run(self, mut ended: oneshot::Receiver<Arc<Mutex<Connection>>>) {
         loop {
-            match tokio::time::timeout(RENEWED, &mut ended).await {
+            match tokio::time::timeout(RENEW_INTERVAL, &mut ended).await {
                 Ok(Ok(connection)) => {
                     // A row that stays is over soon.
                     let _ = self.release(&connection).await;
@@ -118,13 +120,13 @@ impl Keeper {
     }
 
     async fn renew(&self, connection: &Arc<Mutex<Connection>>) -> Result<u64, sqlx::Error> {
-        let mut connection = Writer::of(connection.clone()).await;
+        let mut connection = Writer::acquire(connection.clone()).await;
         let engine = connection.engine().await?;
-        sql(RENEW).bind(&*self.run).bind(&*self.owner).bind(LASTS_MS).execute(engine).await
+        sql(RENEW).bind(&*self.run).bind(&*self.owner).bind(DURATION_MS).execute(engine).await
     }
 
     async fn release(&self, connection: &Arc<Mutex<Connection>>) -> Result<u64, sqlx::Error> {
-        let mut connection = Writer::of(connection.clone()).await;
+        let mut connection = Writer::acquire(connection.clone()).await;
         let engine = connection.engine().await?;
         let release = sql("DELETE FROM lease WHERE run = $1 AND owner = $2");
         release.bind(&*self.run).bind(&*self.owner).execute(engine).await
@@ -132,7 +134,7 @@ impl Keeper {
 }
 
 /// In a transaction, so that it comes before or after each append and never beside one.
-async fn take(
+async fn take_in_transaction(
     connection: &mut Connection,
     leases: &Leases,
     run: &Name,
@@ -141,22 +143,25 @@ async fn take(
 ) -> Result<Result<Leases, i64>, sqlx::Error> {
     let mut transaction = connection.begin(Durability::Written).await?;
     let engine = transaction.engine();
-    let taken = sql(TAKE).bind(&**run).bind(owner).bind(place).bind(LASTS_MS).execute(engine).await?;
+    let taken = sql(TAKE).bind(&**run).bind(owner).bind(place).bind(DURATION_MS).execute(engine).await?;
     if taken == 0 {
         // A row that kept this one out is another's, and its time was not over a moment ago.
-        let until = sql(UNTIL).bind(&**run).bind(LASTS_MS).row(engine, &[Column::Int]).await?;
-        return until.map(|row| Err(row.int(0))).ok_or_else(|| swallowed("lease", 0, 1));
+        let until = sql(UNTIL).bind(&**run).bind(DURATION_MS).row(engine, &[Column::Int]).await?;
+        return until.map(|row| Err(row.int(0))).ok_or_else(|| rows_lost_error("lease", 0, 1));
     }
     // A trigger can have put another's name into the row, or another time.
     let ours = sql(OURS).bind(&**run).bind(owner).row(engine, &[Column::Text]).await?;
-    ours.ok_or_else(|| swallowed("lease", 0, 1))?;
+    ours.ok_or_else(|| rows_lost_error("lease", 0, 1))?;
     transaction.commit().await?;
     leases.insert(run, owner);
     Ok(Ok(leases.clone()))
 }
 
 /// The runs whose lease is another's: those that somebody drives now, and those that we drove and somebody took.
-pub(super) async fn shut_out(engine: &mut Engine, leases: &Leases) -> Result<BTreeSet<Name>, sqlx::Error> {
+pub(super) async fn blocked_runs(
+    engine: &mut Engine,
+    leases: &Leases,
+) -> Result<BTreeSet<Name>, sqlx::Error> {
     let mut ours = leases.all();
     let mut shut = BTreeSet::new();
     for row in sql(LIVE).rows(engine, &[Column::Text; 3]).await? {
@@ -164,7 +169,7 @@ pub(super) async fn shut_out(engine: &mut Engine, leases: &Leases) -> Result<BTr
         match ours.remove(&run) {
             Some(owner) if owner == row.text(1) => {}
             Some(_) => _ = shut.insert(run),
-            None if row.some_text(2).is_some() => _ = shut.insert(run),
+            None if row.opt_text(2).is_some() => _ = shut.insert(run),
             None => {}
         }
     }

@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use url::Url;
 
 /// The parameters that an address may have, with `options[NAME]` for settings of the session.
-const KNOWN: [&str; 12] = [
+const KNOWN_PARAMETERS: [&str; 12] = [
     "application_name",
     "dbname",
     "host",
@@ -26,32 +26,32 @@ const KNOWN: [&str; 12] = [
     "user",
 ];
 /// The values of `sslmode`. `allow` is not among them: the client would never use TLS with it.
-const MODES: [&str; 5] = ["disable", "prefer", "require", "verify-ca", "verify-full"];
+const SSL_MODES: [&str; 5] = ["disable", "prefer", "require", "verify-ca", "verify-full"];
 
 /// Why an address is refused, and what to do about it. No value of a parameter stands in it but that of `sslmode`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
-pub struct Refused {
+pub struct InvalidAddress {
     /// Why.
     pub what: String,
     /// What to do.
     pub help: String,
 }
 
-fn refused<T>(what: impl Into<String>, help: impl Into<String>) -> Result<T, Refused> {
-    Err(Refused { what: what.into(), help: help.into() })
+fn refused<T>(what: impl Into<String>, help: impl Into<String>) -> Result<T, InvalidAddress> {
+    Err(InvalidAddress { what: what.into(), help: help.into() })
 }
 
 /// How a database is connected to.
 ///
 /// # Errors
 /// When the address cannot be read, or has parameters that are unknown or contradict each other.
-pub(in crate::store) fn options(address: &str) -> Result<PgConnectOptions, Refused> {
+pub(in crate::store) fn connect_options(address: &str) -> Result<PgConnectOptions, InvalidAddress> {
     let Ok(url) = Url::parse(address) else {
         return refused("it is not a URL", "write it as `postgres://user@host/database?sslmode=verify-full`");
     };
     let parameters = parameters(&url)?;
-    contradictions(&url, &parameters)?;
+    check_contradictions(&url, &parameters)?;
     let options = match PgConnectOptions::from_str(address) {
         Ok(options) => options.disable_statement_logging(),
         // What the client says may have the value in it, which may be a password.
@@ -61,18 +61,18 @@ pub(in crate::store) fn options(address: &str) -> Result<PgConnectOptions, Refus
         None => options.application_name("quorate"),
         Some(_) => options,
     };
-    protected(options, &parameters)
+    require_tls(options, &parameters)
 }
 
 /// The parameters, each known and given once.
-fn parameters(url: &Url) -> Result<BTreeMap<String, String>, Refused> {
+fn parameters(url: &Url) -> Result<BTreeMap<String, String>, InvalidAddress> {
     if url.fragment().is_some() {
         return refused("it has a `#`", "write a `#` that belongs to a name or password as `%23`");
     }
     let mut parameters = BTreeMap::new();
     for (key, value) in url.query_pairs() {
         let is_setting = key.strip_prefix("options[").is_some_and(|rest| rest.ends_with(']'));
-        if !is_setting && !KNOWN.contains(&&*key) {
+        if !is_setting && !KNOWN_PARAMETERS.contains(&&*key) {
             return refused(format!("unknown parameter `{key}`"), suggestion(&key));
         }
         if parameters.insert(key.to_string(), value.to_string()).is_some() {
@@ -83,16 +83,17 @@ fn parameters(url: &Url) -> Result<BTreeMap<String, String>, Refused> {
 }
 
 fn suggestion(key: &str) -> String {
-    let near =
-        KNOWN.iter().max_by(|a, b| strsim::jaro_winkler(key, a).total_cmp(&strsim::jaro_winkler(key, b)));
+    let near = KNOWN_PARAMETERS
+        .iter()
+        .max_by(|a, b| strsim::jaro_winkler(key, a).total_cmp(&strsim::jaro_winkler(key, b)));
     match near.filter(|near| strsim::jaro_winkler(key, near) >= 0.8) {
-        Some(near) => format!("did you mean `{near}`? Known are {}", KNOWN.join(", ")),
-        None => format!("known are {}, and `options[NAME]`", KNOWN.join(", ")),
+        Some(near) => format!("did you mean `{near}`? Known are {}", KNOWN_PARAMETERS.join(", ")),
+        None => format!("known are {}, and `options[NAME]`", KNOWN_PARAMETERS.join(", ")),
     }
 }
 
 /// Refuses what says two things of one matter: which of them holds would depend on the client.
-fn contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Result<(), Refused> {
+fn check_contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Result<(), InvalidAddress> {
     let has = |key: &str| parameters.contains_key(key);
     let before = [
         ("host", url.host_str().is_some_and(|host| !host.is_empty())),
@@ -121,8 +122,8 @@ fn contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Result<()
         let help = "say `sslmode=disable` for a connection without TLS, `sslmode=prefer` for TLS where the server has it";
         return refused("`sslmode=allow` is not supported: it would never use TLS", help);
     }
-    if !MODES.contains(&&**mode) {
-        return refused(format!("unknown `sslmode={mode}`"), format!("use one of {}", MODES.join(", ")));
+    if !SSL_MODES.contains(&&**mode) {
+        return refused(format!("unknown `sslmode={mode}`"), format!("use one of {}", SSL_MODES.join(", ")));
     }
     if has("sslrootcert") && !mode.starts_with("verify-") {
         let what = format!("`sslmode={mode}` does not verify the certificate that `sslrootcert` is for");
@@ -136,10 +137,10 @@ fn contradictions(url: &Url, parameters: &BTreeMap<String, String>) -> Result<()
 
 /// A connection that leaves this machine is encrypted and the server's certificate verified, unless the address or
 /// `PGSSLMODE` says another mode than `prefer`, which is what the client takes where nothing is said.
-fn protected(
+fn require_tls(
     options: PgConnectOptions,
     parameters: &BTreeMap<String, String>,
-) -> Result<PgConnectOptions, Refused> {
+) -> Result<PgConnectOptions, InvalidAddress> {
     let is_socket = options.get_socket().is_some() || options.get_host().starts_with('/');
     match parameters.get("sslmode").map(String::as_str) {
         Some(mode) if is_socket && !matches!(mode, "disable" | "prefer") => refused(
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     fn mode(address: &str) -> &'static str {
-        match options(address).expect(address).get_ssl_mode() {
+        match connect_options(address).expect(address).get_ssl_mode() {
             PgSslMode::Allow => "allow",
             PgSslMode::Disable => "disable",
             PgSslMode::Prefer => "prefer",
@@ -232,12 +233,12 @@ mod tests {
             ("postgres:///q?hostaddr=s3cret", "cannot be read"),
             ("postgres://db:s3cret", "not a URL"),
         ] {
-            let error = options(address).expect_err(address);
+            let error = connect_options(address).expect_err(address);
             assert!(error.what.contains(says), "{address}: {error}");
             assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
             assert!(!error.help.is_empty());
         }
-        let error = options("postgres://db/q?sslmod=verify-full").expect_err("it is misspelt");
+        let error = connect_options("postgres://db/q?sslmod=verify-full").expect_err("it is misspelt");
         assert!(
             error.help.starts_with("did you mean `sslmode`? Known are application_name, "),
             "{}",

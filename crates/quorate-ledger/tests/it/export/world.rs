@@ -8,12 +8,12 @@ use std::sync::Arc;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::export::{Form, Selection, Written};
-use quorate_ledger::import::{Imported, Refused, Terms};
+use quorate_ledger::export::{ExportFormat, ExportSummary, Selection};
+use quorate_ledger::import::{ImportError, ImportOptions, ImportSummary};
 use quorate_ledger::keys::{Directory, Purpose};
-use quorate_ledger::prove::Trusted;
+use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{PublicKey, SecretKey};
-use quorate_ledger::store::Sealed;
+use quorate_ledger::store::CheckpointRecord;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 use sqlx::{Connection as _, SqliteConnection};
@@ -84,17 +84,17 @@ impl World {
         self.store.append(append).await.expect("appended");
     }
 
-    pub(crate) async fn seal(&self) -> Sealed {
+    pub(crate) async fn seal(&self) -> CheckpointRecord {
         self.store.seal(&[self.ledger_key()], 5_000, false, Durability::Synced).await.expect("sealed")
     }
 
     pub(crate) fn ledger_key(&self) -> Arc<SecretKey> {
-        let keys = Directory::of(self.dir.path());
+        let keys = Directory::new(self.dir.path());
         Arc::new(keys.load(Purpose::Ledger).expect("readable").expect("made with the ledger"))
     }
 
-    pub(crate) fn trusted(&self) -> Trusted {
-        Trusted::Public(self.ledger_key().public())
+    pub(crate) fn trusted(&self) -> TrustedKey {
+        TrustedKey::Public(self.ledger_key().public())
     }
 
     pub(crate) fn signers(&self) -> [PublicKey; 1] {
@@ -102,18 +102,26 @@ impl World {
     }
 
     pub(crate) async fn export(&self, selection: &Selection) -> String {
-        self.export_as(selection, Form::Jsonl).await.0
+        self.export_as(selection, ExportFormat::Jsonl).await.0
     }
 
-    pub(crate) async fn export_as(&self, selection: &Selection, form: Form) -> (String, Written) {
+    pub(crate) async fn export_as(
+        &self,
+        selection: &Selection,
+        form: ExportFormat,
+    ) -> (String, ExportSummary) {
         let mut out = Vec::new();
         let written = self.store.export(selection, form, &self.signers(), &mut out).await.expect("exported");
         (String::from_utf8(out).expect("UTF-8"), written)
     }
 
-    pub(crate) async fn import(&self, file: &str, trusted: &[Trusted]) -> Result<Imported, Refused> {
+    pub(crate) async fn import(
+        &self,
+        file: &str,
+        trusted: &[TrustedKey],
+    ) -> Result<ImportSummary, ImportError> {
         let key = self.ledger_key();
-        let terms = Terms { trusted, signers: &[], key: Some(&*key), at_ms: 9_000, dry_run: false };
+        let terms = ImportOptions { trusted, signers: &[], key: Some(&*key), at_ms: 9_000, dry_run: false };
         self.store.import(|| Ok(Cursor::new(file.as_bytes().to_vec())), &terms).await
     }
 

@@ -13,35 +13,35 @@ pub(crate) struct Damaged {
 }
 
 /// Every damage of an export.
-pub(crate) fn of_export(text: &str) -> Vec<Damaged> {
+pub(crate) fn damaged_exports(text: &str) -> Vec<Damaged> {
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let mut all = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        for (what, changed) in of_value(line, "") {
+        for (what, changed) in damaged_values(line, "") {
             let mut damaged = lines.clone();
             damaged[at] = changed;
             let fits = at + 1 < lines.len();
             all.push(Damaged { what: format!("line {at}: {what}"), text: written(&damaged, fits) });
         }
     }
-    for (what, damaged) in of_lines(&lines) {
+    for (what, damaged) in damaged_lines(&lines) {
         all.push(Damaged {
             what: format!("{what}, with a last line that fits"),
             text: written(&damaged, true),
         });
         all.push(Damaged { what, text: written(&damaged, false) });
     }
-    all.extend(of_text(text));
+    all.extend(damaged_texts(text));
     all.retain(|damaged| damaged.text != text);
     all
 }
 
 /// Every damage of a proof.
-pub(crate) fn of_proof(text: &str) -> Vec<Damaged> {
+pub(crate) fn damaged_proofs(text: &str) -> Vec<Damaged> {
     let proof: Value = serde_json::from_str(text).expect("JSON");
-    let damaged = of_value(&proof, "").into_iter();
+    let damaged = damaged_values(&proof, "").into_iter();
     let damaged = damaged.map(|(what, changed)| Damaged { what, text: line_of(&changed) });
-    damaged.chain(of_text(text)).filter(|damaged| damaged.text != text).collect()
+    damaged.chain(damaged_texts(text)).filter(|damaged| damaged.text != text).collect()
 }
 
 /// An export or a proof without any signature over a record, and a last line that fits.
@@ -85,7 +85,7 @@ fn line_of(value: &Value) -> String {
 }
 
 /// A value with one thing of it changed, wherever in it.
-fn of_value(value: &Value, path: &str) -> Vec<(String, Value)> {
+fn damaged_values(value: &Value, path: &str) -> Vec<(String, Value)> {
     let mut all: Vec<(String, Value)> =
         others(value).into_iter().map(|other| (format!("{path} is {other}"), other)).collect();
     match value {
@@ -97,7 +97,7 @@ fn of_value(value: &Value, path: &str) -> Vec<(String, Value)> {
                 let mut less = object.clone();
                 less.remove(key);
                 all.push((format!("{path}/{key} is absent"), Value::Object(less)));
-                for (what, changed) in of_value(inner, &format!("{path}/{key}")) {
+                for (what, changed) in damaged_values(inner, &format!("{path}/{key}")) {
                     let mut other = object.clone();
                     other.insert(key.clone(), changed);
                     all.push((what, Value::Object(other)));
@@ -105,12 +105,12 @@ fn of_value(value: &Value, path: &str) -> Vec<(String, Value)> {
             }
         }
         Value::Array(array) => {
-            for (what, changed) in of_array(array) {
+            for (what, changed) in damaged_arrays(array) {
                 all.push((format!("{path} {what}"), Value::Array(changed)));
             }
             // The rest of a long one is like its beginning.
             for (at, inner) in array.iter().enumerate().take(3) {
-                for (what, changed) in of_value(inner, &format!("{path}/{at}")) {
+                for (what, changed) in damaged_values(inner, &format!("{path}/{at}")) {
                     let mut other = array.clone();
                     other[at] = changed;
                     all.push((what, Value::Array(other)));
@@ -122,7 +122,7 @@ fn of_value(value: &Value, path: &str) -> Vec<(String, Value)> {
     all
 }
 
-fn of_array(array: &[Value]) -> Vec<(&'static str, Vec<Value>)> {
+fn damaged_arrays(array: &[Value]) -> Vec<(&'static str, Vec<Value>)> {
     let with = |change: &dyn Fn(&mut Vec<Value>)| {
         let mut other = array.to_vec();
         change(&mut other);
@@ -167,7 +167,7 @@ fn others(value: &Value) -> Vec<Value> {
 }
 
 /// Lines missing, twice, moved, of another export, or added.
-fn of_lines(lines: &[Value]) -> Vec<(String, Vec<Value>)> {
+fn damaged_lines(lines: &[Value]) -> Vec<(String, Vec<Value>)> {
     let mut all = Vec::new();
     for at in 0..lines.len() {
         let mut less = lines.to_vec();
@@ -201,7 +201,7 @@ fn of_lines(lines: &[Value]) -> Vec<(String, Vec<Value>)> {
 }
 
 /// Other texts for the same values, and more than there is.
-fn of_text(text: &str) -> Vec<Damaged> {
+fn damaged_texts(text: &str) -> Vec<Damaged> {
     let changes = [
         ("a mark at its beginning", format!("\u{feff}{text}")),
         ("a blank at its beginning", format!(" {text}")),

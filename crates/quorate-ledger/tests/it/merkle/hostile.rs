@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 use quorate_ledger::merkle::{
     Consistency, EMPTY, Hash, Inclusion, Mismatch, TreeHead, consistency, consistency_ranges, inclusion,
-    inclusion_ranges, reads,
+    inclusion_ranges, required_hashes,
 };
 
-use crate::merkle::oracle::{Kept, Oracle, leaf_of};
+use crate::merkle::oracle::{Oracle, StridedHashes, leaf_of};
 
 /// A path with one thing changed: each way of changing it, one after another.
 fn spoilt(path: &[Hash]) -> Vec<Vec<Hash>> {
@@ -48,7 +48,7 @@ const SIZES: [u64; 12] = [1, 2, 3, 4, 5, 7, 8, 11, 16, 21, 32, 33];
 #[test]
 fn no_changed_inclusion_proof_holds() {
     // D2
-    let (kept, mut oracle) = (Kept::new(40, 1), Oracle::default());
+    let (kept, mut oracle) = (StridedHashes::new(40, 1), Oracle::default());
     for size in SIZES {
         let tree = oracle.head(size);
         for index in 0..size {
@@ -80,7 +80,7 @@ fn no_changed_inclusion_proof_holds() {
 #[test]
 fn no_changed_consistency_proof_holds() {
     // D2
-    let (kept, mut oracle) = (Kept::new(40, 1), Oracle::default());
+    let (kept, mut oracle) = (StridedHashes::new(40, 1), Oracle::default());
     for size in SIZES {
         let whole = oracle.head(size);
         for prefix in 1..size {
@@ -146,6 +146,6 @@ proptest! {
         let covered: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         prop_assert_eq!(covered, if index < size { size - 1 } else { 0 });
         prop_assert!(consistency_ranges(index, size).len() <= 65);
-        reads(ranges, |_| true);
+        required_hashes(ranges, |_| true);
     }
 }

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ops::Range;
 
-use quorate_ledger::merkle::{AT_ONCE, EMPTY, Frontier, Hash, Leaves, Subtree, TreeHead, leaf, node};
+use quorate_ledger::merkle::{
+    EMPTY, Frontier, Hash, HashSource, MAX_HASHES_PER_READ, Subtree, TreeHead, leaf, node,
+};
 
 pub(crate) fn leaf_of(index: u64) -> Hash {
     leaf(&index.to_be_bytes())
@@ -77,40 +79,40 @@ fn largest_power_below(n: u64) -> u64 {
 }
 
 /// A source that keeps each so-manieth level, and counts what is read from it.
-pub(crate) struct Kept {
+pub(crate) struct StridedHashes {
     stride: u32,
     pub(crate) levels: Vec<Vec<Hash>>,
     pub(crate) asked: Cell<u64>,
 }
 
-impl Kept {
+impl StridedHashes {
     pub(crate) fn new(size: u64, stride: u32) -> Self {
         let (mut frontier, mut levels) = (Frontier::new(), vec![Vec::new(); 64]);
         for index in 0..size {
-            frontier.push_closing(leaf_of(index), |Subtree { level, index }, hash| {
+            frontier.push_with(leaf_of(index), |Subtree { level, index }, hash| {
                 let level: &mut Vec<Hash> = &mut levels[level as usize];
                 assert_eq!(index, level.len() as u64, "subtrees are completed in their order");
                 level.push(*hash);
             });
         }
-        Kept { stride, levels, asked: Cell::new(0) }
+        StridedHashes { stride, levels, asked: Cell::new(0) }
     }
 }
 
-impl Leaves for Kept {
+impl HashSource for StridedHashes {
     type Error = Infallible;
 
     fn size(&self) -> u64 {
         self.levels[0].len() as u64
     }
 
-    fn keeps(&self, level: u32) -> bool {
+    fn stores_level(&self, level: u32) -> bool {
         level.is_multiple_of(self.stride)
     }
 
     fn hashes(&self, level: u32, indices: Range<u64>) -> Result<Vec<Hash>, Infallible> {
         let count = indices.end - indices.start;
-        assert!(self.keeps(level) && count <= AT_ONCE, "the contract of the source");
+        assert!(self.stores_level(level) && count <= MAX_HASHES_PER_READ, "the contract of the source");
         self.asked.set(self.asked.get() + count);
         let place = |at| usize::try_from(at).expect("small");
         Ok(self.levels[level as usize][place(indices.start)..place(indices.end)].to_vec())

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use quorate_ledger::merkle::{EMPTY, TreeHead};
 use quorate_ledger::note::{
-    BadCheckpoint, Checkpoint, MAX_BYTES, MAX_SIGNATURES, Malformed, Note, Unopened, Unverified,
+    Checkpoint, InvalidCheckpoint, MAX_BYTES, MAX_SIGNATURES, MalformedNote, Note, OpenError, VerifyError,
 };
 
 use crate::note::{C2SP_KEY, C2SP_NOTE, PETER, PETERS_LINE, TEXT, log, peter, signer, verifier};
@@ -51,21 +51,21 @@ fn what_is_no_note_is_refused() {
     let signed = |line: &str| format!("{TEXT}\n{line}").into_bytes();
     let (dash, rest) = PETERS_LINE.split_at("— ".len());
     let (name, encoded) = rest.trim_end().split_once(' ').unwrap();
-    let line = Malformed::Line { line: 1 };
-    let cases: Vec<(Vec<u8>, Malformed)> = vec![
-        (Vec::new(), Malformed::Unsigned),
-        (b"\n\n".to_vec(), Malformed::Unsigned),
-        (TEXT.into(), Malformed::Unsigned),
-        (format!("{TEXT}\n").into(), Malformed::Unsigned),
-        (format!("\n{PETERS_LINE}").into(), Malformed::Unsigned),
+    let line = MalformedNote::Line { line: 1 };
+    let cases: Vec<(Vec<u8>, MalformedNote)> = vec![
+        (Vec::new(), MalformedNote::Unsigned),
+        (b"\n\n".to_vec(), MalformedNote::Unsigned),
+        (TEXT.into(), MalformedNote::Unsigned),
+        (format!("{TEXT}\n").into(), MalformedNote::Unsigned),
+        (format!("\n{PETERS_LINE}").into(), MalformedNote::Unsigned),
         (signed(PETERS_LINE.trim_end()), line),
-        (signed(&format!("{PETERS_LINE}Unexpected line.\n")), Malformed::Line { line: 2 }),
-        (signed(&format!("{PETERS_LINE}\n")), Malformed::Unsigned),
-        ([b"\xff", signed(PETERS_LINE).as_slice()].concat(), Malformed::Utf8),
-        ([b"\x01", signed(PETERS_LINE).as_slice()].concat(), Malformed::Control),
-        (signed(PETERS_LINE).iter().flat_map(|byte| [*byte, 0]).collect(), Malformed::Utf8),
-        (signed(&PETERS_LINE.replace('\n', "\r\n")), Malformed::Control),
-        (signed(&PETERS_LINE.replace('\n', "\t\n")), Malformed::Control),
+        (signed(&format!("{PETERS_LINE}Unexpected line.\n")), MalformedNote::Line { line: 2 }),
+        (signed(&format!("{PETERS_LINE}\n")), MalformedNote::Unsigned),
+        ([b"\xff", signed(PETERS_LINE).as_slice()].concat(), MalformedNote::Utf8),
+        ([b"\x01", signed(PETERS_LINE).as_slice()].concat(), MalformedNote::Control),
+        (signed(PETERS_LINE).iter().flat_map(|byte| [*byte, 0]).collect(), MalformedNote::Utf8),
+        (signed(&PETERS_LINE.replace('\n', "\r\n")), MalformedNote::Control),
+        (signed(&PETERS_LINE.replace('\n', "\t\n")), MalformedNote::Control),
         (signed(&format!("- {rest}")), line),
         (signed(&format!("—{rest}")), line),
         (signed(&format!(" {PETERS_LINE}")), line),
@@ -86,7 +86,9 @@ fn what_is_no_note_is_refused() {
     for (bytes, expected) in cases {
         assert_eq!(Note::parse(&bytes), Err(expected), "{:?}", String::from_utf8_lossy(&bytes));
     }
-    for (text, expected) in [("", Malformed::Text), ("abc", Malformed::Text), ("a\0\n", Malformed::Control)] {
+    for (text, expected) in
+        [("", MalformedNote::Text), ("abc", MalformedNote::Text), ("a\0\n", MalformedNote::Control)]
+    {
         assert_eq!(Note::new(text), Err(expected));
     }
 }
@@ -98,12 +100,12 @@ fn notes_are_bounded() {
     let crowded = |count| format!("{TEXT}\n{}", PETERS_LINE.repeat(count));
     let most = Note::parse(crowded(MAX_SIGNATURES).as_bytes()).unwrap();
     assert_eq!(most.verify(&known).map(|by| by.len()), Ok(1));
-    assert_eq!(Note::parse(crowded(MAX_SIGNATURES + 1).as_bytes()), Err(Malformed::Crowded));
+    assert_eq!(Note::parse(crowded(MAX_SIGNATURES + 1).as_bytes()), Err(MalformedNote::TooManySignatures));
     let fitting = "a".repeat(MAX_BYTES - PETERS_LINE.len() - 2) + "\n";
     let long = format!("{fitting}\n{PETERS_LINE}");
     assert_eq!(Note::parse(long.as_bytes()).map(|note| note.text().len()), Ok(fitting.len()));
     let longer = format!("a{long}");
-    assert_eq!(Note::parse(longer.as_bytes()), Err(Malformed::Long { bytes: MAX_BYTES + 1 }));
+    assert_eq!(Note::parse(longer.as_bytes()), Err(MalformedNote::TooLong { bytes: MAX_BYTES + 1 }));
     let mut full = Note::new(&fitting).unwrap();
     assert_eq!(full.sign(&peter()), Ok(()));
     let before = full.clone();
@@ -116,36 +118,42 @@ fn what_is_no_checkpoint_is_refused() {
     // D2
     let root = STANDARD.encode(EMPTY);
     let cases = [
-        (String::new(), BadCheckpoint::Lines),
-        ("\n".into(), BadCheckpoint::Lines),
-        ("\n\n\n".into(), BadCheckpoint::Lines),
-        (format!("log\n1\n{root}"), BadCheckpoint::Lines),
-        ("log\n1\n".into(), BadCheckpoint::Lines),
-        (format!("\n1\n{root}\n"), BadCheckpoint::Lines),
-        (format!("log\n\n{root}\n"), BadCheckpoint::Lines),
-        ("log\n1\n\n".into(), BadCheckpoint::Lines),
-        (format!("log\n1\n{root}\n\n"), BadCheckpoint::Lines),
-        (format!("log\n1\n{root}\n\nextension\n"), BadCheckpoint::Lines),
-        (format!("log\n1\n{root}\nextension"), BadCheckpoint::Lines),
-        (format!("log\r\n1\n{root}\n"), BadCheckpoint::Control),
-        (format!("log\n1\n{root}\na\tb\n"), BadCheckpoint::Control),
-        (format!("log\n1\n{root} \n"), BadCheckpoint::Root),
-        (format!("log\n1\n{}\n", &root[4..]), BadCheckpoint::Root),
-        (format!("log\n1\n{root}AAAA\n"), BadCheckpoint::Root),
-        (format!("log\n1\n{}\n", root.trim_end_matches('=')), BadCheckpoint::Root),
-        (format!("log\n1\n{}\n", root.replace("FU=", "FV=")), BadCheckpoint::Root),
+        (String::new(), InvalidCheckpoint::Lines),
+        ("\n".into(), InvalidCheckpoint::Lines),
+        ("\n\n\n".into(), InvalidCheckpoint::Lines),
+        (format!("log\n1\n{root}"), InvalidCheckpoint::Lines),
+        ("log\n1\n".into(), InvalidCheckpoint::Lines),
+        (format!("\n1\n{root}\n"), InvalidCheckpoint::Lines),
+        (format!("log\n\n{root}\n"), InvalidCheckpoint::Lines),
+        ("log\n1\n\n".into(), InvalidCheckpoint::Lines),
+        (format!("log\n1\n{root}\n\n"), InvalidCheckpoint::Lines),
+        (format!("log\n1\n{root}\n\nextension\n"), InvalidCheckpoint::Lines),
+        (format!("log\n1\n{root}\nextension"), InvalidCheckpoint::Lines),
+        (format!("log\r\n1\n{root}\n"), InvalidCheckpoint::Control),
+        (format!("log\n1\n{root}\na\tb\n"), InvalidCheckpoint::Control),
+        (format!("log\n1\n{root} \n"), InvalidCheckpoint::Root),
+        (format!("log\n1\n{}\n", &root[4..]), InvalidCheckpoint::Root),
+        (format!("log\n1\n{root}AAAA\n"), InvalidCheckpoint::Root),
+        (format!("log\n1\n{}\n", root.trim_end_matches('=')), InvalidCheckpoint::Root),
+        (format!("log\n1\n{}\n", root.replace("FU=", "FV=")), InvalidCheckpoint::Root),
     ];
     assert!(root.ends_with("FU="));
     for (text, expected) in cases {
         assert_eq!(Checkpoint::parse(&text), Err(expected), "{text:?}");
     }
     for size in ["00", "01", "+1", "-1", "1.0", " 1", "1 ", "1e3", "0x1", "x", "١", "18446744073709551616"] {
-        assert_eq!(Checkpoint::parse(&format!("log\n{size}\n{root}\n")), Err(BadCheckpoint::Size), "{size}");
+        assert_eq!(
+            Checkpoint::parse(&format!("log\n{size}\n{root}\n")),
+            Err(InvalidCheckpoint::Size),
+            "{size}"
+        );
     }
     let tree = TreeHead { size: 0, root: EMPTY };
-    for (origin, expected) in
-        [("", BadCheckpoint::Lines), ("a\nb", BadCheckpoint::Lines), ("a\0b", BadCheckpoint::Control)]
-    {
+    for (origin, expected) in [
+        ("", InvalidCheckpoint::Lines),
+        ("a\nb", InvalidCheckpoint::Lines),
+        ("a\0b", InvalidCheckpoint::Control),
+    ] {
         assert_eq!(Checkpoint::new(origin, tree), Err(expected));
         let checkpoint = Checkpoint::new("log", tree).unwrap();
         assert_eq!(checkpoint.with_extension(origin), Err(expected));
@@ -159,11 +167,11 @@ fn a_signed_note_that_is_no_checkpoint_is_not_opened() {
     let known = [verifier(PETER)];
     assert_eq!(
         Checkpoint::open(note.as_bytes(), &known),
-        Err(Unopened::Checkpoint(BadCheckpoint::Lines)),
+        Err(OpenError::Checkpoint(InvalidCheckpoint::Lines)),
         "the text is looked at after its signature"
     );
-    assert_eq!(Checkpoint::open(note.as_bytes(), &[]), Err(Unopened::Signature(Unverified::Unknown)));
-    assert_eq!(Checkpoint::open(b"", &known), Err(Unopened::Note(Malformed::Unsigned)));
+    assert_eq!(Checkpoint::open(note.as_bytes(), &[]), Err(OpenError::Signature(VerifyError::Unknown)));
+    assert_eq!(Checkpoint::open(b"", &known), Err(OpenError::Note(MalformedNote::Unsigned)));
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// What goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Lets {
+pub(crate) enum Forwarding {
     /// Everything.
     All,
     /// Nothing, in neither direction.
@@ -36,7 +36,7 @@ impl Proxy {
         let server = before.rsplit_once('@').expect("it names a user").1.to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let lets = Arc::new(AtomicU8::new(Lets::All as u8));
+        let lets = Arc::new(AtomicU8::new(Forwarding::All as u8));
         let shared = lets.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -51,11 +51,11 @@ impl Proxy {
 
     /// Whether nothing goes through any more.
     pub(crate) fn is_silent(&self) -> bool {
-        self.lets.load(Ordering::SeqCst) == Lets::Nothing as u8
+        self.lets.load(Ordering::SeqCst) == Forwarding::Nothing as u8
     }
 
     /// From now on this goes through.
-    pub(crate) fn lets(&self, lets: Lets) {
+    pub(crate) fn set_forwarding(&self, lets: Forwarding) {
         self.lets.store(lets as u8, Ordering::SeqCst);
     }
 }
@@ -71,10 +71,10 @@ async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, lets: Arc<AtomicU
         // As the last word of what is asked, not in the name of an isolation level.
         let commits = is_client && part[..read].windows(7).any(|word| word == b"COMMIT\0");
         let passes = match (commits, now) {
-            (_, now) if now == Lets::Nothing as u8 => false,
-            (true, now) if now == Lets::ToCommit as u8 || now == Lets::BeforeCommit as u8 => {
-                lets.store(Lets::Nothing as u8, Ordering::SeqCst);
-                now == Lets::ToCommit as u8
+            (_, now) if now == Forwarding::Nothing as u8 => false,
+            (true, now) if now == Forwarding::ToCommit as u8 || now == Forwarding::BeforeCommit as u8 => {
+                lets.store(Forwarding::Nothing as u8, Ordering::SeqCst);
+                now == Forwarding::ToCommit as u8
             }
             _ => true,
         };

@@ -2,9 +2,9 @@
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind as Word};
 use quorate_ledger::Store;
-use quorate_ledger::retention::Terms;
+use quorate_ledger::retention::Settings;
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::Rewrite;
+use quorate_ledger::store::WipeMode;
 use quorate_ledger::verify::{Kind, Options, Part};
 use serde_json::{Map, Value, json};
 
@@ -123,7 +123,7 @@ async fn what_may_not_be_erased_is_not_by_the_ledgers_key_either() {
     let copy = world.copy();
     copy.forge("ledger", with("records", json!([4])), Some(&*copy.key())).await;
     copy.sql(&format!("UPDATE record SET data = NULL WHERE run = '{A}' AND n = 4")).await;
-    let found = copy.first(copy.options()).await;
+    let found = copy.first_divergence(copy.options()).await;
     assert_eq!((found.kind, found.part, found.n), (Kind::Removed, Part::Record, Some(4)), "{found}");
 }
 
@@ -132,16 +132,19 @@ async fn what_was_erased_as_it_should_holds_and_is_sealed() {
     // D4, D11
     let world = World::new().await;
     let store = Store::open(&world.db()).await.unwrap().store;
-    store.tell(entry(Word::Held, json!({"run": B, "by": "ada"})), &world.key()).await.unwrap();
+    store
+        .append_ledger_record(entry(Word::Held, json!({"run": B, "by": "ada"})), &world.key())
+        .await
+        .unwrap();
     // Who takes the run out of the index of holds takes it out of no hold.
     world.sql("DELETE FROM held").await;
     let unsaid = |opened: &Map<String, Value>| opened.get("audit").is_none().then_some(1);
     let now_ms = AT_MS + 2 * DAY_MS;
-    let terms = Terms { now_ms, unsaid: &unsaid, conversations: None };
-    let plan = store.due(&terms).await.unwrap();
-    assert!(store.erase(plan, now_ms, Rewrite::Anew, None).await.is_err(), "nobody would believe it");
-    let plan = store.due(&terms).await.unwrap();
-    let done = store.erase(plan, now_ms, Rewrite::Anew, Some(&*world.key())).await.unwrap();
+    let terms = Settings { now_ms, default_days: &unsaid, conversation_days: None };
+    let plan = store.plan_erasure(&terms).await.unwrap();
+    assert!(store.erase(plan, now_ms, WipeMode::Rebuild, None).await.is_err(), "nobody would believe it");
+    let plan = store.plan_erasure(&terms).await.unwrap();
+    let done = store.erase(plan, now_ms, WipeMode::Rebuild, Some(&*world.key())).await.unwrap();
     assert_eq!(done.runs.iter().map(|due| &*due.run).collect::<Vec<_>>(), [A]);
     world.sql(&format!("INSERT INTO held VALUES ('{B}')")).await;
     store.close().await;
@@ -149,7 +152,7 @@ async fn what_was_erased_as_it_should_holds_and_is_sealed() {
     assert_eq!(world.verify(world.options()).await.divergences, []);
     // The text that the others need is still there, and missed otherwise.
     world.sql("DELETE FROM body").await;
-    let found = world.first(world.options()).await;
+    let found = world.first_divergence(world.options()).await;
     assert_eq!((found.kind, found.part), (Kind::Removed, Part::Body), "{found}");
 }
 
@@ -166,8 +169,8 @@ async fn what_an_older_version_left_unsigned_counts_once_a_person_has_it_signed(
     let old = world.copy();
     old.sql("UPDATE record SET kind = 'checkpoint' WHERE 1 = 0").await;
     let store = Store::open(&old.db()).await.unwrap().store;
-    assert_eq!(store.sign_own(&old.key()).await.unwrap(), [n]);
-    assert_eq!(store.sign_own(&old.key()).await.unwrap(), [0; 0]);
+    assert_eq!(store.sign_unsigned_ledger_records(&old.key()).await.unwrap(), [n]);
+    assert_eq!(store.sign_unsigned_ledger_records(&old.key()).await.unwrap(), [0; 0]);
     store.close().await;
     seal(&old).await.unwrap();
     assert_eq!(old.verify(old.options()).await.divergences, []);
@@ -175,10 +178,10 @@ async fn what_an_older_version_left_unsigned_counts_once_a_person_has_it_signed(
     old.sql("DELETE FROM signature WHERE run = 'ledger'").await;
     is_found(&old, n, Part::Signature).await;
     let store = Store::open(&old.db()).await.unwrap().store;
-    assert_eq!(store.sign_own(&old.key()).await.unwrap(), [n]);
+    assert_eq!(store.sign_unsigned_ledger_records(&old.key()).await.unwrap(), [n]);
     store.close().await;
     assert_eq!(old.verify(old.options()).await.divergences, []);
     // Where nobody knows a key, that is said.
     let report = world.verify(Options::default()).await;
-    assert!(!report.holds(), "the checkpoints name one");
+    assert!(!report.is_clean(), "the checkpoints name one");
 }

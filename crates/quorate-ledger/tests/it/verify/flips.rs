@@ -24,9 +24,9 @@ fn flips() -> u64 {
 }
 
 /// Numbers that look like chance and are the same each time.
-struct Chance(u64);
+struct Rng(u64);
 
-impl Chance {
+impl Rng {
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -133,8 +133,8 @@ async fn share(share: u64) {
     assert!(run(&mut sqlite, "PRAGMA synchronous = OFF").await);
     let cells = cells(&mut sqlite).await;
     let bits: usize = cells.iter().map(|cell| cell.bytes.len() * 8).sum();
-    let store = Store::open_to_read(&Address::from(&*world.db())).await.expect("it opens");
-    let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (share + 1));
+    let store = Store::open_read_only(&Address::from(&*world.db())).await.expect("it opens");
+    let mut chance = Rng(0x9e37_79b9_7f4a_7c15 ^ (share + 1));
     let (mut changed, mut refused) = (0_u64, 0_u64);
     while changed < flips() {
         let mut bit = chance.below(bits);
@@ -159,11 +159,11 @@ async fn share(share: u64) {
         }
         let report = verify(&store, options.clone()).await.expect("verified");
         let Cell { table, column, row, .. } = cell;
-        assert!(!report.holds(), "bit {bit} of {table}.{column} at {row} is accepted");
+        assert!(!report.is_clean(), "bit {bit} of {table}.{column} at {row} is accepted");
         assert!(run(&mut sqlite, &cell.set(&cell.bytes, &cell.renamed(&bytes))).await, "put back");
         changed += 1;
         if changed.is_multiple_of(500) {
-            assert!(verify(&store, options.clone()).await.expect("verified").holds(), "all was put back");
+            assert!(verify(&store, options.clone()).await.expect("verified").is_clean(), "all was put back");
         }
     }
     store.close().await;
@@ -196,7 +196,7 @@ async fn a_broken_file_gets_an_answer() {
     let world = World::new().await;
     let recorded = contents(&world).await;
     let whole = std::fs::read(world.db()).unwrap();
-    let mut chance = Chance(77);
+    let mut chance = Rng(77);
     let mut found = 0;
     for round in 0..300 {
         let mut bytes = whole.clone();
@@ -218,8 +218,8 @@ async fn a_broken_file_gets_an_answer() {
         }
         std::fs::write(world.db(), &bytes).unwrap();
         let answer = async {
-            let Ok(store) = Store::open_to_read(&Address::from(&*world.db())).await else { return false };
-            let holds = verify(&store, world.options()).await.is_ok_and(|report| report.holds());
+            let Ok(store) = Store::open_read_only(&Address::from(&*world.db())).await else { return false };
+            let holds = verify(&store, world.options()).await.is_ok_and(|report| report.is_clean());
             store.close().await;
             holds
         };

@@ -5,11 +5,11 @@ use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind as Word, Led
 use quorate_ledger::merkle::TreeHead;
 use quorate_ledger::signing::{Key, Keyring, SecretKey};
 use quorate_ledger::store::address::Address;
-use quorate_ledger::verify::{Kind, Options, Part, Since, Unverifiable, verify};
+use quorate_ledger::verify::{Kind, Options, Part, StartPoint, VerifyError, verify};
 use quorate_ledger::{Store, keys};
 use sqlx::{Connection as _, SqliteConnection};
 
-use super::world::{C, World, assert_is, sha256};
+use super::world::{C, World, assert_divergence, sha256};
 
 #[tokio::test]
 async fn what_nobody_touched_holds() {
@@ -20,9 +20,9 @@ async fn what_nobody_touched_holds() {
     assert_eq!(report.divergences, []);
     assert_eq!((report.records, report.checkpoints, report.sealed, report.unsealed), (25, 4, 24, 0));
     assert_eq!((report.signed_runs, report.signatures, report.streams), (1, 6, 5));
-    assert_eq!((report.own_key, report.signed, report.open, report.texts), (Some(true), 24, 0, 1));
+    assert_eq!((report.ledger_key_signed, report.signed, report.open, report.texts), (Some(true), 24, 0, 1));
     let witness = report.witness.unwrap();
-    assert_eq!((witness.checkpoints, witness.size, witness.torn), (4, 24, 0));
+    assert_eq!((witness.checkpoints, witness.size, witness.fragments), (4, 24, 0));
     assert_eq!(report.tree.unwrap().size, 25);
     assert_eq!(sha256(&world.db()), before, "nothing was written");
     assert!(!world.dir.path().join("aside").exists());
@@ -32,27 +32,27 @@ async fn what_nobody_touched_holds() {
 async fn a_checkpoint_is_trusted_and_what_follows_is_held() {
     // D2
     let world = World::new().await;
-    for since in [Since::Size(13), Since::Number(1)] {
+    for since in [StartPoint::Size(13), StartPoint::Number(1)] {
         let report = world.verify(Options { since: Some(since), ..world.witnessed() }).await;
         assert_eq!(report.divergences, []);
         assert_eq!((report.since, report.records, report.checkpoints, report.sealed), (13, 12, 3, 24));
     }
-    let store = Store::open_to_read(&Address::from(&*world.db())).await.unwrap();
-    for since in [Since::Size(12), Since::Number(7)] {
+    let store = Store::open_read_only(&Address::from(&*world.db())).await.unwrap();
+    for since in [StartPoint::Size(12), StartPoint::Number(7)] {
         let refused = verify(&store, Options { since: Some(since), ..world.options() }).await.unwrap_err();
-        assert!(matches!(refused, Unverifiable::Since(_)), "{refused}");
+        assert!(matches!(refused, VerifyError::Since(_)), "{refused}");
     }
     store.close().await;
     // Before it nothing is looked at, behind it everything is.
-    let since = || Options { since: Some(Since::Size(13)), ..world.options() };
+    let since = || Options { since: Some(StartPoint::Size(13)), ..world.options() };
     world.sql("UPDATE record SET data = '{}' WHERE seq = 5").await;
-    assert!(world.verify(since()).await.holds());
+    assert!(world.verify(since()).await.is_clean());
     world.sql("UPDATE record SET data = '{}' WHERE seq = 20").await;
-    assert_is(&world.first(since()).await, Kind::Changed, C, 2);
+    assert_divergence(&world.first_divergence(since()).await, Kind::Changed, C, 2);
     // A root that the stored tree does not have is held against the records themselves.
     let tree = TreeHead { size: 13, root: [7; 32] };
-    let report = world.verify(Options { since: Some(Since::Tree(tree)), ..world.options() }).await;
-    assert_eq!((report.since, report.records, report.holds()), (0, 25, false));
+    let report = world.verify(Options { since: Some(StartPoint::Tree(tree)), ..world.options() }).await;
+    assert_eq!((report.since, report.records, report.is_clean()), (0, 25, false));
 }
 
 #[tokio::test]
@@ -61,14 +61,18 @@ async fn a_key_that_is_given_has_to_have_signed() {
     let world = World::new().await;
     let stranger = SecretKey::from_seed(&[9; 32]).public();
     let given = vec![world.key().public(), stranger];
-    let report = world.verify(Options { given, ..world.options() }).await;
-    assert_eq!(report.given_keys, [true, false]);
+    let report = world.verify(Options { trusted_keys, ..world.options() }).await;
+    assert_eq!(report.trusted_keys_signed, [true, false]);
     assert_eq!((report.divergences[0].kind, report.divergences[0].part), (Kind::Changed, Part::Checkpoint));
-    let report = world.verify(Options { own: vec![stranger], ..Options::default() }).await;
-    assert_eq!(report.own_key, Some(false));
-    assert!(!report.holds());
+    let report = world.verify(Options { ledger_keys: vec![stranger], ..Options::default() }).await;
+    assert_eq!(report.ledger_key_signed, Some(false));
+    assert!(!report.is_clean());
     let report = world.verify(Options::default()).await;
-    assert_eq!((report.own_key, report.holds()), (None, true), "nobody vouches for it, which is said");
+    assert_eq!(
+        (report.ledger_key_signed, report.is_clean()),
+        (None, true),
+        "nobody vouches for it, which is said"
+    );
 }
 
 #[tokio::test]
@@ -76,7 +80,7 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
     // D2
     let world = World::new().await;
     let old = world.key();
-    let rotated = keys::Directory::of(world.dir.path()).rotate(keys::Purpose::Ledger).unwrap();
+    let rotated = keys::Directory::new(world.dir.path()).rotate(keys::Purpose::Ledger).unwrap();
     let new = std::sync::Arc::new(rotated.new);
     let store = Store::open(&world.db()).await.unwrap().store;
     store.seal(&[old.clone(), new.clone()], 2_000, true, Durability::Synced).await.unwrap();
@@ -84,13 +88,15 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
     store.seal(&[], 2_000, true, Durability::Synced).await.unwrap();
     store.close().await;
     for own in [vec![new.public()], vec![new.public(), old.public()]] {
-        let report = world.verify(Options { own, given: vec![old.public()], ..Options::default() }).await;
+        let report = world
+            .verify(Options { ledger_keys, trusted_keys: vec![old.public()], ..Options::default() })
+            .await;
         assert_eq!(report.divergences, []);
         assert_eq!((report.checkpoints, report.unsigned), (7, 1));
         assert!(report.signed < report.sealed);
     }
-    let report = world.verify(Options { own: vec![old.public()], ..Options::default() }).await;
-    assert_eq!(report.own_key, Some(false));
+    let report = world.verify(Options { ledger_keys: vec![old.public()], ..Options::default() }).await;
+    assert_eq!(report.ledger_key_signed, Some(false));
 }
 
 #[tokio::test]
@@ -111,14 +117,14 @@ async fn the_times_of_a_key_count() {
         let mut keyring = Keyring::new();
         keyring.insert(key).unwrap();
         let report = world.verify(Options { keyring: Some(keyring), ..world.options() }).await;
-        assert_eq!(report.holds(), holds, "{:?}", report.divergences.first());
+        assert_eq!(report.is_clean(), holds, "{:?}", report.divergences.first());
         if !holds {
             assert_eq!(report.divergences[0].part, Part::Signature);
-            assert_is(&report.divergences[0], Kind::Changed, C, 0);
+            assert_divergence(&report.divergences[0], Kind::Changed, C, 0);
         }
     }
     let report = world.verify(world.options()).await;
-    assert_eq!(report.vouched_by_themselves, 1, "without a keyring only the run names its keys");
+    assert_eq!(report.self_vouched_runs, 1, "without a keyring only the run names its keys");
 }
 
 #[tokio::test]
@@ -129,11 +135,14 @@ async fn a_torn_witness_is_said_and_another_ledgers_differs() {
     std::fs::write(world.witness_path(), &text[..text.len() - 20]).unwrap();
     let report = world.verify(world.witnessed()).await;
     let witness = report.witness.unwrap();
-    assert_eq!((report.found, witness.checkpoints, witness.torn), (0, 3, 1));
+    assert_eq!((report.divergence_count, witness.checkpoints, witness.fragments), (0, 3, 1));
     let theirs = Options { witness: other.witnessed().witness, ..world.options() };
     let report = world.verify(theirs).await;
     assert!(report.divergences.iter().all(|one| one.part == Part::Witness), "{:?}", report.divergences);
-    assert_eq!(report.found, 4, "each checkpoint is of another ledger, and nothing else is said of it");
+    assert_eq!(
+        report.divergence_count, 4,
+        "each checkpoint is of another ledger, and nothing else is said of it"
+    );
     assert!(report.divergences.iter().all(|one| one.what.contains("is of another ledger")));
     assert_eq!(report.witness.unwrap().checkpoints, 0);
 }
@@ -147,7 +156,7 @@ async fn a_ledger_of_schema_1_holds_and_stays_as_it_is() {
     sqlx::raw_sql(include_str!("../fixtures/schema-1.sql")).execute(&mut sqlite).await.unwrap();
     sqlite.close().await.unwrap();
     let before = sha256(&path);
-    let store = Store::open_to_read(&Address::from(&*path)).await.unwrap();
+    let store = Store::open_read_only(&Address::from(&*path)).await.unwrap();
     let report = verify(&store, Options::default()).await.unwrap();
     store.close().await;
     assert_eq!(report.divergences, []);
@@ -167,5 +176,8 @@ async fn an_open_run_is_said_and_no_divergence() {
     let report = world.verify(world.options()).await;
     assert_eq!(report.divergences, []);
     assert_eq!((report.open, report.open_runs, report.unsealed), (1, vec![run], 1));
-    assert_eq!(world.verify(Options { own: Vec::new(), ..world.witnessed() }).await.found, 0);
+    assert_eq!(
+        world.verify(Options { ledger_keys: Vec::new(), ..world.witnessed() }).await.divergence_count,
+        0
+    );
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::{Append, Durability, Error, Kind as Word, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::signing::{Key, Keyring, Outside, SecretKey, Voucher};
-use quorate_ledger::verify::{Kind, Options, Part, Since};
+use quorate_ledger::signing::{ExternalKeys, Key, Keyring, SecretKey, Voucher};
+use quorate_ledger::verify::{Kind, Options, Part, StartPoint};
 use serde_json::{Value, json};
 
 use super::world::{A, AT_MS, C, World, entry};
@@ -50,7 +50,7 @@ async fn a_key_that_the_old_one_vouches_for_goes_on() {
     // D10
     let world = World::new().await;
     let store = Store::open(&world.db()).await.unwrap().store;
-    store.judge_by(|| Ok(Outside { keyring: Some(ring(|_| {})), signers: Vec::new() }));
+    store.set_external_keys(|| Ok(ExternalKeys { keyring: Some(ring(|_| {})), signers: Vec::new() }));
     store.sign_run(&C.into(), key(NEW));
     // Without a voucher nothing is written: verifying would never hold again.
     let refused = append(&store, 6, overrides()).await.unwrap_err();
@@ -73,7 +73,7 @@ async fn a_key_that_the_old_one_vouches_for_goes_on() {
     world.seal(&store, false).await;
     store.close().await;
     for keyring in [None, Some(ring(|_| {}))] {
-        for since in [None, Some(Since::Size(24)), Some(Since::Size(27))] {
+        for since in [None, Some(StartPoint::Size(24)), Some(StartPoint::Size(27))] {
             let report = world.verify(Options { keyring: keyring.clone(), since, ..world.witnessed() }).await;
             assert_eq!(report.divergences, [], "{since:?}");
         }
@@ -109,7 +109,7 @@ async fn a_keyring_that_nobody_may_extend_is_found() {
     for (run, data, by, kind) in cases {
         let copy = world.copy();
         let n = copy.forge(run, entry(Word::Keyring, data.clone()), *by).await;
-        let found = copy.first(copy.options()).await;
+        let found = copy.first_divergence(copy.options()).await;
         assert_eq!((found.kind, found.part, found.n), (*kind, Part::Signature, Some(n)), "{data}: {found}");
         // Nor is it sealed, whose key would vouch for it.
         let store = Store::open(&copy.db()).await.unwrap().store;
@@ -121,7 +121,7 @@ async fn a_keyring_that_nobody_may_extend_is_found() {
     let copy = world.copy();
     copy.forge(C, overrides(), Some(&*key(NEW))).await;
     copy.forge(C, keyring(&[voucher(OLD, NEW)]), Some(&*key(NEW))).await;
-    let found = copy.first(copy.options()).await;
+    let found = copy.first_divergence(copy.options()).await;
     assert_eq!((found.part, found.n), (Part::Signature, Some(6)), "{found}");
 }
 
@@ -144,20 +144,20 @@ async fn a_revoked_key_neither_goes_on_nor_brings_in_another() {
     copy.sql("DELETE FROM record WHERE seq > 99").await;
     copy.forge(C, before(overrides()), Some(&*key(OLD))).await;
     copy.sql("UPDATE run SET override = 'HOLD' WHERE run = 'rcccccccccccc'").await;
-    assert!(copy.verify(revoked(AT_MS + 1)).await.holds(), "no checkpoint is from after that");
+    assert!(copy.verify(revoked(AT_MS + 1)).await.is_clean(), "no checkpoint is from after that");
     let report = copy.verify(revoked(AT_MS)).await;
     assert!(report.divergences.iter().any(|one| one.n == Some(6) && one.what.contains("revoked")));
     // It vouches for no key that the workspace does not know, whatever the time.
     let copy = world.copy();
     let stolen = Voucher::sign(&key(OLD), &key(9).public(), AT_MS - 5);
     copy.forge(C, keyring(&[stolen]), Some(&*key(9))).await;
-    let found = copy.first(revoked(AT_MS + 1)).await;
+    let found = copy.first_divergence(revoked(AT_MS + 1)).await;
     assert_eq!((found.part, found.n), (Part::Signature, Some(6)), "{found}");
     // For one that it knows, by what it said before.
     let copy = world.copy();
     copy.forge(C, keyring(&[voucher(OLD, NEW)]), Some(&*key(NEW))).await;
     assert_eq!(copy.verify(revoked(AT_MS + 1)).await.divergences, []);
-    assert!(!copy.verify(revoked(AT_MS)).await.holds());
+    assert!(!copy.verify(revoked(AT_MS)).await.is_clean());
 }
 
 #[tokio::test]
@@ -170,7 +170,7 @@ async fn what_a_key_may_no_longer_sign_is_not_written() {
             change(&mut own);
             let mut keyring = Keyring::new();
             keyring.insert(own).unwrap();
-            Ok(Outside { keyring: Some(keyring), signers: Vec::new() })
+            Ok(ExternalKeys { keyring: Some(keyring), signers: Vec::new() })
         }
     };
     let store = Store::open(&world.db()).await.unwrap().store;
@@ -182,13 +182,13 @@ async fn what_a_key_may_no_longer_sign_is_not_written() {
         |own| own.public = key(9).public(),
     ];
     for change in changes {
-        store.judge_by(may(change));
+        store.set_external_keys(may(change));
         let refused = append(&store, 6, overrides()).await.unwrap_err();
         assert!(matches!(refused, Error::InvalidRecord { .. }), "{refused}");
     }
-    store.judge_by(|| Err("the keyring cannot be read".to_owned()));
+    store.set_external_keys(|| Err("the keyring cannot be read".to_owned()));
     assert!(append(&store, 6, overrides()).await.unwrap_err().to_string().contains("cannot be read"));
-    store.judge_by(may(|_| {}));
+    store.set_external_keys(may(|_| {}));
     append(&store, 6, overrides()).await.unwrap();
     store.close().await;
     assert_eq!(world.verify(world.options()).await.divergences, []);

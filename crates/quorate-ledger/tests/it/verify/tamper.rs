@@ -6,7 +6,7 @@ use quorate_ledger::verify::{Kind, Options, Part};
 use quorate_ledger::{Store, keys};
 use serde_json::json;
 
-use super::world::{A, B, C, World, assert_is, place};
+use super::world::{A, B, C, World, assert_divergence, seq_of};
 
 /// A statement, and what it is found as: kind, run and number.
 type Case<'a> = (&'a str, Kind, &'a str, u64);
@@ -43,12 +43,12 @@ async fn a_record_that_is_touched_is_named() {
     for (statement, kind, run, n) in cases {
         let copy = world.copy();
         copy.sql(statement).await;
-        let found = copy.first(copy.options()).await;
+        let found = copy.first_divergence(copy.options()).await;
         if run.is_empty() {
-            assert_eq!((found.kind, found.place), (*kind, Some(*n)), "{statement}: {found}");
+            assert_eq!((found.kind, found.seq), (*kind, Some(*n)), "{statement}: {found}");
         } else {
             eprintln!("{statement}: {found}");
-            assert_is(&found, *kind, run, *n);
+            assert_divergence(&found, *kind, run, *n);
         }
     }
 }
@@ -83,10 +83,10 @@ async fn what_was_moved_is_reordered() {
         let copy = world.copy();
         copy.sql(&swap(one, other)).await;
         for options in [copy.options(), copy.witnessed()] {
-            let found = copy.first(options).await;
+            let found = copy.first_divergence(options).await;
             eprintln!("{one} and {other}: {found}");
             assert_eq!(
-                (found.kind, found.part, found.place),
+                (found.kind, found.part, found.seq),
                 (Kind::Reordered, Part::Record, Some(one)),
                 "{found}"
             );
@@ -101,9 +101,9 @@ async fn what_was_taken_out_without_a_gap_is_removed() {
     for gone in [2, 6, 9, 16, 23] {
         let copy = world.copy();
         copy.sql(&format!("DELETE FROM record WHERE seq = {gone}; {}", close_up(gone))).await;
-        let found = copy.first(copy.options()).await;
+        let found = copy.first_divergence(copy.options()).await;
         eprintln!("{gone}: {found}");
-        assert_eq!((found.kind, found.place), (Kind::Removed, Some(gone)), "{found}");
+        assert_eq!((found.kind, found.seq), (Kind::Removed, Some(gone)), "{found}");
     }
 }
 
@@ -122,16 +122,16 @@ async fn what_was_put_in_is_inserted() {
     // A record's copy later in its run.
     let copy = world.copy();
     copy.sql(&copy_of(5, 9, 77)).await;
-    let found = copy.first(copy.options()).await;
-    assert_eq!((found.kind, found.place, found.n), (Kind::Inserted, Some(9), Some(2)), "{found}");
+    let found = copy.first_divergence(copy.options()).await;
+    assert_eq!((found.kind, found.seq, found.n), (Kind::Inserted, Some(9), Some(2)), "{found}");
     // Where no record can be.
     let copy = world.copy();
     copy.sql("INSERT INTO record SELECT -3, run, 78, kind, head, data FROM record WHERE seq = 5").await;
-    assert_eq!(copy.first(copy.options()).await.kind, Kind::Inserted);
+    assert_eq!(copy.first_divergence(copy.options()).await.kind, Kind::Inserted);
     // A forged run that fits all its own hashes, among what is sealed.
     for at in [5, 15] {
         let copy = world.copy();
-        let forged = quorate_ledger::record::seal(
+        let forged = quorate_ledger::record::encode(
             "rddddddddddddd",
             0,
             None,
@@ -143,8 +143,8 @@ async fn what_was_put_in_is_inserted() {
         let insert =
             format!("INSERT INTO record VALUES ({at}, 'rddddddddddddd', 0, 'rule', '{head}', '{data}')");
         copy.sql(&format!("{} {insert}", make_room(at))).await;
-        let found = copy.first(copy.options()).await;
-        assert_eq!((found.kind, found.place), (Kind::Inserted, Some(at)), "{found}");
+        let found = copy.first_divergence(copy.options()).await;
+        assert_eq!((found.kind, found.seq), (Kind::Inserted, Some(at)), "{found}");
         assert_eq!(found.run.as_deref(), Some("rddddddddddddd"));
     }
 }
@@ -160,21 +160,21 @@ async fn a_run_that_was_written_anew_is_found_by_the_tree() {
     copy.rewrite(B, 4, to_hold).await;
     copy.sql(&format!("UPDATE run SET verdict = 'HOLD' WHERE run = '{B}'")).await;
     for options in [copy.options(), copy.witnessed()] {
-        let found = copy.first(options).await;
-        assert_is(&found, Kind::Changed, B, 4);
+        let found = copy.first_divergence(options).await;
+        assert_divergence(&found, Kind::Changed, B, 4);
         assert_eq!(found.part, Part::Record);
     }
     // With the stored leaves as well, the checkpoints narrow it down.
     copy.rewrite_tiles(24).await;
-    let found = copy.first(copy.options()).await;
-    assert_eq!((found.kind, found.place, found.until), (Kind::Changed, Some(10), Some(13)), "{found}");
+    let found = copy.first_divergence(copy.options()).await;
+    assert_eq!((found.kind, found.seq, found.last_seq), (Kind::Changed, Some(10), Some(13)), "{found}");
     // A signed run is found at once.
     let copy = world.copy();
     copy.rewrite(C, 4, to_hold).await;
     copy.rewrite_tiles(24).await;
     let report = copy.verify(copy.options()).await;
     let signature = report.divergences.iter().find(|one| one.part == Part::Signature).unwrap();
-    assert_is(signature, Kind::Changed, C, 4);
+    assert_divergence(signature, Kind::Changed, C, 4);
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn a_stored_tree_that_was_written_anew_differs() {
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
-        assert!(!copy.verify(copy.options()).await.holds(), "{statement}");
+        assert!(!copy.verify(copy.options()).await.is_clean(), "{statement}");
     }
 }
 
@@ -210,7 +210,7 @@ async fn a_checkpoint_that_is_touched_differs() {
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
-        let found = copy.first(copy.options()).await;
+        let found = copy.first_divergence(copy.options()).await;
         assert_eq!((found.kind, found.part), (kind, Part::Checkpoint), "{statement}: {found}");
     }
     // Written anew with all its hashes: the last one, which nothing else covers.
@@ -238,7 +238,7 @@ async fn a_checkpoint_that_is_touched_differs() {
     })
     .await;
     let report = copy.verify(copy.options()).await;
-    assert_eq!((report.found, report.unsigned, report.signed), (0, 1, 23));
+    assert_eq!((report.divergence_count, report.unsigned, report.signed), (0, 1, 23));
 }
 
 #[tokio::test]
@@ -253,12 +253,17 @@ async fn a_checkpoint_by_another_key_differs() {
     store.seal(std::slice::from_ref(&stranger), 2_000, false, Durability::Synced).await.unwrap();
     store.close().await;
     for own in [vec![world.key().public()], Vec::new()] {
-        let report = world.verify(Options { own, ..Options::default() }).await;
+        let report = world.verify(Options { ledger_keys, ..Options::default() }).await;
         let found = &report.divergences[0];
         assert_eq!(found.part, Part::Checkpoint);
-        assert_is(found, Kind::Changed, "ledger", 1);
+        assert_divergence(found, Kind::Changed, "ledger", 1);
     }
-    assert!(!world.verify(Options { own: vec![stranger.public()], ..Options::default() }).await.holds());
+    assert!(
+        !world
+            .verify(Options { ledger_keys: vec![stranger.public()], ..Options::default() })
+            .await
+            .is_clean()
+    );
 }
 
 #[tokio::test]
@@ -266,7 +271,7 @@ async fn a_signature_that_is_touched_differs() {
     // D3
     let world = World::new().await;
     let other =
-        keys::Directory::of(world.dir.path()).load(keys::Purpose::Ledger).unwrap().unwrap().public().id();
+        keys::Directory::new(world.dir.path()).load(keys::Purpose::Ledger).unwrap().unwrap().public().id();
     let insert = format!("INSERT INTO signature SELECT '{A}', 2, key, signature FROM signature WHERE n = 0");
     let stranger = format!("UPDATE signature SET key = '{other}' WHERE n = 3");
     for (statement, kind, run, n) in [
@@ -291,13 +296,13 @@ async fn a_signature_that_is_touched_differs() {
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
-        let found = copy.first(copy.options()).await;
+        let found = copy.first_divergence(copy.options()).await;
         assert_eq!(found.part, Part::Signature, "{statement}: {found}");
-        assert_is(&found, kind, run, n);
+        assert_divergence(&found, kind, run, n);
     }
     let copy = world.copy();
     copy.sql("INSERT INTO signature SELECT run, 99, key, signature FROM signature WHERE n = 0").await;
-    let found = copy.first(copy.options()).await;
+    let found = copy.first_divergence(copy.options()).await;
     assert_eq!((found.kind, found.part, found.n), (Kind::Inserted, Part::Signature, Some(99)));
 }
 
@@ -335,7 +340,7 @@ async fn an_index_that_is_touched_differs() {
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
-        let found = copy.first(copy.options()).await;
+        let found = copy.first_divergence(copy.options()).await;
         assert_eq!((found.kind, found.part), (kind, part), "{statement}: {found}");
     }
 }
@@ -348,7 +353,7 @@ async fn an_end_that_was_cut_off_is_cut() {
         let copy = world.copy();
         copy.sql(&format!("DELETE FROM record WHERE seq >= {from}")).await;
         for options in [copy.options(), copy.witnessed()] {
-            let found = copy.first(options).await;
+            let found = copy.first_divergence(options).await;
             assert_eq!(found.kind, Kind::Cut, "from {from}: {found}");
         }
     }
@@ -358,7 +363,7 @@ async fn an_end_that_was_cut_off_is_cut() {
 async fn what_was_cut_off_only_the_witness_knows() {
     // D2
     let world = World::new().await;
-    let last = place("ledger", 1);
+    let last = seq_of("ledger", 1);
     // Everything behind the second checkpoint, and all that speaks of it.
     world
         .sql(&format!(
@@ -368,9 +373,9 @@ async fn what_was_cut_off_only_the_witness_knows() {
         .await;
     let report = world.verify(world.options()).await;
     assert_eq!((report.divergences, report.records), (Vec::new(), 14), "nothing in the file tells");
-    let found = world.first(world.witnessed()).await;
+    let found = world.first_divergence(world.witnessed()).await;
     assert_eq!(
-        (found.kind, found.part, found.place, found.until),
+        (found.kind, found.part, found.seq, found.last_seq),
         (Kind::Cut, Part::Witness, Some(15), Some(24))
     );
     // Where the stored tree is left, it tells.
@@ -378,8 +383,8 @@ async fn what_was_cut_off_only_the_witness_knows() {
     world
         .sql(&format!("DELETE FROM record WHERE seq > {last}; DELETE FROM checkpoint WHERE size >= {last}"))
         .await;
-    let found = world.first(world.options()).await;
-    assert_eq!((found.kind, found.place), (Kind::Cut, Some(15)), "{found}");
+    let found = world.first_divergence(world.options()).await;
+    assert_eq!((found.kind, found.seq), (Kind::Cut, Some(15)), "{found}");
 }
 
 /// A record whose data nobody can read is not said to hold, although all its hashes fit: an earlier version wrote such.

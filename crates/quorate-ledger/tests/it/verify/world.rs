@@ -24,7 +24,7 @@ pub const A: &str = "raaaaaaaaaaaa";
 pub const B: &str = "rbbbbbbbbbbbb";
 pub const C: &str = "rcccccccccccc";
 /// The places of their records; those in between are other streams'.
-pub const PLACES: [(&str, &[u64]); 5] = [
+pub const SEQS: [(&str, &[u64]); 5] = [
     (A, &[1, 2, 5, 7, 8, 9]),
     (B, &[3, 4, 6, 11, 12, 13]),
     ("playbooks", &[15, 16, 17]),
@@ -138,7 +138,7 @@ impl World {
     }
 
     pub fn key(&self) -> Arc<SecretKey> {
-        let keys = keys::Directory::of(self.dir.path());
+        let keys = keys::Directory::new(self.dir.path());
         Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("it is there"))
     }
 
@@ -162,26 +162,26 @@ impl World {
 
     /// What it is held against: its own key.
     pub fn options(&self) -> Options {
-        Options { own: vec![self.key().public()], ..Options::default() }
+        Options { ledger_keys: vec![self.key().public()], ..Options::default() }
     }
 
     /// As [`World::options`], and the witness.
     pub fn witnessed(&self) -> Options {
         let text = std::fs::read_to_string(self.witness_path()).expect("read");
-        Options { witness: Some(Witness::of(&text)), ..self.options() }
+        Options { witness: Some(Witness::parse(&text)), ..self.options() }
     }
 
     pub async fn verify(&self, options: Options) -> Report {
-        let store = Store::open_to_read(&Address::from(&*self.db())).await.expect("it opens");
+        let store = Store::open_read_only(&Address::from(&*self.db())).await.expect("it opens");
         let report = verify(&store, options).await.expect("verified");
         store.close().await;
         report
     }
 
     /// The first divergence.
-    pub async fn first(&self, options: Options) -> Divergence {
+    pub async fn first_divergence(&self, options: Options) -> Divergence {
         let report = self.verify(options).await;
-        assert!(report.found >= report.divergences.len() as u64);
+        assert!(report.divergence_count >= report.divergences.len() as u64);
         report.divergences.into_iter().next().expect("something differs")
     }
 
@@ -216,7 +216,7 @@ impl World {
         let last = last.fetch_optional(&mut sqlite).await.expect("it answers");
         let n = last.as_ref().map_or(0, |row| row.get::<i64, _>(0).unsigned_abs() + 1);
         let prev = last.map(|row| record::leaf(row.get(1)));
-        let forged = record::seal(run, n, prev.as_deref(), entry, &mut Default::default()).expect("sealed");
+        let forged = record::encode(run, n, prev.as_deref(), entry, &mut Default::default()).expect("sealed");
         let number = i64::try_from(n).expect("small");
         let insert = sqlx::query("INSERT INTO record (run, n, kind, head, data) VALUES (?, ?, ?, ?, ?)");
         let insert = insert.bind(run).bind(number).bind(forged.kind).bind(&forged.head).bind(&forged.data);
@@ -246,19 +246,19 @@ impl World {
 
 /// Whether a divergence is of this kind, about this record at this place.
 #[track_caller]
-pub fn assert_is(found: &Divergence, kind: Kind, run: &str, n: u64) {
-    let places = PLACES.iter().find(|(name, _)| *name == run).expect("known").1;
+pub fn assert_divergence(found: &Divergence, kind: Kind, run: &str, n: u64) {
+    let places = SEQS.iter().find(|(name, _)| *name == run).expect("known").1;
     let place = places.get(usize::try_from(n).expect("small")).copied();
     assert_eq!(
-        (found.kind, found.run.as_deref(), found.n, found.place),
+        (found.kind, found.run.as_deref(), found.n, found.seq),
         (kind, Some(run), Some(n), place),
         "{found}"
     );
 }
 
 /// The place of a record.
-pub fn place(run: &str, n: usize) -> u64 {
-    PLACES.iter().find(|(name, _)| *name == run).expect("known").1[n]
+pub fn seq_of(run: &str, n: usize) -> u64 {
+    SEQS.iter().find(|(name, _)| *name == run).expect("known").1[n]
 }
 
 /// The hash of a file.

@@ -43,7 +43,7 @@ pub(in crate::cli) fn run(arguments: Arguments, environment: &Environment, termi
         HumanOrJson::Human => render::evidence::proven(&proven, terminal.stdout),
         HumanOrJson::Json => render::evidence::proven_json(&proven),
     });
-    match proven.vouched {
+    match proven.trusted_key {
         Some(_) => Exit::DONE,
         None => exit_with_error(&check_proof::unvouched(&request, &proven), Format::Human, terminal),
     }

@@ -4,7 +4,7 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use quorate_ledger::export::{Form, Written};
+use quorate_ledger::export::{ExportFormat, ExportSummary};
 
 use crate::cli::arguments::PathArguments;
 use crate::cli::exit::Exit;
@@ -59,9 +59,9 @@ pub(in crate::cli) async fn run(
     terminal: &Terminal,
 ) -> Exit {
     let form = match arguments.format {
-        FormatArgument::Jsonl => Form::Jsonl,
-        FormatArgument::Otel => Form::Otel,
-        FormatArgument::Csv => Form::Csv,
+        FormatArgument::Jsonl => ExportFormat::Jsonl,
+        FormatArgument::Otel => ExportFormat::Otel,
+        FormatArgument::Csv => ExportFormat::Csv,
     };
     let request = Request { runs: arguments.runs, since: arguments.since, form };
     let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
@@ -80,7 +80,7 @@ async fn write(
     desk: &LedgerSession,
     request: &Request,
     out: Option<&std::path::Path>,
-) -> Result<Option<Written>, ServiceError> {
+) -> Result<Option<ExportSummary>, ServiceError> {
     let Some(path) = out else {
         let mut out = BufWriter::new(std::io::stdout());
         return export::export(desk, request, &mut out).await;

@@ -1,7 +1,7 @@
 //! `quorate ledger import`.
 
 use clap::Args;
-use quorate_ledger::import::Imported;
+use quorate_ledger::import::ImportSummary;
 
 use crate::cli::arguments::{HumanOrJson, OutputArguments};
 use crate::cli::exit::{Exit, exit_with_error};
@@ -46,7 +46,7 @@ pub(in crate::cli) async fn run(
 ) -> Exit {
     let Arguments { file, keys, signers, dry_run, shape: OutputArguments { format, places } } = arguments;
     let request = Request { file, keys, signers, dry_run };
-    let shown = |imported: &Imported| match format {
+    let shown = |imported: &ImportSummary| match format {
         HumanOrJson::Human => render::evidence::imported(imported, dry_run),
         HumanOrJson::Json => render::evidence::imported_json(imported, dry_run),
     };
@@ -54,7 +54,7 @@ pub(in crate::cli) async fn run(
         Ok(workspace) => workspace,
         Err(stop) => return exit_with_error(&stop, format.into(), terminal),
     };
-    if !workspace.ledger.may_be_there() {
+    if !workspace.ledger.may_exist() {
         match import::preview(environment, &workspace, &request).await {
             Err(stop) => return exit_with_error(&stop, format.into(), terminal),
             Ok(imported) if dry_run || imported.runs.is_empty() => {

@@ -55,7 +55,7 @@ pub(in crate::cli) async fn run(
         HumanOrJson::Human => render::verification::human(&verified, terminal.stdout),
         HumanOrJson::Json => render::verification::json(&verified),
     });
-    match verified.report.holds() {
+    match verified.report.is_clean() {
         true => Exit::DONE,
         false => exit_with_error(&verify::divergence_error(&verified), Format::Human, terminal),
     }

@@ -7,8 +7,8 @@ mod markdown;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_ledger::council_log::drift::{Drift, drift};
-use quorate_ledger::council_log::stats::Seat;
+use quorate_ledger::council_log::drift::{Drift, find_drift};
+use quorate_ledger::council_log::stats::DeliberatorStats;
 
 use super::paint::one_line;
 use super::wording::{amount, day, duration, instant};
@@ -83,7 +83,7 @@ fn summary(audit: &Audit) -> Vec<String> {
             percent(stats.overrides, reviews)
         ));
     }
-    out.extend(drift(stats).iter().map(drifting));
+    out.extend(find_drift(stats).iter().map(drifting));
     if audit.corrupt_lines > 0 {
         out.push(format!(
             "{} of the log cannot be read and {} not counted.",
@@ -96,8 +96,8 @@ fn summary(audit: &Audit) -> Vec<String> {
 
 /// A drift in a sentence.
 fn drifting(drift: &Drift) -> String {
-    let means: Vec<String> = drift.weeks.iter().map(|(_, mean)| format!("{mean:.2}")).collect();
-    let weeks: Vec<String> = drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
+    let means: Vec<String> = find_drift.weeks.iter().map(|(_, mean)| format!("{mean:.2}")).collect();
+    let weeks: Vec<String> = find_drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
     format!(
         "Drift: {} is {}, mean verdict {} in the weeks of {}.",
         one_line(&drift.artifact_type),
@@ -172,7 +172,7 @@ fn row(name: String, tally: Tally, other: bool) -> Vec<String> {
 }
 
 fn deliberators_table(audit: &Audit) -> Table {
-    let row = |(name, seat): (&String, &Seat)| {
+    let row = |(name, seat): (&String, &DeliberatorStats)| {
         let mut row = vec![one_line(name), seat.reviews.to_string()];
         row.extend(rates(seat).map(|(_, count)| percent(count, seat.reviews)));
         row.extend([seat.first_scores, seat.last_scores].map(score));
@@ -193,7 +193,7 @@ fn deliberators_table(audit: &Audit) -> Table {
             "score R2",
             "re-prompts",
         ],
-        rows: audit.stats.seats.iter().map(row).collect(),
+        rows: audit.stats.deliberators.iter().map(row).collect(),
     }
 }
 
@@ -206,7 +206,7 @@ fn score((count, sum): (u64, u64)) -> String {
 }
 
 /// What a deliberator's rates count.
-fn rates(seat: &Seat) -> [(&'static str, u64); 5] {
+fn rates(seat: &DeliberatorStats) -> [(&'static str, u64); 5] {
     [
         ("block", seat.blocks),
         ("irreducible", seat.irreducible),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
-use quorate_ledger::export::Written;
-use quorate_ledger::import::Imported;
-use quorate_ledger::prove::{Fact, Proven};
+use quorate_ledger::export::ExportSummary;
+use quorate_ledger::import::ImportSummary;
+use quorate_ledger::prove::{ProvenRecord, VerifiedProof};
 use serde_json::{Value, json};
 
 use super::layout::table;
@@ -14,8 +14,8 @@ use super::paint::{Paint, finish, one_line};
 use crate::service::ledger::check_export::ExportCheck;
 
 /// What is proven, for people.
-pub fn proven(proven: &Proven, look: TextOptions) -> String {
-    let Proven { origin, tree, vouched, keys, records } = proven;
+pub fn proven(proven: &VerifiedProof, look: TextOptions) -> String {
+    let VerifiedProof { origin, tree, trusted_key: vouched, keys, records } = proven;
     let mut text = match vouched {
         Some(key) => {
             format!("{} against the key {}\n\n", Paint::Good.on("Holds"), one_line(&key.to_string()))
@@ -29,7 +29,7 @@ pub fn proven(proven: &Proven, look: TextOptions) -> String {
             )
         }
     };
-    let mut runs: BTreeMap<&str, Vec<&Fact>> = BTreeMap::new();
+    let mut runs: BTreeMap<&str, Vec<&ProvenRecord>> = BTreeMap::new();
     records.iter().for_each(|fact| runs.entry(&fact.run).or_default().push(fact));
     for (run, facts) in &runs {
         let count = facts.len();
@@ -53,13 +53,13 @@ pub fn proven(proven: &Proven, look: TextOptions) -> String {
 }
 
 /// What a run came to by its outcome, and beside it what people decided.
-fn outcome_text(facts: &[&Fact]) -> String {
+fn outcome_text(facts: &[&ProvenRecord]) -> String {
     let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
     let mut text = facts.iter().rev().find_map(|fact| fact.verdict.as_deref()).map_or_else(
         || "what it came to is not among them".to_owned(),
         |verdict| format!("it came to {}", word(verdict)),
     );
-    let decisions = facts.iter().filter_map(|fact| Some((fact.decided.as_ref()?, &fact.at)));
+    let decisions = facts.iter().filter_map(|fact| Some((fact.override_decision.as_ref()?, &fact.at)));
     for (decided, at) in decisions {
         let by = decided.by.as_deref().map_or_else(|| "a person".to_owned(), one_line);
         let council =
@@ -69,7 +69,7 @@ fn outcome_text(facts: &[&Fact]) -> String {
     text
 }
 
-fn row(fact: &Fact) -> Vec<String> {
+fn row(fact: &ProvenRecord) -> Vec<String> {
     let signers: Vec<String> = fact.signers.iter().map(ToString::to_string).collect();
     vec![
         format!("{}/{}", one_line(&fact.run), fact.n),
@@ -83,8 +83,8 @@ fn row(fact: &Fact) -> Vec<String> {
 
 /// `{holds, vouched, origin, size, root, keys, records: [{run, n, kind, at, index, data, signers, verdict, override}]}`;
 /// `holds` says whether somebody vouched for the key, too; `verdict` is an outcome's, `override` a person's decision.
-pub fn proven_json(proven: &Proven) -> String {
-    let fact = |fact: &Fact| {
+pub fn proven_json(proven: &VerifiedProof) -> String {
+    let fact = |fact: &ProvenRecord| {
         json!({
             "run": fact.run,
             "n": fact.n,
@@ -94,14 +94,14 @@ pub fn proven_json(proven: &Proven) -> String {
             "data": fact.has_data,
             "signers": fact.signers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "verdict": fact.verdict,
-            "override": fact.decided.as_ref().map(|one| {
+            "override": fact.override_decision.as_ref().map(|one| {
                 json!({"verdict": one.verdict, "by": one.by, "council_verdict": one.council})
             }),
         })
     };
     let object = json!({
-        "holds": proven.vouched.is_some(),
-        "vouched": proven.vouched.as_ref().map(ToString::to_string),
+        "holds": proven.trusted_key.is_some(),
+        "vouched": proven.trusted_key.as_ref().map(ToString::to_string),
         "origin": proven.origin,
         "size": proven.tree.size,
         "root": hex(&proven.tree.root),
@@ -112,20 +112,20 @@ pub fn proven_json(proven: &Proven) -> String {
 }
 
 /// What was exported to a file.
-pub fn written(written: &Written, file: &str) -> String {
-    let Written { records, bodies, signatures, .. } = written;
+pub fn written(written: &ExportSummary, file: &str) -> String {
+    let ExportSummary { records, bodies, signatures, .. } = written;
     format!("{file}: {records} records, {bodies} texts, {signatures} signatures")
 }
 
 /// What was imported, for people.
-pub fn imported(imported: &Imported, dry_run: bool) -> String {
-    let Imported { verified, runs, known, passed_over } = imported;
+pub fn imported(imported: &ImportSummary, dry_run: bool) -> String {
+    let ImportSummary { verified, runs, unchanged_runs: known, skipped_streams: passed_over } = imported;
     let records: u64 = runs.values().sum();
     let verb = if dry_run { "would be merged" } else { "merged" };
     let mut text = format!(
         "{} runs with {records} records {verb}, {known} were here already\nverified: {} records of {}, signed by {}\n",
         runs.len(),
-        verified.counted.records,
+        verified.totals.records,
         one_line(&verified.header.origin),
         one_line(&verified.key)
     );
@@ -180,8 +180,8 @@ pub fn checked_json(checked: &ExportCheck) -> String {
 }
 
 /// `{dry_run, runs: {run: records}, known, passed_over, origin, size, root, key, file_sha256}`.
-pub fn imported_json(imported: &Imported, dry_run: bool) -> String {
-    let Imported { verified, runs, known, passed_over } = imported;
+pub fn imported_json(imported: &ImportSummary, dry_run: bool) -> String {
+    let ImportSummary { verified, runs, unchanged_runs: known, skipped_streams: passed_over } = imported;
     let object = json!({
         "dry_run": dry_run,
         "runs": runs,

@@ -2,8 +2,8 @@
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
+use quorate_ledger::store::CheckpointRecord;
 use quorate_ledger::store::STREAM;
-use quorate_ledger::store::Sealed;
 use serde_json::{Value, json};
 
 use super::layout::table;
@@ -24,18 +24,18 @@ pub(in crate::cli) fn accepted_unsigned(records: &[u64]) -> String {
 }
 
 /// The signed note as it is; of an unsigned checkpoint what a note would say.
-pub fn checkpoint(sealed: &Sealed) -> String {
-    sealed.note.clone().unwrap_or_else(|| sealed.unsigned())
+pub fn checkpoint(sealed: &CheckpointRecord) -> String {
+    sealed.note.clone().unwrap_or_else(|| sealed.unsigned_text())
 }
 
 /// `{origin, size, root, note, keys, record, fresh}`.
-pub fn checkpoint_json(sealed: &Sealed) -> String {
+pub fn checkpoint_json(sealed: &CheckpointRecord) -> String {
     let mut object = checkpoint_object(sealed);
-    object["fresh"] = json!(sealed.fresh);
+    object["fresh"] = json!(sealed.is_new);
     format!("{object:#}\n")
 }
 
-fn checkpoint_object(sealed: &Sealed) -> Value {
+fn checkpoint_object(sealed: &CheckpointRecord) -> Value {
     json!({
         "origin": sealed.origin,
         "size": sealed.tree.size,
@@ -70,7 +70,7 @@ pub fn accepted_json(accepted: &AcceptedRollback) -> String {
 /// For people.
 pub fn stats(counted: &LedgerStats, look: TextOptions) -> String {
     let LedgerStats { ledger, file_bytes, stats } = counted;
-    let sealed = match &stats.sealed {
+    let sealed = match &stats.last_checkpoint {
         None => Paint::Absent.on("none yet"),
         Some((sealed, at_ms)) => {
             let by = match sealed.keys.as_slice() {
@@ -83,7 +83,7 @@ pub fn stats(counted: &LedgerStats, look: TextOptions) -> String {
             format!("over {} records, {} (UTC), {by}", sealed.tree.size, minute(*at_ms))
         }
     };
-    let unsealed = match stats.unsealed {
+    let unsealed = match stats.since_checkpoint {
         0 => Paint::Good.on("none"),
         more => Paint::Fair.on(&more.to_string()),
     };
@@ -134,9 +134,9 @@ pub fn stats_json(counted: &LedgerStats) -> String {
         "bodies": stats.bodies,
         "body_bytes": stats.body_bytes,
         "recent": {"days": RECENT_DAYS, "runs": stats.recent.runs, "records": stats.recent.records, "bytes": stats.recent.bytes},
-        "checkpoint": stats.sealed.as_ref().map(|(sealed, _)| checkpoint_object(sealed)),
-        "checkpoint_at": stats.sealed.as_ref().map(|(_, at_ms)| instant(*at_ms)),
-        "unsealed": stats.unsealed,
+        "checkpoint": stats.last_checkpoint.as_ref().map(|(sealed, _)| checkpoint_object(sealed)),
+        "checkpoint_at": stats.last_checkpoint.as_ref().map(|(_, at_ms)| instant(*at_ms)),
+        "unsealed": stats.since_checkpoint,
     });
     format!("{object:#}\n")
 }

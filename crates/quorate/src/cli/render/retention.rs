@@ -1,7 +1,7 @@
 //! What was erased, and what nothing is erased of.
 
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::retention::{Due, Held, Keep};
+use quorate_ledger::retention::{LegalHold, Period, PlannedErasure};
 use serde_json::{Value, json};
 
 use super::layout::{prose, table};
@@ -21,12 +21,12 @@ pub fn collected(collected: &GcResult, look: TextOptions) -> String {
     if due.is_empty() {
         out.push_str("nothing to erase\n");
     } else {
-        let row = |one: &Due| {
+        let row = |one: &PlannedErasure| {
             let ended = one.ended_ms.map_or_else(|| "goes on".to_owned(), minute);
-            let kept = match one.keep {
-                Keep::Days(days) => format!("{days} days"),
-                Keep::UntilEnd => "until its end".to_owned(),
-                Keep::Forever => "for ever".to_owned(),
+            let kept = match one.period {
+                Period::Days(days) => format!("{days} days"),
+                Period::UntilEnd => "until its end".to_owned(),
+                Period::Forever => "for ever".to_owned(),
             };
             vec![
                 one_line(&one.run),
@@ -48,7 +48,7 @@ pub fn collected(collected: &GcResult, look: TextOptions) -> String {
             out.push_str(&format!("… and {} more; `--format json` lists all\n", due.len() - SHOWN));
         }
         let done = if *dry_run { "would be erased" } else { "erased" };
-        let records: u64 = due.iter().map(Due::count).sum();
+        let records: u64 = due.iter().map(PlannedErasure::count).sum();
         let texts: usize = due.iter().map(|one| one.texts.len()).sum();
         let (records, texts) = (amount(records, "record"), amount(texts as u64, "text"));
         let said =
@@ -80,17 +80,17 @@ pub fn collected(collected: &GcResult, look: TextOptions) -> String {
 /// `{ledger, dry_run, erased: [{run, ended, reason, days, records, count, bytes, bodies, log}], held, open, remains,
 /// elsewhere}`.
 pub fn collected_json(collected: &GcResult) -> String {
-    let one = |due: &Due| -> Value {
+    let one = |due: &PlannedErasure| -> Value {
         json!({
             "run": &*due.run,
             "ended": due.ended_ms.map(instant),
-            "reason": due.keep.reason(),
-            "days": due.keep.days(),
+            "reason": due.period.reason(),
+            "days": due.period.days(),
             "records": due.records.iter().map(|(first, last)| [first, last]).collect::<Vec<_>>(),
             "count": due.count(),
             "bytes": due.bytes,
             "bodies": due.texts,
-            "log": due.log,
+            "log": due.log_path,
         })
     };
     let object = json!({
@@ -124,11 +124,11 @@ pub fn changed_json(changed: &HoldChange) -> String {
 }
 
 /// The runs on hold, for people.
-pub fn holds(holds: &[Held], look: TextOptions) -> String {
+pub fn holds(holds: &[LegalHold], look: TextOptions) -> String {
     if holds.is_empty() {
         return "no run is on hold\n".to_owned();
     }
-    let row = |one: &Held| {
+    let row = |one: &LegalHold| {
         let reason = one.reason.as_deref().map_or_else(|| "–".to_owned(), one_line);
         vec![one_line(&one.run), minute(one.since_ms), one_line(&one.by), reason]
     };
@@ -137,7 +137,7 @@ pub fn holds(holds: &[Held], look: TextOptions) -> String {
 }
 
 /// `{holds: [{run, since, by, reason}]}`.
-pub fn holds_json(holds: &[Held]) -> String {
-    let one = |held: &Held| json!({"run": &*held.run, "since": instant(held.since_ms), "by": held.by, "reason": held.reason});
+pub fn holds_json(holds: &[LegalHold]) -> String {
+    let one = |held: &LegalHold| json!({"run": &*held.run, "since": instant(held.since_ms), "by": held.by, "reason": held.reason});
     format!("{:#}\n", json!({"holds": holds.iter().map(one).collect::<Vec<_>>()}))
 }

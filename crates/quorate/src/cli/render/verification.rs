@@ -3,7 +3,7 @@
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::{Cosigned, Divergence, Report, Rollback};
+use quorate_ledger::verify::{Cosignature, Divergence, Report, Rollback};
 use serde_json::{Value, json};
 
 use super::layout::table;
@@ -14,7 +14,7 @@ use crate::service::ledger::verify::Verification;
 /// For people.
 pub fn human(verified: &Verification, look: TextOptions) -> String {
     let Verification { ledger, report, .. } = verified;
-    let mut text = match report.found {
+    let mut text = match report.divergence_count {
         0 => format!("{} {}\n\n", one_line(ledger), Paint::Good.on("holds")),
         1 => format!("{} {}: in one place\n\n", one_line(ledger), Paint::Bad.on("diverges")),
         found => format!("{} {}: in {found} places\n\n", one_line(ledger), Paint::Bad.on("diverges")),
@@ -23,8 +23,8 @@ pub fn human(verified: &Verification, look: TextOptions) -> String {
         text += &format!("First: {}\n\n", one_line(&first.to_string()));
         let rows = report.divergences.iter().map(row).collect();
         text += &table(&["what", "of", "record", "place", "how"], rows, 4, look.width);
-        if report.found > report.divergences.len() as u64 {
-            text += &format!("and {} more\n", report.found - report.divergences.len() as u64);
+        if report.divergence_count > report.divergences.len() as u64 {
+            text += &format!("and {} more\n", report.divergence_count - report.divergences.len() as u64);
         }
         text.push('\n');
     }
@@ -36,8 +36,8 @@ pub fn human(verified: &Verification, look: TextOptions) -> String {
 
 fn row(one: &Divergence) -> Vec<String> {
     vec![
-        Paint::Bad.on(one.kind.word()),
-        one.part.word().to_owned(),
+        Paint::Bad.on(one.kind.as_str()),
+        one.part.as_str().to_owned(),
         one_line(&record(one).unwrap_or_default()),
         place(one),
         one_line(&one.what),
@@ -51,7 +51,7 @@ fn record(one: &Divergence) -> Option<String> {
 }
 
 fn place(one: &Divergence) -> String {
-    match (one.place, one.until) {
+    match (one.seq, one.last_seq) {
         (Some(place), Some(until)) => format!("{place} to {until}"),
         (Some(place), None) => place.to_string(),
         _ => String::new(),
@@ -88,7 +88,7 @@ fn findings(verified: &Verification) -> Vec<String> {
             report.unproven
         ));
     }
-    said.push(match report.own_key {
+    said.push(match report.ledger_key_signed {
         Some(true) => format!("held against the ledger's own key, which signed {} records", report.signed),
         Some(false) => "the ledger's own key did not sign the last checkpoint".to_owned(),
         None if report.signed > 0 => {
@@ -96,13 +96,14 @@ fn findings(verified: &Verification) -> Vec<String> {
         }
         None => "no checkpoint is signed".to_owned(),
     });
-    match (report.given_keys.len(), report.given_keys.iter().filter(|held| **held).count()) {
+    match (report.trusted_keys_signed.len(), report.trusted_keys_signed.iter().filter(|held| **held).count())
+    {
         (0, _) => said.push("held against no key that was given with `--key`".to_owned()),
         (given, good) if given == good => said.push("also held against every key that was given".to_owned()),
         (given, good) => said.push(format!("held against {good} of the {given} keys that were given")),
     }
-    if let Some(kept) = &report.kept {
-        said.push(match (kept.checkpoints, kept.torn) {
+    if let Some(kept) = &report.local_checkpoints {
+        said.push(match (kept.checkpoints, kept.fragments) {
             (0, 0) => "no checkpoint of it is kept on this machine: this is its first use here, or what was kept was \
                        removed"
                 .to_owned(),
@@ -122,7 +123,7 @@ fn findings(verified: &Verification) -> Vec<String> {
     }
     match (&report.witness, witness) {
         (Some(kept), Some(name)) => {
-            let torn = match kept.torn {
+            let torn = match kept.fragments {
                 0 => String::new(),
                 torn => format!("; {torn} pieces of it are no signed note"),
             };
@@ -133,22 +134,22 @@ fn findings(verified: &Verification) -> Vec<String> {
                 kept.size
             ));
         }
-        _ if report.cosigned.is_none() => said.push("no witness".to_owned()),
+        _ if report.cosignature.is_none() => said.push("no witness".to_owned()),
         _ => {}
     }
-    if let Some(Cosigned { name, size, at_s }) = &report.cosigned {
+    if let Some(Cosignature { name, size, at_s }) = &report.cosignature {
         let at_ms = i64::try_from(*at_s).unwrap_or(i64::MAX).saturating_mul(1000);
         let at = instant(at_ms);
         said.push(format!("the witness {} signed {size} records at {at}, by its clock", one_line(name)));
     }
     said.push(format!(
         "{} runs are signed, with {} signatures; {} of them by keys that only they name",
-        report.signed_runs, report.signatures, report.vouched_by_themselves
+        report.signed_runs, report.signatures, report.self_vouched_runs
     ));
-    if report.unsigned_own > 0 {
+    if report.unsigned_ledger_records > 0 {
         said.push(format!(
             "{} records of what was done to the ledger are not signed, and no key is known that should have",
-            report.unsigned_own
+            report.unsigned_ledger_records
         ));
     }
     if let Some(logged) = &report.log {
@@ -185,9 +186,9 @@ fn findings(verified: &Verification) -> Vec<String> {
 
 /// What none of this can tell.
 fn undetectable(report: &Report) -> String {
-    let kept = report.kept.map_or(0, |kept| kept.size);
+    let kept = report.local_checkpoints.map_or(0, |kept| kept.size);
     let witnessed = report.witness.map_or(0, |witness| witness.size);
-    let cosigned = report.cosigned.as_ref().map_or(0, |cosigned| cosigned.size);
+    let cosigned = report.cosignature.as_ref().map_or(0, |cosigned| cosigned.size);
     let seen = kept.max(witnessed).max(cosigned);
     let cut = match seen {
         0 => "whether records were cut off at the end".to_owned(),
@@ -214,9 +215,9 @@ fn undetectable(report: &Report) -> String {
 /// [{kind, part, run, n, place, until, what}]}`.
 pub fn json(verified: &Verification) -> String {
     let Verification { ledger, log, witness, report, .. } = verified;
-    let Report { tree, origin, since, records, erased, streams, texts, found, .. } = report;
+    let Report { tree, origin, since, records, erased, streams, texts, divergence_count: found, .. } = report;
     let kept = report.witness.as_ref().map(|kept| {
-        json!({"file": witness, "checkpoints": kept.checkpoints, "size": kept.size, "torn": kept.torn})
+        json!({"file": witness, "checkpoints": kept.checkpoints, "size": kept.size, "torn": kept.fragments})
     });
     let lines = report.log.as_ref().map(|lines| {
         let first = lines.first_unknown.as_ref().map(|(number, run)| json!({"line": number, "run": &**run}));
@@ -224,7 +225,7 @@ pub fn json(verified: &Verification) -> String {
         json!({"file": log, "ours": lines.ours, "elsewhere": elsewhere, "unknown": lines.unknown, "first_unknown": first, "unreadable": lines.unreadable})
     });
     let object = json!({
-        "holds": report.holds(),
+        "holds": report.is_clean(),
         "ledger": ledger,
         "origin": origin,
         "records": records,
@@ -238,16 +239,16 @@ pub fn json(verified: &Verification) -> String {
             "count": report.checkpoints, "unsigned": report.unsigned, "sealed": report.sealed,
             "signed": report.signed, "unsealed": report.unsealed, "unproven": report.unproven,
         },
-        "keys": {"own": report.own_key, "given": report.given_keys},
+        "keys": {"own": report.ledger_key_signed, "given": report.trusted_keys_signed},
         "signatures": {
-            "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.vouched_by_themselves,
-            "unsigned_own": report.unsigned_own, "unsigned_records": report.unsigned_records,
+            "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.self_vouched_runs,
+            "unsigned_own": report.unsigned_ledger_records, "unsigned_records": report.unsigned_records,
         },
-        "last_signed": report.kept.filter(|kept| kept.checkpoints > 0).map(|kept| kept.size),
-        "kept": report.kept.map(|kept| json!({"copies": kept.checkpoints, "size": kept.size, "unreadable": kept.torn})),
+        "last_signed": report.local_checkpoints.filter(|kept| kept.checkpoints > 0).map(|kept| kept.size),
+        "kept": report.local_checkpoints.map(|kept| json!({"copies": kept.checkpoints, "size": kept.size, "unreadable": kept.fragments})),
         "rollbacks": report.rollbacks.iter().map(rollback).collect::<Vec<_>>(),
         "witness": kept,
-        "cosigned": report.cosigned.as_ref().map(|one| json!({"witness": one.name, "size": one.size, "at": one.at_s})),
+        "cosigned": report.cosignature.as_ref().map(|one| json!({"witness": one.name, "size": one.size, "at": one.at_s})),
         "log": lines,
         "open": {"count": report.open, "runs": report.open_runs.iter().map(|run| &**run).collect::<Vec<_>>()},
         "found": found,
@@ -262,13 +263,13 @@ fn rollback(one: &Rollback) -> Value {
 
 fn divergence(one: &Divergence) -> Value {
     json!({
-        "kind": one.kind.word(),
-        "part": one.part.word(),
+        "kind": one.kind.as_str(),
+        "part": one.part.as_str(),
         "run": one.run.as_deref(),
         "n": one.n,
         "record": record(one).filter(|_| one.n.is_some()),
-        "place": one.place,
-        "until": one.until,
+        "place": one.seq,
+        "until": one.last_seq,
         "what": one.what,
     })
 }

@@ -84,7 +84,7 @@ async fn last_completed_run(
     desk: &LedgerSession,
     assembly: &Name,
 ) -> Result<Option<quorate_kernel::history::History>, ServiceError> {
-    for run in desk.store.of_type(assembly).await? {
+    for run in desk.store.runs_of_type(assembly).await? {
         let history = desk.partial_history(&run).await?;
         let incomplete =
             || history.outcome().is_none_or(|outcome| outcome.get("verdict") == Some(&json!("incomplete")));

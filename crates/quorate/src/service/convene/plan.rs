@@ -81,7 +81,7 @@ pub async fn build(
     sitting: &RunSpec,
 ) -> Result<Plan, ServiceError> {
     let now_ms = environment.clock.now_ms();
-    let overlays = match workspace.ledger.may_be_there() {
+    let overlays = match workspace.ledger.may_exist() {
         true => {
             let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
             let standing = overlays::load(&store, &sitting.setup.assembly).await?;

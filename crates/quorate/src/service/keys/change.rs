@@ -7,7 +7,7 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::keys::{Error, Purpose};
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
-use quorate_ledger::store::hold::Hold;
+use quorate_ledger::store::run_lock::RunLock;
 use quorate_manifest::keyring::{self as edit, TimeField, set_time};
 use quorate_manifest::timestamp;
 
@@ -71,7 +71,7 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
         }
         SigningKey::Missing(_) => {
             let made = directory.load_or_create(Purpose::Signing).map_err(|error| keys.to_error(&error))?;
-            (made.public(), keys.display_path(&directory.file(Purpose::Signing)), true)
+            (made.public(), keys.display_path(&directory.key_path(Purpose::Signing)), true)
         }
     };
     let added = !ring.keys.iter().any(|key| *key.public == signing.to_string());
@@ -83,7 +83,7 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
     Ok(InitResult {
         ledger: KeyInfo {
             id: ledger.public().id(),
-            from: keys.display_path(&directory.file(Purpose::Ledger)),
+            from: keys.display_path(&directory.key_path(Purpose::Ledger)),
             new: ledger_is_new,
         },
         signing: KeyInfo { id: signing.id(), from, new: signing_is_new },
@@ -137,7 +137,7 @@ pub async fn rotate_ledger(keys: &Keys, desk: &LedgerSession) -> Result<Rotation
     desk.absorb(checkpoint::vouch(desk, &both).await?);
     match &old {
         Some(_) => directory.rotate_to(Purpose::Ledger, new).map(|_| ()),
-        None => directory.put(Purpose::Ledger, new).map(|_| ()),
+        None => directory.insert(Purpose::Ledger, new).map(|_| ()),
     }
     .map_err(|error| keys.to_error(&error))?;
     Ok(Rotation { purpose: Purpose::Ledger, old: voucher.map(|old| old.public().id()), new: id })
@@ -151,7 +151,7 @@ pub async fn rotate_ledger(keys: &Keys, desk: &LedgerSession) -> Result<Rotation
 /// used or written.
 pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let directory = keys.directory();
-    let file = keys.display_path(&directory.file(Purpose::Signing));
+    let file = keys.display_path(&directory.key_path(Purpose::Signing));
     if let SigningKey::Available(_, from) = keys.signing_key().await?
         && from != file
     {
@@ -164,7 +164,7 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     let ring = keys.load_keyring()?;
     let old = directory
         .load(Purpose::Signing)
-        .and_then(|key| key.ok_or_else(|| Error::Missing { path: directory.file(Purpose::Signing) }));
+        .and_then(|key| key.ok_or_else(|| Error::Missing { path: directory.key_path(Purpose::Signing) }));
     let old = old.map_err(|error| keys.to_error(&error))?;
     let new = SecretKey::generate();
     let (now_ms, new_public) = (keys.now_ms(), new.public());
@@ -217,7 +217,7 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
     if by.public() == public {
         return Err(cannot("it is the key that signs here itself"));
     }
-    let voucher = Voucher::sign(&by, &public, now_ms).written();
+    let voucher = Voucher::sign(&by, &public, now_ms).to_text();
     let edited = edit::add_voucher(keyring_text(&ring), &public.to_string(), &voucher).ok_or_else(|| {
         manual_edit_error(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id()))
     })?;
@@ -300,7 +300,7 @@ fn ensure_idle(keys: &Keys) -> Result<(), ServiceError> {
     let live = keys.ledger_dir.join("live");
     for found in disk::walk(&live).unwrap_or_default() {
         let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
-        if let Ok(None) = Hold::take(&keys.ledger_dir, name) {
+        if let Ok(None) = RunLock::try_acquire(&keys.ledger_dir, name) {
             let body = Body::new(format!("{name} is being worked on, and may be signing with this key"));
             return Err(ServiceError::configuration(
                 codes::RUN_MOVED,
@@ -328,7 +328,7 @@ fn add_key(
     voucher: Option<&Voucher>,
 ) -> Result<String, ServiceError> {
     let from = timestamp::format(from_ms);
-    let voucher = voucher.map(Voucher::written);
+    let voucher = voucher.map(Voucher::to_text);
     edit::add_key(text, &key.to_string(), &keys.environment.user, &from, voucher.as_deref())
         .ok_or_else(|| manual_edit_error(keys, &format!("add `public = \"{key}\"`")))
 }

@@ -4,7 +4,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_ledger::Store;
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::note::Verifier;
-use quorate_ledger::signing::{KeyId, Keyring, PublicKey, Uncounted};
+use quorate_ledger::signing::{KeyId, Keyring, PublicKey, RejectedSignature};
 use quorate_ledger::store::address::Address;
 use quorate_manifest::keyring::Key;
 
@@ -88,7 +88,7 @@ pub async fn list(keys: &Keys) -> Result<KeyList, ServiceError> {
         entry: None,
     };
     if let Some(key) = directory.load(Purpose::Ledger).map_err(|error| keys.to_error(&error))? {
-        let from = keys.display_path(&directory.file(Purpose::Ledger));
+        let from = keys.display_path(&directory.key_path(Purpose::Ledger));
         all.push(ledger(key.public(), State::Usable, Some(from)));
     }
     let retired = directory.retired(Purpose::Ledger).map_err(|error| keys.to_error(&error))?;
@@ -128,10 +128,10 @@ pub async fn list(keys: &Keys) -> Result<KeyList, ServiceError> {
 fn key_state(ring: &Keyring, id: KeyId, at_ms: i64) -> State {
     match ring.may_sign(id, at_ms) {
         Ok(_) => State::Usable,
-        Err(Uncounted::Early { .. }) => State::NotYet,
-        Err(Uncounted::Late { .. }) => State::Expired,
-        Err(Uncounted::Revoked { .. }) => State::Revoked,
-        Err(Uncounted::Unknown { .. } | Uncounted::Forged { .. }) => State::Unlisted,
+        Err(RejectedSignature::NotYetValid { .. }) => State::NotYet,
+        Err(RejectedSignature::Expired { .. }) => State::Expired,
+        Err(RejectedSignature::Revoked { .. }) => State::Revoked,
+        Err(RejectedSignature::UnknownKey { .. } | RejectedSignature::Forged { .. }) => State::Unlisted,
     }
 }
 
@@ -174,11 +174,11 @@ pub async fn export_note(keys: &Keys, address: &Address) -> Result<String, Servi
         let body = Body::new("the ledger has no checkpoint yet, and its first one gives it the name");
         ServiceError::not_found(codes::KEY_UNKNOWN, body.help("`quorate ledger checkpoint` makes one"))
     };
-    if !address.may_be_there() {
+    if !address.may_exist() {
         return Err(unsealed());
     }
     let store = Store::open_at(address).await?.store;
-    let sealed = store.last_sealed().await;
+    let sealed = store.last_checkpoint().await;
     store.close().await;
     let sealed = sealed?.ok_or_else(unsealed)?;
     match Verifier::new(&sealed.origin, public) {

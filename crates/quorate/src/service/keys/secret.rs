@@ -52,7 +52,7 @@ pub(super) async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
         }
         None => {
             let directory = all.directory();
-            from_file(all, &directory.file(Purpose::Signing), directory.load(Purpose::Signing))
+            from_file(all, &directory.key_path(Purpose::Signing), directory.load(Purpose::Signing))
         }
     }
 }

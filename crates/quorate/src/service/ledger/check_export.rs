@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::export::read::{Flaw, Reader};
-use quorate_ledger::export::wire::{End, Header};
+use quorate_ledger::export::read::{InvalidExport, Reader};
+use quorate_ledger::export::wire::{Header, Totals};
 
 use super::check_proof::Request;
 use super::trust;
@@ -20,7 +20,7 @@ pub struct ExportCheck {
     /// Its first line.
     pub header: Header,
     /// How many lines of each kind it has.
-    pub counted: End,
+    pub counted: Totals,
     /// The key of its checkpoint that a person vouched for; `None` where there is none, and then the export proves nothing.
     pub vouched: Option<String>,
 }
@@ -39,19 +39,19 @@ pub fn check(environment: &Environment, request: &Request) -> Result<ExportCheck
             Box::new(BufReader::new(opened.map_err(|error| unreadable(request, &error))?))
         }
     };
-    let refused = |flaw: Flaw| match flaw {
-        Flaw::Read(error) => unreadable(request, &error),
-        Flaw::Unreadable(_) => invalid_export(request, &flaw.to_string()),
-        Flaw::Broken { .. } => {
+    let refused = |flaw: InvalidExport| match flaw {
+        InvalidExport::Io(error) => unreadable(request, &error),
+        InvalidExport::NotAnExport(_) => invalid_export(request, &flaw.to_string()),
+        InvalidExport::InvalidLine { .. } => {
             let body = Body::new(format!("{} does not hold: {flaw}", request.file));
             let help = "have it exported again; it has to stay as it is, byte for byte";
             ServiceError::new(ExitClass::Refused, codes::EXPORT_INVALID, body.help(help))
         }
     };
     let mut reader = Reader::open(input, &signers).map_err(refused)?;
-    while reader.entry().map_err(refused)?.is_some() {}
-    let (header, counted) = (reader.header().clone(), reader.counted().clone());
-    Ok(ExportCheck { vouched: reader.vouched(&trusted), header, counted })
+    while reader.next_entry().map_err(refused)?.is_some() {}
+    let (header, counted) = (reader.header().clone(), reader.totals().clone());
+    Ok(ExportCheck { vouched: reader.trusted_key(&trusted), header, counted })
 }
 
 /// What is to be said of an export that holds against a key that nobody vouched for.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::prove::{self, Failed, Proven};
+use quorate_ledger::prove::{self, InvalidProof, VerifiedProof};
 
 use super::trust;
 use crate::service::disk;
@@ -27,7 +27,7 @@ pub struct Request {
 ///
 /// # Errors
 /// When it is no proof, or does not hold.
-pub fn check(environment: &Environment, request: &Request) -> Result<Proven, ServiceError> {
+pub fn check(environment: &Environment, request: &Request) -> Result<VerifiedProof, ServiceError> {
     let trusted = trust::ledger_keys(environment, &request.keys)?;
     let signers = trust::signer_keys(environment, &request.signers)?;
     let limit = prove::MAX_BYTES as u64;
@@ -44,9 +44,9 @@ pub fn check(environment: &Environment, request: &Request) -> Result<Proven, Ser
         _ => unreadable(request, &error_chain(&error)),
     })?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(request, "it is not UTF-8"))?;
-    prove::check(&text, &trusted, &signers).map_err(|failed| match failed {
-        Failed::Unreadable(why) => unreadable(request, &why),
-        Failed::Broken { .. } => ServiceError::new(
+    prove::check_proof(&text, &trusted, &signers).map_err(|failed| match failed {
+        InvalidProof::NotAProof(why) => unreadable(request, &why),
+        InvalidProof::InvalidPart { .. } => ServiceError::new(
             ExitClass::Refused,
             codes::PROOF_INVALID,
             Body::new(format!("{} proves nothing: {failed}", request.file))
@@ -56,7 +56,7 @@ pub fn check(environment: &Environment, request: &Request) -> Result<Proven, Ser
 }
 
 /// What is to be said of a proof that holds against a key that nobody vouched for.
-pub fn unvouched(request: &Request, proven: &Proven) -> ServiceError {
+pub fn unvouched(request: &Request, proven: &VerifiedProof) -> ServiceError {
     let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
     let keys = keys.join(" and ");
     let why = match request.keys.is_empty() {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::Store;
-use quorate_ledger::kept::Copies;
 use quorate_ledger::keys::{self, Purpose};
+use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::{STREAM, Sealed};
+use quorate_ledger::store::{CheckpointRecord, STREAM};
 use quorate_ledger::verify::{Divergence, Part};
 use zeroize::Zeroizing;
 
@@ -41,7 +41,7 @@ pub struct Sealer<'a> {
 /// A checkpoint, and what is to be said of it.
 pub struct SealResult {
     /// The checkpoint.
-    pub sealed: Sealed,
+    pub sealed: CheckpointRecord,
     /// Warnings.
     pub report: Report,
 }
@@ -97,14 +97,14 @@ pub async fn ledger_key(desk: &LedgerSession) -> Result<SecretKey, ServiceError>
 /// forged would look true.
 pub async fn accept_unsigned(desk: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
     let key = ledger_key(desk).await?;
-    let unsigned = desk.store.unsigned_own().await?;
+    let unsigned = desk.store.unsigned_ledger_records().await?;
     let is_unsigned = |one: &Divergence| {
         one.part == Part::Signature
             && one.run.as_deref() == Some(STREAM)
             && one.n.is_some_and(|n| unsigned.contains(&n))
     };
     verify::ensure_sealable(desk, |one| !is_unsigned(one)).await?;
-    Ok(desk.store.sign_own(&key).await?)
+    Ok(desk.store.sign_unsigned_ledger_records(&key).await?)
 }
 
 /// Makes a checkpoint that these keys sign, whether anything came since the last one or not: each vouches for the others.
@@ -138,7 +138,7 @@ const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Does something at the end of a command; `None` where that takes long and the command was interrupted.
 pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
-    match store.is_hurried() {
+    match store.is_interrupted() {
         // The next command does what is given up here.
         true => tokio::time::timeout(INTERRUPTED_TIMEOUT, work).await.ok(),
         false => Some(work.await),
@@ -147,7 +147,7 @@ pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) ->
 
 /// As [`close`]; where a command that was interrupted cannot, the end of its process does.
 pub async fn close_within_deadline(store: Store) {
-    match store.is_hurried() {
+    match store.is_interrupted() {
         true => drop(tokio::time::timeout(INTERRUPTED_TIMEOUT, Box::pin(close(store))).await),
         false => Box::pin(close(store)).await,
     }
@@ -196,7 +196,7 @@ impl Sealer<'_> {
     /// Refuses to sign a ledger that does not lead to the checkpoints that its key signed before (D12); gives what is to be
     /// said where none is kept.
     async fn check_continuity(&self) -> Result<Option<Body>, ServiceError> {
-        let origin = self.store.last_sealed().await?.map(|sealed| sealed.origin);
+        let origin = self.store.last_checkpoint().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
         let found = copies.read(origin.as_deref());
         if let Some(why) = local_checkpoints::rollback_reason(self.environment, self.store, &found).await? {
@@ -217,15 +217,15 @@ impl Sealer<'_> {
         Ok(None)
     }
 
-    fn copies(&self) -> Copies {
-        Copies::of(self.store.address(), self.environment.state_dir.as_deref())
+    fn copies(&self) -> CheckpointFiles {
+        CheckpointFiles::new(self.store.address(), self.environment.state_dir.as_deref())
     }
 
     /// Keeps a checkpoint on this machine, and tells the witness of it.
-    async fn publish(&self, sealed: &Sealed, report: &mut Report) {
+    async fn publish(&self, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };
         let copies = self.copies();
-        for error in copies.keep(note).err().into_iter().flatten() {
+        for error in copies.save(note).err().into_iter().flatten() {
             let body = Body::new(error_chain(&error));
             let help = "the checkpoint stands in the ledger; make the directory writable, so that a rollback is noticed";
             report.warn(codes::CHECKPOINT_UNKEPT, body.help(help));
@@ -270,7 +270,7 @@ impl Sealer<'_> {
                 (key.map_err(|error| error_chain(&error)), format!("the variable {LEDGER_KEY_VARIABLE}"))
             }
             None => {
-                let directory = keys::Directory::of(self.store.dir());
+                let directory = keys::Directory::new(self.store.dir());
                 let key = match directory.load(Purpose::Ledger) {
                     // An older version made the ledger, and no key. That of a database is with the machine that made the
                     // tables: one that was made here would keep it from signing.
@@ -279,7 +279,7 @@ impl Sealer<'_> {
                     }
                     loaded => loaded,
                 };
-                let file = display_path(self.environment, &directory.file(Purpose::Ledger));
+                let file = display_path(self.environment, &directory.key_path(Purpose::Ledger));
                 (key.map_err(|error| error_chain(&error)), file)
             }
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::Ledger as _;
-use quorate_ledger::export::{Failed, Form, Selection, Written};
+use quorate_ledger::export::{ExportError, ExportFormat, ExportSummary, Selection};
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::note::{Checkpoint, Note};
 use quorate_ledger::store::STREAM;
@@ -26,7 +26,7 @@ pub struct Request {
     /// A checkpoint (`<size>`, `ledger/<n>`, a note's file) or a time.
     pub since: Option<String>,
     /// How it is written.
-    pub form: Form,
+    pub form: ExportFormat,
 }
 
 /// A file that takes its place when it is whole.
@@ -112,7 +112,7 @@ fn ensure_not_protected(desk: &LedgerSession, path: &Path) -> Result<(), Service
     if let Some((what, _)) = taken.iter().find(|(_, other)| is(other)) {
         return refused(format!("{what} is there"), other);
     }
-    let secret = keys.directory().file(Purpose::Ledger);
+    let secret = keys.directory().key_path(Purpose::Ledger);
     let folder = secret.parent().and_then(|folder| std::fs::canonicalize(folder).ok());
     match folder.is_some_and(|folder| path.starts_with(folder)) {
         true => refused("the ledger's keys are there".into(), other),
@@ -138,7 +138,7 @@ pub async fn export(
     desk: &LedgerSession,
     request: &Request,
     out: &mut (dyn Write + Send),
-) -> Result<Option<Written>, ServiceError> {
+) -> Result<Option<ExportSummary>, ServiceError> {
     write_export(desk, request, out).await.map_err(ServiceError::corrupt_as_refused)
 }
 
@@ -146,8 +146,8 @@ async fn write_export(
     desk: &LedgerSession,
     request: &Request,
     out: &mut (dyn Write + Send),
-) -> Result<Option<Written>, ServiceError> {
-    if desk.store.closed_to_writers().is_none() {
+) -> Result<Option<ExportSummary>, ServiceError> {
+    if desk.store.read_only_reason().is_none() {
         desk.absorb(checkpoint::checkpoint(desk).await?.report);
     }
     // Each record is held against its checkpoint again when it is written; what is not there any more, only this finds.
@@ -164,13 +164,13 @@ async fn write_export(
     }
     let known = trust::known_signers(desk).await;
     let written = match desk.store.export(&selection, request.form, &known, out).await {
-        Err(Failed::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(None),
+        Err(ExportError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(None),
         done => done.map_err(|error| export_error(desk, error))?,
     };
-    if !written.unknown.is_empty() {
+    if !written.unknown_keys.is_empty() {
         let body = Body::new(format!(
             "the public half of {} is not known, so that whoever reads the export needs it from you",
-            written.unknown.join(" and ")
+            written.unknown_keys.join(" and ")
         ));
         desk.warn(codes::SIGNER_UNKNOWN, body.help("add it to the keyring and export again"));
     }
@@ -214,8 +214,8 @@ async fn size_of_note(desk: &LedgerSession, since: &str, path: &Path) -> Result<
     let noted =
         Checkpoint::parse(parsed.text()).map_err(|error| unknown_checkpoint(format!("{since}: {error}")))?;
     let tree = noted.tree();
-    let ours = desk.store.last_sealed().await?.filter(|sealed| sealed.origin == noted.origin());
-    let root = desk.store.sealed_root(tree.size).await?;
+    let ours = desk.store.last_checkpoint().await?.filter(|sealed| sealed.origin == noted.origin());
+    let root = desk.store.root_at(tree.size).await?;
     match ours.is_some() && root == Some(tree.root) {
         true => Ok(tree.size),
         false => {
@@ -229,17 +229,17 @@ fn unknown_checkpoint(what: String) -> ServiceError {
     ServiceError::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
 }
 
-fn export_error(desk: &LedgerSession, error: Failed) -> ServiceError {
+fn export_error(desk: &LedgerSession, error: ExportError) -> ServiceError {
     match error {
-        Failed::Unsealed => {
+        ExportError::NoCheckpoint => {
             prove::unsealed_error(desk, "nothing is sealed yet, so that nothing can be exported")
         }
-        Failed::Unknown { run } => {
+        ExportError::UnknownRun { run } => {
             ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))
         }
-        Failed::Beyond { .. } => unknown_checkpoint(error.to_string()),
-        Failed::Ledger(error) => error.into(),
-        Failed::Write(error) => ServiceError::configuration(
+        ExportError::SinceTooLarge { .. } => unknown_checkpoint(error.to_string()),
+        ExportError::Ledger(error) => error.into(),
+        ExportError::Write(error) => ServiceError::configuration(
             codes::FILE_UNWRITABLE,
             Body::new(format!("the export cannot be written: {}", error_chain(&error))),
         ),

@@ -3,9 +3,9 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
-use quorate_ledger::retention::{Due, Keep, Plan, Terms};
-use quorate_ledger::store::lease::Taken;
-use quorate_ledger::store::{Erased, Rewrite};
+use quorate_ledger::retention::{Period, Plan, PlannedErasure, Settings};
+use quorate_ledger::store::lease::LockOutcome;
+use quorate_ledger::store::{ErasureReport, WipeMode};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
@@ -23,7 +23,7 @@ pub struct GcResult {
     /// Whether nothing was touched.
     pub dry_run: bool,
     /// Of which runs, and what.
-    pub due: Vec<Due>,
+    pub due: Vec<PlannedErasure>,
     /// Logs that have a line of such a run, with answers in it, as the user calls them.
     pub logs: Vec<String>,
     /// Runs that are of age and on hold.
@@ -44,20 +44,21 @@ pub async fn gc(desk: &LedgerSession, dry_run: bool) -> Result<GcResult, Service
     let now_ms = desk.environment.clock.now_ms();
     let days = desk.workspace.host.ledger.retention_days;
     let unsaid = default_retention(days);
-    let mut plan: Plan = desk.store.due(&Terms { now_ms, unsaid: &unsaid, conversations: days }).await?;
+    let mut plan: Plan =
+        desk.store.plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: days }).await?;
     let (held, open) = (std::mem::take(&mut plan.held), plan.open);
     let erased = match dry_run {
-        true => Erased { runs: plan.due, ..Erased::default() },
+        true => ErasureReport { runs: plan.erasures, ..ErasureReport::default() },
         false => {
-            let key = match plan.due.is_empty() {
+            let key = match plan.erasures.is_empty() {
                 true => None,
                 false => Some(checkpoint::ledger_key(desk).await?),
             };
-            desk.store.erase(plan, now_ms, Rewrite::Anew, key.as_ref()).await?
+            desk.store.erase(plan, now_ms, WipeMode::Rebuild, key.as_ref()).await?
         }
     };
     let mut logs: Vec<String> = Vec::new();
-    for log in erased.runs.iter().filter_map(|due| due.log.as_deref()) {
+    for log in erased.runs.iter().filter_map(|due| due.log_path.as_deref()) {
         let log = display_path(&desk.environment, std::path::Path::new(log));
         if !logs.contains(&log) {
             logs.push(log);
@@ -70,8 +71,8 @@ pub async fn gc(desk: &LedgerSession, dry_run: bool) -> Result<GcResult, Service
         logs,
         held,
         open,
-        remains: erased.remains,
-        elsewhere: erased.elsewhere,
+        remains: erased.residue,
+        elsewhere: erased.server_residue,
     })
 }
 
@@ -88,7 +89,7 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
 
 /// Whether nothing that the members of a run said is kept beyond its end (D5).
 pub fn drops_answers_at_end(history: &History) -> bool {
-    Keep::of(&history.opened, None) == Keep::UntilEnd
+    Period::from_opened(&history.opened, None) == Period::UntilEnd
 }
 
 /// Ends a run that keeps no answers, if it has come to something: its answers are erased, and then it has ended. Whoever
@@ -102,10 +103,10 @@ pub async fn after_run(desk: &LedgerSession, run: &Name) -> Result<(), ServiceEr
         return Ok(());
     }
     // Another process that has hold of the run ends it.
-    let Taken::Ours(_held) = desk.store.take(run).await? else { return Ok(()) };
+    let LockOutcome::Acquired(_held) = desk.store.lock_run(run).await? else { return Ok(()) };
     let now_ms = desk.environment.clock.now_ms();
-    let terms = Terms { now_ms, unsaid: &default_retention(None), conversations: None };
-    let plan = desk.store.due_at_end(run, &terms).await?;
+    let terms = Settings { now_ms, default_days: &default_retention(None), conversation_days: None };
+    let plan = desk.store.plan_erasure_at_end(run, &terms).await?;
     let key = match checkpoint::ledger_key(desk).await {
         Ok(key) => key,
         // They stay until they can be erased so that it counts: the next one who opens the ledger tries again.
@@ -119,8 +120,8 @@ pub async fn after_run(desk: &LedgerSession, run: &Name) -> Result<(), ServiceEr
             return Ok(());
         }
     };
-    let erased = desk.store.erase(plan, now_ms, Rewrite::InPlace, Some(&key)).await?;
-    if let Some(why) = erased.remains {
+    let erased = desk.store.erase(plan, now_ms, WipeMode::InPlace, Some(&key)).await?;
+    if let Some(why) = erased.residue {
         let ledger = display_ledger(&desk.environment, desk.store.address());
         desk.warn(codes::ERASURE_BEHIND, erasure_incomplete(&ledger, &why));
     }

@@ -3,7 +3,7 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::consultation::object;
 use quorate_kernel::ports::ledger::{Entry, Kind};
-use quorate_ledger::retention::Held;
+use quorate_ledger::retention::LegalHold;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
@@ -51,7 +51,7 @@ pub async fn release(desk: &LedgerSession, prefix: &str) -> Result<HoldChange, S
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn holds(desk: &LedgerSession) -> Result<Vec<Held>, ServiceError> {
+pub async fn holds(desk: &LedgerSession) -> Result<Vec<LegalHold>, ServiceError> {
     Ok(desk.store.holds().await?)
 }
 
@@ -62,13 +62,15 @@ async fn set_hold(
     also: Json,
 ) -> Result<HoldChange, ServiceError> {
     let run = find_run_or_stream(desk, prefix).await?;
-    let fresh = desk.store.is_held(&run).await? != held;
+    let fresh = desk.store.is_on_hold(&run).await? != held;
     if fresh {
         let mut data = object(json!({"run": &*run, "by": desk.environment.user}));
         data.extend(object(also));
         let kind = if held { Kind::Held } else { Kind::Released };
         let key = checkpoint::ledger_key(desk).await?;
-        desk.store.tell(Entry { kind, at_ms: desk.environment.clock.now_ms(), data }, &key).await?;
+        desk.store
+            .append_ledger_record(Entry { kind, at_ms: desk.environment.clock.now_ms(), data }, &key)
+            .await?;
     }
     Ok(HoldChange { run, held, fresh })
 }

@@ -4,8 +4,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::import::{self, Imported, Refused, Terms};
-use quorate_ledger::prove::Trusted;
+use quorate_ledger::import::{self, ImportError, ImportOptions, ImportSummary};
+use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{PublicKey, SecretKey};
 
 use super::{checkpoint, trust};
@@ -32,7 +32,7 @@ pub struct Request {
 /// What an import needs besides a ledger.
 struct PreparedImport {
     path: PathBuf,
-    trusted: Vec<Trusted>,
+    trusted: Vec<TrustedKey>,
     signers: Vec<PublicKey>,
     /// The ledger's key; `None` where nothing is written.
     key: Option<SecretKey>,
@@ -80,9 +80,9 @@ impl PreparedImport {
         })
     }
 
-    fn terms(&self) -> Terms<'_> {
+    fn terms(&self) -> ImportOptions<'_> {
         let PreparedImport { trusted, signers, key, at_ms, dry_run, .. } = self;
-        Terms { trusted, signers, key: key.as_ref(), at_ms: *at_ms, dry_run: *dry_run }
+        ImportOptions { trusted, signers, key: key.as_ref(), at_ms: *at_ms, dry_run: *dry_run }
     }
 
     fn open(&self) -> std::io::Result<BufReader<std::fs::File>> {
@@ -99,10 +99,11 @@ pub async fn preview(
     environment: &Environment,
     workspace: &Workspace,
     request: &Request,
-) -> Result<Imported, ServiceError> {
+) -> Result<ImportSummary, ServiceError> {
     let ready = PreparedImport::of(environment, &Keys::of(environment, workspace), request)?;
-    let file = ready.open().map_err(|error| import_error(request, Refused::Flaw(error.into())))?;
-    import::into_nothing(file, &ready.terms()).await.map_err(|error| import_error(request, error))
+    let file =
+        ready.open().map_err(|error| import_error(request, ImportError::InvalidExport(error.into())))?;
+    import::preview(file, &ready.terms()).await.map_err(|error| import_error(request, error))
 }
 
 /// Verifies an export and merges what this ledger does not have, then seals.
@@ -110,7 +111,7 @@ pub async fn preview(
 /// # Errors
 /// When the file is no export, does not hold, is signed by nobody that is trusted, or contradicts this ledger; then nothing
 /// is merged.
-pub async fn import(desk: &LedgerSession, request: &Request) -> Result<Imported, ServiceError> {
+pub async fn import(desk: &LedgerSession, request: &Request) -> Result<ImportSummary, ServiceError> {
     let mut ready = PreparedImport::of(&desk.environment, desk.keys(), request)?;
     if !request.dry_run {
         ready.key = Some(checkpoint::ledger_key(desk).await?);
@@ -123,15 +124,15 @@ pub async fn import(desk: &LedgerSession, request: &Request) -> Result<Imported,
     Ok(imported)
 }
 
-fn import_error(request: &Request, error: Refused) -> ServiceError {
+fn import_error(request: &Request, error: ImportError) -> ServiceError {
     let file = &request.file;
     match error {
-        Refused::Flaw(flaw) => ServiceError::configuration(
+        ImportError::InvalidExport(flaw) => ServiceError::configuration(
             codes::EXPORT_INVALID,
             Body::new(format!("nothing of {file} is merged: {}", error_chain(&flaw)))
                 .help("have it exported again; it has to stay as it is, byte for byte"),
         ),
-        Refused::Unvouched { keys } => {
+        ImportError::UntrustedKey { keys } => {
             let why = match keys.is_empty() {
                 true => "nobody signed it".to_owned(),
                 false => format!("it is signed by {}, and nobody vouched for that key", keys.join(" and ")),
@@ -142,12 +143,12 @@ fn import_error(request: &Request, error: Refused) -> ServiceError {
                 Body::new(format!("nothing of {file} is merged: {why}")).help(help),
             )
         }
-        Refused::Contradicts { .. } => ServiceError::configuration(
+        ImportError::Conflict { .. } => ServiceError::configuration(
             codes::IMPORT_CONFLICT,
             Body::new(format!("nothing of {file} is merged: {error}")).help(
                 "import it into a ledger of its own with `--ledger`, and compare the run with `quorate show`",
             ),
         ),
-        Refused::Ledger(error) => error.into(),
+        ImportError::Ledger(error) => error.into(),
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a ledger leads to the checkpoints that are kept of it on this machine (D12).
 
 use quorate_ledger::Store;
-use quorate_ledger::kept::Kept;
+use quorate_ledger::local_checkpoints::LocalCheckpoints;
 use quorate_ledger::note::{Checkpoint, Note};
 
 use crate::service::environment::Environment;
@@ -15,11 +15,11 @@ use crate::service::workspace::display_path;
 pub async fn rollback_reason(
     environment: &Environment,
     store: &Store,
-    kept: &Kept,
+    kept: &LocalCheckpoints,
 ) -> Result<Option<String>, ServiceError> {
     // Another process may have made the first checkpoint meanwhile.
-    if let Some(origin) = &kept.replaced
-        && store.last_sealed().await?.is_none_or(|sealed| sealed.origin != *origin)
+    if let Some(origin) = &kept.replaced_origin
+        && store.last_checkpoint().await?.is_none_or(|sealed| sealed.origin != *origin)
     {
         return Ok(Some(format!("the ledger {origin} was kept here, and another one is in its place")));
     }
@@ -34,7 +34,7 @@ pub async fn rollback_reason(
                 return Ok(Some(format!("{file} is no checkpoint that the ledger's key signed: {why}")));
             }
         };
-        if !store.has_sealed(&checkpoint).await? {
+        if !store.has_checkpoint(&checkpoint).await? {
             return Ok(Some(format!(
                 "it does not go on from the checkpoint over {} records of {} that its key has signed ({file})",
                 checkpoint.tree().size,

@@ -2,7 +2,7 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
-use quorate_ledger::prove::{Proof, Unproven};
+use quorate_ledger::prove::{Proof, ProveError};
 use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{Divergence, Part};
 use quorate_protocol::Name;
@@ -36,7 +36,7 @@ async fn try_prove(desk: &LedgerSession, what: &str) -> Result<Proof, ServiceErr
             let last = desk.store.tail(&run, 1).await?.pop();
             let id = last.filter(|last| last.is(Kind::Checkpoint)).map(|last| format!("{run}/{}", last.n));
             let is_checkpoint =
-                matches!(&error, Unproven::Unsealed { id: unsealed } if Some(unsealed) == id.as_ref());
+                matches!(&error, ProveError::NotSealed { id: unsealed } if Some(unsealed) == id.as_ref());
             Err(prove_error(desk, &run, error, is_checkpoint))
         }
     }
@@ -65,29 +65,29 @@ pub(super) async fn is_stream(desk: &LedgerSession, name: &str) -> Result<bool, 
 }
 
 /// `is_checkpoint` says whether what is not sealed is the record of the last checkpoint.
-fn prove_error(desk: &LedgerSession, run: &Name, error: Unproven, is_checkpoint: bool) -> ServiceError {
+fn prove_error(desk: &LedgerSession, run: &Name, error: ProveError, is_checkpoint: bool) -> ServiceError {
     match error {
-        Unproven::Unknown { id } => {
+        ProveError::UnknownRecord { id } => {
             let body = Body::new(format!("the ledger has no record {id}"));
             let help = format!("`quorate show {run}` shows what it has of the run");
             ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
         }
-        Unproven::Unsealed { id } if is_checkpoint => {
+        ProveError::NotSealed { id } if is_checkpoint => {
             let body = Body::new(format!(
                 "record {id} is the last checkpoint's own and stands behind what that seals, so that nothing proves it yet"
             ));
             let help = "it is sealed by the next checkpoint, once something else was recorded; `quorate ledger prove ledger/<n>` proves an earlier record";
             ServiceError::configuration(codes::RECORD_UNSEALED, body.help(help))
         }
-        Unproven::Unsealed { id } => {
+        ProveError::NotSealed { id } => {
             unsealed_error(desk, &format!("record {id} is not sealed yet, so that nothing proves it"))
         }
-        Unproven::Unsigned => {
+        ProveError::UnsignedCheckpoint => {
             let body = Body::new("nobody signed the last checkpoint, so that a proof would prove nothing");
             let help = "put the ledger's key back, or make another with `quorate keys rotate ledger`, which signs a checkpoint at once";
             ServiceError::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
         }
-        Unproven::Ledger(error) => error.into(),
+        ProveError::Ledger(error) => error.into(),
     }
 }
 

@@ -3,7 +3,7 @@
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::consultation::object;
 use quorate_kernel::ports::ledger::{Entry, Kind};
-use quorate_ledger::kept::Copies;
+use quorate_ledger::local_checkpoints::CheckpointFiles;
 use serde_json::{Value, json};
 
 use super::{checkpoint, local_checkpoints};
@@ -30,8 +30,8 @@ pub async fn accept(desk: &LedgerSession, reason: &str) -> Result<AcceptedRollba
             .help("say what was restored, and from where");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
-    let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
-    let copies = Copies::of(desk.store.address(), desk.environment.state_dir.as_deref());
+    let origin = desk.store.last_checkpoint().await?.map(|sealed| sealed.origin);
+    let copies = CheckpointFiles::new(desk.store.address(), desk.environment.state_dir.as_deref());
     let kept = copies.read(origin.as_deref());
     let departs = local_checkpoints::rollback_reason(&desk.environment, &desk.store, &kept).await?;
     if departs.is_some() {
@@ -43,11 +43,13 @@ pub async fn accept(desk: &LedgerSession, reason: &str) -> Result<AcceptedRollba
             "reason": reason,
             "by": desk.environment.user,
             "given_up": given_up,
-            "replaced": kept.replaced,
+            "replaced": kept.replaced_origin,
         });
         let at_ms = desk.environment.clock.now_ms();
-        desk.store.tell(Entry { kind: Kind::RolledBack, at_ms, data: object(data) }, &key).await?;
-        copies.give_up(origin.as_deref()).map_err(|error| {
+        desk.store
+            .append_ledger_record(Entry { kind: Kind::RolledBack, at_ms, data: object(data) }, &key)
+            .await?;
+        copies.discard(origin.as_deref()).map_err(|error| {
             let body = Body::new(format!("cannot move the kept checkpoint aside: {}", error_chain(&error)));
             let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
             ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::keys::Purpose;
-use quorate_ledger::prove::Trusted;
+use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::PublicKey;
 
 use crate::service::disk::{self, Text};
@@ -19,8 +19,8 @@ use crate::service::workspace::absolute;
 ///
 /// # Errors
 /// When one is neither.
-pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<Trusted>, ServiceError> {
-    parse_keys(environment, given, Trusted::from_text)
+pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, ServiceError> {
+    parse_keys(environment, given, TrustedKey::from_text)
 }
 
 /// Keys of signers of records: each value is a public key or a file of such lines.
@@ -72,7 +72,7 @@ fn parse_keys<T>(
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn own_keys(keys: &Keys) -> Result<Vec<Trusted>, ServiceError> {
+pub fn own_keys(keys: &Keys) -> Result<Vec<TrustedKey>, ServiceError> {
     let directory = keys.directory();
     let unreadable = |error: quorate_ledger::keys::Error| {
         ServiceError::configuration(
@@ -82,7 +82,7 @@ pub fn own_keys(keys: &Keys) -> Result<Vec<Trusted>, ServiceError> {
     };
     let now = directory.load(Purpose::Ledger).map_err(unreadable)?.map(|key| key.public());
     let gone = directory.retired(Purpose::Ledger).map_err(unreadable)?;
-    Ok(now.into_iter().chain(gone).map(Trusted::Public).collect())
+    Ok(now.into_iter().chain(gone).map(TrustedKey::Public).collect())
 }
 
 /// The public keys that may have signed records here: the keyring's, the signing key's, those that have gone. What cannot

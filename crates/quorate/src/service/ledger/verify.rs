@@ -5,13 +5,13 @@ use std::path::Path;
 
 use quorate_diagnostics::{Body, Report as Diagnostics, codes};
 use quorate_ledger::Store;
-use quorate_ledger::kept::Copies;
 use quorate_ledger::keys::Purpose;
+use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::note::{Checkpoint, Verifier};
-use quorate_ledger::prove::Trusted;
-use quorate_ledger::signing::{Keyring, Outside, PublicKey, SecretKey};
+use quorate_ledger::prove::TrustedKey;
+use quorate_ledger::signing::{ExternalKeys, Keyring, PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::{self, Divergence, Options, Part, Report, Since, Unverifiable};
+use quorate_ledger::verify::{self, Divergence, Options, Part, Report, StartPoint, VerifyError};
 use quorate_ledger::witness::Witness;
 
 use super::{checkpoint, trust};
@@ -63,7 +63,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
     let ledger = display_ledger(environment, &workspace.ledger);
-    if !workspace.ledger.may_be_there() {
+    if !workspace.ledger.may_exist() {
         let body = Body::new(format!("there is no ledger {ledger} yet"));
         let help = "review something first, or name a ledger with `--ledger`";
         return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));
@@ -77,26 +77,26 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     };
     let (witness, witness_shown) = witness_file(environment, request, &workspace, &mut warnings)?;
     let outside = keys.trusted_keys()?;
-    let store = Store::open_to_read(&workspace.ledger).await?;
+    let store = Store::open_read_only(&workspace.ledger).await?;
     // A ledger whose last checkpoint cannot be read is held against what was kept for its file.
-    let origin = store.last_sealed().await.ok().flatten().map(|sealed| sealed.origin);
-    let copies = Copies::of(&workspace.ledger, environment.state_dir.as_deref());
+    let origin = store.last_checkpoint().await.ok().flatten().map(|sealed| sealed.origin);
+    let copies = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
     let cosigned = match &workspace.witness {
         Some(Configured::Service(service)) => {
-            let copy = origin.as_deref().and_then(|origin| copies.cosigned(origin, &service.key));
+            let copy = origin.as_deref().and_then(|origin| copies.read_cosigned(origin, &service.key));
             Some((service.key.clone(), copy))
         }
         _ => None,
     };
     let options = Options {
-        own,
-        given,
+        ledger_keys: own,
+        trusted_keys: given,
         keyring: outside.keyring,
         signers: outside.signers,
         since,
         witness,
-        kept: Some(copies.read(origin.as_deref())),
-        cosigned,
+        local_checkpoints: Some(copies.read(origin.as_deref())),
+        remote_witness: cosigned,
         strict: request.strict,
         log: Some(workspace.log.clone()),
     };
@@ -140,22 +140,22 @@ async fn ensure_unaltered_or(
     help: &str,
 ) -> Result<(), ServiceError> {
     let address = desk.store.address();
-    let origin = desk.store.last_sealed().await?.map(|sealed| sealed.origin);
-    let copies = Copies::of(address, desk.environment.state_dir.as_deref());
+    let origin = desk.store.last_checkpoint().await?.map(|sealed| sealed.origin);
+    let copies = CheckpointFiles::new(address, desk.environment.state_dir.as_deref());
     let mut warnings = Diagnostics::new();
-    let Outside { keyring, signers } = desk.keys().trusted_keys()?;
+    let ExternalKeys { keyring, signers } = desk.keys().trusted_keys()?;
     let options = Options {
-        own: own_keys(desk.keys(), &mut warnings),
+        ledger_keys: own_keys(desk.keys(), &mut warnings),
         keyring: keyring.as_ref().map(Keyring::unbounded),
         signers,
-        kept: Some(copies.read(origin.as_deref())),
+        local_checkpoints: Some(copies.read(origin.as_deref())),
         ..Options::default()
     };
     desk.absorb(warnings);
     let report = verify::verify(&desk.store, options).await.map_err(verify_error)?;
     let listed = report.divergences.len() as u64;
     // Of those that are not listed nobody knows what they concern.
-    let unlisted = report.found - listed;
+    let unlisted = report.divergence_count - listed;
     let found: Vec<&Divergence> = report.divergences.iter().filter(|one| concerns(one)).collect();
     let first = match found.first() {
         Some(first) => first,
@@ -171,9 +171,12 @@ async fn ensure_unaltered_or(
 /// What is to be said of a ledger that differs.
 pub fn divergence_error(verified: &Verification) -> ServiceError {
     let Verification { ledger, report, .. } = verified;
-    let body =
-        Body::new(divergence_message(ledger, report.divergences.first(), report.found.saturating_sub(1)));
-    let help = match report.divergences.iter().any(|one| one.part == Part::Kept) {
+    let body = Body::new(divergence_message(
+        ledger,
+        report.divergences.first(),
+        report.divergence_count.saturating_sub(1),
+    ));
+    let help = match report.divergences.iter().any(|one| one.part == Part::LocalCheckpoint) {
         true => {
             "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger was \
              begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there"
@@ -194,20 +197,20 @@ fn divergence_message(ledger: &str, first: Option<&Divergence>, others: u64) -> 
     format!("{ledger} is not what it was: {first}{more}")
 }
 
-fn verify_error(error: Unverifiable) -> ServiceError {
+fn verify_error(error: VerifyError) -> ServiceError {
     match error {
-        Unverifiable::Store(error) => error.into(),
-        Unverifiable::Since(error) => ServiceError::not_found(
+        VerifyError::Store(error) => error.into(),
+        VerifyError::Since(error) => ServiceError::not_found(
             codes::CHECKPOINT_UNKNOWN,
             Body::new(error.to_string()).help("`quorate ledger stats` shows the last one"),
         ),
     }
 }
 
-fn to_public_key(key: &Trusted) -> PublicKey {
+fn to_public_key(key: &TrustedKey) -> PublicKey {
     match key {
-        Trusted::Verifier(verifier) => *verifier.key(),
-        Trusted::Public(key) => *key,
+        TrustedKey::Verifier(verifier) => *verifier.key(),
+        TrustedKey::Public(key) => *key,
     }
 }
 
@@ -237,13 +240,13 @@ fn parse_since<'a>(
     environment: &Environment,
     since: &str,
     keys: impl Iterator<Item = &'a PublicKey>,
-) -> Result<Since, ServiceError> {
+) -> Result<StartPoint, ServiceError> {
     if let Ok(size) = since.parse() {
-        return Ok(Since::Size(size));
+        return Ok(StartPoint::Size(size));
     }
     let number = since.strip_prefix(STREAM).and_then(|rest| rest.strip_prefix('/')?.parse().ok());
     if let Some(n) = number {
-        return Ok(Since::Number(n));
+        return Ok(StartPoint::Number(n));
     }
     let unusable = |why: &str| {
         let body = Body::new(format!("`{since}` is no checkpoint: {why}"));
@@ -267,7 +270,7 @@ fn parse_since<'a>(
         let help = "give the ledger's key, as you have it from its owner, with `--key`";
         ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, body.help(help))
     })?;
-    Ok(Since::Tree(*checkpoint.tree()))
+    Ok(StartPoint::Tree(*checkpoint.tree()))
 }
 
 fn witness_file(
@@ -293,16 +296,16 @@ fn witness_file(
     })?;
     match text {
         Text::Present(text) => {
-            let witness = Witness::of(&text);
+            let witness = Witness::parse(&text);
             if witness.notes.is_empty() {
                 let body = Body::new(format!("the witness {name} has no signed checkpoint"));
                 let help = "name the file that checkpoints were appended to; where they stood there before, get it back";
                 return Err(ServiceError::configuration(codes::WITNESS_UNREADABLE, body.help(help)));
             }
-            if !witness.torn.is_empty() {
+            if !witness.fragments.is_empty() {
                 let body = Body::new(format!(
                     "{} pieces of the witness {name} are no signed note",
-                    witness.torn.len()
+                    witness.fragments.len()
                 ));
                 let help = "they are passed over; if they were checkpoints, get the file back from where it was copied to";
                 warnings.warn(codes::WITNESS_BEHIND, body.help(help));

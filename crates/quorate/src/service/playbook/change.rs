@@ -15,7 +15,7 @@ use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::ledger::{self, Append, Durability, Entry, Kind, Ledger as _, PlaybookEvent};
 use quorate_ledger::Store;
 use quorate_ledger::export::wire;
-use quorate_ledger::store::hold::Hold;
+use quorate_ledger::store::run_lock::RunLock;
 use quorate_manifest::playbook::catalog::FOLDER;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::index;
@@ -142,7 +142,7 @@ pub struct LibraryWriter {
     /// The playbooks.
     pub library: Library,
     places: PathOverrides,
-    _hold: Hold,
+    _hold: RunLock,
 }
 
 impl LibraryWriter {
@@ -178,7 +178,7 @@ impl LibraryWriter {
         let desk = LedgerSession::open(environment.clone(), workspace).await?;
         desk.ensure_writable()?;
         let name = stream(&library.scope).replace('/', "-");
-        let hold = Hold::wait_for(desk.store.dir(), &name, LOCK_TIMEOUT).await;
+        let hold = RunLock::acquire_within(desk.store.dir(), &name, LOCK_TIMEOUT).await;
         let hold = hold.map_err(|error| {
             let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
             ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body)
@@ -349,7 +349,7 @@ async fn append(
 
 /// Names in the first record the texts that none of the records names: nothing is kept that no record names (D12).
 fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
-    let named: BTreeSet<&str> = entries.iter().flat_map(|entry| wire::named(&entry.data)).collect();
+    let named: BTreeSet<&str> = entries.iter().flat_map(|entry| wire::named_hashes(&entry.data)).collect();
     let unnamed = bodies.iter().map(|body| &body.sha256).filter(|sha256| !named.contains(sha256.as_str()));
     let unnamed: Vec<String> = unnamed.cloned().collect();
     if let (Some(first), false) = (entries.first_mut(), unnamed.is_empty()) {

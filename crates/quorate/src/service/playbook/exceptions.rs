@@ -71,7 +71,7 @@ impl Exceptions {
     fn all(&self) -> &[Exception] {
         // A ledger that cannot be read allows nothing.
         self.read.get_or_init(|| {
-            let of = self.of.clone().filter(|(address, _)| address.may_be_there());
+            let of = self.of.clone().filter(|(address, _)| address.may_exist());
             of.and_then(|(address, stream)| read(address, stream)).unwrap_or_default()
         })
     }

@@ -12,7 +12,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
 use quorate_kernel::redact::Redactor;
-use quorate_ledger::runs::Found;
+use quorate_ledger::runs::PrefixMatch;
 use quorate_manifest::playbook::Playbook;
 use quorate_manifest::playbook::edit::Edit;
 use quorate_manifest::playbook::evidence::EvidenceKind;
@@ -389,7 +389,7 @@ async fn tainted_reason(
     if !id.starts_with('r') || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
         return Ok(None);
     }
-    let Found::One(run) = keeping.session.store.find(id).await? else { return Ok(None) };
+    let PrefixMatch::One(run) = keeping.session.store.find_by_prefix(id).await? else { return Ok(None) };
     let records = keeping.session.store.records(&run.run).await?;
     Ok(records.iter().any(|one| one.is(Kind::Violation)).then_some("a locked trait was touched"))
 }

@@ -36,7 +36,7 @@ impl RecordedVersions {
     /// ledger. One that is not there remembers nothing. Neither does one that does not answer: a command that needs it
     /// says so itself.
     pub fn load_blocking(ledger: &Address, scope: &Scope) -> Self {
-        if !ledger.may_be_there() {
+        if !ledger.may_exist() {
             return RecordedVersions::default();
         }
         let read = || {

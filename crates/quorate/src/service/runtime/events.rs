@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use quorate_kernel::redact::Redactor;
-use quorate_ledger::aside;
+use quorate_ledger::quarantine;
 
 use crate::service::disk;
 
@@ -159,7 +159,7 @@ impl EventFile {
         let error = state.failed.take().unwrap_or_else(slow);
         let text: String = state.waiting.drain(..).collect();
         let kept =
-            if text.is_empty() { None } else { aside::keep(dir, "events.jsonl", text.as_bytes()).ok() };
+            if text.is_empty() { None } else { quarantine::write(dir, "events.jsonl", text.as_bytes()).ok() };
         Err(UnwrittenEvents { count, error, path: kept.map(|piece| piece.path) })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use quorate_ledger::note::Note;
-use quorate_ledger::store::Sealed;
+use quorate_ledger::store::CheckpointRecord;
 use quorate_ledger::witness::remote::{self, Answer, MAX_BYTES};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
@@ -23,7 +23,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn cosign(
     service: &Service,
     telling: &SubmitContext<'_>,
-    sealed: &Sealed,
+    sealed: &CheckpointRecord,
     note: &str,
 ) -> Result<(), String> {
     let size = sealed.tree.size;
@@ -38,7 +38,7 @@ pub(super) async fn cosign(
             Answer::Cosigned(signed) => {
                 return telling
                     .copies
-                    .keep_cosigned(&signed, &service.key)
+                    .save_cosigned(&signed, &service.key)
                     .map_err(|error| error_chain(&error));
             }
             Answer::Seen(seen) if seen > size => {
@@ -56,17 +56,21 @@ pub(super) async fn cosign(
 }
 
 /// Over how many records the last checkpoint is that the witness signed, where one is kept and holds.
-fn last_cosigned_size(service: &Service, telling: &SubmitContext<'_>, sealed: &Sealed) -> Option<u64> {
-    let copy = telling.copies.cosigned(&sealed.origin, &service.key)?;
+fn last_cosigned_size(
+    service: &Service,
+    telling: &SubmitContext<'_>,
+    sealed: &CheckpointRecord,
+) -> Option<u64> {
+    let copy = telling.copies.read_cosigned(&sealed.origin, &service.key)?;
     let note = Note::parse(copy.note.ok()?.as_bytes()).ok()?;
-    service.key.signed(&note).ok()?;
+    service.key.find_signature(&note).ok()?;
     Some(quorate_ledger::note::Checkpoint::parse(note.text()).ok()?.tree().size)
 }
 
 async fn ask(
     service: &Service,
     telling: &SubmitContext<'_>,
-    sealed: &Sealed,
+    sealed: &CheckpointRecord,
     note: &str,
     old: u64,
 ) -> Result<Answer, String> {

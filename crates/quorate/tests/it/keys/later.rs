@@ -141,7 +141,7 @@ fn a_colleague_goes_on_once_the_runs_key_vouches_for_theirs() {
     let forged = Voucher::sign(&stranger, &stranger.public(), 1_795_000_000_000);
     let forged = Voucher { by: records::text(&keys(&place)[1]["id"]), ..forged };
     let entry =
-        format!("\n[[keys]]\npublic = \"{}\"\nvouched = [\"{}\"]\n", stranger.public(), forged.written());
+        format!("\n[[keys]]\npublic = \"{}\"\nvouched = [\"{}\"]\n", stranger.public(), forged.to_text());
     place.write("keyring.toml", place.read("keyring.toml") + &entry);
     run_as(&place, &stranger, &overrides(&run))
         .assert_code(5)

@@ -1,6 +1,6 @@
 //! An audit as one JSON object: every count, and the rates that follow, `null` where there is nothing to divide by.
 
-use quorate_ledger::council_log::drift::drift;
+use quorate_ledger::council_log::drift::find_drift;
 use serde_json::{Map, Value, json};
 
 use super::super::wording::{day, instant};
@@ -12,7 +12,7 @@ pub fn json(audit: &Audit) -> String {
     let stats = &audit.stats;
     let reviews = stats.reviews();
     let deliberators: Vec<Value> = stats
-        .seats
+        .deliberators
         .iter()
         .map(|(id, seat)| {
             let mut object =
@@ -32,7 +32,7 @@ pub fn json(audit: &Audit) -> String {
         .collect();
     let weeks: Vec<Value> =
         stats.weeks.iter().map(|(monday, types)| json!({"week": day(*monday), "verdicts": types})).collect();
-    let drifts: Vec<Value> = drift(stats)
+    let drifts: Vec<Value> = find_drift(stats)
         .iter()
         .map(|one| {
             let weeks: Vec<String> = one.weeks.iter().map(|(monday, _)| day(*monday)).collect();

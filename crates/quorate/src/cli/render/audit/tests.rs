@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::council_log::stats::{Filter, Seat, Stats};
+use quorate_ledger::council_log::stats::{DeliberatorStats, Filter, Stats};
 use serde_json::{Value, json};
 
 use super::*;
@@ -19,10 +19,10 @@ fn audit() -> Audit {
     };
     let stats = Stats {
         verdicts: types([6, 3, 2, 1], [0, 1, 0, 0]),
-        seats: BTreeMap::from([
+        deliberators: BTreeMap::from([
             (
                 "evidence".to_owned(),
-                Seat {
+                DeliberatorStats {
                     reviews: 13,
                     blocks: 5,
                     irreducible: 2,
@@ -36,14 +36,14 @@ fn audit() -> Audit {
             ),
             (
                 "skeptic".to_owned(),
-                Seat {
+                DeliberatorStats {
                     reviews: 12,
                     blocks: 0,
                     irreducible: 0,
                     flipped: 0,
                     schema_failed: 1,
                     timed_out: 0,
-                    ..Seat::default()
+                    ..DeliberatorStats::default()
                 },
             ),
         ]),

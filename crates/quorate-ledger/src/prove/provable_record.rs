@@ -15,7 +15,7 @@ use crate::signing::{KeyId, PublicKey};
 
 /// A record with what proves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct ProvableRecord {
     /// Its place in the ledger's order, from 0.
     pub index: u64,
     /// Canonical JSON.
@@ -30,7 +30,7 @@ pub struct Item {
 
 /// A record that holds against its tree.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct CheckedRecord {
     /// Its head.
     pub head: Head,
     /// Its leaf.
@@ -43,22 +43,22 @@ pub struct Checked {
     pub signers: Vec<KeyId>,
 }
 
-impl Item {
+impl ProvableRecord {
     /// Holds it against a tree and the public keys of signers.
     ///
     /// # Errors
     /// Why it does not hold, in words.
-    pub fn check(&self, tree: &TreeHead, known: &[PublicKey]) -> Result<Checked, String> {
-        self.check_but(tree, known, &[])
+    pub fn check(&self, tree: &TreeHead, known: &[PublicKey]) -> Result<CheckedRecord, String> {
+        self.check_allowing_unknown(tree, known, &[])
     }
 
     /// As [`Item::check`], but for signatures of keys of which only the names are known: these are taken as they are.
-    pub(crate) fn check_but(
+    pub(crate) fn check_allowing_unknown(
         &self,
         tree: &TreeHead,
         known: &[PublicKey],
         unknown: &[KeyId],
-    ) -> Result<Checked, String> {
+    ) -> Result<CheckedRecord, String> {
         let (head, at_ms) = head(&self.head)?;
         let leaf = merkle::leaf(self.head.as_bytes());
         let path = self.path.iter().map(|text| unhex(text).ok_or("its path has what is no hash"));
@@ -74,7 +74,7 @@ impl Item {
             }
             signers.push(id);
         }
-        Ok(Checked { head, leaf, at_ms, data, signers })
+        Ok(CheckedRecord { head, leaf, at_ms, data, signers })
     }
 }
 
@@ -105,7 +105,7 @@ fn body(text: &str, sha256: &str) -> Result<Map<String, Json>, String> {
     if sha256_hex(text.as_bytes()) != sha256 {
         return Err("its data does not have the hash that its head names".to_owned());
     }
-    match canonical_json(text) {
+    match from_canonical_json(text) {
         Ok(Json::Object(data)) => Ok(data),
         Ok(_) => Err("its data is no object".to_owned()),
         Err(error) => Err(format!("its data is not canonical JSON: {error}")),
@@ -116,19 +116,19 @@ fn body(text: &str, sha256: &str) -> Result<Map<String, Json>, String> {
 ///
 /// # Errors
 /// Why it is not, in words.
-pub fn canonical_json<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
+pub fn from_canonical_json<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     let value: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if canonical::text(&value).ok().as_deref() != Some(text) {
         return Err("it is not in the one form that its value has".to_owned());
     }
-    exactly(value)
+    from_exact_value(value)
 }
 
 /// Reads a value that has to have exactly the fields of its type: one that may be null has to be there, too.
 ///
 /// # Errors
 /// Why it has not, in words.
-pub(crate) fn exactly<T: DeserializeOwned + Serialize>(value: Json) -> Result<T, String> {
+pub(crate) fn from_exact_value<T: DeserializeOwned + Serialize>(value: Json) -> Result<T, String> {
     let read: T = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
     match serde_json::to_value(&read).is_ok_and(|again| again == value) {
         true => Ok(read),
@@ -137,6 +137,6 @@ pub(crate) fn exactly<T: DeserializeOwned + Serialize>(value: Json) -> Result<T,
 }
 
 /// A path as texts.
-pub(crate) fn texts(path: &[Hash]) -> Vec<String> {
+pub(crate) fn to_hex_texts(path: &[Hash]) -> Vec<String> {
     path.iter().map(|hash| hex(hash)).collect()
 }

@@ -7,7 +7,7 @@ use super::engine::{Column, Engine, sql};
 
 /// Up to which place there was no gap when somebody looked. Before that was done it is the last checkpoint's.
 #[derive(Debug, Default)]
-pub(super) struct Places(Option<u64>);
+pub(super) struct GapCheck(Option<u64>);
 
 /// Records behind a place that has none.
 #[derive(Debug, thiserror::Error)]
@@ -19,15 +19,15 @@ pub(super) struct Gap {
     before: u64,
 }
 
-impl Places {
+impl GapCheck {
     /// Refuses to go on behind a gap.
     ///
     /// # Errors
     /// Where there is one ([`Gap::of`] tells), and where the store does not answer.
-    pub(super) async fn hold(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
+    pub(super) async fn check(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
         let since = match self.0 {
             Some(since) => since,
-            None => sealed(engine).await?,
+            None => checkpointed_records(engine).await?,
         };
         let behind = sql("SELECT COUNT(*), COALESCE(MAX(seq), $1) FROM record WHERE seq > $2");
         let behind = behind.bind(since).bind(since).row(engine, &[Column::Int; 2]).await?;
@@ -49,14 +49,14 @@ impl Places {
     }
 
     /// Nothing is known any more: what was seen may be gone with the connection.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.0 = None;
     }
 }
 
 impl Gap {
     /// The refusal of an append, where that is why it failed.
-    pub(super) fn of(error: &sqlx::Error) -> Option<Error> {
+    pub(super) fn refusal(error: &sqlx::Error) -> Option<Error> {
         let sqlx::Error::Configuration(error) = error else { return None };
         let gap = error.downcast_ref::<Gap>()?;
         let what = format!(
@@ -69,7 +69,7 @@ impl Gap {
 }
 
 /// How many records the last checkpoint is over that there are so many for.
-async fn sealed(engine: &mut Engine) -> Result<u64, sqlx::Error> {
+async fn checkpointed_records(engine: &mut Engine) -> Result<u64, sqlx::Error> {
     let row =
         sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)");
     Ok(row.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0)))

@@ -6,7 +6,7 @@
 use crate::postgres::support;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::store::lease::Taken;
+use quorate_ledger::store::lease::LockOutcome;
 use serde_json::{Map, json};
 use support::Database;
 
@@ -61,7 +61,7 @@ async fn nothing_is_appended_behind_a_place_without_a_record() {
             );
             let refused = store.seal(&[], 2_000, true, Durability::Synced).await.unwrap_err();
             assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
-            assert!(matches!(store.take(&"r1".into()).await, Err(Error::Corrupt { .. })));
+            assert!(matches!(store.lock_run(&"r1".into()).await, Err(Error::Corrupt { .. })));
         }
         late.close().await;
         assert_eq!(database.count("record").await, 4);
@@ -102,12 +102,12 @@ async fn a_lease_that_a_trigger_changes_is_no_other_machines() {
                  CREATE TRIGGER meddles BEFORE INSERT OR UPDATE ON lease FOR EACH ROW EXECUTE FUNCTION meddle()"
             ))
             .await;
-        let refused = store.take(&"r1".into()).await.unwrap_err();
+        let refused = store.lock_run(&"r1".into()).await.unwrap_err();
         let said = text(&refused);
         assert!(said.contains("the table `lease` took 0 of 1 rows"), "{does}: {said}");
         database.run("DROP FUNCTION meddle CASCADE; DELETE FROM lease").await;
     }
-    assert!(matches!(store.take(&"r1".into()).await, Ok(Taken::Ours(_))));
+    assert!(matches!(store.lock_run(&"r1".into()).await, Ok(LockOutcome::Acquired(_))));
     store.close().await;
 }
 

@@ -9,68 +9,68 @@ use serde_json::Map;
 use super::STREAM;
 use super::engine::{Column, Engine, sql};
 use crate::record::Head;
-use crate::signing::run::{Audit, Authority, judge};
-use crate::signing::{Outside, PublicKey};
+use crate::signing::run::{ExternalKeysRef, RunKeyring, check_signer};
+use crate::signing::{ExternalKeys, PublicKey};
 
 /// Which keys may sign for a run.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Standing {
+pub(crate) struct RunSigners {
     /// What the run says itself; `None` of a stream whose keys the workspace's keyring alone has.
-    pub(crate) audit: Option<Audit>,
+    pub(crate) keyring: Option<RunKeyring>,
 }
 
 /// What a record says of the keys of its run.
 #[derive(Debug, Clone)]
-pub(super) enum Says {
+pub(super) enum KeyEvent {
     /// It opens the run.
-    Opened(Option<Audit>),
+    Opened(Option<RunKeyring>),
     /// It adds keys.
     Keyring(Map<String, Json>),
 }
 
-impl Says {
+impl KeyEvent {
     /// What an entry says, if anything.
-    pub(super) fn of(entry: &Entry) -> Option<Says> {
+    pub(super) fn from_entry(entry: &Entry) -> Option<KeyEvent> {
         match entry.kind {
-            Kind::RunOpened => Some(Says::Opened(Audit::of(&entry.data))),
-            Kind::Keyring => Some(Says::Keyring(entry.data.clone())),
+            Kind::RunOpened => Some(KeyEvent::Opened(RunKeyring::from_opened(&entry.data))),
+            Kind::Keyring => Some(KeyEvent::Keyring(entry.data.clone())),
             _ => None,
         }
     }
 
     /// Whether the run's records have to be signed from this one on.
-    pub(super) fn asks_for_signatures(&self) -> bool {
+    pub(super) fn requires_signatures(&self) -> bool {
         match self {
-            Says::Opened(audit) => {
+            KeyEvent::Opened(audit) => {
                 audit.as_ref().is_some_and(|audit| audit.required || audit.signer.is_some())
             }
-            Says::Keyring(_) => true,
+            KeyEvent::Keyring(_) => true,
         }
     }
 }
 
-impl Standing {
+impl RunSigners {
     /// That of a run whose records are there.
     pub(crate) async fn read(
         engine: &mut Engine,
         run: &str,
-        outside: &Outside,
-    ) -> Result<Result<Standing, String>, sqlx::Error> {
+        outside: &ExternalKeys,
+    ) -> Result<Result<RunSigners, String>, sqlx::Error> {
         let rows = sql("SELECT n, kind, data FROM record WHERE run = $1 AND (n = 0 OR kind = $2) ORDER BY n")
             .bind(run)
             .bind(Kind::Keyring.as_str())
             .rows(engine, &[Column::Int, Column::Text, Column::Text])
             .await?;
-        let mut standing = Standing::default();
+        let mut standing = RunSigners::default();
         for row in &rows {
-            let data = row.some_text(2).and_then(|data| serde_json::from_str::<Map<String, Json>>(data).ok());
+            let data = row.opt_text(2).and_then(|data| serde_json::from_str::<Map<String, Json>>(data).ok());
             let kind = row.text(1);
             let read = match data {
                 Some(data) if kind == Kind::RunOpened.as_str() => {
-                    standing.audit = Audit::of(&data);
+                    standing.keyring = RunKeyring::from_opened(&data);
                     Ok(())
                 }
-                Some(data) if kind == Kind::Keyring.as_str() => standing.extend(&data, outside.authority()),
+                Some(data) if kind == Kind::Keyring.as_str() => standing.extend(&data, outside.borrowed()),
                 None if kind == Kind::Keyring.as_str() => Err("a keyring record has no data".to_owned()),
                 _ => Ok(()),
             };
@@ -85,36 +85,36 @@ impl Standing {
     ///
     /// # Errors
     /// Which rule of verifying it would break, in words.
-    pub(super) fn take(
+    pub(super) fn check_next(
         &mut self,
-        says: Option<&Says>,
+        says: Option<&KeyEvent>,
         key: &PublicKey,
         at_ms: i64,
         sealed_ms: Option<i64>,
-        outside: &Outside,
+        outside: &ExternalKeys,
     ) -> Result<(), String> {
         let id = key.id().to_string();
         match says {
-            Some(Says::Opened(audit)) => {
-                self.audit.clone_from(audit);
-                let signer = self.audit.as_ref().and_then(|audit| audit.signer.as_deref());
+            Some(KeyEvent::Opened(audit)) => {
+                self.keyring.clone_from(audit);
+                let signer = self.keyring.as_ref().and_then(|audit| audit.signer.as_deref());
                 if signer.is_some_and(|signer| signer != id) {
                     return Err(format!("it says that another key than {id} signs it"));
                 }
             }
-            Some(Says::Keyring(data)) => self.extend(data, outside.authority())?,
+            Some(KeyEvent::Keyring(data)) => self.extend(data, outside.borrowed())?,
             None => {}
         }
-        let judged = judge(self.audit.as_ref(), &id, at_ms, sealed_ms, outside.authority())?;
-        let governed = self.audit.as_ref().is_some_and(|audit| audit.governed);
-        if judged.is_outsider && outside.keyring.is_some() && !governed {
+        let judged = check_signer(self.keyring.as_ref(), &id, at_ms, sealed_ms, outside.borrowed())?;
+        let governed = self.keyring.as_ref().is_some_and(|audit| audit.governed);
+        if judged.is_unlisted && outside.keyring.is_some() && !governed {
             return Err(format!("the key {id} is not in the workspace's keyring"));
         }
         judged.backdated.map_or(Ok(()), Err)
     }
 
-    fn extend(&mut self, data: &Map<String, Json>, authority: Authority<'_>) -> Result<(), String> {
-        match &mut self.audit {
+    fn extend(&mut self, data: &Map<String, Json>, authority: ExternalKeysRef<'_>) -> Result<(), String> {
+        match &mut self.keyring {
             Some(audit) => audit.extend(data, authority),
             None => Err("its first record names no keyring that could be extended".to_owned()),
         }
@@ -122,7 +122,7 @@ impl Standing {
 }
 
 /// When the last checkpoint was made, in milliseconds since the Unix epoch.
-pub(super) async fn sealed_ms(engine: &mut Engine) -> Result<Option<i64>, sqlx::Error> {
+pub(super) async fn last_checkpoint_ms(engine: &mut Engine) -> Result<Option<i64>, sqlx::Error> {
     let last = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1")
         .bind(STREAM)
         .bind(Kind::Checkpoint.as_str())

@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::finding::{Divergence, Findings, Kind, Part};
+use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};
-use super::own::publics;
+use super::ledger_signatures::public_keys;
 use crate::merkle::{Hash, TreeHead};
 use crate::note::{Checkpoint, Note, Verifier};
 use crate::signing::PublicKey;
-use crate::store::{STREAM, Sealed};
+use crate::store::{CheckpointRecord, STREAM};
 
 /// The checkpoints so far.
 #[derive(Default)]
-pub(super) struct Seals {
+pub(super) struct Checkpoints {
     pub(super) count: u64,
     pub(super) unsigned: u64,
     pub(super) origin: Option<String>,
@@ -30,35 +30,35 @@ pub(super) struct Seals {
     /// Everybody who signed.
     pub(super) signers: Vec<Verifier>,
     /// Keys that whoever verifies vouches for.
-    given: Vec<PublicKey>,
+    trusted_keys: Vec<PublicKey>,
     /// What the table of checkpoints has, by size: root and number.
     pub(super) rows: BTreeMap<u64, (Hash, u64)>,
     /// When the last one that somebody signed was made, in milliseconds since the Unix epoch.
     pub(super) signed_ms: Option<i64>,
 }
 
-impl Seals {
+impl Checkpoints {
     /// What is known of the checkpoints before the one from which on records are walked.
-    pub(super) fn going_on(sealed: &Sealed) -> Self {
+    pub(super) fn starting_after(sealed: &CheckpointRecord) -> Self {
         let current: Vec<Verifier> =
             sealed.keys.iter().filter_map(|key| Verifier::from_text(key).ok()).collect();
-        Seals {
+        Checkpoints {
             origin: Some(sealed.origin.clone()),
             size: sealed.tree.size,
             signed_size: if current.is_empty() { 0 } else { sealed.tree.size },
             signers: current.clone(),
             current,
-            ..Seals::default()
+            ..Checkpoints::default()
         }
     }
 
     /// With keys that whoever verifies vouches for.
-    pub(super) fn trusting(self, given: Vec<PublicKey>) -> Self {
-        Seals { given, ..self }
+    pub(super) fn with_trusted_keys(self, given: Vec<PublicKey>) -> Self {
+        Checkpoints { trusted_keys: given, ..self }
     }
 
     /// Takes the body of the checkpoint with number `n`, of a time and at a place, and gives size and root that it names.
-    pub(super) fn take(
+    pub(super) fn add(
         &mut self,
         (n, at_ms, place): (u64, i64, u64),
         data: &Map<String, Json>,
@@ -67,9 +67,11 @@ impl Seals {
     ) -> Option<TreeHead> {
         self.count += 1;
         let mut say = |what: String| {
-            findings.add(Divergence::of(Kind::Changed, Part::Checkpoint, what).at(STREAM, n).place(place));
+            findings.add(
+                Divergence::new(Kind::Changed, Part::Checkpoint, what).at_record(STREAM, n).at_seq(place),
+            );
         };
-        let Some(sealed) = Sealed::of(n, data) else {
+        let Some(sealed) = CheckpointRecord::from_data(n, data) else {
             say("it does not say origin, size, root and keys".to_owned());
             return None;
         };
@@ -89,7 +91,7 @@ impl Seals {
         match &sealed.note {
             None if sealed.keys.is_empty() => self.unsigned += 1,
             None => say("it names keys and has no signature".to_owned()),
-            Some(note) => match self.signed(&sealed, note, place, jobs) {
+            Some(note) => match self.check_signed(&sealed, note, place, jobs) {
                 Ok(()) => self.signed_ms = Some(at_ms),
                 Err(what) => say(what),
             },
@@ -97,7 +99,13 @@ impl Seals {
         Some(sealed.tree)
     }
 
-    fn signed(&mut self, sealed: &Sealed, note: &str, place: u64, jobs: &mut Jobs) -> Result<(), String> {
+    fn check_signed(
+        &mut self,
+        sealed: &CheckpointRecord,
+        note: &str,
+        place: u64,
+        jobs: &mut Jobs,
+    ) -> Result<(), String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let keys = sealed.keys.iter().map(|key| Verifier::from_text(key));
         let keys = keys.collect::<Result<Vec<_>, _>>().map_err(|error| text(&error))?;
@@ -113,7 +121,7 @@ impl Seals {
             return Err("its note is not signed by the keys that its record names".to_owned());
         }
         // Where the old key was lost, whoever verifies has been told of the new one.
-        let is_given = |key: &Verifier| self.given.contains(key.key());
+        let is_given = |key: &Verifier| self.trusted_keys.contains(key.key());
         if !self.current.is_empty() && !keys.iter().any(|key| self.is_current(key) || is_given(key)) {
             let by = keys.iter().map(|key| key.key().id().to_string()).collect::<Vec<_>>().join(", ");
             return Err(format!("none of its keys ({by}) signed the checkpoint before it"));
@@ -140,26 +148,26 @@ impl Seals {
         if self.current.is_empty() {
             return Vec::new();
         }
-        publics(&self.current).chain(self.given.iter().copied()).collect()
+        public_keys(&self.current).chain(self.trusted_keys.iter().copied()).collect()
     }
 
     /// Whether one of these keys signed the last signed checkpoint; `None` where there is none.
-    pub(super) fn ends_with(&self, keys: &[PublicKey]) -> Option<bool> {
+    pub(super) fn last_is_signed_by_any(&self, keys: &[PublicKey]) -> Option<bool> {
         let any = |one: &Verifier| keys.iter().any(|key| key == one.key());
         (!self.current.is_empty()).then(|| self.current.iter().any(any))
     }
 
     /// Whether this key signed a checkpoint. With the continuity of the keys, the later ones hold by it, and with the
     /// tree the earlier ones.
-    pub(super) fn has(&self, key: &PublicKey) -> bool {
+    pub(super) fn is_any_signed_by(&self, key: &PublicKey) -> bool {
         self.signers.iter().any(|one| one.key() == key)
     }
 
     /// A divergence about the last signed checkpoint.
     pub(super) fn about_last(&self, kind: Kind, what: String) -> Divergence {
-        let divergence = Divergence::of(kind, Part::Checkpoint, what);
+        let divergence = Divergence::new(kind, Part::Checkpoint, what);
         match self.last_signed {
-            Some((n, place)) => divergence.at(STREAM, n).place(place),
+            Some((n, place)) => divergence.at_record(STREAM, n).at_seq(place),
             None => divergence,
         }
     }

@@ -37,10 +37,10 @@ pub struct SignatureLine {
 
 /// Why bytes are no signed note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum MalformedNote {
     /// More than [`MAX_BYTES`].
     #[error("the note has {bytes} bytes, and no more than {MAX_BYTES} are read")]
-    Long {
+    TooLong {
         /// How many bytes it has.
         bytes: usize,
     },
@@ -64,12 +64,12 @@ pub enum Malformed {
     },
     /// More than [`MAX_SIGNATURES`].
     #[error("the note has more than {MAX_SIGNATURES} signatures")]
-    Crowded,
+    TooManySignatures,
 }
 
 /// Why a note's text must be ignored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unverified {
+pub enum VerifyError {
     /// A signature that is said to be of a known key is not.
     #[error("the signature of {name} does not verify")]
     Forged {
@@ -86,10 +86,10 @@ impl Note {
     ///
     /// # Errors
     /// [`Malformed`] where the text does not end in a line end, has control characters or is too long.
-    pub fn new(text: &str) -> Result<Self, Malformed> {
-        characters(text)?;
+    pub fn new(text: &str) -> Result<Self, MalformedNote> {
+        check_characters(text)?;
         if !text.ends_with('\n') {
-            return Err(Malformed::Text);
+            return Err(MalformedNote::Text);
         }
         Ok(Note { text: text.to_owned(), signatures: Vec::new() })
     }
@@ -98,24 +98,24 @@ impl Note {
     ///
     /// # Errors
     /// [`Malformed`] at the first thing that does not fit.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, MalformedNote> {
         if bytes.len() > MAX_BYTES {
-            return Err(Malformed::Long { bytes: bytes.len() });
+            return Err(MalformedNote::TooLong { bytes: bytes.len() });
         }
-        let note = std::str::from_utf8(bytes).map_err(|_| Malformed::Utf8)?;
-        characters(note)?;
+        let note = std::str::from_utf8(bytes).map_err(|_| MalformedNote::Utf8)?;
+        check_characters(note)?;
         // The text may have empty lines of its own: the last one ends it.
         let (text, lines) =
-            note.rfind("\n\n").map(|at| (&note[..=at], &note[at + 2..])).ok_or(Malformed::Unsigned)?;
+            note.rfind("\n\n").map(|at| (&note[..=at], &note[at + 2..])).ok_or(MalformedNote::Unsigned)?;
         if lines.is_empty() {
-            return Err(Malformed::Unsigned);
+            return Err(MalformedNote::Unsigned);
         }
         let mut signatures = Vec::new();
         for (line, at) in lines.split_inclusive('\n').zip(1..) {
             if at > MAX_SIGNATURES {
-                return Err(Malformed::Crowded);
+                return Err(MalformedNote::TooManySignatures);
             }
-            signatures.push(signature_line(line).ok_or(Malformed::Line { line: at })?);
+            signatures.push(signature_line(line).ok_or(MalformedNote::Line { line: at })?);
         }
         Ok(Note { text: text.to_owned(), signatures })
     }
@@ -134,7 +134,7 @@ impl Note {
     ///
     /// # Errors
     /// [`Malformed`] where the note would grow past what is read.
-    pub fn sign(&mut self, signer: &Signer) -> Result<(), Malformed> {
+    pub fn sign(&mut self, signer: &Signer) -> Result<(), MalformedNote> {
         let verifier = signer.verifier();
         let line = SignatureLine {
             name: verifier.name().to_owned(),
@@ -153,7 +153,7 @@ impl Note {
     ///
     /// # Errors
     /// [`Malformed`] where it would not read back.
-    pub fn with(&self, line: SignatureLine) -> Result<Note, Malformed> {
+    pub fn with_signature(&self, line: SignatureLine) -> Result<Note, MalformedNote> {
         let signatures = self.signatures.iter().cloned().chain([line]).collect();
         Note::parse(Note { text: self.text.clone(), signatures }.to_string().as_bytes())
     }
@@ -163,7 +163,7 @@ impl Note {
     /// # Errors
     /// [`Unverified`] where none did, or where a signature that names one of them is not its: then the note is refused
     /// even if others signed it.
-    pub fn verify<'a>(&self, known: &'a [Verifier]) -> Result<Vec<&'a Verifier>, Unverified> {
+    pub fn verify<'a>(&self, known: &'a [Verifier]) -> Result<Vec<&'a Verifier>, VerifyError> {
         let mut by: Vec<&Verifier> = Vec::new();
         for line in &self.signatures {
             // Two keys may share name and id by somebody's effort; then the signature is of one of them.
@@ -172,12 +172,12 @@ impl Note {
                 continue;
             }
             let signed = named.find(|one| one.verifies(&self.text, &line.signature));
-            let verifier = signed.ok_or_else(|| Unverified::Forged { name: line.name.clone() })?;
+            let verifier = signed.ok_or_else(|| VerifyError::Forged { name: line.name.clone() })?;
             if !by.contains(&verifier) {
                 by.push(verifier);
             }
         }
-        if by.is_empty() { Err(Unverified::Unknown) } else { Ok(by) }
+        if by.is_empty() { Err(VerifyError::Unknown) } else { Ok(by) }
     }
 }
 
@@ -199,12 +199,12 @@ impl SignatureLine {
 }
 
 /// Holds a note's length and characters against what the specification forbids: control characters below U+0020.
-fn characters(note: &str) -> Result<(), Malformed> {
+fn check_characters(note: &str) -> Result<(), MalformedNote> {
     if note.len() > MAX_BYTES {
-        return Err(Malformed::Long { bytes: note.len() });
+        return Err(MalformedNote::TooLong { bytes: note.len() });
     }
     let control = note.bytes().any(|byte| byte < b' ' && byte != b'\n');
-    if control { Err(Malformed::Control) } else { Ok(()) }
+    if control { Err(MalformedNote::Control) } else { Ok(()) }
 }
 
 /// Reads a signature line with its line end.

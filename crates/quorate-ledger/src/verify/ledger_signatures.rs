@@ -2,9 +2,9 @@
 //! and the others like records of a run. What older versions left to the next checkpoint is not told from what lost its
 //! signature, so it is said, too, until a person has it signed.
 
-use super::finding::{Divergence, Findings, Kind, Part};
+use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};
-use super::read::Stored;
+use super::read::StoredRecord;
 use crate::merkle::Hash;
 use crate::note::Verifier;
 use crate::signing::{KeyId, PublicKey, Signature};
@@ -12,36 +12,36 @@ use crate::store::STREAM;
 
 /// What is known of the stream's signatures.
 #[derive(Default)]
-pub(super) struct Own {
+pub(super) struct LedgerSignatures {
     /// The first record that is signed, checkpoints aside.
     signed_from: Option<u64>,
     /// Those before it that are not: number and place.
     unsigned: Vec<(u64, u64)>,
     /// Signatures before the first checkpoint that says which key is the ledger's.
-    waiting: Vec<Waiting>,
+    pending: Vec<PendingSignature>,
 }
 
-struct Waiting {
+struct PendingSignature {
     id: KeyId,
     signature: Signature,
     leaf: Hash,
     n: u64,
-    place: u64,
+    seq: u64,
 }
 
-impl Own {
+impl LedgerSignatures {
     /// Takes record `n`, which is no checkpoint. `keys` are those that may sign here; none before the first signed
     /// checkpoint.
-    pub(super) fn take(
+    pub(super) fn add_record(
         &mut self,
-        stored: &Stored,
+        stored: &StoredRecord,
         (n, place, leaf): (u64, u64, Hash),
         keys: &[PublicKey],
         jobs: &mut Jobs,
         findings: &mut Findings,
     ) {
         let mut say = |kind, what: String| {
-            findings.add(Divergence::of(kind, Part::Signature, what).at(STREAM, n).place(place));
+            findings.add(Divergence::new(kind, Part::Signature, what).at_record(STREAM, n).at_seq(place));
         };
         if stored.signatures.is_empty() {
             match self.signed_from {
@@ -60,11 +60,11 @@ impl Own {
             match read {
                 Err(what) => say(Kind::Changed, format!("`{key}` signed it: {what}")),
                 Ok((id, signature)) => {
-                    let waiting = Waiting { id, signature, leaf, n, place };
+                    let pending = PendingSignature { id, signature, leaf, n, seq: place };
                     match keys.is_empty() {
-                        true => self.waiting.push(waiting),
+                        true => self.pending.push(pending),
                         false => {
-                            waiting.settle(keys, jobs).unwrap_or_else(|what| say(Kind::Changed, what));
+                            pending.enqueue(keys, jobs).unwrap_or_else(|what| say(Kind::Changed, what));
                         }
                     }
                 }
@@ -73,12 +73,12 @@ impl Own {
     }
 
     /// The first signed checkpoint says which keys are the ledger's.
-    pub(super) fn settle(&mut self, keys: &[PublicKey], jobs: &mut Jobs, findings: &mut Findings) {
-        for waiting in std::mem::take(&mut self.waiting) {
-            let (n, place) = (waiting.n, waiting.place);
-            if let Err(what) = waiting.settle(keys, jobs) {
-                let divergence = Divergence::of(Kind::Changed, Part::Signature, what);
-                findings.add(divergence.at(STREAM, n).place(place));
+    pub(super) fn enqueue_pending(&mut self, keys: &[PublicKey], jobs: &mut Jobs, findings: &mut Findings) {
+        for waiting in std::mem::take(&mut self.pending) {
+            let (n, place) = (waiting.n, waiting.seq);
+            if let Err(what) = waiting.enqueue(keys, jobs) {
+                let divergence = Divergence::new(Kind::Changed, Part::Signature, what);
+                findings.add(divergence.at_record(STREAM, n).at_seq(place));
             }
         }
     }
@@ -86,7 +86,7 @@ impl Own {
     /// After the last record. `signed_size` is how many records the last signed checkpoint is over; `known` are the
     /// ledger's keys as whoever verifies knows them. Gives how many records nobody signed, by themselves or under a
     /// checkpoint, where no key is known that should have.
-    pub(super) fn end(
+    pub(super) fn finish(
         &mut self,
         signed_size: u64,
         known: &[PublicKey],
@@ -94,9 +94,9 @@ impl Own {
         findings: &mut Findings,
     ) -> u64 {
         if signed_size == 0 && known.is_empty() {
-            return (self.unsigned.len() + self.waiting.len()) as u64;
+            return (self.unsigned.len() + self.pending.len()) as u64;
         }
-        self.settle(known, jobs, findings);
+        self.enqueue_pending(known, jobs, findings);
         for (n, place) in std::mem::take(&mut self.unsigned) {
             let (kind, what) = match place > signed_size {
                 true => (Kind::Inserted, "it is not signed, and no signed checkpoint is over it"),
@@ -106,16 +106,16 @@ impl Own {
                      with `quorate ledger checkpoint --accept-unsigned`",
                 ),
             };
-            let divergence = Divergence::of(kind, Part::Signature, what);
-            findings.add(divergence.at(STREAM, n).place(place));
+            let divergence = Divergence::new(kind, Part::Signature, what);
+            findings.add(divergence.at_record(STREAM, n).at_seq(place));
         }
         0
     }
 }
 
-impl Waiting {
-    fn settle(self, keys: &[PublicKey], jobs: &mut Jobs) -> Result<(), String> {
-        let Waiting { id, signature, leaf, n, place } = self;
+impl PendingSignature {
+    fn enqueue(self, keys: &[PublicKey], jobs: &mut Jobs) -> Result<(), String> {
+        let PendingSignature { id, signature, leaf, n, seq: place } = self;
         let key = keys.iter().find(|key| key.id() == id);
         let key = key.ok_or_else(|| format!("the key {id} signed it, which is not the ledger's"))?;
         jobs.add(Job::Record { key: Box::new(*key), leaf, signature, run: STREAM.into(), n, place });
@@ -124,6 +124,6 @@ impl Waiting {
 }
 
 /// The keys of verifiers.
-pub(super) fn publics(verifiers: &[Verifier]) -> impl Iterator<Item = PublicKey> + '_ {
+pub(super) fn public_keys(verifiers: &[Verifier]) -> impl Iterator<Item = PublicKey> + '_ {
     verifiers.iter().map(|one| *one.key())
 }

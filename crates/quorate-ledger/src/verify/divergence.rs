@@ -6,7 +6,7 @@ use std::fmt;
 use quorate_protocol::Name;
 
 /// How many divergences are kept. All are counted.
-const KEPT: usize = 100;
+const MAX_KEPT: usize = 100;
 
 /// How something differs from what was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ pub enum Kind {
 
 impl Kind {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Kind::Changed => "changed",
             Kind::Removed => "removed",
@@ -48,7 +48,7 @@ pub enum Part {
     /// The records against a checkpoint that a witness keeps.
     Witness,
     /// The records against the last checkpoint that the ledger's own key signed, as it is kept.
-    Kept,
+    LocalCheckpoint,
     /// The stored hashes of the tree.
     Tree,
     /// A text that records name by its hash.
@@ -63,13 +63,13 @@ pub enum Part {
 
 impl Part {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Part::Record => "record",
             Part::Signature => "signature",
             Part::Checkpoint => "checkpoint",
             Part::Witness => "witness",
-            Part::Kept => "kept checkpoint",
+            Part::LocalCheckpoint => "kept checkpoint",
             Part::Tree => "tree",
             Part::Body => "body",
             Part::Index => "index",
@@ -91,40 +91,40 @@ pub struct Divergence {
     /// The record's number in it, where it is about one.
     pub n: Option<u64>,
     /// The record's place in the ledger, from 1.
-    pub place: Option<u64>,
+    pub seq: Option<u64>,
     /// The last place that it may be about, where it cannot be narrowed down to one.
-    pub until: Option<u64>,
+    pub last_seq: Option<u64>,
     /// What is wrong, in words.
     pub what: String,
 }
 
 impl Divergence {
     /// Of some part of the ledger, and nothing else known yet.
-    pub(super) fn of(kind: Kind, part: Part, what: impl Into<String>) -> Self {
-        Divergence { kind, part, run: None, n: None, place: None, until: None, what: what.into() }
+    pub(super) fn new(kind: Kind, part: Part, what: impl Into<String>) -> Self {
+        Divergence { kind, part, run: None, n: None, seq: None, last_seq: None, what: what.into() }
     }
 
     /// About this record.
-    pub(super) fn at(mut self, run: &str, n: u64) -> Self {
+    pub(super) fn at_record(mut self, run: &str, n: u64) -> Self {
         (self.run, self.n) = (Some(run.into()), Some(n));
         self
     }
 
     /// About this run or stream.
-    pub(super) fn run(mut self, run: &str) -> Self {
+    pub(super) fn of_run(mut self, run: &str) -> Self {
         self.run = Some(run.into());
         self
     }
 
     /// At this place of the ledger.
-    pub(super) fn place(mut self, place: u64) -> Self {
-        self.place = Some(place);
+    pub(super) fn at_seq(mut self, place: u64) -> Self {
+        self.seq = Some(place);
         self
     }
 
     /// At one of the places up to this one.
-    pub(super) fn until(mut self, until: u64) -> Self {
-        self.until = self.place.filter(|place| *place < until).map(|_| until);
+    pub(super) fn up_to_seq(mut self, until: u64) -> Self {
+        self.last_seq = self.seq.filter(|place| *place < until).map(|_| until);
         self
     }
 }
@@ -132,13 +132,13 @@ impl Divergence {
 /// `changed: record r1/3 at place 7: its data is not what its head names`.
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind.word(), self.part.word())?;
+        write!(f, "{}: {}", self.kind.as_str(), self.part.as_str())?;
         match (&self.run, self.n) {
             (Some(run), Some(n)) => write!(f, " {run}/{n}")?,
             (Some(run), None) => write!(f, " of {run}")?,
             _ => {}
         }
-        match (self.place, self.until) {
+        match (self.seq, self.last_seq) {
             (Some(place), Some(until)) => write!(f, " at places {place} to {until}")?,
             (Some(place), None) => write!(f, " at place {place}")?,
             _ => {}
@@ -150,31 +150,31 @@ impl fmt::Display for Divergence {
 /// Divergences in the order of their places.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    kept: BTreeMap<(u64, Part, u64), Divergence>,
-    found: u64,
+    divergences: BTreeMap<(u64, Part, u64), Divergence>,
+    count: u64,
 }
 
 impl Findings {
     /// Takes one. What is said of a record at a place is said once.
     pub(super) fn add(&mut self, divergence: Divergence) {
-        let place = divergence.place.unwrap_or(u64::MAX);
-        if divergence.part == Part::Record && place != u64::MAX && self.names_record(place) {
+        let seq = divergence.seq.unwrap_or(u64::MAX);
+        if divergence.part == Part::Record && seq != u64::MAX && self.has_record_at(seq) {
             return;
         }
-        self.kept.insert((place, divergence.part, self.found), divergence);
-        self.found += 1;
-        if self.kept.len() > KEPT {
-            self.kept.pop_last();
+        self.divergences.insert((seq, divergence.part, self.count), divergence);
+        self.count += 1;
+        if self.divergences.len() > MAX_KEPT {
+            self.divergences.pop_last();
         }
     }
 
     /// Whether something is said of the record at a place.
-    pub(super) fn names_record(&self, place: u64) -> bool {
-        self.kept.range((place, Part::Record, 0)..=(place, Part::Record, u64::MAX)).next().is_some()
+    pub(super) fn has_record_at(&self, place: u64) -> bool {
+        self.divergences.range((place, Part::Record, 0)..=(place, Part::Record, u64::MAX)).next().is_some()
     }
 
     /// Those that are kept, and how many there are.
     pub(super) fn into_parts(self) -> (Vec<Divergence>, u64) {
-        (self.kept.into_values().collect(), self.found)
+        (self.divergences.into_values().collect(), self.count)
     }
 }

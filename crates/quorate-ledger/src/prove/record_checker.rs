@@ -1,39 +1,39 @@
 //! Holding what leaves the ledger against its checkpoint, by the rules by which a reader holds it: a ledger that was altered
 //! gives no proof and no export.
 
-use super::item::Checked;
-use super::{Course, Gaps, Item, Seal};
+use super::provable_record::CheckedRecord;
+use super::{ChainChecker, GapRule, ProvableRecord, SignedCheckpoint};
 use crate::merkle::TreeHead;
 use crate::signing::{KeyId, PublicKey};
-use crate::store::Sealed;
+use crate::store::CheckpointRecord;
 
 /// Records on their way out.
-pub(crate) struct Checking {
+pub(crate) struct RecordChecker {
     tree: TreeHead,
-    course: Course,
+    chain: ChainChecker,
     known: Vec<PublicKey>,
     /// Names of keys whose public halves are not known here: the reader has to have them.
     unknown: Vec<KeyId>,
 }
 
-impl Checking {
+impl RecordChecker {
     /// Under a checkpoint, whose signatures are verified.
     ///
     /// # Errors
     /// Why the checkpoint does not hold, in words.
-    pub(crate) fn under(sealed: &Sealed, gaps: Gaps) -> Result<Self, String> {
+    pub(crate) fn new(sealed: &CheckpointRecord, gaps: GapRule) -> Result<Self, String> {
         if let Some(note) = &sealed.note {
-            let seal = Seal::open(note, &sealed.keys)?;
+            let seal = SignedCheckpoint::open(note, &sealed.keys)?;
             if seal.origin != sealed.origin || seal.tree != sealed.tree {
                 return Err("its note says something else than its record".to_owned());
             }
         }
         let (known, unknown) = (Vec::new(), Vec::new());
-        Ok(Checking { tree: sealed.tree, course: Course::new(gaps), known, unknown })
+        Ok(RecordChecker { tree: sealed.tree, chain: ChainChecker::new(gaps), known, unknown })
     }
 
     /// The key behind the name of a signer, where it is known.
-    pub(crate) fn signer(&mut self, name: &str, key: Option<PublicKey>) {
+    pub(crate) fn add_signer(&mut self, name: &str, key: Option<PublicKey>) {
         match key {
             Some(key) => self.known.push(key),
             None => self.unknown.extend(KeyId::from_text(name)),
@@ -44,9 +44,9 @@ impl Checking {
     ///
     /// # Errors
     /// Why it does not hold, in words.
-    pub(crate) fn take(&mut self, item: &Item) -> Result<Checked, String> {
-        let checked = item.check_but(&self.tree, &self.known, &self.unknown)?;
-        self.course.take(&checked)?;
+    pub(crate) fn check(&mut self, item: &ProvableRecord) -> Result<CheckedRecord, String> {
+        let checked = item.check_allowing_unknown(&self.tree, &self.known, &self.unknown)?;
+        self.chain.check_next(&checked)?;
         Ok(checked)
     }
 }

@@ -8,32 +8,32 @@ use quorate_kernel::ports::ledger::Kind as Word;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::finding::{Divergence, Kind, Part};
-use super::runs::State;
-use super::seals::Seals;
+use super::checkpoints::Checkpoints;
+use super::divergence::{Divergence, Kind, Part};
+use super::runs::StreamState;
 use super::tables;
-use super::tree::{Growth, Rows};
-use super::{Options, Since};
+use super::tree::{TileRows, TreeCheck};
+use super::{Options, StartPoint};
 use crate::merkle::{self, Frontier, TreeHead, leaf};
-use crate::signing::run::Audit;
+use crate::signing::run::RunKeyring;
 use crate::store::engine::{Column, Engine, sql};
 use crate::store::tiles;
-use crate::store::{STREAM, Sealed};
+use crate::store::{CheckpointRecord, STREAM};
 
 /// The beginning of a walk.
-pub(super) struct Begin {
-    pub(super) tree: Growth,
-    pub(super) seals: Seals,
-    pub(super) runs: HashMap<Box<str>, State>,
+pub(super) struct WalkStart {
+    pub(super) tree: TreeCheck,
+    pub(super) seals: Checkpoints,
+    pub(super) runs: HashMap<Box<str>, StreamState>,
     /// The lengths of the stored rows above the leaves.
-    pub(super) upper: std::collections::BTreeMap<(u32, u64), usize>,
+    pub(super) upper_row_lengths: std::collections::BTreeMap<(u32, u64), usize>,
     /// What the stored tree has to be and is not; then the walk begins at the first record after all.
-    pub(super) untrusted: Option<(TreeHead, Divergence)>,
+    pub(super) mismatch: Option<(TreeHead, Divergence)>,
 }
 
 /// Why there is no such checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoCheckpoint {
+pub enum CheckpointNotFound {
     /// None has this size.
     #[error("no checkpoint of this ledger is over {0} records")]
     Size(u64),
@@ -43,70 +43,70 @@ pub enum NoCheckpoint {
 }
 
 /// Begins at the first record.
-pub(super) async fn at_first(engine: &mut Engine, has_tree: bool) -> Result<Begin, sqlx::Error> {
-    let rows = if has_tree { tables::upper_rows(engine).await? } else { Rows::new() };
-    let upper = lengths(&rows);
-    Ok(Begin {
-        tree: Growth::new(Frontier::new(), rows),
-        seals: Seals::default(),
+pub(super) async fn from_first_record(engine: &mut Engine, has_tree: bool) -> Result<WalkStart, sqlx::Error> {
+    let rows = if has_tree { tables::upper_rows(engine).await? } else { TileRows::new() };
+    let upper_row_lengths = row_lengths(&rows);
+    Ok(WalkStart {
+        tree: TreeCheck::new(Frontier::new(), rows),
+        seals: Checkpoints::default(),
         runs: HashMap::new(),
-        upper,
-        untrusted: None,
+        upper_row_lengths,
+        mismatch: None,
     })
 }
 
 /// Begins behind a checkpoint.
-pub(super) async fn behind(
+pub(super) async fn after_checkpoint(
     engine: &mut Engine,
     options: &Options,
-    since: &Since,
-) -> Result<Result<Begin, NoCheckpoint>, sqlx::Error> {
-    let sealed = match lookup(engine, since).await? {
+    since: &StartPoint,
+) -> Result<Result<WalkStart, CheckpointNotFound>, sqlx::Error> {
+    let sealed = match find_checkpoint(engine, since).await? {
         Ok(sealed) => sealed,
         Err(error) => return Ok(Err(error)),
     };
-    let mut begin = at_first(engine, true).await?;
+    let mut begin = from_first_record(engine, true).await?;
     let trusted = match since {
-        Since::Tree(tree) => *tree,
-        Since::Size(_) | Since::Number(_) => match &sealed {
+        StartPoint::Tree(tree) => *tree,
+        StartPoint::Size(_) | StartPoint::Number(_) => match &sealed {
             Some(sealed) => sealed.tree,
             None => return Ok(Ok(begin)),
         },
     };
     let size = trusted.size;
-    let there = places(engine).await?;
+    let there = last_seq(engine).await?;
     if there < size {
         // There is nothing behind it: what is there is walked over from the first record on.
         let what = format!("the trusted checkpoint is over {size} records, and there are {there}");
-        let divergence = Divergence::of(Kind::Cut, Part::Checkpoint, what).place(there + 1).until(size);
-        begin.untrusted = Some((trusted, divergence));
+        let divergence = Divergence::new(Kind::Cut, Part::Checkpoint, what).at_seq(there + 1).up_to_seq(size);
+        begin.mismatch = Some((trusted, divergence));
         return Ok(Ok(begin));
     }
-    let frontier = match tiles::fetch_whole(engine, size).await {
+    let frontier = match tiles::fetch_tree(engine, size).await {
         Ok(fetched) => merkle::frontier(&fetched, size).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
     match frontier {
         Ok(frontier) if frontier.tree_head() == trusted => {
             let rows = tables::upper_rows(engine).await?;
-            begin.tree = Growth::new(frontier, rows);
+            begin.tree = TreeCheck::new(frontier, rows);
         }
         frontier => {
             let what = match frontier {
                 Ok(_) => "it does not have the root of the checkpoint that is trusted".to_owned(),
                 Err(error) => error,
             };
-            let divergence = Divergence::of(Kind::Changed, Part::Tree, what);
-            begin.untrusted = Some((trusted, divergence));
+            let divergence = Divergence::new(Kind::Changed, Part::Tree, what);
+            begin.mismatch = Some((trusted, divergence));
             return Ok(Ok(begin));
         }
     }
     if let Some(sealed) = &sealed {
-        begin.seals = Seals::going_on(sealed);
+        begin.seals = Checkpoints::starting_after(sealed);
     }
-    begin.runs = going_on(engine, options, size).await?;
-    let origin = origin(engine).await;
-    for wanted in witness_sizes(options, origin.as_deref()).filter(|tree| tree.size < size) {
+    begin.runs = run_states_at(engine, options, size).await?;
+    let origin = read_origin(engine).await;
+    for wanted in witness_trees(options, origin.as_deref()).filter(|tree| tree.size < size) {
         let fetched = tiles::fetch(engine, std::iter::once(0..wanted.size), size).await;
         let root = fetched.ok().and_then(|fetched| merkle::root(&fetched, wanted.size).ok());
         if root != Some(wanted.root) {
@@ -114,58 +114,62 @@ pub(super) async fn behind(
                 "the records are not those that a checkpoint of {} records is over, which is kept elsewhere",
                 wanted.size
             );
-            let divergence = Divergence::of(Kind::Changed, Part::Witness, what).place(1).until(wanted.size);
-            begin.untrusted = Some((trusted, divergence));
-            return Ok(Ok(Begin { untrusted: begin.untrusted, ..at_first(engine, true).await? }));
+            let divergence =
+                Divergence::new(Kind::Changed, Part::Witness, what).at_seq(1).up_to_seq(wanted.size);
+            begin.mismatch = Some((trusted, divergence));
+            return Ok(Ok(WalkStart { mismatch: begin.mismatch, ..from_first_record(engine, true).await? }));
         }
     }
     Ok(Ok(begin))
 }
 
 /// The trees that the witness speaks of. Those of another ledger are nothing to hold this one against.
-pub(super) fn witness_sizes<'a>(
+pub(super) fn witness_trees<'a>(
     options: &'a Options,
     origin: Option<&'a str>,
 ) -> impl Iterator<Item = TreeHead> + use<'a> {
-    let cosigned = options.cosigned.iter().filter_map(|(_, copy)| copy.as_ref());
-    let kept = options.kept.iter().filter(move |kept| origin.is_some() || kept.replaced.is_none());
+    let cosigned = options.remote_witness.iter().filter_map(|(_, copy)| copy.as_ref());
+    let kept = options
+        .local_checkpoints
+        .iter()
+        .filter(move |kept| origin.is_some() || kept.replaced_origin.is_none());
     let copies = kept.flat_map(|kept| &kept.copies).chain(cosigned);
     let copies = copies.filter_map(|copy| copy.note.as_ref().ok());
     let notes = options.witness.iter().flat_map(|witness| &witness.notes).chain(copies);
-    let checkpoints = notes.filter_map(|note| super::checkpoint_of(note));
+    let checkpoints = notes.filter_map(|note| super::parse_checkpoint(note));
     let ours = checkpoints.filter(move |one| origin.is_none_or(|origin| origin == one.origin()));
     ours.map(|checkpoint| *checkpoint.tree())
 }
 
 /// Which ledger it is, as its first checkpoint says; `None` where there is none that can be read.
-pub(super) async fn origin(engine: &mut Engine) -> Option<String> {
+pub(super) async fn read_origin(engine: &mut Engine) -> Option<String> {
     let row = sql("SELECT n, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n LIMIT 1")
         .bind(STREAM)
         .bind(Word::Checkpoint.as_str())
         .row(engine, &[Column::Int, Column::Text])
         .await;
     let row = row.ok().flatten()?;
-    let data = serde_json::from_str(row.some_text(1)?).ok()?;
-    Some(Sealed::of(row.count(0), &data)?.origin)
+    let data = serde_json::from_str(row.opt_text(1)?).ok()?;
+    Some(CheckpointRecord::from_data(row.count(0), &data)?.origin)
 }
 
 /// The last place that has a record.
-async fn places(engine: &mut Engine) -> Result<u64, sqlx::Error> {
+async fn last_seq(engine: &mut Engine) -> Result<u64, sqlx::Error> {
     let row = sql("SELECT COALESCE(MAX(seq), 0) FROM record").row(engine, &[Column::Int]).await?;
     Ok(row.map_or(0, |row| row.count(0)))
 }
 
 /// The record of the checkpoint, where there is one: a tree that is trusted may be another's word.
-async fn lookup(
+async fn find_checkpoint(
     engine: &mut Engine,
-    since: &Since,
-) -> Result<Result<Option<Sealed>, NoCheckpoint>, sqlx::Error> {
+    since: &StartPoint,
+) -> Result<Result<Option<CheckpointRecord>, CheckpointNotFound>, sqlx::Error> {
     let (n, none) = match since {
-        Since::Number(n) => (Some(*n), NoCheckpoint::Number(*n)),
-        Since::Size(size) | Since::Tree(TreeHead { size, .. }) => {
+        StartPoint::Number(n) => (Some(*n), CheckpointNotFound::Number(*n)),
+        StartPoint::Size(size) | StartPoint::Tree(TreeHead { size, .. }) => {
             let row = sql("SELECT n FROM checkpoint WHERE size = $1").bind(*size);
             let row = row.row(engine, &[Column::Int]).await?;
-            (row.map(|row| row.count(0)), NoCheckpoint::Size(*size))
+            (row.map(|row| row.count(0)), CheckpointNotFound::Size(*size))
         }
     };
     let mut sealed = None;
@@ -176,21 +180,21 @@ async fn lookup(
             .bind(Word::Checkpoint.as_str())
             .row(engine, &[Column::Text])
             .await?;
-        let data = row.and_then(|row| serde_json::from_str(row.some_text(0)?).ok());
-        sealed = data.and_then(|data| Sealed::of(n, &data));
+        let data = row.and_then(|row| serde_json::from_str(row.opt_text(0)?).ok());
+        sealed = data.and_then(|data| CheckpointRecord::from_data(n, &data));
     }
     match (sealed, since) {
-        (None, Since::Size(_) | Since::Number(_)) => Ok(Err(none)),
+        (None, StartPoint::Size(_) | StartPoint::Number(_)) => Ok(Err(none)),
         (sealed, _) => Ok(Ok(sealed)),
     }
 }
 
 /// How the runs stood at a size that have records after it.
-pub(super) async fn going_on(
+pub(super) async fn run_states_at(
     engine: &mut Engine,
     options: &Options,
     size: u64,
-) -> Result<HashMap<Box<str>, State>, sqlx::Error> {
+) -> Result<HashMap<Box<str>, StreamState>, sqlx::Error> {
     use Column::{Int, Text};
     let rows = sql("SELECT record.run, record.n, record.head FROM record JOIN \
          (SELECT run, MIN(n) AS first FROM record WHERE seq > $1 GROUP BY run) AS later \
@@ -210,21 +214,22 @@ pub(super) async fn going_on(
         let says = says.bind(run).bind(upto).bind(Word::Keyring.as_str());
         let mut audit = None;
         for says in says.rows(engine, &[Text, Text]).await? {
-            let data =
-                says.some_text(1).and_then(|data| serde_json::from_str::<Map<String, Json>>(data).ok());
+            let data = says.opt_text(1).and_then(|data| serde_json::from_str::<Map<String, Json>>(data).ok());
             match (data, &mut audit) {
-                (Some(data), None) => audit = Audit::of(&data).map(Arc::new),
+                (Some(data), None) => audit = RunKeyring::from_opened(&data).map(Arc::new),
                 // One that does not hold is found where it stands.
-                (Some(data), Some(audit)) => drop(Arc::make_mut(audit).extend(&data, options.authority())),
+                (Some(data), Some(audit)) => {
+                    drop(Arc::make_mut(audit).extend(&data, options.external_keys()))
+                }
                 (None, _) => {}
             }
         }
-        let state = State::after(row.count(1), leaf(row.text(2).as_bytes()), signed, audit);
+        let state = StreamState::after(row.count(1), leaf(row.text(2).as_bytes()), signed, audit);
         runs.insert(run.into(), state);
     }
     Ok(runs)
 }
 
-fn lengths(rows: &Rows) -> std::collections::BTreeMap<(u32, u64), usize> {
+fn row_lengths(rows: &TileRows) -> std::collections::BTreeMap<(u32, u64), usize> {
     rows.iter().map(|(key, hashes)| (*key, hashes.len())).collect()
 }

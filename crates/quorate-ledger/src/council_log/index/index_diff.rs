@@ -10,7 +10,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 use tokio::sync::mpsc;
 
-use super::{Batch, Known, Log, key, known, parse, signed, unreadable};
+use super::{Batch, IndexRow, LogState, find_row, key, parse, to_i64, unreadable};
 use crate::Store;
 use crate::council_log::line::Line;
 use crate::store::files;
@@ -20,7 +20,7 @@ use crate::store::files;
 ///
 /// # Errors
 /// When log or store cannot be read.
-pub(crate) async fn differs(store: &Store, log: &Path) -> Result<Option<String>, Error> {
+pub(crate) async fn find_index_diff(store: &Store, log: &Path) -> Result<Option<String>, Error> {
     let mut file = match files::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -28,40 +28,40 @@ pub(crate) async fn differs(store: &Store, log: &Path) -> Result<Option<String>,
     };
     let mut connection = store.writer().await;
     let index = connection.log_index();
-    if is_of_an_older_schema(index).await.map_err(|error| store.error(error))? {
+    if has_older_schema(index).await.map_err(|error| store.error(error))? {
         return Ok(None);
     }
-    if of_no_log(index).await.map_err(|error| store.error(error))? {
+    if has_orphan_lines(index).await.map_err(|error| store.error(error))? {
         return Ok(Some("it has lines of a log that it does not know".to_owned()));
     }
-    let Some(known) = known(index, &key(log)).await.map_err(|error| store.error(error))? else {
+    let Some(known) = find_row(index, &key(log)).await.map_err(|error| store.error(error))? else {
         return Ok(None);
     };
-    if known.of(&mut file).map_err(|error| unreadable(log, error))? == Log::Other {
+    if known.compare(&mut file).map_err(|error| unreadable(log, error))? == LogState::Replaced {
         return Ok(None);
     }
     let (send, mut batches) = mpsc::channel(2);
     let part = 0..known.bytes;
     let reader = std::thread::spawn(move || parse(file, part, &send));
-    let compared = against(index, &known, &mut batches).await;
+    let compared = compare_lines(index, &known, &mut batches).await;
     drop(batches);
     let read = reader.join().unwrap_or_else(|_| Err(std::io::Error::other("the log's reader went away")));
     read.map_err(|error| unreadable(log, error))?;
     compared.map_err(|error| store.error(error))
 }
 
-async fn against(
+async fn compare_lines(
     index: &mut SqliteConnection,
-    known: &Known,
+    known: &IndexRow,
     batches: &mut mpsc::Receiver<Batch>,
 ) -> Result<Option<String>, sqlx::Error> {
     let (mut after, mut corrupt) = (i64::MIN, 0);
-    let mut seats = Seats::default();
+    let mut seats = DeliberatorSum::default();
     while let Some(batch) = batches.recv().await {
         corrupt += batch.corrupt;
         let rows = lines(index, known.id, after, batch.lines.len()).await?;
         for (at, (start, length, line)) in batch.lines.iter().enumerate() {
-            let Some(row) = rows.get(at).filter(|row| same(row, *start, *length, line)) else {
+            let Some(row) = rows.get(at).filter(|row| row_matches(row, *start, *length, line)) else {
                 return Ok(Some(format!(
                     "it does not have the line at byte {start} as it stands in the log"
                 )));
@@ -69,7 +69,7 @@ async fn against(
             after = row.get(0);
             // One that a line names twice in the same words is indexed once.
             let distinct: BTreeSet<_> =
-                line.seats.iter().map(|(member, marks)| (member, marks.numbers())).collect();
+                line.deliberators.iter().map(|(member, marks)| (member, marks.to_columns())).collect();
             distinct.into_iter().for_each(|(member, marks)| seats.add(after, member, marks));
         }
     }
@@ -80,18 +80,18 @@ async fn against(
         let had = known.corrupt;
         return Ok(Some(format!("it has {had} lines that cannot be read, and the log {corrupt}")));
     }
-    let indexed = Seats::indexed(index, known.id).await?;
+    let indexed = DeliberatorSum::from_index(index, known.id).await?;
     Ok((indexed != seats).then(|| "how deliberators behaved is not what the lines say".to_owned()))
 }
 
 /// Whether the file was last written by an earlier version, whose index is made anew before anything is counted.
-async fn is_of_an_older_schema(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+async fn has_older_schema(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let select = "SELECT 1 FROM pragma_table_info('log_seat') WHERE name = 'reprompts'";
     Ok(sqlx::query(select).fetch_optional(index).await?.is_none())
 }
 
 /// Whether there are rows that belong to no log.
-async fn of_no_log(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+async fn has_orphan_lines(index: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
     let select = "SELECT 1 FROM log_line WHERE log NOT IN (SELECT id FROM log) \
          UNION ALL SELECT 1 FROM log_seat WHERE log NOT IN (SELECT id FROM log) LIMIT 1";
     Ok(sqlx::query(select).fetch_optional(index).await?.is_some())
@@ -114,11 +114,11 @@ async fn lines(
 }
 
 /// A value of another type than the index has is another value.
-fn same(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
+fn row_matches(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
     let number = |at: usize, wanted: i64| row.try_get::<i64, _>(at).is_ok_and(|had| had == wanted);
     let text = |at: usize, wanted: &str| row.try_get::<&str, _>(at).is_ok_and(|had| had == wanted);
-    number(1, signed(start))
-        && number(2, signed(length))
+    number(1, to_i64(start))
+        && number(2, to_i64(length))
         && text(3, line.event.as_str())
         && number(4, i64::from(line.is_prior()))
         && text(5, &line.span)
@@ -132,16 +132,16 @@ fn same(row: &SqliteRow, start: u64, length: u64, line: &Line) -> bool {
 
 /// Rows of deliberators in any order: how many, and their hashes added up.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Seats {
+struct DeliberatorSum {
     count: u64,
     sum: u128,
 }
 
-impl Seats {
-    async fn indexed(index: &mut SqliteConnection, log: i64) -> Result<Self, sqlx::Error> {
+impl DeliberatorSum {
+    async fn from_index(index: &mut SqliteConnection, log: i64) -> Result<Self, sqlx::Error> {
         let select = "SELECT line, member, blocks, irreducible, flipped, schema_failed, timed_out, first_score, \
              last_score, reprompts FROM log_seat WHERE log = ?";
-        let mut seats = Seats::default();
+        let mut seats = DeliberatorSum::default();
         let mut rows = sqlx::query(select).bind(log).fetch(index);
         while let Some(row) = rows.try_next().await? {
             let mut marks = [0; 8];

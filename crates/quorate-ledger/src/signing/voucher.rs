@@ -24,7 +24,7 @@ pub struct Voucher {
 
 /// What a voucher says, once it was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vouched {
+pub struct CheckedVoucher {
     /// The key that vouches.
     pub by: KeyId,
     /// The key that is vouched for.
@@ -45,7 +45,7 @@ impl Voucher {
     ///
     /// # Errors
     /// Why it does not hold, in words.
-    pub fn check(&self, known: impl FnOnce(KeyId) -> Option<PublicKey>) -> Result<Vouched, String> {
+    pub fn check(&self, known: impl FnOnce(KeyId) -> Option<PublicKey>) -> Result<CheckedVoucher, String> {
         let by = KeyId::from_text(&self.by).map_err(|error| format!("a voucher's key: {error}"))?;
         let key = PublicKey::from_text(&self.key).map_err(|error| format!("a vouched key: {error}"))?;
         if key.to_string() != self.key {
@@ -59,16 +59,16 @@ impl Voucher {
         })?;
         let verified = public.verify(Context::VOUCHER, &hash(&self.at, &self.key), &signature);
         verified.map_err(|_| format!("the voucher for {} is not signed by the key {by}", key.id()))?;
-        Ok(Vouched { by, key, at_ms })
+        Ok(CheckedVoucher { by, key, at_ms })
     }
 
     /// As a keyring file has it beside the key: name, time and signature with spaces between them.
-    pub fn written(&self) -> String {
+    pub fn to_text(&self) -> String {
         format!("{} {} {}", self.by, self.at, self.signature)
     }
 
     /// Reads what [`Voucher::written`] writes of a key; `None` where it has another form.
-    pub fn read(key: &str, written: &str) -> Option<Voucher> {
+    pub fn from_text(key: &str, written: &str) -> Option<Voucher> {
         let [by, at, signature] = written.split(' ').collect::<Vec<_>>().try_into().ok()?;
         let text = str::to_owned;
         Some(Voucher { at: text(at), by: text(by), key: text(key), signature: text(signature) })
@@ -76,7 +76,7 @@ impl Voucher {
 
     /// The vouchers that lead from keys that `count` to `key`, in an order in which each follows from those before it;
     /// `None` where they do not lead there. What does not hold is passed over.
-    pub fn leading_to(
+    pub fn chain_to(
         key: KeyId,
         count: impl IntoIterator<Item = PublicKey>,
         all: &[Voucher],
@@ -125,9 +125,9 @@ mod tests {
         let (old, new) = (key(1), key(2));
         let voucher = Voucher::sign(&old, &new.public(), 1_000);
         let known = |_| Some(old.public());
-        let vouched = Vouched { by: old.public().id(), key: new.public(), at_ms: 1_000 };
+        let vouched = CheckedVoucher { by: old.public().id(), key: new.public(), at_ms: 1_000 };
         assert_eq!(voucher.check(known), Ok(vouched));
-        assert_eq!(Voucher::read(&voucher.key, &voucher.written()), Some(voucher.clone()));
+        assert_eq!(Voucher::from_text(&voucher.key, &voucher.to_text()), Some(voucher.clone()));
         assert!(voucher.check(|_| None).is_err());
         assert!(voucher.check(|_| Some(key(3).public())).is_err());
         for changed in [
@@ -139,7 +139,7 @@ mod tests {
         ] {
             assert!(changed.check(known).is_err(), "{changed:?}");
         }
-        assert_eq!(Voucher::read("k", "two words"), None);
+        assert_eq!(Voucher::from_text("k", "two words"), None);
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
             // Not signed by whom it names.
             Voucher { by: key(1).public().id().to_string(), ..Voucher::sign(&key(8), &key(9).public(), 1) },
         ];
-        let lead = |to: u8, from: u8| Voucher::leading_to(key(to).public().id(), [key(from).public()], &all);
+        let lead = |to: u8, from: u8| Voucher::chain_to(key(to).public().id(), [key(from).public()], &all);
         assert_eq!(lead(3, 1), Some(vec![all[1].clone(), all[0].clone()]));
         assert_eq!(lead(1, 1), Some(Vec::new()));
         assert_eq!((lead(9, 1), lead(3, 7)), (None, None));

@@ -4,16 +4,16 @@ use quorate_kernel::ports::ledger::Kind as Word;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::super::finding::{Divergence, Kind, Part};
-use super::super::kept::Rollback;
-use super::super::runs::{Phase, State};
+use super::super::divergence::{Divergence, Kind, Part};
+use super::super::local_checkpoints::Rollback;
+use super::super::runs::{Phase, StreamState};
 use super::Walk;
 use crate::retention::rules::{self, Erasure};
 use crate::store::STREAM;
 use crate::store::index::Change;
 
 impl Walk {
-    pub(super) fn ledgers_own(
+    pub(super) fn ledger_record(
         &mut self,
         kind: &str,
         n: u64,
@@ -22,64 +22,66 @@ impl Walk {
         data: &Map<String, Json>,
     ) {
         if kind == Word::Checkpoint.as_str() {
-            let tree = self.seals.take((n, at_ms, place), data, &mut self.jobs, &mut self.findings);
-            if self.seals.signed_size + 1 == place {
+            let tree = self.checkpoints.add((n, at_ms, place), data, &mut self.jobs, &mut self.findings);
+            if self.checkpoints.signed_size + 1 == place {
                 self.counts.unproven = 0;
             }
-            let keys = self.seals.keys();
+            let keys = self.checkpoints.keys();
             if !keys.is_empty() {
-                self.own.settle(&keys, &mut self.jobs, &mut self.findings);
+                self.ledger_signatures.enqueue_pending(&keys, &mut self.jobs, &mut self.findings);
             }
             if let Some(tree) = tree.filter(|tree| tree.size == self.tree.size()) {
                 let who = format!("the checkpoint {STREAM}/{n} of {} records", tree.size);
-                self.tree.settle(&tree.root, Part::Record, &who, &mut self.findings);
+                self.tree.check_root(&tree.root, Part::Record, &who, &mut self.findings);
             }
         } else if kind == Word::RolledBack.as_str() {
-            self.rollbacks.push(Rollback::of(n, data));
+            self.rollbacks.push(Rollback::from_data(n, data));
         } else if kind == Word::Erased.as_str() {
-            let erased = Erasure::of(data).and_then(|erasure| self.erased(erasure, at_ms));
+            let erased = Erasure::from_data(data).and_then(|erasure| self.apply_erasure(erasure, at_ms));
             if let Err(what) = erased {
                 let what = format!("nothing may be erased by it: {what}");
-                self.findings
-                    .add(Divergence::of(Kind::Inserted, Part::Record, what).at(STREAM, n).place(place));
+                self.findings.add(
+                    Divergence::new(Kind::Inserted, Part::Record, what).at_record(STREAM, n).at_seq(place),
+                );
             }
         } else {
             // What is taken in from elsewhere may have been erased there.
             for (run, records) in data.get("erased").and_then(Json::as_object).into_iter().flatten() {
-                let records = records.as_array().into_iter().flatten().filter_map(rules::range);
-                self.said.erased.entry(run.clone()).or_default().extend(records);
-                self.said.erased_elsewhere.insert(run.clone());
+                let records = records.as_array().into_iter().flatten().filter_map(rules::parse_range);
+                self.ledger_facts.erased.entry(run.clone()).or_default().extend(records);
+                self.ledger_facts.erased_elsewhere.insert(run.clone());
             }
-            match Change::of(kind, at_ms, data) {
-                Some(Change::Held { run }) => drop(self.said.held.insert(run)),
-                Some(Change::Released { run }) => drop(self.said.held.remove(&run)),
-                Some(Change::Imported { runs }) => self.said.imported.extend(runs),
+            match Change::from_record(kind, at_ms, data) {
+                Some(Change::Held { run }) => drop(self.ledger_facts.held.insert(run)),
+                Some(Change::Released { run }) => drop(self.ledger_facts.held.remove(&run)),
+                Some(Change::Imported { runs }) => self.ledger_facts.imported.extend(runs),
                 _ => {}
             }
         }
     }
 
     /// Takes an erasure: what it names counts as erased if hold, retention and time allowed that when it was recorded.
-    fn erased(&mut self, erasure: Erasure, at_ms: i64) -> Result<(), String> {
+    fn apply_erasure(&mut self, erasure: Erasure, at_ms: i64) -> Result<(), String> {
         let Erasure { run, records, texts, .. } = &erasure;
         let about = |walk: &Walk, run: &str| {
             let state = walk.runs.get(run)?;
-            let (held, imported) = (walk.said.held.contains(run), walk.said.imported.contains(run));
-            Some((state.subject(held, imported), state.phase))
+            let (held, imported) =
+                (walk.ledger_facts.held.contains(run), walk.ledger_facts.imported.contains(run));
+            Some((state.erasure_target(held, imported), state.phase))
         };
         match about(self, run) {
             // How a run stood that began before the walk is not known.
             Some((_, Phase::Unknown)) => {}
-            None if self.began > 0 => {}
+            None if self.started_after > 0 => {}
             None => return Err(format!("there is no run {run}")),
             Some((subject, phase)) => {
-                rules::allows(&erasure, &subject, at_ms)?;
+                rules::check_allowed(&erasure, &subject, at_ms)?;
                 let state = &self.runs[run.as_str()];
                 if let Some(past) = records.iter().find(|range| range.end > state.next) {
                     return Err(format!("there is no record {run}/{}", past.end - 1));
                 }
                 if phase == Phase::Stream {
-                    aged(state, run, &erasure, at_ms)?;
+                    check_age(state, run, &erasure, at_ms)?;
                 }
             }
         }
@@ -87,26 +89,26 @@ impl Walk {
             let needed = self.texts.get(&name).into_iter().flatten().find(|(other, _)| {
                 let known = about(self, other).filter(|(_, phase)| *phase != Phase::Unknown);
                 **other != **run
-                    && known.is_some_and(|(other, _)| !rules::frees_text(&erasure, &other, at_ms))
+                    && known.is_some_and(|(other, _)| !rules::may_free_text(&erasure, &other, at_ms))
             });
             if let Some((other, _)) = needed {
                 return Err(format!("the text {} is needed by {other}", quorate_kernel::entropy::hex(&name)));
             }
             self.texts.remove(&name);
         }
-        self.said.erased.entry(erasure.run).or_default().extend(erasure.records);
+        self.ledger_facts.erased.entry(erasure.run).or_default().extend(erasure.records);
         Ok(())
     }
 }
 
 /// Whether the records of a conversation that an erasure names were settled and of age when it was recorded.
-fn aged(state: &State, run: &str, erasure: &Erasure, at_ms: i64) -> Result<(), String> {
+fn check_age(state: &StreamState, run: &str, erasure: &Erasure, at_ms: i64) -> Result<(), String> {
     let Some(days) = erasure.days else { return Ok(()) };
     let named = |n: u64| erasure.records.iter().any(|range| range.contains(&n));
     let young = |(n, said_ms): &&(u64, i64)| {
-        named(*n) && (*n >= state.settled || !rules::of_age(days, *said_ms, at_ms))
+        named(*n) && (*n >= state.last_settled || !rules::is_old_enough(days, *said_ms, at_ms))
     };
-    match state.bare_at.iter().find(young) {
+    match state.bodiless_times.iter().find(young) {
         Some((n, _)) => Err(format!("{run}/{n} was not settled, or not {days} days old")),
         None => Ok(()),
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a piece was put.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct QuarantinedFile {
     /// The file in `aside/`.
     pub path: PathBuf,
 }
@@ -13,26 +13,26 @@ pub struct Piece {
 ///
 /// # Errors
 /// When it cannot be written; then nothing may be removed from where it was.
-pub fn keep(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<Piece> {
-    let aside = directory(dir)?;
-    let path = free_name(&aside, name);
-    let mut file = crate::store::files::create_new(&path)?;
+pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<QuarantinedFile> {
+    let aside = ensure_dir(dir)?;
+    let path = unused_path(&aside, name);
+    let mut file = crate::store::files::create_private(&path)?;
     std::io::Write::write_all(&mut file, bytes)?;
     file.sync_all()?;
     sync_directory(&path)?;
-    Ok(Piece { path })
+    Ok(QuarantinedFile { path })
 }
 
 /// Moves a file into `aside/`.
 ///
 /// # Errors
 /// When it cannot be moved.
-pub fn take(dir: &Path, file: &Path) -> std::io::Result<Piece> {
-    let aside = directory(dir)?;
+pub fn move_file(dir: &Path, file: &Path) -> std::io::Result<QuarantinedFile> {
+    let aside = ensure_dir(dir)?;
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("piece");
-    let path = free_name(&aside, name);
+    let path = unused_path(&aside, name);
     crate::store::files::rename(file, &path)?;
-    Ok(Piece { path })
+    Ok(QuarantinedFile { path })
 }
 
 /// Makes the name of a new file durable: a sync of the file alone may leave it without one when the power is lost.
@@ -45,13 +45,13 @@ pub(crate) fn sync_directory(file: &Path) -> std::io::Result<()> {
     if cfg!(unix) { crate::store::files::open(dir)?.sync_all() } else { Ok(()) }
 }
 
-fn directory(dir: &Path) -> std::io::Result<PathBuf> {
+fn ensure_dir(dir: &Path) -> std::io::Result<PathBuf> {
     let aside = dir.join("aside");
-    crate::store::files::private_dir(&aside)?;
+    crate::store::files::ensure_private_dir(&aside)?;
     Ok(aside)
 }
 
-fn free_name(aside: &Path, name: &str) -> PathBuf {
+fn unused_path(aside: &Path, name: &str) -> PathBuf {
     let numbered = (1_u32..).map(|number| aside.join(format!("{name}.{number}")));
     numbered.into_iter().find(|path| !path.exists()).unwrap_or_else(|| aside.join(name))
 }

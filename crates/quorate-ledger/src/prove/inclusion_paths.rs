@@ -1,11 +1,11 @@
 //! Inclusion paths for many records at once. 256 neighbours share what is above them, so it is made once for them all.
 
-use crate::merkle::{self, Hash, Leaves as _, STRIDE, TreeHead};
+use crate::merkle::{self, Hash, HashSource as _, STRIDE, TreeHead};
 use crate::store::engine::Engine;
-use crate::store::tiles::{self, Broken};
+use crate::store::tiles::{self, TreeError};
 
 /// Paths in the tree of one checkpoint, from the stored hashes.
-pub(crate) struct Paths {
+pub(crate) struct InclusionPaths {
     size: u64,
     block: Option<Block>,
 }
@@ -18,10 +18,10 @@ struct Block {
     above: Vec<Hash>,
 }
 
-impl Paths {
+impl InclusionPaths {
     /// In a tree of this size.
     pub(crate) fn new(size: u64) -> Self {
-        Paths { size, block: None }
+        InclusionPaths { size, block: None }
     }
 
     /// The stored leaf of a record, by its index from 0, and the path from there to the root.
@@ -29,10 +29,10 @@ impl Paths {
         &mut self,
         engine: &mut Engine,
         index: u64,
-    ) -> Result<(Hash, Vec<Hash>), Broken> {
+    ) -> Result<(Hash, Vec<Hash>), TreeError> {
         let block = index >> STRIDE;
         if (block + 1) << STRIDE > self.size {
-            return alone(engine, index, self.size).await;
+            return single_path(engine, index, self.size).await;
         }
         let block = match self.block.take() {
             Some(same) if same.index == block => same,
@@ -40,18 +40,19 @@ impl Paths {
         };
         let found = block.path(index);
         self.block = Some(block);
-        found.ok_or_else(|| Broken::Absent(format!("leaf {index} is missing")))
+        found.ok_or_else(|| TreeError::Incomplete(format!("leaf {index} is missing")))
     }
 }
 
 impl Block {
-    async fn load(engine: &mut Engine, index: u64, size: u64) -> Result<Block, Broken> {
+    async fn load(engine: &mut Engine, index: u64, size: u64) -> Result<Block, TreeError> {
         let first = index << STRIDE;
         let mut ranges = merkle::inclusion_ranges(first, size);
-        ranges.extend((first..first + tiles::WIDTH).map(|leaf| leaf..leaf + 1));
+        ranges.extend((first..first + tiles::HASHES_PER_ROW).map(|leaf| leaf..leaf + 1));
         let fetched = tiles::fetch(engine, ranges, size).await?;
-        let absent = |error: &dyn std::fmt::Display| Broken::Absent(error.to_string());
-        let leaves = fetched.hashes(0, first..first + tiles::WIDTH).map_err(|error| absent(&error))?;
+        let absent = |error: &dyn std::fmt::Display| TreeError::Incomplete(error.to_string());
+        let leaves =
+            fetched.hashes(0, first..first + tiles::HASHES_PER_ROW).map_err(|error| absent(&error))?;
         let mut levels = vec![leaves];
         for _ in 0..STRIDE {
             let below = levels.last().map(Vec::as_slice).unwrap_or_default();
@@ -63,7 +64,7 @@ impl Block {
     }
 
     fn path(&self, index: u64) -> Option<(Hash, Vec<Hash>)> {
-        let within = usize::try_from(index & (tiles::WIDTH - 1)).ok()?;
+        let within = usize::try_from(index & (tiles::HASHES_PER_ROW - 1)).ok()?;
         let leaf = *self.levels.first()?.get(within)?;
         let siblings = self.levels.iter().take(STRIDE as usize).enumerate();
         let siblings = siblings.map(|(level, hashes)| hashes.get((within >> level) ^ 1).copied());
@@ -73,20 +74,21 @@ impl Block {
 }
 
 /// One path by itself: at the tree's right edge.
-async fn alone(engine: &mut Engine, index: u64, size: u64) -> Result<(Hash, Vec<Hash>), Broken> {
+async fn single_path(engine: &mut Engine, index: u64, size: u64) -> Result<(Hash, Vec<Hash>), TreeError> {
     let mut ranges = merkle::inclusion_ranges(index, size);
     ranges.push(index..index + 1);
     let fetched = tiles::fetch(engine, ranges, size).await?;
-    let absent = |error: &dyn std::fmt::Display| Broken::Absent(error.to_string());
+    let absent = |error: &dyn std::fmt::Display| TreeError::Incomplete(error.to_string());
     let leaf = fetched.hashes(0, index..index + 1).map_err(|error| absent(&error))?;
     let proof = merkle::inclusion(&fetched, index, size).map_err(|error| absent(&error))?;
-    let leaf = leaf.first().copied().ok_or_else(|| Broken::Absent(format!("leaf {index} is missing")))?;
+    let leaf =
+        leaf.first().copied().ok_or_else(|| TreeError::Incomplete(format!("leaf {index} is missing")))?;
     Ok((leaf, proof.path))
 }
 
 /// Whether the stored hashes still lead to a checkpoint's root.
-pub(crate) async fn leads_to(engine: &mut Engine, tree: &TreeHead) -> Result<bool, Broken> {
-    let fetched = tiles::fetch_whole(engine, tree.size).await?;
+pub(crate) async fn leads_to_root(engine: &mut Engine, tree: &TreeHead) -> Result<bool, TreeError> {
+    let fetched = tiles::fetch_tree(engine, tree.size).await?;
     let root = merkle::root(&fetched, tree.size);
     Ok(root.is_ok_and(|root| root == tree.root))
 }

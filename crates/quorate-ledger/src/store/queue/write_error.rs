@@ -4,25 +4,25 @@ use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
 
 use super::super::address::Address;
-use super::super::places::Gap;
-use super::Ready;
+use super::super::gap_check::Gap;
+use super::PreparedAppend;
 
 /// Which records an append has.
-pub(super) struct Place {
+pub(super) struct RecordRange {
     run: Name,
     from: u64,
     count: u64,
 }
 
-impl Place {
-    pub(super) fn of(append: &Ready) -> Place {
-        Place { run: append.run.clone(), from: append.from, count: append.entries.len() as u64 }
+impl RecordRange {
+    pub(super) fn from_append(append: &PreparedAppend) -> RecordRange {
+        RecordRange { run: append.run.clone(), from: append.from, count: append.entries.len() as u64 }
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for RecordRange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Place { run, from, count } = self;
+        let RecordRange { run, from, count } = self;
         match count {
             1 => write!(f, "record {run}/{from}"),
             _ => write!(f, "records {run}/{from} to {run}/{}", from + count.saturating_sub(1)),
@@ -30,8 +30,13 @@ impl std::fmt::Display for Place {
     }
 }
 
-pub(super) fn unwritten(address: &Address, place: &Place, in_doubt: bool, error: &sqlx::Error) -> Error {
-    if let Some(refused) = Gap::of(error) {
+pub(super) fn write_error(
+    address: &Address,
+    place: &RecordRange,
+    in_doubt: bool,
+    error: &sqlx::Error,
+) -> Error {
+    if let Some(refused) = Gap::refusal(error) {
         return refused;
     }
     match in_doubt {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crate::postgres::support;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _};
-use quorate_ledger::retention::Terms;
-use quorate_ledger::signing::{Outside, SecretKey};
-use quorate_ledger::store::Rewrite;
+use quorate_ledger::retention::Settings;
+use quorate_ledger::signing::{ExternalKeys, SecretKey};
+use quorate_ledger::store::WipeMode;
 use quorate_ledger::{Store, keys};
 use serde_json::{Map, json};
 use support::Database;
@@ -79,7 +79,7 @@ async fn rows_that_a_table_does_not_take_are_missed_at_once() {
         ),
     ];
     let signers = vec![key.public()];
-    store.judge_by(move || Ok(Outside { keyring: None, signers: signers.clone() }));
+    store.set_external_keys(move || Ok(ExternalKeys { keyring: None, signers: signers.clone() }));
     for (at, (made, dropped, table)) in keeps_away.into_iter().enumerate() {
         let run = format!("s{at}");
         store.sign_run(&run.as_str().into(), key.clone());
@@ -104,7 +104,7 @@ async fn rows_that_a_table_does_not_take_are_missed_at_once() {
     store.seal(&[], 2_000, true, Durability::Synced).await.unwrap();
     assert!(!store.has_appended());
     database.run(&trigger("held", "INSERT")).await;
-    let said = refused(store.tell(entry("r1", Kind::Held), &key_of(&store)).await, "held");
+    let said = refused(store.append_ledger_record(entry("r1", Kind::Held), &key_of(&store)).await, "held");
     assert!(said.contains("`held` took 0 of 1 rows"), "{said}");
     store.close().await;
 }
@@ -136,13 +136,14 @@ fn trigger(table: &str, verb: &str) -> String {
 async fn erase(store: &Store) -> Result<(), Error> {
     let unsaid = |_: &Map<String, serde_json::Value>| Some(1);
     let now_ms = 10 * 86_400_000;
-    let plan = store.due(&Terms { now_ms, unsaid: &unsaid, conversations: None }).await?;
-    assert!(!plan.due.is_empty());
-    store.erase(plan, now_ms, Rewrite::InPlace, Some(&*key_of(store))).await.map(drop)
+    let plan =
+        store.plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: None }).await?;
+    assert!(!plan.erasures.is_empty());
+    store.erase(plan, now_ms, WipeMode::InPlace, Some(&*key_of(store))).await.map(drop)
 }
 
 /// The ledger's key.
 fn key_of(store: &Store) -> Arc<SecretKey> {
-    let keys = keys::Directory::of(store.dir());
+    let keys = keys::Directory::new(store.dir());
     Arc::new(keys.load(keys::Purpose::Ledger).expect("readable").expect("it is there"))
 }

@@ -10,34 +10,34 @@ use super::files;
 
 /// A run that this process drives. Dropping it lets go.
 #[derive(Debug)]
-pub struct Hold {
+pub struct RunLock {
     path: PathBuf,
     file: File,
 }
 
 /// How long [`Hold::wait`] waits, and how often it looks.
-const PATIENCE: Duration = Duration::from_millis(600);
-const PAUSE: Duration = Duration::from_millis(15);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(600);
+const RETRY_PAUSE: Duration = Duration::from_millis(15);
 
-impl Hold {
+impl RunLock {
     /// As [`Hold::take`], and waits a moment for who has it: a process that was killed is gone at once, but what it was
     /// just starting has its lock until it is what it is to be.
     ///
     /// # Errors
     /// As [`Hold::take`].
-    pub async fn wait(dir: &Path, run: &str) -> Result<Option<Hold>> {
-        Hold::wait_for(dir, run, PATIENCE).await
+    pub async fn acquire(dir: &Path, run: &str) -> Result<Option<RunLock>> {
+        RunLock::acquire_within(dir, run, ACQUIRE_TIMEOUT).await
     }
 
     /// As [`Hold::take`], and waits for who has it, for as long as is said.
     ///
     /// # Errors
     /// As [`Hold::take`].
-    pub async fn wait_for(dir: &Path, run: &str, patience: Duration) -> Result<Option<Hold>> {
+    pub async fn acquire_within(dir: &Path, run: &str, patience: Duration) -> Result<Option<RunLock>> {
         let until = tokio::time::Instant::now() + patience;
         loop {
-            match Hold::take(dir, run)? {
-                None if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            match RunLock::try_acquire(dir, run)? {
+                None if tokio::time::Instant::now() < until => tokio::time::sleep(RETRY_PAUSE).await,
                 taken => return Ok(taken),
             }
         }
@@ -47,9 +47,9 @@ impl Hold {
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn take(dir: &Path, run: &str) -> Result<Option<Hold>> {
+    pub fn try_acquire(dir: &Path, run: &str) -> Result<Option<RunLock>> {
         let live = dir.join("live");
-        files::private_dir(&live)?;
+        files::ensure_private_dir(&live)?;
         let path = live.join(run);
         loop {
             let file = files::open_with(
@@ -63,7 +63,7 @@ impl Hold {
             }
             // Whoever held it before may have removed the file between our opening and our locking it.
             if same_file(&file, &path) {
-                return Ok(Some(Hold { path, file }));
+                return Ok(Some(RunLock { path, file }));
             }
         }
     }
@@ -81,7 +81,7 @@ fn same_file(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-impl Drop for Hold {
+impl Drop for RunLock {
     fn drop(&mut self) {
         // Removed while it is locked, so that nobody takes a file that is about to go. One that stays does no harm.
         let _ = files::remove(&self.path);
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn a_run_is_held_once_and_free_again_after() {
         let dir = tempfile::tempdir().unwrap();
-        let hold = Hold::take(dir.path(), "r1").unwrap().expect("free");
-        assert!(Hold::take(dir.path(), "r1").unwrap().is_none());
-        assert!(Hold::take(dir.path(), "r2").unwrap().is_some());
+        let hold = RunLock::try_acquire(dir.path(), "r1").unwrap().expect("free");
+        assert!(RunLock::try_acquire(dir.path(), "r1").unwrap().is_none());
+        assert!(RunLock::try_acquire(dir.path(), "r2").unwrap().is_some());
         drop(hold);
-        assert!(Hold::take(dir.path(), "r1").unwrap().is_some());
+        assert!(RunLock::try_acquire(dir.path(), "r1").unwrap().is_some());
     }
 }

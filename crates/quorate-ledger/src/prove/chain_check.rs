@@ -6,42 +6,42 @@ use std::collections::BTreeMap;
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
 
-use super::item::Checked;
-use crate::record::is_run;
-use crate::signing::run::{Audit, extended};
+use super::provable_record::CheckedRecord;
+use crate::record::is_run_id;
+use crate::signing::run::{RunKeyring, extend_keys};
 use crate::signing::{KeyId, PublicKey};
 use crate::store::STREAM;
 
 /// Whether records of a run may be missing between others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gaps {
+pub enum GapRule {
     /// Somebody picked some.
-    May,
+    Allowed,
     /// From a run's first one that is there, all are.
-    No,
+    NotWithinRun,
     /// As [`Gaps::No`], and each run is there from its first record on.
-    Whole,
+    FromFirstRecord,
 }
 
 /// What is known of the runs whose records came so far.
 #[derive(Debug)]
-pub struct Course {
-    gaps: Gaps,
-    runs: BTreeMap<String, Known>,
+pub struct ChainChecker {
+    gaps: GapRule,
+    runs: BTreeMap<String, ChainPosition>,
 }
 
 /// What is known of a run.
 #[derive(Debug)]
-struct Known {
+struct ChainPosition {
     n: u64,
     leaf: String,
     signed: bool,
-    ring: Option<Ring>,
+    keys: Option<RunKeys>,
 }
 
 /// What a run's first record says of its keys, and those that were added since.
 #[derive(Debug, Clone)]
-struct Ring {
+struct RunKeys {
     /// Whether one of them has to have signed each record.
     required: bool,
     /// The name of the key that signed the run from its first record on, where there is one.
@@ -49,64 +49,64 @@ struct Ring {
     keys: BTreeMap<KeyId, PublicKey>,
 }
 
-impl Course {
+impl ChainChecker {
     /// Nothing came yet.
-    pub fn new(gaps: Gaps) -> Self {
-        Course { gaps, runs: BTreeMap::new() }
+    pub fn new(gaps: GapRule) -> Self {
+        ChainChecker { gaps, runs: BTreeMap::new() }
     }
 
     /// Takes the next record.
     ///
     /// # Errors
     /// Why it cannot come after those before, in words.
-    pub fn take(&mut self, record: &Checked) -> Result<(), String> {
+    pub fn check_next(&mut self, record: &CheckedRecord) -> Result<(), String> {
         let head = &record.head;
         let signed = !record.signers.is_empty();
-        let mut ring = match self.runs.get_mut(&head.run) {
+        let mut keys = match self.runs.get_mut(&head.run) {
             Some(before) => {
-                before.follows(record, self.gaps)?;
-                before.ring.take()
+                before.check_follows(record, self.gaps)?;
+                before.keys.take()
             }
-            None if self.gaps == Gaps::Whole && head.n > 0 => {
+            None if self.gaps == GapRule::FromFirstRecord && head.n > 0 => {
                 return Err("the records of its run before it are missing".to_owned());
             }
-            None => Ring::of(record),
+            None => RunKeys::from_opened(record),
         };
         let opens = head.kind == Kind::RunOpened.as_str();
-        if (opens && head.n > 0) || (!opens && head.n == 0 && is_run(&head.run)) {
+        if (opens && head.n > 0) || (!opens && head.n == 0 && is_run_id(&head.run)) {
             return Err("a run is opened by its first record, and by no other".to_owned());
         }
         if head.run == STREAM && head.kind == Kind::Checkpoint.as_str() && signed {
             return Err("a checkpoint is signed by its note, and by no envelope".to_owned());
         }
         if head.n == 0
-            && let Some(signer) = ring.as_ref().and_then(|ring| ring.signer.as_deref())
+            && let Some(signer) = keys.as_ref().and_then(|ring| ring.signer.as_deref())
             && !record.signers.iter().any(|id| id.to_string() == signer)
         {
             return Err(format!("its run is signed by the key {signer}, and that did not sign it"));
         }
-        if let (Some(ring), Some(data), true) = (&mut ring, &record.data, head.kind == Kind::Keyring.as_str())
+        if let (Some(ring), Some(data), true) = (&mut keys, &record.data, head.kind == Kind::Keyring.as_str())
         {
-            extended(&mut ring.keys, data, |_| Ok(()))?;
+            extend_keys(&mut ring.keys, data, |_| Ok(()))?;
         }
-        if let Some(ring) = ring.as_ref().filter(|ring| ring.required)
+        if let Some(ring) = keys.as_ref().filter(|ring| ring.required)
             && !record.signers.iter().any(|id| ring.keys.contains_key(id))
         {
             return Err("its run has to be signed by a key of its keyring, and it is not".to_owned());
         }
-        let known = Known { n: head.n, leaf: hex(&record.leaf), signed, ring };
+        let known = ChainPosition { n: head.n, leaf: hex(&record.leaf), signed, keys };
         self.runs.insert(head.run.clone(), known);
         Ok(())
     }
 }
 
-impl Known {
-    fn follows(&self, record: &Checked, gaps: Gaps) -> Result<(), String> {
+impl ChainPosition {
+    fn check_follows(&self, record: &CheckedRecord, gaps: GapRule) -> Result<(), String> {
         let head = &record.head;
         if head.n <= self.n {
             return Err(format!("it comes after record {} of its run", self.n));
         }
-        if head.n > self.n + 1 && gaps != Gaps::May {
+        if head.n > self.n + 1 && gaps != GapRule::Allowed {
             return Err(format!("record {} of its run is missing before it", self.n + 1));
         }
         if head.n == self.n + 1 && head.prev.as_ref() != Some(&self.leaf) {
@@ -120,13 +120,13 @@ impl Known {
     }
 }
 
-impl Ring {
+impl RunKeys {
     /// What a run's first record says.
-    fn of(record: &Checked) -> Option<Ring> {
+    fn from_opened(record: &CheckedRecord) -> Option<RunKeys> {
         if record.head.n != 0 || record.head.kind != Kind::RunOpened.as_str() {
             return None;
         }
-        let Audit { required, signer, keys, .. } = Audit::of(record.data.as_ref()?)?;
-        Some(Ring { required, signer, keys })
+        let RunKeyring { required, signer, keys, .. } = RunKeyring::from_opened(record.data.as_ref()?)?;
+        Some(RunKeys { required, signer, keys })
     }
 }

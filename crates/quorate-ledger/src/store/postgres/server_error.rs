@@ -8,25 +8,25 @@ use sqlx::error::{DatabaseError, ErrorKind};
 
 /// An error of the server, in its words alone.
 #[derive(Debug)]
-struct Said(Box<dyn DatabaseError>);
+struct ServerError(Box<dyn DatabaseError>);
 
 /// An error of the client with what the server said, where it did.
-pub(super) fn said(error: sqlx::Error) -> sqlx::Error {
+pub(super) fn without_line_number(error: sqlx::Error) -> sqlx::Error {
     match error {
-        sqlx::Error::Database(error) => sqlx::Error::Database(Box::new(Said(error))),
+        sqlx::Error::Database(error) => sqlx::Error::Database(Box::new(ServerError(error))),
         other => other,
     }
 }
 
-impl Display for Said {
+impl Display for ServerError {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.message())
     }
 }
 
-impl StdError for Said {}
+impl StdError for ServerError {}
 
-impl DatabaseError for Said {
+impl DatabaseError for ServerError {
     fn message(&self) -> &str {
         self.0.message()
     }

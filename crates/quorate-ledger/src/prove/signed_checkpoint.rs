@@ -6,7 +6,7 @@ use crate::signing::PublicKey;
 
 /// A key that whoever checks has from elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trusted {
+pub enum TrustedKey {
     /// A key under the name of one log.
     Verifier(Verifier),
     /// A key, whichever log it signs for.
@@ -15,7 +15,7 @@ pub enum Trusted {
 
 /// A checkpoint, every signature of which holds against the keys that came with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seal {
+pub struct SignedCheckpoint {
     /// Which log.
     pub origin: String,
     /// Its size and root.
@@ -24,7 +24,7 @@ pub struct Seal {
     pub keys: Vec<Verifier>,
 }
 
-impl Trusted {
+impl TrustedKey {
     /// Reads a key: a verifier's line (`<name>+<id>+<key>`) or a public key (`quorate:ed25519:public:…`).
     ///
     /// # Errors
@@ -32,26 +32,26 @@ impl Trusted {
     pub fn from_text(text: &str) -> Result<Self, String> {
         let line = text.trim();
         match PublicKey::from_text(line) {
-            Ok(public) => Ok(Trusted::Public(public)),
-            Err(_) => Verifier::from_text(line).map(Trusted::Verifier).map_err(|error| error.to_string()),
+            Ok(public) => Ok(TrustedKey::Public(public)),
+            Err(_) => Verifier::from_text(line).map(TrustedKey::Verifier).map_err(|error| error.to_string()),
         }
     }
 
-    fn is(&self, verifier: &Verifier) -> bool {
+    fn matches(&self, verifier: &Verifier) -> bool {
         match self {
-            Trusted::Verifier(trusted) => trusted == verifier,
-            Trusted::Public(trusted) => trusted == verifier.key(),
+            TrustedKey::Verifier(trusted) => trusted == verifier,
+            TrustedKey::Public(trusted) => trusted == verifier.key(),
         }
     }
 }
 
-impl Seal {
+impl SignedCheckpoint {
     /// Reads a signed note with the keys that are said to have signed it. Each signature has to be of one of them, and
     /// each of them has to have signed, so that no bit of the note or of a key can be another.
     ///
     /// # Errors
     /// Why it does not hold, in words.
-    pub fn open(note: &str, keys: &[String]) -> Result<Seal, String> {
+    pub fn open(note: &str, keys: &[String]) -> Result<SignedCheckpoint, String> {
         let verifiers = keys.iter().map(|key| Verifier::from_text(key));
         let verifiers: Vec<Verifier> = verifiers
             .collect::<Result<_, _>>()
@@ -73,11 +73,15 @@ impl Seal {
                 checkpoint.origin()
             ));
         }
-        Ok(Seal { origin: checkpoint.origin().to_owned(), tree: *checkpoint.tree(), keys: verifiers })
+        Ok(SignedCheckpoint {
+            origin: checkpoint.origin().to_owned(),
+            tree: *checkpoint.tree(),
+            keys: verifiers,
+        })
     }
 
     /// The first of its keys that somebody vouched for.
-    pub fn vouched(&self, trusted: &[Trusted]) -> Option<&Verifier> {
-        self.keys.iter().find(|key| trusted.iter().any(|one| one.is(key)))
+    pub fn trusted_key(&self, trusted: &[TrustedKey]) -> Option<&Verifier> {
+        self.keys.iter().find(|key| trusted.iter().any(|one| one.matches(key)))
     }
 }

@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 
 use quorate_kernel::entropy::sha256_hex;
 
-use crate::aside;
 use crate::keys::{self, Directory};
 use crate::note::{Checkpoint, Cosigner, MAX_BYTES, Note};
+use crate::quarantine;
 use crate::store::address::Address;
 use crate::store::files;
 
 /// The directory of the copies, below `keys/` and below the state directory.
-const FOLDER: &str = "checkpoints";
+const DIR_NAME: &str = "checkpoints";
 
 /// Where the copies of a ledger are.
 #[derive(Debug, Clone)]
-pub struct Copies {
+pub struct CheckpointFiles {
     keys: Directory,
     state: Option<PathBuf>,
     address: Address,
@@ -33,16 +33,16 @@ pub struct Copies {
 
 /// What is kept of a ledger.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct LocalCheckpoints {
     /// The copies that are there.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<CheckpointCopy>,
     /// The origin that was kept for the ledger's file or database, where it is not the one that the ledger has.
-    pub replaced: Option<String>,
+    pub replaced_origin: Option<String>,
 }
 
 /// A copy of the last checkpoint.
 #[derive(Debug, Clone)]
-pub struct Copy {
+pub struct CheckpointCopy {
     /// Its file.
     pub path: PathBuf,
     /// The signed note, or why the file holds none.
@@ -54,7 +54,7 @@ pub struct Copy {
 pub enum Error {
     /// The checkpoint is no signed note.
     #[error("cannot keep the checkpoint: {0}")]
-    NoCheckpoint(String),
+    NotACheckpoint(String),
     /// The copy that is there and the checkpoint cannot both be of one ledger.
     #[error("cannot replace the checkpoint in {}: {why}", path.display())]
     Contradicts {
@@ -68,24 +68,24 @@ pub enum Error {
     File(#[from] keys::Error),
 }
 
-impl Copies {
+impl CheckpointFiles {
     /// Those of the ledger at an address. `state` is the user's state directory for Quorate; `None` where there is none.
-    pub fn of(address: &Address, state: Option<&Path>) -> Self {
-        Copies {
-            keys: Directory::of(address.dir()),
+    pub fn new(address: &Address, state: Option<&Path>) -> Self {
+        CheckpointFiles {
+            keys: Directory::new(address.dir()),
             state: state.map(Path::to_owned),
             address: address.clone(),
         }
     }
 
     /// Reads what is kept of the ledger with this origin; `None` is a ledger without a checkpoint.
-    pub fn read(&self, origin: Option<&str>) -> Kept {
-        let mut kept = Kept::default();
+    pub fn read(&self, origin: Option<&str>) -> LocalCheckpoints {
+        let mut kept = LocalCheckpoints::default();
         let mut pinned = BTreeSet::new();
-        for pin in self.pins() {
+        for pin in self.origin_paths() {
             match text(&pin) {
                 Ok(text) => pinned.extend(text.map(|text| text.trim_end_matches('\n').to_owned())),
-                Err(why) => kept.copies.push(Copy { path: pin, note: Err(why) }),
+                Err(why) => kept.copies.push(CheckpointCopy { path: pin, note: Err(why) }),
             }
         }
         let identities: Vec<&str> = match origin {
@@ -93,15 +93,15 @@ impl Copies {
             None => pinned.iter().map(String::as_str).collect(),
         };
         for identity in &identities {
-            for path in self.files(identity) {
-                let found =
-                    text(&path).and_then(|text| text.map(|text| of(&text, Some(identity))).transpose());
-                kept.copies.extend(found.transpose().map(|note| Copy { path, note }));
+            for path in self.note_paths(identity) {
+                let found = text(&path)
+                    .and_then(|text| text.map(|text| note_of_origin(&text, Some(identity))).transpose());
+                kept.copies.extend(found.transpose().map(|note| CheckpointCopy { path, note }));
             }
         }
-        kept.copies.extend(self.of_older_version(&identities));
+        kept.copies.extend(self.legacy_copy(&identities));
         // One without a checkpoint is not the one that had some.
-        kept.replaced = pinned.into_iter().find(|pinned| origin != Some(pinned));
+        kept.replaced_origin = pinned.into_iter().find(|pinned| origin != Some(pinned));
         kept
     }
 
@@ -110,16 +110,18 @@ impl Copies {
     ///
     /// # Errors
     /// What could not be written, one for each place.
-    pub fn keep(&self, note: &str) -> Result<(), Vec<Error>> {
-        let checkpoint = parse(note).map_err(|why| vec![Error::NoCheckpoint(why)])?;
+    pub fn save(&self, note: &str) -> Result<(), Vec<Error>> {
+        let checkpoint = parse_checkpoint(note).map_err(|why| vec![Error::NotACheckpoint(why)])?;
         let mut errors = Vec::new();
-        for path in self.files(checkpoint.origin()) {
-            errors.extend(self.keep_at(&path, note, &checkpoint).err());
+        for path in self.note_paths(checkpoint.origin()) {
+            errors.extend(self.save_at(&path, note, &checkpoint).err());
         }
-        errors.extend(self.pins().iter().filter_map(|pin| self.keep_pin(pin, checkpoint.origin()).err()));
+        errors.extend(
+            self.origin_paths().iter().filter_map(|pin| self.save_origin(pin, checkpoint.origin()).err()),
+        );
         // A version before this one kept one file for all ledgers of the directory.
         if errors.is_empty()
-            && let Err(error) = self.take_over()
+            && let Err(error) = self.migrate_legacy()
         {
             errors.push(error);
         }
@@ -127,24 +129,25 @@ impl Copies {
     }
 
     /// The last checkpoint of a ledger that a witness signed; `None` where there is none.
-    pub fn cosigned(&self, origin: &str, cosigner: &Cosigner) -> Option<Copy> {
-        let path = self.cosigned_file(origin, cosigner);
-        let note = text(&path).and_then(|text| text.map(|text| of(&text, Some(origin))).transpose());
-        note.transpose().map(|note| Copy { path, note })
+    pub fn read_cosigned(&self, origin: &str, cosigner: &Cosigner) -> Option<CheckpointCopy> {
+        let path = self.cosigned_path(origin, cosigner);
+        let note =
+            text(&path).and_then(|text| text.map(|text| note_of_origin(&text, Some(origin))).transpose());
+        note.transpose().map(|note| CheckpointCopy { path, note })
     }
 
     /// Keeps a checkpoint that a witness signed, unless one over more records is kept.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep_cosigned(&self, note: &str, cosigner: &Cosigner) -> Result<(), Error> {
-        let checkpoint = parse(note).map_err(Error::NoCheckpoint)?;
-        self.keep_at(&self.cosigned_file(checkpoint.origin(), cosigner), note, &checkpoint)
+    pub fn save_cosigned(&self, note: &str, cosigner: &Cosigner) -> Result<(), Error> {
+        let checkpoint = parse_checkpoint(note).map_err(Error::NotACheckpoint)?;
+        self.save_at(&self.cosigned_path(checkpoint.origin(), cosigner), note, &checkpoint)
     }
 
-    fn cosigned_file(&self, origin: &str, cosigner: &Cosigner) -> PathBuf {
+    fn cosigned_path(&self, origin: &str, cosigner: &Cosigner) -> PathBuf {
         let name = sha256_hex(format!("{origin}\n{}", cosigner.name()).as_bytes());
-        self.beside_key().join(format!("{name}.cosigned"))
+        self.key_side_dir().join(format!("{name}.cosigned"))
     }
 
     /// Takes the copies of a ledger away, since a person said that it was rolled back on purpose. They are moved to
@@ -152,19 +155,20 @@ impl Copies {
     ///
     /// # Errors
     /// When one cannot be moved; then the others may have been.
-    pub fn give_up(&self, origin: Option<&str>) -> std::io::Result<()> {
+    pub fn discard(&self, origin: Option<&str>) -> std::io::Result<()> {
         let kept = self.read(origin);
         // A ledger without a checkpoint is to be another one than the one that was kept here.
-        let other = kept.replaced.is_some() || origin.is_none();
+        let other = kept.replaced_origin.is_some() || origin.is_none();
         let mut paths: Vec<PathBuf> = kept.copies.into_iter().map(|copy| copy.path).collect();
-        let pins = self.pins().into_iter().filter(|pin| other && pin.exists() && !paths.contains(pin));
+        let pins =
+            self.origin_paths().into_iter().filter(|pin| other && pin.exists() && !paths.contains(pin));
         let pins: Vec<PathBuf> = pins.collect();
         paths.extend(pins);
         for path in paths {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("checkpoint");
             let mut bytes = Vec::new();
             files::open(&path)?.read_to_end(&mut bytes)?;
-            aside::keep(self.address.dir(), name, &bytes)?;
+            quarantine::write(self.address.dir(), name, &bytes)?;
             files::remove(&path)?;
         }
         Ok(())
@@ -172,35 +176,37 @@ impl Copies {
 
     /// Another ledger begins at this address, since the file that was there is broken and set aside: what was kept beside it
     /// goes to `aside/`. What the user's state directory says stays, until a person accepts that the ledger was lost.
-    pub(crate) fn begin_anew(&self) -> std::io::Result<()> {
-        for path in [self.pin(), self.keys.last_file()].iter().filter(|path| path.exists()) {
-            aside::take(self.address.dir(), path)?;
+    pub(crate) fn quarantine(&self) -> std::io::Result<()> {
+        for path in
+            [self.origin_path(), self.keys.legacy_checkpoint_path()].iter().filter(|path| path.exists())
+        {
+            quarantine::move_file(self.address.dir(), path)?;
         }
         Ok(())
     }
 
     /// The files of a ledger's copies.
-    fn files(&self, origin: &str) -> Vec<PathBuf> {
+    fn note_paths(&self, origin: &str) -> Vec<PathBuf> {
         // An origin may be any text: its hash is a file's name everywhere.
         let name = format!("{}.note", sha256_hex(origin.as_bytes()));
-        let state = self.state.as_ref().map(|state| state.join(FOLDER).join(&name));
-        std::iter::once(self.beside_key().join(&name)).chain(state).collect()
+        let state = self.state.as_ref().map(|state| state.join(DIR_NAME).join(&name));
+        std::iter::once(self.key_side_dir().join(&name)).chain(state).collect()
     }
 
-    fn beside_key(&self) -> PathBuf {
-        self.keys.path().join(FOLDER)
+    fn key_side_dir(&self) -> PathBuf {
+        self.keys.path().join(DIR_NAME)
     }
 
     /// The file beside the key that has the origin of the ledger that lies here.
-    fn pin(&self) -> PathBuf {
-        self.beside_key().join(pin_of(&self.address.called()))
+    fn origin_path(&self) -> PathBuf {
+        self.key_side_dir().join(origin_file_name(&self.address.identity()))
     }
 
     /// The files that have it. In the state directory it stands under the ledger's path as it is named and as it leads there:
     /// a link in the place of a directory makes it no other ledger's.
-    fn pins(&self) -> Vec<PathBuf> {
-        let mut pins = vec![self.pin()];
-        let Some(state) = self.state.as_ref().map(|state| state.join(FOLDER)) else { return pins };
+    fn origin_paths(&self) -> Vec<PathBuf> {
+        let mut pins = vec![self.origin_path()];
+        let Some(state) = self.state.as_ref().map(|state| state.join(DIR_NAME)) else { return pins };
         let names = match &self.address {
             Address::File(path) => {
                 let dir = std::fs::canonicalize(self.address.dir());
@@ -208,44 +214,46 @@ impl Copies {
                 let named = std::path::absolute(path).ok();
                 named.into_iter().chain(led_to).map(|path| path.to_string_lossy().into_owned()).collect()
             }
-            Address::Postgres { .. } => BTreeSet::from([self.address.called()]),
+            Address::Postgres { .. } => BTreeSet::from([self.address.identity()]),
         };
-        pins.extend(names.iter().map(|name| state.join(pin_of(name))));
+        pins.extend(names.iter().map(|name| state.join(origin_file_name(name))));
         pins
     }
 
     /// The one file that an older version kept for all ledgers of a directory, where it is of this one or unreadable.
-    fn of_older_version(&self, identities: &[&str]) -> Option<Copy> {
-        let path = self.keys.last_file();
+    fn legacy_copy(&self, identities: &[&str]) -> Option<CheckpointCopy> {
+        let path = self.keys.legacy_checkpoint_path();
         let note = match text(&path) {
             // It was not synced: a loss of power could leave it empty.
             Ok(found) => found.filter(|text| !text.is_empty())?,
-            Err(why) => return Some(Copy { path, note: Err(why) }),
+            Err(why) => return Some(CheckpointCopy { path, note: Err(why) }),
         };
-        match parse(&note) {
+        match parse_checkpoint(&note) {
             // Of another ledger of the directory.
             Ok(checkpoint) if !identities.contains(&checkpoint.origin()) => None,
-            Ok(_) => Some(Copy { path, note: Ok(note) }),
-            Err(why) => Some(Copy { path, note: Err(why) }),
+            Ok(_) => Some(CheckpointCopy { path, note: Ok(note) }),
+            Err(why) => Some(CheckpointCopy { path, note: Err(why) }),
         }
     }
 
-    fn take_over(&self) -> Result<(), Error> {
-        let path = self.keys.last_file();
+    fn migrate_legacy(&self) -> Result<(), Error> {
+        let path = self.keys.legacy_checkpoint_path();
         let Ok(Some(note)) = text(&path) else { return Ok(()) };
-        if let Ok(checkpoint) = parse(&note) {
-            for file in self.files(checkpoint.origin()) {
-                self.keep_at(&file, &note, &checkpoint)?;
+        if let Ok(checkpoint) = parse_checkpoint(&note) {
+            for file in self.note_paths(checkpoint.origin()) {
+                self.save_at(&file, &note, &checkpoint)?;
             }
         }
         let gone = files::remove(&path);
         gone.map_err(|source| keys::Error::Io { doing: "remove", path, source }.into())
     }
 
-    fn keep_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), Error> {
+    fn save_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), Error> {
         let contradicts = |why: String| Error::Contradicts { path: path.to_owned(), why };
-        self.put(path, note, |before| {
-            let before = of(before, Some(new.origin())).and_then(|note| parse(&note)).map_err(contradicts)?;
+        self.replace_if(path, note, |before| {
+            let before = note_of_origin(before, Some(new.origin()))
+                .and_then(|note| parse_checkpoint(&note))
+                .map_err(contradicts)?;
             let (before, after) = (before.tree(), new.tree());
             if before.size == after.size && before.root != after.root {
                 let why = format!("it has another root for the same {} records", after.size);
@@ -255,15 +263,19 @@ impl Copies {
         })
     }
 
-    fn keep_pin(&self, path: &Path, origin: &str) -> Result<(), Error> {
-        self.put(path, &format!("{origin}\n"), |before| match before.trim_end_matches('\n') == origin {
-            true => Ok(false),
-            false => Err(Error::Contradicts { path: path.to_owned(), why: format!("it is of {before:?}") }),
+    fn save_origin(&self, path: &Path, origin: &str) -> Result<(), Error> {
+        self.replace_if(path, &format!("{origin}\n"), |before| {
+            match before.trim_end_matches('\n') == origin {
+                true => Ok(false),
+                false => {
+                    Err(Error::Contradicts { path: path.to_owned(), why: format!("it is of {before:?}") })
+                }
+            }
         })
     }
 
     /// Writes a file unless the one that is there says otherwise, while no other process does.
-    fn put(
+    fn replace_if(
         &self,
         path: &Path,
         new: &str,
@@ -271,13 +283,14 @@ impl Copies {
     ) -> Result<(), Error> {
         let dir = path.parent().unwrap_or(path);
         match dir.starts_with(self.keys.path()) {
-            true => self.keys.prepare()?,
-            false => {
-                dir.parent().map_or(Ok(()), files::private_dir).map_err(|error| cannot("make", dir, error))?
-            }
+            true => self.keys.ensure_exists()?,
+            false => dir
+                .parent()
+                .map_or(Ok(()), files::ensure_private_dir)
+                .map_err(|error| io_error("make", dir, error))?,
         }
-        files::private_dir(dir).map_err(|error| cannot("make", dir, error))?;
-        keys::put_in_turn(dir, path, new, || match text(path) {
+        files::ensure_private_dir(dir).map_err(|error| io_error("make", dir, error))?;
+        keys::replace_locked(dir, path, new, || match text(path) {
             Ok(None) => Ok(true),
             Ok(Some(before)) => replaces(&before),
             Err(why) => Err(Error::Contradicts { path: path.to_owned(), why }),
@@ -285,11 +298,11 @@ impl Copies {
     }
 }
 
-fn pin_of(name: &str) -> String {
+fn origin_file_name(name: &str) -> String {
     format!("{}.origin", &sha256_hex(name.as_bytes())[..32])
 }
 
-fn cannot(doing: &'static str, path: &Path, source: std::io::Error) -> Error {
+fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> Error {
     keys::Error::Io { doing, path: path.to_owned(), source }.into()
 }
 
@@ -309,8 +322,8 @@ fn text(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// A note that is a checkpoint of this ledger.
-fn of(note: &str, origin: Option<&str>) -> Result<String, String> {
-    let checkpoint = parse(note)?;
+fn note_of_origin(note: &str, origin: Option<&str>) -> Result<String, String> {
+    let checkpoint = parse_checkpoint(note)?;
     match origin.is_some_and(|origin| origin != checkpoint.origin()) {
         true => Err(format!("it is of another ledger, {}", checkpoint.origin())),
         false => Ok(note.to_owned()),
@@ -318,7 +331,7 @@ fn of(note: &str, origin: Option<&str>) -> Result<String, String> {
 }
 
 /// What a note says, whoever signed it.
-pub(crate) fn parse(note: &str) -> Result<Checkpoint, String> {
+pub(crate) fn parse_checkpoint(note: &str) -> Result<Checkpoint, String> {
     let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
     Checkpoint::parse(note.text()).map_err(|error| error.to_string())
 }

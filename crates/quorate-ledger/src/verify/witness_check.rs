@@ -1,41 +1,41 @@
 //! The checkpoints that a witness keeps: who signed them, which ledger they are of, and whether it still has so many
 //! records. Their roots are held against the tree on the way.
 
-use super::checkpoint_of;
-use super::finding::{Divergence, Kind, Part};
+use super::divergence::{Divergence, Kind, Part};
+use super::parse_checkpoint;
 use super::walk::Walk;
-use crate::kept::Copy;
+use crate::local_checkpoints::CheckpointCopy;
 use crate::note::{Cosigner, Note, Verifier};
 use crate::witness::Witness;
 
 /// What came of a witness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Witnessed {
+pub struct WitnessCheck {
     /// How many checkpoints of this ledger it keeps.
     pub checkpoints: u64,
     /// How many records the largest of them is over.
     pub size: u64,
     /// How many pieces of it are no signed note, such as one that was not written to its end.
-    pub torn: u64,
+    pub fragments: u64,
 }
 
 /// Holds a witness against what was walked over.
-pub(super) fn check(walk: &mut Walk, witness: &Witness, name: &str) -> Witnessed {
-    let mut witnessed = Witnessed { torn: witness.torn.len() as u64, ..Witnessed::default() };
+pub(super) fn check(walk: &mut Walk, witness: &Witness, name: &str) -> WitnessCheck {
+    let mut witnessed = WitnessCheck { fragments: witness.fragments.len() as u64, ..WitnessCheck::default() };
     for (note, at) in witness.notes.iter().zip(1_u64..) {
-        let Some(size) = note_of(walk, note, Part::Witness, &format!("checkpoint {at} of {name}")) else {
+        let Some(size) = check_note(walk, note, Part::Witness, &format!("checkpoint {at} of {name}")) else {
             continue;
         };
         witnessed.checkpoints += 1;
         witnessed.size = witnessed.size.max(size);
     }
-    cut(walk, witnessed.size, Part::Witness, name);
+    check_not_cut(walk, witnessed.size, Part::Witness, name);
     witnessed
 }
 
 /// What a witness that is asked over HTTP signed last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cosigned {
+pub struct Cosignature {
     /// The witness's name.
     pub name: String,
     /// Over how many records.
@@ -45,44 +45,48 @@ pub struct Cosigned {
 }
 
 /// Holds the checkpoint that a witness signed last against what was walked over; `None` where it is none.
-pub(super) fn cosigned(walk: &mut Walk, cosigner: &Cosigner, copy: &Copy) -> Option<Cosigned> {
+pub(super) fn check_cosignature(
+    walk: &mut Walk,
+    cosigner: &Cosigner,
+    copy: &CheckpointCopy,
+) -> Option<Cosignature> {
     let name = format!("the checkpoint of the witness {}", cosigner.name());
     let read = || -> Result<(String, u64), String> {
         let note = copy.note.clone()?;
         let parsed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-        let (_, at_s) = cosigner.signed(&parsed).map_err(|error| error.to_string())?;
+        let (_, at_s) = cosigner.find_signature(&parsed).map_err(|error| error.to_string())?;
         Ok((note, at_s))
     };
     match read() {
         Ok((note, at_s)) => {
-            let size = note_of(walk, &note, Part::Witness, &name)?;
-            cut(walk, size, Part::Witness, &format!("the witness {}", cosigner.name()));
-            Some(Cosigned { name: cosigner.name().to_owned(), size, at_s })
+            let size = check_note(walk, &note, Part::Witness, &name)?;
+            check_not_cut(walk, size, Part::Witness, &format!("the witness {}", cosigner.name()));
+            Some(Cosignature { name: cosigner.name().to_owned(), size, at_s })
         }
         Err(why) => {
             let what = format!("{name} ({}) is none: {why}", copy.path.display());
-            walk.findings.add(Divergence::of(Kind::Changed, Part::Witness, what));
+            walk.findings.add(Divergence::new(Kind::Changed, Part::Witness, what));
             None
         }
     }
 }
 
 /// Holds who signed a note, and for which ledger, against what was walked over; gives its size where it is of this one.
-pub(super) fn note_of(walk: &mut Walk, note: &str, part: Part, name: &str) -> Option<u64> {
+pub(super) fn check_note(walk: &mut Walk, note: &str, part: Part, name: &str) -> Option<u64> {
     let mut say = |what: &str| {
-        walk.findings.add(Divergence::of(Kind::Changed, part, format!("{name} {what}")));
+        walk.findings.add(Divergence::new(Kind::Changed, part, format!("{name} {what}")));
     };
-    let Some(checkpoint) = checkpoint_of(note) else {
+    let Some(checkpoint) = parse_checkpoint(note) else {
         say("cannot be read");
         return None;
     };
-    if walk.seals.origin.as_deref().is_some_and(|origin| origin != checkpoint.origin()) {
+    if walk.checkpoints.origin.as_deref().is_some_and(|origin| origin != checkpoint.origin()) {
         say(&format!("is of another ledger, {}", checkpoint.origin()));
         return None;
     }
-    let own = walk.options.own.iter().chain(&walk.options.given);
+    let own = walk.options.ledger_keys.iter().chain(&walk.options.trusted_keys);
     let own = own.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok());
-    let known: Vec<Verifier> = walk.seals.signers.iter().cloned().chain(own).collect();
+    let known: Vec<Verifier> = walk.checkpoints.signers.iter().cloned().chain(own).collect();
     if !Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&known).is_ok()) {
         say("is signed by no key that is known here");
     }
@@ -90,10 +94,10 @@ pub(super) fn note_of(walk: &mut Walk, note: &str, part: Part, name: &str) -> Op
 }
 
 /// Says that the ledger has fewer records than somebody has seen.
-pub(super) fn cut(walk: &mut Walk, size: u64, part: Part, name: &str) {
-    let there = walk.place();
+pub(super) fn check_not_cut(walk: &mut Walk, size: u64, part: Part, name: &str) {
+    let there = walk.seq();
     if size > there {
         let what = format!("{name} has seen {size} records, and there are {there}");
-        walk.findings.add(Divergence::of(Kind::Cut, part, what).place(there + 1).until(size));
+        walk.findings.add(Divergence::new(Kind::Cut, part, what).at_seq(there + 1).up_to_seq(size));
     }
 }
