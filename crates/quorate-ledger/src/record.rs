@@ -275,12 +275,12 @@ mod tests {
     #[test]
     fn data_that_nests_too_deep_to_be_read_back_is_refused() {
         let nested = |levels: usize| (1..levels).fold(json!({}), |inner, _| json!({"a": inner}));
-        let seal = |levels| encode("r1", 0, None, entry(nested(levels)), &mut TimeCache::default());
+        let encoded = |levels| encode("r1", 0, None, entry(nested(levels)), &mut TimeCache::default());
         let run: Name = "r1".into();
-        let stored = encode(nesting::MAX_RECORD_DEPTH).unwrap();
+        let stored = encoded(nesting::MAX_RECORD_DEPTH).unwrap();
         ChainReader::new(&run).read_next(&stored.head, Some(&stored.data)).unwrap();
         for levels in [nesting::MAX_RECORD_DEPTH + 1, 125, 126, 127, 200] {
-            let why = encode(levels).unwrap_err().to_string();
+            let why = encoded(levels).unwrap_err().to_string();
             assert!(why.contains("nests deeper than 96 levels"), "{why}");
         }
     }

@@ -33,7 +33,7 @@ pub fn read(path: &Path) -> Result<Option<SecretKey>, Error> {
     if !metadata.is_file() {
         return Err(io("read", path, std::io::Error::new(ErrorKind::InvalidInput, "it is no plain file")));
     }
-    closed(path, &metadata, 0o077)?;
+    check_permissions(path, &metadata, 0o077)?;
     let text = text(&file, path)?;
     SecretKey::from_text(&text).map(Some).map_err(|source| Error::NotAKey { path: path.to_owned(), source })
 }
@@ -41,7 +41,7 @@ pub fn read(path: &Path) -> Result<Option<SecretKey>, Error> {
 /// A directory of keys in which others can change nothing; one that is not there yet is fine.
 pub(super) fn check_directory(path: &Path) -> Result<(), Error> {
     match std::fs::metadata(path) {
-        Ok(metadata) => closed(path, &metadata, 0o022),
+        Ok(metadata) => check_permissions(path, &metadata, 0o022),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(io("read", path, error)),
     }
@@ -178,14 +178,14 @@ fn text(file: &File, path: &Path) -> Result<Zeroizing<String>, Error> {
 }
 
 #[cfg(unix)]
-fn closed(path: &Path, metadata: &std::fs::Metadata, to_others: u32) -> Result<(), Error> {
+fn check_permissions(path: &Path, metadata: &std::fs::Metadata, to_others: u32) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & to_others == 0 { Ok(()) } else { Err(Error::Exposed { path: path.to_owned(), mode }) }
 }
 
 #[cfg(not(unix))]
-fn closed(_: &Path, _: &std::fs::Metadata, _: u32) -> Result<(), Error> {
+fn check_permissions(_: &Path, _: &std::fs::Metadata, _: u32) -> Result<(), Error> {
     Ok(())
 }
 

@@ -35,15 +35,15 @@ pub fn required_hashes(
             HashRange { level, first: start, count: end - start }
         })
         .collect();
-    required_hashes.sort_unstable();
-    required_hashes.dedup_by(|next, one| {
+    reads.sort_unstable();
+    reads.dedup_by(|next, one| {
         let adjoins = next.level == one.level && next.first == one.first + one.count;
         if adjoins {
             one.count += next.count;
         }
         adjoins || next == one
     });
-    required_hashes
+    reads
 }
 
 /// Hashes that were fetched, as a source of proofs.

@@ -329,11 +329,11 @@ async fn read_only_reason(engine: &mut Engine) -> Result<Option<String>, sqlx::E
 /// What stands for a directory of this machine since it was started: processes that have the same one also have the
 /// same locks. Where no such thing can be told, it is another each time.
 pub(super) fn machine_id(dir: &Path) -> String {
-    known(dir).unwrap_or_else(|| entropy::run_id().to_string())
+    stable_machine_id(dir).unwrap_or_else(|| entropy::run_id().to_string())
 }
 
 #[cfg(target_os = "linux")]
-fn known(dir: &Path) -> Option<String> {
+fn stable_machine_id(dir: &Path) -> Option<String> {
     use std::io::Read as _;
     use std::os::unix::fs::MetadataExt as _;
     let mut boot = String::new();
@@ -343,7 +343,7 @@ fn known(dir: &Path) -> Option<String> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn known(_: &Path) -> Option<String> {
+fn stable_machine_id(_: &Path) -> Option<String> {
     None
 }
 

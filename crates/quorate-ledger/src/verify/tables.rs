@@ -277,11 +277,11 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
             if !same {
                 let what = format!("the text {name} is not the one that has this hash");
                 let divergence = Divergence::new(Kind::Changed, Part::Body, what);
-                walk.findings.add(match named_hashes.as_deref() {
+                walk.findings.add(match named.as_deref() {
                     Some([(run, n), ..]) => divergence.at_record(run, *n),
                     _ => divergence,
                 });
-            } else if let (None, Some(unnamed)) = (named_hashes, &mut unnamed) {
+            } else if let (None, Some(unnamed)) = (named, &mut unnamed) {
                 unnamed.insert(name.to_owned());
             }
         }

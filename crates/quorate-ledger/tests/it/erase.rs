@@ -408,10 +408,10 @@ async fn a_conversation_ages_record_by_record_as_far_as_it_is_settled() {
     let append =
         Append { run: stream.clone(), from: 0, entries, bodies: Vec::new(), durability: Durability::Written };
     store.append(append).await.unwrap();
-    let unsaid = |_: &Map<String, Json>| None;
+    let default_days = |_: &Map<String, Json>| None;
     let due = |days| {
         let store = &store;
-        let unsaid = &unsaid;
+        let default_days = &default_days;
         async move {
             let terms = Settings { now_ms: 10 * DAY_MS, default_days, conversation_days: days };
             store.plan_erasure(&terms).await.unwrap()

@@ -60,7 +60,7 @@ async fn a_key_that_is_given_has_to_have_signed() {
     // D2
     let world = World::new().await;
     let stranger = SecretKey::from_seed(&[9; 32]).public();
-    let given = vec![world.key().public(), stranger];
+    let trusted_keys = vec![world.key().public(), stranger];
     let report = world.verify(Options { trusted_keys, ..world.options() }).await;
     assert_eq!(report.trusted_keys_signed, [true, false]);
     assert_eq!((report.divergences[0].kind, report.divergences[0].part), (Kind::Changed, Part::Checkpoint));
@@ -87,7 +87,7 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
     store.seal(std::slice::from_ref(&new), 2_000, true, Durability::Synced).await.unwrap();
     store.seal(&[], 2_000, true, Durability::Synced).await.unwrap();
     store.close().await;
-    for own in [vec![new.public()], vec![new.public(), old.public()]] {
+    for ledger_keys in [vec![new.public()], vec![new.public(), old.public()]] {
         let report = world
             .verify(Options { ledger_keys, trusted_keys: vec![old.public()], ..Options::default() })
             .await;

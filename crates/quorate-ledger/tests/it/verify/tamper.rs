@@ -252,7 +252,7 @@ async fn a_checkpoint_by_another_key_differs() {
     let store = Store::open(&world.db()).await.unwrap().store;
     store.seal(std::slice::from_ref(&stranger), 2_000, false, Durability::Synced).await.unwrap();
     store.close().await;
-    for own in [vec![world.key().public()], Vec::new()] {
+    for ledger_keys in [vec![world.key().public()], Vec::new()] {
         let report = world.verify(Options { ledger_keys, ..Options::default() }).await;
         let found = &report.divergences[0];
         assert_eq!(found.part, Part::Checkpoint);

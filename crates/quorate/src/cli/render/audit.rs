@@ -96,8 +96,8 @@ fn summary(audit: &Audit) -> Vec<String> {
 
 /// A drift in a sentence.
 fn drifting(drift: &Drift) -> String {
-    let means: Vec<String> = find_drift.weeks.iter().map(|(_, mean)| format!("{mean:.2}")).collect();
-    let weeks: Vec<String> = find_drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
+    let means: Vec<String> = drift.weeks.iter().map(|(_, mean)| format!("{mean:.2}")).collect();
+    let weeks: Vec<String> = drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
     format!(
         "Drift: {} is {}, mean verdict {} in the weeks of {}.",
         one_line(&drift.artifact_type),
