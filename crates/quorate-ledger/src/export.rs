@@ -88,7 +88,7 @@ impl Store {
     /// Writes an export. `known` are public keys that may have signed records.
     ///
     /// # Errors
-    /// [`Failed`]; what was written by then is no whole export, and its reader sees that.
+    /// [`ExportError`]; what was written by then is no whole export, and its reader sees that.
     pub async fn export(
         &self,
         selection: &Selection,

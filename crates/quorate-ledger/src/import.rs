@@ -91,7 +91,7 @@ pub enum ImportError {
 /// Verifies an export as a whole.
 ///
 /// # Errors
-/// [`Refused`], never [`Refused::Contradicts`].
+/// [`ImportError`], never [`ImportError::Conflict`].
 pub fn verify(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<VerifiedExport, ImportError> {
     let mut reader = Reader::open(input, terms.signers)?;
     while reader.next_entry()?.is_some() {}
@@ -112,7 +112,7 @@ fn verified_export<R: BufRead>(
 /// What [`Store::import`] would merge into a ledger that is not there yet. Nothing is made.
 ///
 /// # Errors
-/// [`Refused`], never [`Refused::Ledger`].
+/// [`ImportError`], never [`ImportError::Ledger`].
 pub async fn preview(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<ImportSummary, ImportError> {
     let mut reader = Reader::open(input, terms.signers)?;
     let mut merging = Merge::default();
@@ -130,7 +130,7 @@ impl Store {
     /// read, so that a file that changes in between changes nothing here.
     ///
     /// # Errors
-    /// [`Refused`]; then nothing was written.
+    /// [`ImportError`]; then nothing was written.
     pub async fn import<R: BufRead + Send>(
         &self,
         open: impl Fn() -> std::io::Result<R>,

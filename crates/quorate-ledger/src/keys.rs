@@ -114,7 +114,7 @@ impl Directory {
     /// Makes a key; it is on the disk to stay when this returns.
     ///
     /// # Errors
-    /// [`Error::There`] where there is one, and [`Error::Io`].
+    /// [`Error::AlreadyExists`] where there is one, and [`Error::Io`].
     pub fn create(&self, purpose: Purpose) -> Result<SecretKey, Error> {
         self.insert(purpose, SecretKey::generate())
     }
@@ -191,7 +191,7 @@ impl Directory {
     }
 
     /// Where versions before this one kept the last checkpoint that the ledger's key signed, for all ledgers of the
-    /// directory together (see [`crate::kept`]).
+    /// directory together (see [`crate::local_checkpoints`]).
     pub fn legacy_checkpoint_path(&self) -> PathBuf {
         self.path.join("ledger.last")
     }

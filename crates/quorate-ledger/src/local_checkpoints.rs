@@ -5,7 +5,7 @@
 //! stands, too, which ledger each file or database was, so that one with another identity does not take its place unnoticed,
 //! with its keys or without.
 //!
-//! This module owns the files. Whether the ledger leads to a checkpoint, [`crate::Store::has_sealed`] and
+//! This module owns the files. Whether the ledger leads to a checkpoint, [`crate::Store::has_checkpoint`] and
 //! [`crate::verify`] say.
 
 use std::collections::BTreeSet;

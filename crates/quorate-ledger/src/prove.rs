@@ -1,9 +1,9 @@
 //! Proofs for third parties (D2): that records are in the ledger that a checkpoint speaks of, in a file that can be
 //! checked without the ledger.
 //!
-//! [`Proof`] is the file. [`Store::prove`] makes one, [`check`] holds one against keys that whoever checks has from
-//! elsewhere. The parts are shared with exports: [`Item`] is one record with its path, [`Seal`] the checkpoint,
-//! [`Course`] what records have to be one after another, [`Envelope`] a signature. `docs/ledger-export.md` has the format.
+//! [`Proof`] is the file. [`Store::prove`] makes one, [`check_proof`] holds one against keys that whoever checks has from
+//! elsewhere. The parts are shared with exports: [`ProvableRecord`] is one record with its path, [`SignedCheckpoint`] the checkpoint,
+//! [`ChainChecker`] what records have to be one after another, [`Envelope`] a signature. `docs/ledger-export.md` has the format.
 
 mod chain_check;
 mod check;
@@ -113,7 +113,7 @@ impl Store {
     /// may have signed records; those that a run names itself need not be among them.
     ///
     /// # Errors
-    /// [`Unproven`].
+    /// [`ProveError`].
     pub async fn prove(&self, run: &Name, n: Option<u64>, known: &[PublicKey]) -> Result<Proof, ProveError> {
         let sealed = self.last_checkpoint().await?;
         let mut connection = self.writer().await;

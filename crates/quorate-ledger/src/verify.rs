@@ -188,7 +188,7 @@ pub enum VerifyError {
 /// Verifies a ledger.
 ///
 /// # Errors
-/// [`Unverifiable`]. Whatever is wrong with what the ledger holds stands in the report.
+/// [`VerifyError`]. Whatever is wrong with what the ledger holds stands in the report.
 pub async fn verify(store: &Store, options: Options) -> Result<Report, VerifyError> {
     let options = Arc::new(options);
     let (mut report, mut walk) = {

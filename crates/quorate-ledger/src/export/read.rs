@@ -81,7 +81,7 @@ impl<R: BufRead> Reader<R> {
     /// is signed.
     ///
     /// # Errors
-    /// [`Flaw`].
+    /// [`InvalidExport`].
     pub fn open(mut input: R, signers: &[PublicKey]) -> Result<Self, InvalidExport> {
         let mut hash = Sha256::new();
         let text = next_line(&mut input, &mut hash, 1)?
@@ -132,7 +132,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads on; nothing after the last line, which has shown then that all is there.
     ///
     /// # Errors
-    /// [`Flaw`].
+    /// [`InvalidExport`].
     pub fn next_entry(&mut self) -> Result<Option<Entry>, InvalidExport> {
         if self.file_sha256.is_some() {
             return Ok(None);

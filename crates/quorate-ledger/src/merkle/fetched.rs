@@ -65,7 +65,7 @@ pub struct MissingHash {
 }
 
 impl FetchedHashes {
-    /// Nothing yet, of a tree of this size, with the same kept levels as [`reads`] was told.
+    /// Nothing yet, of a tree of this size, with the same kept levels as [`required_hashes`] was told.
     pub fn new(size: u64, keeps: impl Fn(u32) -> bool) -> Self {
         let stored_levels =
             (0..u64::BITS).filter(|&level| keeps(level)).fold(1, |kept, level| kept | 1 << level);

@@ -16,12 +16,12 @@ pub trait HashSource {
     /// How many leaves there are.
     fn size(&self) -> u64;
 
-    /// Whether the roots of complete subtrees of this level are kept, every one of them up to [`Leaves::size`].
+    /// Whether the roots of complete subtrees of this level are kept, every one of them up to [`HashSource::size`].
     fn stores_level(&self, level: u32) -> bool {
         level == 0
     }
 
-    /// Hashes of complete subtrees in their order. Asked only at kept levels, at most [`AT_ONCE`] at once and within
+    /// Hashes of complete subtrees in their order. Asked only at kept levels, at most [`MAX_HASHES_PER_READ`] at once and within
     /// the size.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ impl Checkpoint {
     /// `example.com/ledger`, the same as the signer's, is best.
     ///
     /// # Errors
-    /// [`BadCheckpoint`] where the origin is empty or not one line.
+    /// [`InvalidCheckpoint`] where the origin is empty or not one line.
     pub fn new(origin: &str, tree: TreeHead) -> Result<Self, InvalidCheckpoint> {
         line(origin)?;
         Ok(Checkpoint { origin: origin.to_owned(), tree, extensions: Vec::new() })
@@ -74,7 +74,7 @@ impl Checkpoint {
     /// witnesses do not sign them.
     ///
     /// # Errors
-    /// [`BadCheckpoint`] where it is empty or not one line.
+    /// [`InvalidCheckpoint`] where it is empty or not one line.
     pub fn with_extension(mut self, extension: &str) -> Result<Self, InvalidCheckpoint> {
         line(extension)?;
         self.extensions.push(extension.to_owned());
@@ -84,7 +84,7 @@ impl Checkpoint {
     /// Reads a note's text.
     ///
     /// # Errors
-    /// [`BadCheckpoint`] at the first thing that does not fit.
+    /// [`InvalidCheckpoint`] at the first thing that does not fit.
     pub fn parse(text: &str) -> Result<Self, InvalidCheckpoint> {
         let mut lines = text.strip_suffix('\n').ok_or(InvalidCheckpoint::Lines)?.split('\n');
         let (Some(origin), Some(size), Some(root)) = (lines.next(), lines.next(), lines.next()) else {
@@ -98,7 +98,7 @@ impl Checkpoint {
     /// Reads a signed checkpoint and holds its signatures against known keys.
     ///
     /// # Errors
-    /// [`Unopened`] where it is none, or must not be believed.
+    /// [`OpenError`] where it is none, or must not be believed.
     pub fn open<'a>(note: &[u8], known: &'a [Verifier]) -> Result<VerifiedCheckpoint<'a>, OpenError> {
         let note = Note::parse(note)?;
         let signers = note.verify(known)?;
@@ -125,7 +125,7 @@ impl Checkpoint {
     /// before: whoever calls this has made sure of that.
     ///
     /// # Errors
-    /// [`Malformed`] where it is longer than a note that is read.
+    /// [`MalformedNote`] where it is longer than a note that is read.
     pub fn sign(&self, signer: &Signer) -> Result<Note, MalformedNote> {
         let mut note = Note::new(&self.to_string())?;
         note.sign(signer)?;

@@ -37,7 +37,7 @@ impl Cosigner {
     /// Reads a verifier's line of type 0x04.
     ///
     /// # Errors
-    /// [`BadVerifier`] where it is anything but that.
+    /// [`InvalidVerifier`] where it is anything but that.
     pub fn from_text(text: &str) -> Result<Self, InvalidVerifier> {
         let (name, id, key) = parse_typed_key(text, COSIGNATURE_TYPE)?;
         Ok(Cosigner { name, id, key })
@@ -51,7 +51,7 @@ impl Cosigner {
     /// The line of a note that this witness signed, and when it did, in seconds since the Unix epoch.
     ///
     /// # Errors
-    /// [`Uncosigned`]: where one of its lines does not verify, whatever others do.
+    /// [`CosignatureError`]: where one of its lines does not verify, whatever others do.
     pub fn find_signature<'a>(&self, note: &'a Note) -> Result<(&'a SignatureLine, u64), CosignatureError> {
         let lines = note.signatures().iter().filter(|line| line.name == self.name && line.id == self.id);
         let mut last = None;

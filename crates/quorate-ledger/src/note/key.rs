@@ -64,7 +64,7 @@ impl Signer {
     /// A key under a name.
     ///
     /// # Errors
-    /// [`BadName`] where the name is none.
+    /// [`InvalidName`] where the name is none.
     pub fn new(name: &str, key: impl Into<Arc<SecretKey>>) -> Result<Self, InvalidName> {
         let key = key.into();
         let verifier = Verifier::new(name, key.public())?;
@@ -86,7 +86,7 @@ impl Verifier {
     /// A public key under a name.
     ///
     /// # Errors
-    /// [`BadName`] where the name is none.
+    /// [`InvalidName`] where the name is none.
     pub fn new(name: &str, key: PublicKey) -> Result<Self, InvalidName> {
         if !is_name(name) {
             return Err(InvalidName);
@@ -97,7 +97,7 @@ impl Verifier {
     /// Reads a verifier's text, as its [`Display`](fmt::Display) writes it.
     ///
     /// # Errors
-    /// [`BadVerifier`] where it is anything but that.
+    /// [`InvalidVerifier`] where it is anything but that.
     pub fn from_text(text: &str) -> Result<Self, InvalidVerifier> {
         let (name, id, key) = parse_typed_key(text, ED25519_TYPE)?;
         Ok(Verifier { name, id, key })

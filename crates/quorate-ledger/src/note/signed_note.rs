@@ -85,7 +85,7 @@ impl Note {
     /// A text that nobody signed yet.
     ///
     /// # Errors
-    /// [`Malformed`] where the text does not end in a line end, has control characters or is too long.
+    /// [`MalformedNote`] where the text does not end in a line end, has control characters or is too long.
     pub fn new(text: &str) -> Result<Self, MalformedNote> {
         check_characters(text)?;
         if !text.ends_with('\n') {
@@ -97,7 +97,7 @@ impl Note {
     /// Reads a signed note.
     ///
     /// # Errors
-    /// [`Malformed`] at the first thing that does not fit.
+    /// [`MalformedNote`] at the first thing that does not fit.
     pub fn parse(bytes: &[u8]) -> Result<Self, MalformedNote> {
         if bytes.len() > MAX_BYTES {
             return Err(MalformedNote::TooLong { bytes: bytes.len() });
@@ -133,7 +133,7 @@ impl Note {
     /// Adds a signature. What the same key signed before it replaces.
     ///
     /// # Errors
-    /// [`Malformed`] where the note would grow past what is read.
+    /// [`MalformedNote`] where the note would grow past what is read.
     pub fn sign(&mut self, signer: &Signer) -> Result<(), MalformedNote> {
         let verifier = signer.verifier();
         let line = SignatureLine {
@@ -152,7 +152,7 @@ impl Note {
     /// The note with a signature line more.
     ///
     /// # Errors
-    /// [`Malformed`] where it would not read back.
+    /// [`MalformedNote`] where it would not read back.
     pub fn with_signature(&self, line: SignatureLine) -> Result<Note, MalformedNote> {
         let signatures = self.signatures.iter().cloned().chain([line]).collect();
         Note::parse(Note { text: self.text.clone(), signatures }.to_string().as_bytes())
@@ -161,7 +161,7 @@ impl Note {
     /// Which of these keys signed the note, in the order of its signatures, each once.
     ///
     /// # Errors
-    /// [`Unverified`] where none did, or where a signature that names one of them is not its: then the note is refused
+    /// [`VerifyError`] where none did, or where a signature that names one of them is not its: then the note is refused
     /// even if others signed it.
     pub fn verify<'a>(&self, known: &'a [Verifier]) -> Result<Vec<&'a Verifier>, VerifyError> {
         let mut by: Vec<&Verifier> = Vec::new();

@@ -19,7 +19,7 @@ pub enum GapRule {
     Allowed,
     /// From a run's first one that is there, all are.
     NotWithinRun,
-    /// As [`Gaps::No`], and each run is there from its first record on.
+    /// As [`GapRule::NotWithinRun`], and each run is there from its first record on.
     FromFirstRecord,
 }
 

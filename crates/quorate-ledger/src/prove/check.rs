@@ -81,7 +81,7 @@ pub enum InvalidProof {
 /// Holds a proof against keys. `signers`, where there are any, are the keys of which one has to have signed each record.
 ///
 /// # Errors
-/// [`Failed`] at the first thing that does not hold.
+/// [`InvalidProof`] at the first thing that does not hold.
 pub fn check_proof(
     text: &str,
     trusted: &[TrustedKey],

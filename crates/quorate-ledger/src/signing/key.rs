@@ -69,7 +69,7 @@ impl SecretKey {
     /// Reads a key's text, with or without one line end.
     ///
     /// # Errors
-    /// [`BadKey`] where it is anything but that.
+    /// [`InvalidKey`] where it is anything but that.
     pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let line = text.strip_suffix('\n').unwrap_or(text);
         Ok(SecretKey::from_seed(&*decode(SEED_PREFIX, line)?))
@@ -104,7 +104,7 @@ impl PublicKey {
     /// Takes the 32 bytes of RFC 8032.
     ///
     /// # Errors
-    /// [`BadKey::Point`] where they are no usable key.
+    /// [`InvalidKey::Point`] where they are no usable key.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, InvalidKey> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| InvalidKey::Point)?;
         if key.is_weak() { Err(InvalidKey::Point) } else { Ok(PublicKey(key)) }
@@ -118,7 +118,7 @@ impl PublicKey {
     /// Reads a public key's text, as its [`Display`](fmt::Display) writes it, with or without one line end.
     ///
     /// # Errors
-    /// [`BadKey`] where it is anything but that.
+    /// [`InvalidKey`] where it is anything but that.
     pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let line = text.strip_suffix('\n').unwrap_or(text);
         PublicKey::from_bytes(&*decode(PUBLIC_PREFIX, line)?)
@@ -158,7 +158,7 @@ impl KeyId {
     /// Reads a key's name.
     ///
     /// # Errors
-    /// [`BadKey::Name`] where it is none.
+    /// [`InvalidKey::Name`] where it is none.
     pub fn from_text(text: &str) -> Result<Self, InvalidKey> {
         let mut id = [0; 16];
         let digits = text.as_bytes();

@@ -117,7 +117,7 @@ impl Keyring {
     /// Takes a key.
     ///
     /// # Errors
-    /// [`Refused`] where it is there already or its times contradict each other.
+    /// [`InsertError`] where it is there already or its times contradict each other.
     pub fn insert(&mut self, key: Key) -> Result<KeyId, InsertError> {
         let id = key.public.id();
         if let (Some(not_before_ms), Some(not_after_ms)) = (key.not_before_ms, key.not_after_ms)
@@ -154,7 +154,7 @@ impl Keyring {
     /// signing asks this too.
     ///
     /// # Errors
-    /// [`Uncounted`]: why not; the gravest reason where there are several.
+    /// [`RejectedSignature`]: why not; the gravest reason where there are several.
     pub fn may_sign(&self, id: KeyId, at_ms: i64) -> Result<&Key, RejectedSignature> {
         let key = self.keys.get(&id).ok_or(RejectedSignature::UnknownKey { id })?;
         match *key {
@@ -174,7 +174,7 @@ impl Keyring {
     /// Whether a signature over a leaf, by this key and at this time, counts.
     ///
     /// # Errors
-    /// [`Uncounted`]: why not.
+    /// [`RejectedSignature`]: why not.
     pub fn verify(
         &self,
         id: KeyId,

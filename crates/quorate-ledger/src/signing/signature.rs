@@ -80,7 +80,7 @@ impl Signature {
     /// Reads a signature's text.
     ///
     /// # Errors
-    /// [`BadSignature::Encoding`] where it is none.
+    /// [`InvalidSignature::Encoding`] where it is none.
     pub fn from_text(text: &str) -> Result<Self, InvalidSignature> {
         // 64 bytes are 88 letters, and nothing longer is looked at.
         if text.len() != 88 {
@@ -114,7 +114,7 @@ impl PublicKey {
     /// Whether this is the key's signature over the leaf for this purpose.
     ///
     /// # Errors
-    /// [`BadSignature::Forged`] where it is not.
+    /// [`InvalidSignature::Forged`] where it is not.
     pub fn verify(
         &self,
         context: Context,

@@ -67,7 +67,7 @@ impl Voucher {
         format!("{} {} {}", self.by, self.at, self.signature)
     }
 
-    /// Reads what [`Voucher::written`] writes of a key; `None` where it has another form.
+    /// Reads what [`Voucher::to_text`] writes of a key; `None` where it has another form.
     pub fn from_text(key: &str, written: &str) -> Option<Voucher> {
         let [by, at, signature] = written.split(' ').collect::<Vec<_>>().try_into().ok()?;
         let text = str::to_owned;

@@ -39,7 +39,7 @@ pub fn open_append(path: &Path) -> Result<File> {
     append(path, OpenOptions::new())
 }
 
-/// As [`append_to`]; a file that is made is its owner's alone.
+/// As [`open_append`]; a file that is made is its owner's alone.
 ///
 /// # Errors
 /// As [`open`].

@@ -20,19 +20,19 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_millis(600);
 const RETRY_PAUSE: Duration = Duration::from_millis(15);
 
 impl RunLock {
-    /// As [`Hold::take`], and waits a moment for who has it: a process that was killed is gone at once, but what it was
+    /// As [`RunLock::try_acquire`], and waits a moment for who has it: a process that was killed is gone at once, but what it was
     /// just starting has its lock until it is what it is to be.
     ///
     /// # Errors
-    /// As [`Hold::take`].
+    /// As [`RunLock::try_acquire`].
     pub async fn acquire(dir: &Path, run: &str) -> Result<Option<RunLock>> {
         RunLock::acquire_within(dir, run, ACQUIRE_TIMEOUT).await
     }
 
-    /// As [`Hold::take`], and waits for who has it, for as long as is said.
+    /// As [`RunLock::try_acquire`], and waits for who has it, for as long as is said.
     ///
     /// # Errors
-    /// As [`Hold::take`].
+    /// As [`RunLock::try_acquire`].
     pub async fn acquire_within(dir: &Path, run: &str, patience: Duration) -> Result<Option<RunLock>> {
         let until = tokio::time::Instant::now() + patience;
         loop {

@@ -22,7 +22,7 @@ pub struct Request {
     pub signers: Vec<String>,
 }
 
-/// Checks a proof. Where nobody vouched for the key that signed it, [`Proven::vouched`] is `None`, and [`unvouched`] says
+/// Checks a proof. Where nobody vouched for the key that signed it, [`VerifiedProof::trusted_key`] is `None`, and [`unvouched`] says
 /// so: it holds by itself, which a forger's would, too.
 ///
 /// # Errors
