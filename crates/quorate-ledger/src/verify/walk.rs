@@ -10,7 +10,6 @@ use quorate_kernel::ports::ledger::{Kind as Word, PlaybookEvent};
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::Options;
 use super::checkpoints::Checkpoints;
 use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::Jobs;
@@ -19,9 +18,8 @@ use super::local_checkpoints::Rollback;
 use super::read::{Page, PageRow, StoredRecord};
 use super::record_check::{self, HeadMatcher};
 use super::runs::{Phase, StreamState, affects_row};
-use super::signatures;
-use super::skim;
 use super::tree::TreeCheck;
+use super::{Options, signatures, skim};
 use crate::merkle::{self, Hash};
 use crate::signing::run::RunKeyring;
 use crate::store::STREAM;
@@ -475,21 +473,18 @@ impl Walk {
         }
         for jump in jumps {
             let ChainJump { run, missing, seq: place, late } = jump;
-            let what = format!(
-                "{run}/{} stands here, and {run}/{} does not stand before it",
-                missing.end, missing.start
-            );
+            let (first, next) = (missing.start, missing.end);
+            let what = format!("{run}/{next} stands here, and {run}/{first} does not stand before it");
             let kind = if late { Kind::Reordered } else { Kind::Removed };
-            self.findings
-                .add(Divergence::new(kind, Part::Record, what).at_record(&run, missing.start).at_seq(place));
+            let divergence = Divergence::new(kind, Part::Record, what);
+            self.findings.add(divergence.at_record(&run, first).at_seq(place));
         }
     }
 
     /// Runs that are not ended, in the order in which they were opened.
     pub(super) fn open_runs(&self) -> Vec<&str> {
         let open = self.runs.iter().filter(|(_, state)| matches!(state.phase, Phase::Open | Phase::Decided));
-        let mut open: Vec<_> = open.map(|(run, state)| (state.opened, &**run)).collect();
-        open.sort_unstable();
+        let open: BTreeSet<_> = open.map(|(run, state)| (state.opened, &**run)).collect();
         open.into_iter().map(|(_, run)| run).collect()
     }
 }
