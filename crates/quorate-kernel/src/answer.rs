@@ -2,6 +2,7 @@
 //! or a balanced object. Two different objects that fit are as bad as none.
 
 mod complaint;
+mod quotation;
 
 use quorate_diagnostics::invisible::{escape_invisible, first_invisible};
 use quorate_protocol::Json;
@@ -9,7 +10,8 @@ use quorate_protocol::answers::turn::Turn;
 use quorate_protocol::answers::{self, Schema};
 
 use crate::{answer_schema, strict_json};
-use complaint::describe;
+use complaint::{describe, too_many};
+use quotation::is_quoted;
 
 /// How many objects of one output are looked at; an output with more is not an answer.
 const MAX_OBJECTS: usize = 64;
@@ -97,13 +99,6 @@ pub(crate) fn top_level_objects(output: &str) -> Result<Vec<&str>, Vec<String>> 
     Ok(found)
 }
 
-/// Whether an object stands in what the member was shown, white space aside.
-fn is_quoted(object: &str, material: &[&str]) -> bool {
-    let bare = |text: &str| text.split_whitespace().collect::<String>();
-    let object = bare(object);
-    material.iter().any(|text| text.contains('{') && bare(text).contains(&object))
-}
-
 /// The length of the object that starts here, strings minded; `None` where it does not end.
 fn object_len(text: &str) -> Option<usize> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
@@ -137,6 +132,11 @@ fn schema_complaints(schema: Schema, value: &Json) -> Vec<String> {
     let misfits = answer_schema::compiled(schema).validator.errors(value);
     let mut complaints: Vec<String> =
         misfits.iter().take(MAX_COMPLAINTS).map(|misfit| say(describe(value, misfit))).collect();
+    if complaints.is_empty() {
+        // Lists that the form does not name.
+        let long = answers::long_lists(value).into_iter().take(MAX_COMPLAINTS);
+        complaints.extend(long.map(|(place, items, most)| say((place, too_many(items, most)))));
+    }
     if complaints.is_empty() && schema.reaches_agents() {
         report_invisible(value, "", &mut complaints);
         complaints.truncate(MAX_COMPLAINTS);
@@ -198,6 +198,25 @@ mod tests {
         let told =
             "`/findings`: it has 20000 items, and at most 200 are allowed; keep those that matter most";
         assert_eq!(complaints, [told]);
+        // So is a list that the form does not name, wherever it stands.
+        let long: Vec<String> = (0..201).map(|n| format!("a{n}")).collect();
+        for key in [
+            "top_3_issues",
+            "top_3_failure_modes",
+            "calibration_issues",
+            "causality_gaps",
+            "voice_violations",
+            "x",
+        ] {
+            assert!(first(&json!({"would_block": true, key: long[1..]}).to_string()).is_ok());
+            let complaints = first(&json!({"would_block": true, key: long}).to_string()).unwrap_err();
+            assert_eq!(complaints, [format!("`/{key}`: {}", too_many(201, 200))]);
+        }
+        let nested = json!({"would_block": true, "extra": {"a/b": [{"k": long}]}}).to_string();
+        assert_eq!(first(&nested).unwrap_err(), [format!("`/extra/a~1b/0/k`: {}", too_many(201, 200))]);
+        let message = |to: usize| json!({"message": "m", "addressedTo": vec!["a"; to]}).to_string();
+        assert!(extract(Schema::Message, &message(1_000), &[]).is_ok());
+        assert!(extract(Schema::Message, &message(1_001), &[]).is_err());
         let complaints = first(&answer(1, answers::MAX_BYTES)).unwrap_err();
         assert!(complaints[0].contains("at most 1048576"), "{complaints:?}");
     }

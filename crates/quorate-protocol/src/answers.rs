@@ -13,8 +13,42 @@ use crate::Json;
 /// How many bytes an answer has at most, as JSON.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// How many entries a list of an answer has at most: what is longer nobody reads, and the gravest of it says enough.
-pub(crate) const MAX_ITEMS: usize = 200;
+/// How many entries a list of an answer has at most, wherever it stands and whether or not a form names it. `addressedTo`
+/// , the members that a message names, alone may have more.
+pub const MAX_ITEMS: usize = 200;
+
+/// Says of each list of an answer that is longer than it may be where it stands, as a JSON pointer, how many entries it has
+/// and how many it may have. The forms bound the lists that they name; this bounds the others.
+pub fn long_lists(answer: &Json) -> Vec<(String, usize, usize)> {
+    fn look(value: &Json, place: &str, found: &mut Vec<(String, usize, usize)>) {
+        match value {
+            Json::Array(items) => {
+                let most = if place == message::RECIPIENTS { message::MAX_RECIPIENTS } else { MAX_ITEMS };
+                if items.len() > most {
+                    found.push((place.to_owned(), items.len(), most));
+                    return;
+                }
+                for (at, item) in items.iter().enumerate().filter(|(_, item)| is_container(item)) {
+                    look(item, &format!("{place}/{at}"), found);
+                }
+            }
+            Json::Object(entries) => {
+                for (key, item) in entries.iter().filter(|(_, item)| is_container(item)) {
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    look(item, &format!("{place}/{key}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    look(answer, "", &mut found);
+    found
+}
+
+fn is_container(value: &Json) -> bool {
+    value.is_array() || value.is_object()
+}
 
 /// Which form an answer has to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

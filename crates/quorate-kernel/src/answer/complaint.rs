@@ -12,6 +12,11 @@ pub(super) fn describe(answer: &Json, misfit: &SchemaError) -> (String, String) 
     (place, what)
 }
 
+/// What is said of a list with too many entries.
+pub(super) fn too_many(items: usize, most: usize) -> String {
+    format!("it has {items} items, and at most {most} are allowed; keep those that matter most")
+}
+
 fn message(value: &Json, misfit: &SchemaError) -> String {
     match &misfit.kind {
         ErrorKind::Type(wanted) => {
@@ -32,10 +37,7 @@ fn message(value: &Json, misfit: &SchemaError) -> String {
                 format!("{value} is too short")
             }
             Bound::LongestText(_) => format!("{value} is too long"),
-            Bound::MostItems(most) => {
-                let items = value.as_array().map_or(0, Vec::len);
-                format!("it has {items} items, and at most {most} are allowed; keep those that matter most")
-            }
+            Bound::MostItems(most) => too_many(value.as_array().map_or(0, Vec::len), *most),
         },
         ErrorKind::Pattern { pattern, .. } => format!("{value} does not match \"{pattern}\""),
         ErrorKind::Duplicate { first, second } => format!("items {first} and {second} are the same"),

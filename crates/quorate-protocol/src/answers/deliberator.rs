@@ -1,5 +1,7 @@
 //! A deliberator's answer (seed: verdict, scores, would_block, irreducible, revision_brief).
 
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::{MAX_ITEMS, non_empty_text, present};
@@ -136,15 +138,10 @@ impl Answer {
 
 /// What an answer lists as wrong beside its findings, each text once.
 pub fn issues(answer: &Json) -> Vec<String> {
-    let mut issues: Vec<String> = Vec::new();
-    for key in ISSUE_LISTS {
-        for issue in answer.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(entry_text) {
-            if !issues.contains(&issue) {
-                issues.push(issue);
-            }
-        }
-    }
-    issues
+    // A ledger may hold lists that are longer than an answer's may be now.
+    let mut seen = HashSet::new();
+    let listed = ISSUE_LISTS.into_iter().filter_map(|key| answer.get(key)?.as_array()).flatten();
+    listed.filter_map(entry_text).filter(|issue| seen.insert(issue.clone())).collect()
 }
 
 /// An entry of a list: a text, or the texts of an object in one.
@@ -238,6 +235,16 @@ mod tests {
             line: Some(4),
         };
         assert_eq!(read.findings, Some(vec![finding]));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about time")]
+    fn the_issues_of_a_long_list_are_read_in_one_pass() {
+        let many: Vec<String> = (0..60_000).map(|n| format!("a{n}")).collect();
+        let started = std::time::Instant::now();
+        let read = issues(&json!({"top_3_issues": many, "causality_gaps": many}));
+        assert_eq!(read, many);
+        assert!(started.elapsed() < std::time::Duration::from_secs(2), "{:?}", started.elapsed());
     }
 
     #[test]

@@ -5,8 +5,10 @@ use serde_json::json;
 use super::present;
 use crate::Json;
 
+/// Where a message names members, as a JSON pointer.
+pub(super) const RECIPIENTS: &str = "/addressedTo";
 /// How many members a message names at most.
-const MAX_RECIPIENTS: usize = 1_000;
+pub(super) const MAX_RECIPIENTS: usize = 1_000;
 
 /// Whom a message is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
