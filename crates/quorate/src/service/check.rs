@@ -14,7 +14,7 @@ use quorate_manifest::playbook::catalog::FOLDER;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_protocol::assembly::{describe_operators, operator_ids};
 
-use super::disk::{self, Disk};
+use super::disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::executor;
@@ -23,6 +23,7 @@ use super::manifests::{self, Manifests, file_not_found, find_root, search_start}
 use super::playbook::inspect;
 use super::playbook::library::Library;
 use super::runtime;
+use super::workspace::boundary::FoundFile;
 use super::workspace::{PathOverrides, absolute, load_council};
 
 /// What is to be checked.
@@ -176,11 +177,13 @@ fn check_standalone(
 ) -> Report {
     let (mut report, council, configuration) = match doctype {
         Doctype::Config => {
-            let loaded = config::load(path, shown, &Disk);
+            let found = FoundFile { root: path.parent().unwrap_or(root), file: path };
+            let loaded = config::load(path, shown, &found);
             (loaded.report, None, loaded.value)
         }
         _ => {
-            let loaded = load_council(environment, path, shown, root);
+            let found = FoundFile { root, file: path };
+            let loaded = load_council(environment, path, shown, root, &found);
             (loaded.report, loaded.value, None)
         }
     };

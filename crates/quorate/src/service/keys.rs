@@ -20,7 +20,7 @@ use super::disk::{self, Disk, Text};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
 use super::host::Host;
-use super::workspace::{Workspace, absolute, display_path};
+use super::workspace::{Workspace, absolute, boundary, display_path};
 
 /// The keyring's file, where quorate.toml does not name another.
 const KEYRING: &str = "keyring.toml";
@@ -110,7 +110,11 @@ impl Keys {
     /// When it is refused.
     pub fn load_keyring(&self) -> Result<KeyringFile, ServiceError> {
         let path = self.keyring_path();
-        let text = disk::read_text(&path).map_err(|error| {
+        let read = match boundary::leads_out(&self.root, &path) {
+            true => Err(std::io::Error::other("it leads out of its workspace")),
+            false => disk::read_text(&path),
+        };
+        let text = read.map_err(|error| {
             let body = Body::new(format!("the keyring {} cannot be read: {error}", self.display_path(&path)));
             ServiceError::configuration(
                 codes::KEYRING_INVALID,

@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_manifest::config;
 use quorate_manifest::loader::{Loader, Options, Refs};
 use quorate_manifest::workspace::WorkspacePath;
 
 use super::confined::Confined;
-use super::disk::Disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::workspace::{absolute, display_path, entry_exists, find_outermost};
+use super::workspace::{absolute, display_path, entry_exists, find_outermost, load_configuration};
 
 /// A workspace of manifests.
 pub struct Manifests {
@@ -113,7 +111,7 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
     if !entry_exists(&path) {
         return WorkspaceSettings { strict_chain: false, governance: None, report: Report::new() };
     }
-    let loaded = config::load(&path, &display_path(environment, &path), &Disk);
+    let loaded = load_configuration(environment, &path);
     let mut report = loaded.report;
     let strict_chain = loaded.value.as_ref().is_none_or(|configuration| configuration.strict_chain);
     let written = loaded.value.and_then(|configuration| configuration.governance);

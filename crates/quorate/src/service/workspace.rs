@@ -10,7 +10,7 @@ use quorate_ledger::store::address::Address;
 use quorate_manifest::config::{self, Configuration};
 use quorate_manifest::council::{self, Council};
 use quorate_manifest::doctype::COUNCIL_FILES;
-use quorate_manifest::{Loaded, Source as _};
+use quorate_manifest::{Loaded, Source};
 
 use super::disk::Disk;
 use super::environment::Environment;
@@ -18,6 +18,7 @@ use super::error::{ExitClass, ServiceError};
 use super::redaction::Redaction;
 use super::trust::{self, TrustRequest};
 use super::witness::Witness;
+use boundary::FoundFile;
 
 /// What the user said about places.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +67,7 @@ pub fn load(
     let mut host = Configuration::default();
     if let Some(path) = &host_path {
         trust::owned(environment, path)?;
-        host = accept(config::load(path, &display_path(environment, path), &Disk), &mut report)?;
+        host = accept(load_configuration(environment, path), &mut report)?;
     }
     let root = host_path.as_deref().and_then(Path::parent);
     let council_path = match &places.config {
@@ -81,8 +82,11 @@ pub fn load(
     match &council_path {
         Some(path) => {
             let root = root.or(path.parent()).unwrap_or(&environment.directory);
-            council =
-                accept(load_council(environment, path, &display_path(environment, path), root), &mut report)?;
+            let found = FoundFile { root, file: path };
+            // A person may name a file that is a link.
+            let source: &dyn Source = if places.config.is_some() { &Disk } else { &found };
+            let shown = display_path(environment, path);
+            council = accept(load_council(environment, path, &shown, root, source), &mut report)?;
         }
         None => council.dir = root.unwrap_or(&environment.directory).to_owned(),
     }
@@ -106,9 +110,21 @@ pub fn load(
     Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
+/// Reads a `quorate.toml`, unless it leads out of its directory.
+pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Configuration> {
+    let found = FoundFile { root: path.parent().unwrap_or(path), file: path };
+    config::load(path, &display_path(environment, path), &found)
+}
+
 /// Reads a council of the workspace of a root. Its documents may lie in the working directory, too: below the root, or where
 /// the working directory holds the council and the file is trusted (`workspace/reach.rs`).
-pub fn load_council(environment: &Environment, path: &Path, shown: &str, root: &Path) -> Loaded<Council> {
+pub fn load_council(
+    environment: &Environment,
+    path: &Path,
+    shown: &str,
+    root: &Path,
+    source: &dyn Source,
+) -> Loaded<Council> {
     let beside = path.parent().unwrap_or(root);
     let working = &*environment.directory;
     let is_within = |path: &Path| boundary::is_inside(root, path) || boundary::is_inside(beside, path);
@@ -119,7 +135,7 @@ pub fn load_council(environment: &Environment, path: &Path, shown: &str, root: &
         may_read: &may_be_shown,
         is_in_workspace: &is_within,
     };
-    council::load_in(path, shown, &Disk, surroundings)
+    council::load_in(path, shown, source, surroundings)
 }
 
 /// Says a path the way a user in this directory would.

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_manifest::check::is_candidate;
-use quorate_manifest::config;
 use quorate_manifest::config::{Configuration, KeySource};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::{OpenResult, Refs};
 
-use super::super::disk::{self, Disk};
+use super::super::disk;
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
 use super::super::executor;
@@ -114,7 +113,7 @@ pub fn of_files(
 /// The configuration of a root; one that is refused names nothing.
 fn configuration(environment: &Environment, root: &Path) -> Configuration {
     let path = root.join("quorate.toml");
-    config::load(&path, &display_path(environment, &path), &Disk).value.unwrap_or_default()
+    workspace::load_configuration(environment, &path).value.unwrap_or_default()
 }
 
 fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<TrustRequest> {
@@ -131,7 +130,8 @@ fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<TrustRequ
 }
 
 fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustRequest> {
-    let loaded = workspace::load_council(environment, file, &display_path(environment, file), root);
+    let found = boundary::FoundFile { root, file };
+    let loaded = workspace::load_council(environment, file, &display_path(environment, file), root, &found);
     let Some(council) = loaded.value else { return Vec::new() };
     let mut needs = executor::trust_requests_of_council(&council, file);
     let mut acts = boundary::of_council(&council, root);

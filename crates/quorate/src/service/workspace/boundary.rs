@@ -8,8 +8,9 @@ use quorate_kernel::ports::executor::SideEffect;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::config::{Configuration, KeySource};
 use quorate_manifest::council::Council;
+use quorate_manifest::{Source, source};
 
-use super::super::disk;
+use super::super::disk::{self, Disk};
 use super::super::error::ServiceError;
 use super::absolute;
 
@@ -107,8 +108,31 @@ pub(super) fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), Ser
     Ok(())
 }
 
-/// Whether a path lies below a root once links are followed. What is not there yet lies where it would be made.
+/// The disk for a file that was found in a workspace and not named by a person: where it is a link that leads out of the
+/// root, it is not read, and so no line of it is shown.
+pub struct FoundFile<'a> {
+    /// The workspace's root.
+    pub root: &'a Path,
+    /// The file; others are read as they are.
+    pub file: &'a Path,
+}
+
+impl Source for FoundFile<'_> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, source::Error> {
+        match path == self.file && leads_out(self.root, path) {
+            true => Err(source::Error::Unreadable(std::io::Error::other("it leads out of its workspace"))),
+            false => Disk.read(path),
+        }
+    }
+}
+
+/// Whether a path lies below a root by its name, and elsewhere by its links.
+pub fn leads_out(root: &Path, path: &Path) -> bool {
+    path.starts_with(root) && !is_inside(root, path)
+}
+
+/// Whether a path lies below a root once links are followed. What is not there yet, root or path, lies where it would be
+/// made.
 pub fn is_inside(root: &Path, path: &Path) -> bool {
-    let root = disk::canonical(root).unwrap_or_else(|| root.to_owned());
-    disk::canonical_or_new(path).starts_with(root)
+    disk::canonical_or_new(path).starts_with(disk::canonical_or_new(root))
 }

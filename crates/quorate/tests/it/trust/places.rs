@@ -264,3 +264,56 @@ fn init_and_fmt_write_nothing_by_a_link() {
     assert_eq!(place.read("outside/PERSONA.md"), "---\nslug:   ada\n---\nYou read.\n");
     assert_eq!(outside(&place), ["PERSONA.md"]);
 }
+
+#[test]
+fn a_configuration_that_is_a_link_out_of_the_workspace_is_not_read() {
+    let secret = "PRIVATE-LINE\nmore: [x\n";
+    for name in ["quorate.toml", "council.yaml"] {
+        let place = checkout(&[]);
+        place.write("outside/secret.txt", secret);
+        for target in ["../outside/secret.txt".into(), place.path("outside/secret.txt")] {
+            let link = place.path(&format!("repo/{name}"));
+            symlink(&target, &link).expect("a link");
+            for command in [
+                &["review", "draft.md"][..],
+                &["doctor"],
+                &["sweep"],
+                &["runs"],
+                &["check", name],
+                &["check", "."],
+                &["trust", "--show"],
+                &["keys", "list"],
+                &["resolve", "."],
+                &["weave", "ada"],
+            ] {
+                let ran = run(&place, command);
+                let said = format!("{}{}", ran.stdout, ran.stderr);
+                assert!(!said.contains("PRIVATE"), "{command:?} {said}");
+                let looks = matches!(command[0], "resolve" | "weave" | "trust");
+                assert!(looks || said.contains("leads out of its workspace"), "{command:?} {said}");
+                assert!(ran.code >= 4 || command[0] == "trust", "{command:?} {} {said}", ran.code);
+            }
+            std::fs::remove_file(link).expect("the link");
+        }
+    }
+    // A link to another file of the workspace is followed, and so is one that a person names.
+    let place = checkout(&[("conf/council.yaml", "version: 3\n")]);
+    symlink("conf/council.yaml", place.path("repo/council.yaml")).expect("a link");
+    run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("council_invalid");
+    let place = checkout(&[]);
+    place.write("outside/council.yaml", "version: 3\n");
+    symlink("../outside/council.yaml", place.path("repo/mine.yaml")).expect("a link");
+    run(&place, &["review", "draft.md", "--config", "mine.yaml"])
+        .assert_code(5)
+        .assert_stderr_contains("council_invalid");
+}
+
+#[test]
+fn a_keyring_that_is_a_link_out_of_the_workspace_is_not_read() {
+    let place = checkout(&[("quorate.toml", "")]);
+    place.write("outside/keyring.toml", "PRIVATE-LINE\n");
+    symlink("../outside/keyring.toml", place.path("repo/keyring.toml")).expect("a link");
+    let ran = run(&place, &["keys", "list"]).assert_code(5);
+    ran.assert_stderr_contains("leads out of its workspace");
+    assert!(!ran.stderr.contains("PRIVATE"), "{}", ran.stderr);
+}
