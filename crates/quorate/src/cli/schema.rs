@@ -18,14 +18,14 @@ const ANSWER: &str = "answer";
 /// Print the JSON Schema of a doctype, of what a command prints, or of what a member has to answer
 ///
 /// Editors complete and check manifests with it: `# yaml-language-server: $schema=assembly.schema.json` as the first
-/// line of the frontmatter. `review`, `reviews` and `convene` are what these commands print with --format json; `answer
-/// FORM` is what an executor has to print.
+/// line of the frontmatter. `review`, `reviews` and `convene` are what these commands print with --format json, `plan`
+/// is what `convene --dry-run` prints, and `answer FORM` is what an executor has to print.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate schema assembly > assembly.schema.json\n  quorate schema review\n  quorate schema answer deliberator\n  quorate schema             lists what has a schema\n  quorate schema answer      lists the answers"
 )]
 pub(super) struct Arguments {
-    /// The doctype, `review`, `reviews`, `convene`, or `answer`; without it all that have a schema are listed
+    /// The doctype, `review`, `reviews`, `convene`, `plan`, or `answer`; without it all that have a schema are listed
     #[arg(value_name = "WHAT")]
     what: Option<String>,
     /// After `answer`: whose; without it all are listed

@@ -18,11 +18,13 @@ pub enum Output {
     Reviews,
     /// A convening.
     Convene,
+    /// What a convening would ask, as `--dry-run` says.
+    Plan,
 }
 
 impl Output {
     /// All outputs.
-    pub const ALL: [Output; 3] = [Output::Review, Output::Reviews, Output::Convene];
+    pub const ALL: [Output; 4] = [Output::Review, Output::Reviews, Output::Convene, Output::Plan];
 
     /// The word for it.
     pub fn word(self) -> &'static str {
@@ -30,6 +32,7 @@ impl Output {
             Output::Review => "review",
             Output::Reviews => "reviews",
             Output::Convene => "convene",
+            Output::Plan => "plan",
         }
     }
 
@@ -39,6 +42,7 @@ impl Output {
             Output::Review => report::SCHEMA,
             Output::Reviews => REVIEWS,
             Output::Convene => convene::report::SCHEMA,
+            Output::Plan => convene::plan::SCHEMA,
         }
     }
 
@@ -51,10 +55,16 @@ impl Output {
         match self {
             Output::Review => read(include_str!("schemas/review.json")),
             Output::Convene => read(include_str!("schemas/convene.json")),
+            Output::Plan => read(include_str!("schemas/plan.json")),
             Output::Reviews => {
                 let mut reviews = read(include_str!("schemas/reviews.json"));
-                // With an id of its own it is what the reference means.
-                reviews["$defs"]["review"] = Output::Review.json();
+                // Without an id of its own it is a part of the whole, which every validator finds by its place.
+                let mut review = Output::Review.json();
+                if let Some(review) = review.as_object_mut() {
+                    review.retain(|key, _| !matches!(key.as_str(), "$id" | "$schema"));
+                    reviews["$defs"] = review.remove("$defs").unwrap_or_else(|| json!({}));
+                }
+                reviews["$defs"]["review"] = review;
                 reviews
             }
         }

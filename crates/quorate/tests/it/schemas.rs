@@ -49,8 +49,33 @@ fn reviews_are_what_their_schema_says() {
 }
 
 #[test]
+fn a_schema_refers_to_nothing_but_parts_of_itself() {
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            Value::Object(entries) => {
+                found.extend(entries.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                entries.values().for_each(|item| references(item, found));
+            }
+            _ => {}
+        }
+    }
+    let place = TestDir::new();
+    for word in ["review", "reviews", "convene", "plan"] {
+        let schema = place.run(&["schema", word]).assert_code(0).json();
+        let (mut found, inner) = (Vec::new(), schema["$defs"].to_string());
+        references(&schema, &mut found);
+        assert!(!inner.contains("\"$id\""), "{word}");
+        for reference in found {
+            let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{word}: {reference}"));
+            assert!(schema.pointer(pointer).is_some(), "{word}: {reference}");
+        }
+    }
+}
+
+#[test]
 fn convenings_are_what_their_schema_says() {
-    let convening = schema(&["convene"]);
+    let (convening, plan) = (schema(&["convene"]), schema(&["plan"]));
     let place = TestDir::new();
     place.write("talk.md", "**User**: My chest hurts and nobody is here.\n");
     place.write("text.md", "Resolution: the meeting moves to Tuesday at ten.\n");
@@ -62,6 +87,8 @@ fn convenings_are_what_their_schema_says() {
     ] {
         place.run(&["init", "assembly", "--mode", mode, "--name", &format!("the-{mode}")]).assert_code(0);
         let path = format!("assemblies/the-{mode}");
+        let dry = place.run(&["convene", &path, on[0], on[1], "--format", "json", "--dry-run"]);
+        fits(&plan, &dry.assert_code(0).json());
         let ran = place.run(&["convene", &path, on[0], on[1], "--format", "json"]);
         let convened = ran.json();
         assert_eq!(convened["mode"], mode, "{}", ran.stderr);

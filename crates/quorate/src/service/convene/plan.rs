@@ -17,6 +17,9 @@ use crate::service::error::ServiceError;
 use crate::service::overlays;
 use crate::service::workspace::Workspace;
 
+/// The version of the JSON that a plan is printed as.
+pub const SCHEMA: &str = "quorate.plan/v1";
+
 /// Who would be asked what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -188,6 +191,7 @@ impl Plan {
         let later = |one: &DeferredQuestion| json!({"member": one.member, "executor": one.executor, "when": one.when});
         let rule = |(id, kind): &(String, String)| json!({"id": id, "kind": kind});
         json!({
+            "schema": SCHEMA,
             "assembly": self.assembly,
             "mode": self.mode,
             "dry_run": true,
