@@ -11,7 +11,7 @@ const MIN_WEEKS: usize = 3;
 /// How far the mean moves at least, from each of these weeks to the next.
 const MIN_STEP: f64 = 0.05;
 
-/// Three weeks in a row, of those with enough reviews, each stricter than the one before, or each milder.
+/// Three weeks in a row, each with enough reviews, and each stricter than the one before, or each milder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drift {
     /// The type of artifact.
@@ -76,6 +76,9 @@ fn mean(verdicts: &BTreeMap<String, u64>) -> Option<f64> {
 }
 
 fn direction(weeks: &[(i64, f64)]) -> Option<Direction> {
+    if weeks.windows(2).any(|pair| pair[1].0 - pair[0].0 != 7) {
+        return None;
+    }
     let all = |moved: fn(f64) -> bool| weeks.windows(2).all(|pair| moved(pair[1].1 - pair[0].1));
     if all(|step| step >= MIN_STEP) {
         Some(Direction::Improving)
@@ -116,8 +119,9 @@ mod tests {
     }
 
     #[test]
-    fn weeks_with_few_reviews_are_passed_over_and_small_steps_are_none() {
-        assert_eq!(drifts(&[(5, 0), (0, 4), (4, 1), (3, 2)]), [(Direction::Tightening, vec![0, 14, 21])]);
+    fn weeks_with_few_reviews_end_a_row_and_small_steps_are_none() {
+        assert_eq!(drifts(&[(5, 0), (0, 4), (4, 1), (3, 2)]), []);
+        assert_eq!(drifts(&[(5, 0), (4, 1), (0, 4), (3, 2), (2, 3)]), []);
         assert_eq!(drifts(&[(100, 0), (97, 3), (94, 6)]), []);
     }
 

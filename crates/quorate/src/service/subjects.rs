@@ -49,7 +49,7 @@ pub fn expand(environment: &Environment, names: &[PathBuf]) -> Result<SubjectLis
         let new = files.into_iter().filter(|file| seen.insert(environment.directory.join(file)));
         named.subjects.extend(new.map(Subject::File));
     }
-    named.is_single &= named.subjects.len() == 1;
+    named.is_single &= names.len() == 1;
     Ok(named)
 }
 

@@ -145,7 +145,9 @@ pub async fn sweep(
     };
     let undecided = desk.store.undecided_runs(&sitting.fingerprint(desk, "").combined()).await?;
     let mut planned = BTreeSet::new();
-    for found in files(desk, request)? {
+    let (found, unread) = files(desk, request)?;
+    all.extend(unread);
+    for found in found {
         // An interruption is heard here: reading does not wait for anything else.
         tokio::task::yield_now().await;
         match triage(desk, found, &judged, &mut planned, request.judged) {
@@ -185,7 +187,9 @@ pub async fn sweep(
     Ok(all)
 }
 
-fn files(desk: &LedgerSession, request: &Request) -> Result<Vec<FileEntry>, ServiceError> {
+/// The files below the watched folders, and the folders that cannot be read. One that is missing is a warning alone, unless all
+/// are.
+fn files(desk: &LedgerSession, request: &Request) -> Result<(Vec<FileEntry>, Vec<SweptFile>), ServiceError> {
     let council = &desk.workspace.council;
     if council.watch.paths.is_empty() {
         let body = Body::new("there is nothing to sweep: no `watch.paths` in council.yaml");
@@ -199,7 +203,7 @@ fn files(desk: &LedgerSession, request: &Request) -> Result<Vec<FileEntry>, Serv
     let root = workspace.host_path.as_deref().or(workspace.council_path.as_deref()).and_then(Path::parent);
     let acts = boundary::of_watch(council, root.unwrap_or(&council.dir));
     desk.environment.trust.admit(&desk.environment, vec![TrustRequest { file: council_path, acts }])?;
-    let mut files = Vec::new();
+    let (mut files, mut unread) = (Vec::new(), Vec::new());
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     for written in &council.watch.paths {
         let path = council.dir.join(Path::new(written));
@@ -217,17 +221,27 @@ fn files(desk: &LedgerSession, request: &Request) -> Result<Vec<FileEntry>, Serv
                 files.extend(inside.into_iter().filter(|one| seen.insert(one.path.clone())));
             }
             Err(error) => {
-                desk.warn(codes::WATCH_UNREADABLE, Body::new(format!("watch path {written}: {error}")))
+                desk.warn(codes::WATCH_UNREADABLE, Body::new(format!("watch path {written}: {error}")));
+                let swept = SweptFile {
+                    path: display_path(&desk.environment, &path),
+                    tier: 0,
+                    artifact_type: String::new(),
+                    fate: Outcome::Failed { why: error.to_string() },
+                };
+                unread.push((error.kind(), swept));
             }
         }
     }
+    // A folder may be for drafts to come; where none is there, nothing was swept.
+    let all_unread = unread.len() == council.watch.paths.len();
+    unread.retain(|(why, _)| all_unread || *why != std::io::ErrorKind::NotFound);
     let own = [Some(&*desk.workspace.log), desk.workspace.ledger.file()];
     files.retain(|one| {
         request.since_ms.is_none_or(|since| one.modified_ms >= since)
             && !own.contains(&Some(&one.path))
             && request.filter.matches(desk, &one.path)
     });
-    Ok(files)
+    Ok((files, unread.into_iter().map(|(_, swept)| swept).collect()))
 }
 
 enum Triage {

@@ -39,6 +39,11 @@ fn each_text_has_its_verdict_and_the_worst_is_the_exit_code() {
         .assert_code(1)
         .assert_stderr_contains("REVISE      posts/c.md");
     place.run(&["review", "posts/a.md", "posts/a.md", "posts/c.md", "--fail-on", "hold"]).assert_code(0);
+    let twice = place.run(&["review", "posts/a.md", "posts/a.md", "--format", "json"]).assert_code(0).json();
+    assert_eq!(
+        (&twice["schema"], verdicts(&twice)),
+        (&json!("quorate.reviews/v1"), vec![("posts/a.md", "SHIP")])
+    );
     let sarif = place.run(&["review", "posts/a.md", "posts/c.md", "--format", "sarif"]).assert_code(1).json();
     assert_eq!(sarif["runs"].as_array().map(Vec::len), Some(2));
     let human = place.run(&["review", "posts/a.md", "posts/b.md"]).assert_code(2).stdout;

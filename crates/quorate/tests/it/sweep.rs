@@ -151,6 +151,19 @@ fn what_cannot_be_read_is_said_and_the_rest_is_judged() {
 }
 
 #[test]
+fn watched_folders_of_which_none_is_there_are_not_a_clean_sweep() {
+    let place = place();
+    let swept = sweep(&place, &[]).assert_code(3);
+    swept.assert_stderr_contains("quorate:watch_unreadable");
+    let fates = fates(&swept);
+    assert_eq!((fates.len(), count(&fates, "failed")), (2, 2));
+    sweep(&place, &["--dry-run"]).assert_code(3);
+    // One of them may be missing.
+    place.write("drafts/post.md", "One.\n");
+    sweep(&place, &[]).assert_code(0);
+}
+
+#[test]
 fn nothing_to_watch_is_refused() {
     let place = TestDir::scripted(&all_ship());
     place.run(&["sweep"]).assert_code(5);
