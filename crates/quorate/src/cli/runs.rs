@@ -1,6 +1,7 @@
 //! `quorate runs`.
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use quorate_ledger::runs::Filter;
 
 use super::arguments::{HumanOrJson, PathArguments, since};
@@ -10,6 +11,10 @@ use super::session::{print_result, with_session};
 use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs;
+
+/// What a run can have come to: a council's verdicts, the outcomes of assemblies, and nothing yet.
+const VERDICTS: [&str; 9] =
+    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "open"];
 
 /// List the runs of the ledger, newest first
 #[derive(Debug, Args)]
@@ -21,7 +26,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// This verdict or outcome alone, for example hold or pass; open where nothing is decided
-    #[arg(long, value_name = "VERDICT")]
+    #[arg(long, value_name = "VERDICT", ignore_case = true, value_parser = PossibleValuesParser::new(VERDICTS))]
     verdict: Option<String>,
     /// This type of artifact alone
     #[arg(long = "type", value_name = "TYPE")]

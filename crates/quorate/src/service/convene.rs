@@ -111,7 +111,9 @@ pub fn prepare_with(
         let help = "list them under `members`, or convene a view that does";
         return Err(ServiceError::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
     }
-    inputs::ensure_known_class(&Setup::from_resolved(&view.resolved, asks.clone(), HostOptions::default()))?;
+    let setup = Setup::from_resolved(&view.resolved, asks.clone(), HostOptions::default());
+    inputs::ensure_known_class(&setup)?;
+    inputs::ensure_known_phase(request.inputs.phase.as_deref(), &setup)?;
     let subject = read(&subject)?;
     inputs::ensure_conversation(&asks, &subject)?;
     let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());

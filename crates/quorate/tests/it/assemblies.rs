@@ -50,6 +50,24 @@ fn equals_and_trees_need_somebody() {
 }
 
 #[test]
+fn a_phase_that_is_mistyped_asks_nobody() {
+    let place = TestDir::new();
+    let members = [("ana", "phase: session"), ("bea", "phase: debrief")];
+    assembly::write(&place, "advisory", &members, "");
+    answers(&place, &json!({"_": advice(4, "s")}));
+    let ran = convene(&place, "--conversation", &["--phase", "sesion"]).assert_code(64);
+    tells(&ran, "no member of this assembly is in the phase `sesion`");
+    tells(&ran, "did you mean `session`?");
+    tells(
+        &convene(&place, "--conversation", &["--phase", "x"]).assert_code(64),
+        "its phases are debrief, session",
+    );
+    tells(&convene(&place, "--conversation", &["--trigger", "smaple"]).assert_code(64), "sample");
+    assert!(!place.path(".quorate/ledger.db").exists(), "no run is opened");
+    convene(&place, "--conversation", &["--phase", "debrief"]).assert_code(0);
+}
+
+#[test]
 fn a_class_that_is_mistyped_skips_no_veto() {
     // V1
     let place = TestDir::new();

@@ -1,5 +1,6 @@
 //! What an assembly is asked for, held against its mode: each mode needs something else.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use quorate_diagnostics::{Body, codes};
@@ -102,6 +103,29 @@ pub(super) fn ensure_known_class(setup: &Setup) -> Result<(), ServiceError> {
         None => format!("its classes are {}", known.join(", ")),
     };
     Err(usage(format!("this assembly knows no proposals of the class `{class}`"), help))
+}
+
+/// The phases that every assembly can be convened in: a program that says in which a conversation is need not know its members.
+const COMMON_PHASES: [&str; 3] = ["session", "standing", "sentinel"];
+
+/// Another phase that no member is in asks nobody, and is taken for a slip of the pen where a person names it.
+///
+/// # Errors
+/// A usage error, with what was most probably meant.
+pub(super) fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(), ServiceError> {
+    let Some(phase) = named else { return Ok(()) };
+    let known: BTreeSet<&str> = setup.members.iter().filter_map(|one| one.phase.as_deref()).collect();
+    if known.contains(phase) || COMMON_PHASES.contains(&phase) {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.into_iter().collect();
+    let meant: Vec<&str> = known.iter().copied().chain(COMMON_PHASES).collect();
+    let help = match nearest(phase, &meant) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "give its members a `phase`".to_owned(),
+        None => format!("its phases are {}", known.join(", ")),
+    };
+    Err(usage(format!("no member of this assembly is in the phase `{phase}`"), help))
 }
 
 /// The flags of a mode.
