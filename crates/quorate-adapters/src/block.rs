@@ -20,11 +20,13 @@ impl<'a> Block<'a> {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("known keys: {}", listed(known)),
                 };
-                Err(ConfigError::for_key(only, format!("unknown key `{only}`")).with_help(help))
+                Err(ConfigError::for_unknown_key(only, format!("unknown key `{only}`")).with_help(help))
             }
             // All of them at once, so that nobody mends one to be told of the next.
-            [first, ..] => Err(ConfigError::for_key(first, format!("unknown keys {}", listed(&unknown)))
-                .with_help(format!("known keys: {}", listed(known)))),
+            [first, ..] => {
+                Err(ConfigError::for_unknown_key(first, format!("unknown keys {}", listed(&unknown)))
+                    .with_help(format!("known keys: {}", listed(known))))
+            }
         }
     }
 

@@ -357,17 +357,24 @@ pub struct ConfigError {
     pub message: String,
     /// What to do.
     pub help: Option<String>,
+    /// Whether the key is none that the adapter reads: a slip of the pen, which is refused also where nobody uses the block.
+    pub is_unknown_key: bool,
 }
 
 impl ConfigError {
     /// A refusal of one key.
     pub fn for_key(key: impl Into<String>, message: impl Into<String>) -> Self {
-        ConfigError { key: Some(key.into()), message: message.into(), help: None }
+        ConfigError { key: Some(key.into()), message: message.into(), help: None, is_unknown_key: false }
     }
 
     /// A refusal of the block as a whole.
     pub fn for_block(message: impl Into<String>) -> Self {
-        ConfigError { key: None, message: message.into(), help: None }
+        ConfigError { key: None, message: message.into(), help: None, is_unknown_key: false }
+    }
+
+    /// A refusal of a key that the adapter does not read.
+    pub fn for_unknown_key(key: impl Into<String>, message: impl Into<String>) -> Self {
+        ConfigError { is_unknown_key: true, ..ConfigError::for_key(key, message) }
     }
 
     /// Adds what to do.

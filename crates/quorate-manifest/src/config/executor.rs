@@ -13,7 +13,7 @@ use crate::tree::{Field, Fields};
 const MAX_RETRIES: i64 = 100;
 
 /// Keys of which one has to say what is asked.
-const TARGET_KEYS: [&str; 3] = ["kind", "preset", "command"];
+const TARGET_KEYS: [&str; 4] = ["kind", "preset", "cli", "command"];
 
 /// Reads one table.
 pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
@@ -24,7 +24,7 @@ pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
     let block = block(field, &fields);
     if written.is_none() && !TARGET_KEYS.iter().any(|key| block.json.contains_key(*key)) {
         let message = format!("`{}` does not say what is asked", field.path());
-        field.invalid_with(message, "add `kind`, `preset` or `command`");
+        field.invalid_with(message, "add `kind`, `preset`, `cli` or `command`");
     }
     let kind = match written {
         Some(field) => Some((field.non_blank_text()?.to_owned(), field.place())),

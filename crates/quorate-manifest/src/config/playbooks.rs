@@ -58,7 +58,10 @@ pub(super) fn lock(id: &str, field: &Field<'_>) -> Option<Lock> {
     let fits = (2..=64).contains(&id.len()) && id.starts_with(|c: char| c.is_ascii_lowercase());
     if !fits || !id.chars().all(plain) {
         let message = format!("`{id}` cannot be the id of a locked trait");
-        field.invalid_with(message, "use lower-case letters, digits and dashes, beginning with a letter");
+        field.invalid_with(
+            message,
+            "use 2 to 64 lower-case letters, digits and dashes, beginning with a letter",
+        );
         return None;
     }
     let mut fields = field.fields()?;

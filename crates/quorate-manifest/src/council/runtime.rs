@@ -39,7 +39,7 @@ fn timeout(fields: &mut Fields<'_>) -> Option<Duration> {
     match Duration::try_from_secs_f64(number) {
         Ok(duration) if !duration.is_zero() && duration <= MAX_DURATION => Some(duration),
         _ => {
-            let body = Body::new(format!("{number} seconds is no time that can be waited"));
+            let body = Body::new(format!("{number:?} seconds is no time that can be waited"));
             field.refuse(codes::DURATION, body.help("write a number of seconds above 0"));
             None
         }

@@ -19,7 +19,7 @@ use crate::service::trust::{decide, inventory};
 /// by their content, so that a file that changes is asked for again. What is trusted is kept outside of the workspace.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate trust --show\n  quorate trust\n  quorate trust swarm.yaml\n  quorate trust --revoke\n  quorate trust --safe-directory /srv/shared\n\nWithout it: --trust for one command; QUORATE_TRUST=1 in CI, or QUORATE_TRUST=HASH with the hash that --show prints."
+    after_help = "Examples:\n  quorate trust --show\n  quorate trust\n  quorate trust swarm.yaml\n  quorate trust --revoke\n  quorate trust --safe-directory /srv/shared\n  quorate trust --revoke --safe-directory /srv/shared\n\nWithout it: --trust for one command; QUORATE_TRUST=1 in CI, or QUORATE_TRUST=HASH with the hash that --show prints."
 )]
 pub(super) struct Arguments {
     /// The files to trust; without any, all files of the workspace that name something
@@ -28,8 +28,8 @@ pub(super) struct Arguments {
     /// Only show what would be trusted, and its hash
     #[arg(long, conflicts_with_all = ["revoke", "safe_directory"])]
     show: bool,
-    /// Trust none of it any more
-    #[arg(long, conflicts_with = "safe_directory")]
+    /// Trust none of it any more; with --safe-directory, take that exception back
+    #[arg(long)]
     revoke: bool,
     /// Use configuration in this directory, and in those below it, although another user owns it
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
@@ -51,8 +51,11 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &T
 
 fn perform(arguments: &Arguments, environment: &Environment) -> Result<String, ServiceError> {
     if let Some(directory) = &arguments.safe_directory {
-        let directory = decide::safe_directory(environment, directory)?;
-        return Ok(render::trust::safe_directory(&directory, arguments.format.into()));
+        let directory = match arguments.revoke {
+            true => decide::revoke_safe_directory(environment, directory)?,
+            false => decide::safe_directory(environment, directory)?,
+        };
+        return Ok(render::trust::safe_directory(&directory, arguments.revoke, arguments.format.into()));
     }
     let inventory: Inventory = match arguments.files.is_empty() {
         true => inventory::of_workspace(environment, &environment.directory)?,

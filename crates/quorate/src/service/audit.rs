@@ -74,6 +74,11 @@ pub async fn audit_file(
         let help = "`--log` names a council_log.jsonl; without it the log of this workspace is read";
         return Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)));
     }
+    if path.is_dir() {
+        let body = Body::new(format!("cannot read the log {}: it is a directory", log.display()));
+        let help = "`--log` names the file, as in `--log .quorate/council_log.jsonl`";
+        return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body.help(help)));
+    }
     let store = Store::open_log_only(&path).await?;
     let indexed = council_log::sync(&store, &path).await?;
     let stats = stats::stats(&store, indexed, &filter).await?;

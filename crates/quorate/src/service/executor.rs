@@ -1,5 +1,7 @@
 //! Which executor answers (C11): `--executor`, else the council's runtime, else `[defaults]`, else the rubric.
 
+mod findings;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +13,7 @@ use quorate_kernel::ports::executor::{About, ConfigError, Executor, Servers, Set
 use quorate_kernel::registry::{ExecutorBuilder, Registry};
 use quorate_manifest::config::{Configuration, ExecutorTable};
 use quorate_manifest::council::Council;
+use quorate_manifest::tree::reader::nearest;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
@@ -18,6 +21,8 @@ use super::error::{ExitClass, ServiceError};
 use super::run_spec::Options;
 use super::trust::{Permit, TrustRequest};
 use super::workspace::Workspace;
+
+pub use findings::{build_errors, typos};
 
 /// The deadline of an invocation where nobody says another.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(180);
@@ -253,27 +258,6 @@ pub fn fallback_with(
     by_name_with(registry, host, registry.default_kind().unwrap_or_default(), None, SelectedBy::Person, extra)
 }
 
-/// Builds every executor that a configuration or a council names, asking none, and says which cannot be had.
-pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Council>) -> Vec<ServiceError> {
-    let registry = registry();
-    let mut stops = Vec::new();
-    if let Some(configuration) = configuration {
-        let tables = configuration.executors.keys().map(|name| (name, None));
-        let assemblies = configuration.assemblies.values();
-        let named = assemblies.flat_map(|table| table.executor.iter().chain(table.members.values()));
-        let named =
-            configuration.default_executor.iter().chain(named).map(|(name, place)| (name, Some(place)));
-        let build = |(name, place): (&String, Option<&Place>)| {
-            by_name(&registry, configuration, name, place, SelectedBy::Person)
-        };
-        stops.extend(tables.chain(named).map(build).filter_map(Result::err));
-    }
-    if let Some((council, table)) = council.and_then(|council| Some((council, council.runtime.as_ref()?))) {
-        stops.extend(by_runtime(&registry, table, &council.dir, &council.dir).err());
-    }
-    stops
-}
-
 /// Builds the executor of a name: a table of `quorate.toml`, a ready-made one, or a kind that needs no settings.
 ///
 /// # Errors
@@ -346,9 +330,23 @@ fn by_table(
     name: &str,
     host: &Configuration,
 ) -> Result<SelectedExecutor, ServiceError> {
+    let (new, kind) = table_kind(registry, table, name)?;
+    let file = host.path();
+    let origin = Origin { file: Some(&file), servers: &file };
+    build((new, kind), name, table, (&host.dir, servers(host)), origin, codes::EXECUTOR_INVALID)
+}
+
+/// The kind of a table, which its preset or its command may imply.
+fn table_kind(
+    registry: &Registry,
+    table: &ExecutorTable,
+    name: &str,
+) -> Result<(ExecutorBuilder, String), ServiceError> {
     let block = &table.block.json;
     let preset = block.get("preset").and_then(Json::as_str).and_then(|preset| registry.preset_kind(preset));
-    let implied = preset.or_else(|| registry.command_kind().filter(|_| block.contains_key("command")));
+    let starts = |key: &&str| block.contains_key(*key);
+    let implied =
+        preset.or_else(|| registry.command_kind().filter(|_| ["command", "cli"].iter().any(starts)));
     let (kind, place) = match (&table.kind, implied) {
         (Some((kind, place)), _) => (kind.clone(), place.clone()),
         (None, Some(kind)) => (kind.to_owned(), table.block.place.clone()),
@@ -365,9 +363,7 @@ fn by_table(
             .help(format!("the kinds are {known}"));
         return Err(refuse(codes::KIND_UNKNOWN, body, table));
     };
-    let file = host.path();
-    let origin = Origin { file: Some(&file), servers: &file };
-    build((new, kind), name, table, (&host.dir, servers(host)), origin, codes::EXECUTOR_INVALID)
+    Ok((new, kind))
 }
 
 fn by_runtime(
@@ -397,15 +393,13 @@ fn build(
     origin: Origin<'_>,
     code: RefusalCode,
 ) -> Result<SelectedExecutor, ServiceError> {
-    let settings = Settings {
-        name: name.to_owned(),
-        timeout: table.timeout.unwrap_or(DEFAULT_TIMEOUT),
-        retries: table.retries.unwrap_or(0),
-        dir: dir.to_owned(),
-        block: table.block.json.clone(),
-        servers,
-    };
-    Build { new, kind, settings, origin }.finish(|refused| {
+    let settings = settings(name, table, dir, servers);
+    Build { new, kind, settings, origin }.finish(|mut refused| {
+        // What every executor has is no key of the adapter's, which cannot suggest it.
+        let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
+        if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
+            refused.help = Some(format!("did you mean `{near}`?"));
+        }
         let code = match refused.key.as_deref() {
             None | Some("type") => code,
             Some(_) => codes::EXECUTOR_INVALID,
@@ -413,6 +407,20 @@ fn build(
         let body = with_help(table.block.body(refused.key.as_deref(), refused.message), refused.help);
         *refuse(code, body, table).report
     })
+}
+
+/// The keys that every executor has.
+const SHARED_KEYS: [&str; 2] = ["timeout", "retries"];
+
+fn settings(name: &str, table: &ExecutorTable, dir: &Path, servers: Servers) -> Settings {
+    Settings {
+        name: name.to_owned(),
+        timeout: table.timeout.unwrap_or(DEFAULT_TIMEOUT),
+        retries: table.retries.unwrap_or(0),
+        dir: dir.to_owned(),
+        block: table.block.json.clone(),
+        servers,
+    }
 }
 
 /// Which files say how an executor is set up.

@@ -109,6 +109,15 @@ pub(super) fn max_calls(history: &History) -> Option<u32> {
     history.opened.get("max_calls").and_then(Json::as_u64).map(|cap| u32::try_from(cap).unwrap_or(u32::MAX))
 }
 
+/// What the command that goes on with a run has to say besides its id: a larger cap, where the one that holds is spent. A
+/// resumed run keeps the cap that it was opened with, so that without it nobody would be asked.
+pub(super) fn larger_cap(history: &History, calls: u32) -> String {
+    match max_calls(history) {
+        Some(cap) if calls >= cap => format!(" --max-calls {}", calls.saturating_mul(2)),
+        _ => String::new(),
+    }
+}
+
 /// The model that was named when a run was opened.
 pub(super) fn model(history: &History) -> Option<String> {
     history.opened.get("model").and_then(Json::as_str).map(str::to_owned)

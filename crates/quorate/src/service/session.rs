@@ -25,6 +25,7 @@ use super::keys::Keys;
 use super::ledger::{checkpoint, gc};
 use super::member_access;
 use super::overlays;
+use super::resume;
 use super::signer::{KeySource, Signer};
 use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
 use resources::WorkspaceResources;
@@ -58,10 +59,9 @@ impl LedgerSession {
         let apart = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
         let can = if apart { council_log::append::can_append(&workspace.log) } else { Ok(()) };
         can.map_err(|error| {
-            let body = Body::new(format!(
-                "cannot append to {}: {error}",
-                display_path(&environment, &workspace.log)
-            ));
+            let shown = display_path(&environment, &workspace.log);
+            let shown = if shown.is_empty() { "." } else { &shown };
+            let body = Body::new(format!("cannot append to {shown}: {error}"));
             let help = "make it writable, or set `logging.log_path` in council.yaml";
             ServiceError::configuration(codes::LOG_UNWRITABLE, body.help(help))
         })?;
@@ -283,7 +283,8 @@ impl LedgerSession {
             flag: self.ledger_flag(),
         });
         if report.verdict == Some(Verdict::Incomplete) && history.erased.records == 0 {
-            let command = self.resume_command(&history.run);
+            let cap = resume::larger_cap(history, report.calls);
+            let command = format!("{}{cap}", self.resume_command(&history.run));
             report.notes.push(format!(
                 "Everything answered so far is kept: `{command}` asks again only for what is missing."
             ));

@@ -15,6 +15,7 @@ use quorate_manifest::{Loaded, Source};
 use super::disk::Disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
+use super::executor;
 use super::redaction::Redaction;
 use super::trust::{self, TrustRequest};
 use super::witness::Witness;
@@ -110,10 +111,13 @@ pub fn load(
     Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
 }
 
-/// Reads a `quorate.toml`, unless it leads out of its directory.
+/// Reads a `quorate.toml`, unless it leads out of its directory, and refuses what is mistyped in its executors.
 pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Configuration> {
     let found = FoundFile { root: path.parent().unwrap_or(path), file: path };
-    config::load(path, &display_path(environment, path), &found)
+    let mut loaded = config::load(path, &display_path(environment, path), &found);
+    let typos = loaded.value.as_ref().map(executor::typos).unwrap_or_default();
+    typos.into_iter().for_each(|stop| loaded.report.absorb(*stop.report));
+    Loaded { value: loaded.value.filter(|_| !loaded.report.has_refusals()), ..loaded }
 }
 
 /// Reads a council of the workspace of a root. Its documents may lie in the working directory, too: below the root, or where

@@ -8,6 +8,38 @@ use support::TestDir;
 use support::council::all_ship;
 
 #[test]
+fn init_writes_into_a_new_directory_beside_this_one() {
+    let place = TestDir::new();
+    std::fs::create_dir(place.path("here")).expect("a directory");
+    place.run_in("here", &["init", "council", "../there"]).assert_code(0);
+    assert!(place.path("there/council.yaml").is_file());
+    place.run_in("here", &["init", "persona", "--name", "ciso", "../third"]).assert_code(0);
+    assert!(place.path("third/personas/ciso/PERSONA.md").is_file());
+}
+
+#[test]
+fn a_verdict_that_no_run_can_have_is_a_slip() {
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    place.review(&["draft.md"]);
+    place.run(&["runs", "--verdict", "revize"]).assert_code(64).assert_stderr_contains("revise");
+    for word in ["Hold", "open", "pass", "refused", "INCOMPLETE"] {
+        place.run(&["runs", "--verdict", word]).assert_code(0);
+    }
+}
+
+#[test]
+fn a_run_whose_calls_are_spent_says_how_it_goes_on() {
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    place.write("quorate.toml", "[budget]\ncalls = 5\n");
+    let said = place.run(&["review", "draft.md"]).assert_code(3);
+    let run = place.only_run();
+    let hint = format!("quorate resume {run} --max-calls 10");
+    assert!(said.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(&hint), "{}", said.stdout);
+    let again = place.run(&["resume", &run, "--max-calls", "10"]);
+    assert!(again.code < 3, "{}{}", again.stdout, again.stderr);
+}
+
+#[test]
 fn init_writes_a_council_that_reviews_and_overwrites_nothing() {
     let place = TestDir::new();
     let ran = place.run(&["init", "council", "editorial"]).assert_code(0);

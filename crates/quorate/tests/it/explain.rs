@@ -123,3 +123,15 @@ fn check_says_each_code_with_the_severity_that_is_listed() {
         }
     }
 }
+
+#[test]
+fn the_codes_of_outcomes_are_explained_too() {
+    let place = TestDir::new();
+    for (code, said) in
+        [("budget_exhausted", "--max-calls"), ("missing_votes", "resume"), ("locked", "locked trait")]
+    {
+        let ran = place.run(&["explain", code]).assert_code(0);
+        assert!(ran.stdout.contains("code of an outcome") && ran.stdout.contains(said), "{}", ran.stdout);
+    }
+    place.run(&["explain", "budget_exhaustd"]).assert_code(4);
+}

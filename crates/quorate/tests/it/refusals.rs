@@ -29,6 +29,52 @@ fn check(place: &TestDir, arguments: &[&str], exit: i32, code: &str, line: Optio
 }
 
 #[test]
+fn what_is_mistyped_in_an_executor_is_refused_wherever_the_file_is_read() {
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    for (toml, said) in [
+        ("[executors.x]\ncommand = \"./x\"\ntimeuot = \"5s\"\n", "did you mean `timeout`?"),
+        ("[executors.x]\ncommand = \"./x\"\ncomand = \"5s\"\n", "did you mean `command`?"),
+        ("[executors.x]\nkind = \"rubric\"\nretires = 1\n", "did you mean `retries`?"),
+        ("[executors.x]\nkind = \"agentcli\"\n", "there is no executor kind `agentcli`"),
+        ("[playbooks]\njudge = \"nope\"\n", "there is no executor `nope`"),
+        ("[playbooks]\nreflector = \"nope\"\n", "there is no executor `nope`"),
+        ("[runtimes.r]\nexecutor = \"nope\"\n", "there is no executor `nope`"),
+    ] {
+        place.write("quorate.toml", toml);
+        for command in [
+            &["review", "draft.md", "--executor", "rubric"][..],
+            &["runs"],
+            &["sweep"],
+            &["check", "quorate.toml"],
+        ] {
+            let ran = place.run(command);
+            let all = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(all.contains(said) && all.contains("quorate.toml:"), "{command:?} {toml}\n{all}");
+            assert!(matches!(ran.code, 1 | 5), "{command:?} {toml} {}", ran.code);
+        }
+    }
+    // What else is wrong with a table stops those who use it, and nobody else.
+    place.write(
+        "quorate.toml",
+        "[executors.x]\nkind = \"script\"\npath = \"none.json\"\n[executors.y]\ncli = \"codex\"\n",
+    );
+    assert!(place.run(&["review", "draft.md"]).code < 3);
+    place.run(&["runs"]).assert_code(0);
+}
+
+#[test]
+fn a_council_that_mistypes_its_timeout_is_told_so() {
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    for (runtime, said) in [
+        ("{type: rubric, timout: 5}", "did you mean `timeout`?"),
+        ("{type: rubric, timeout_seconds: 1e300}", "1e300 seconds is no time"),
+    ] {
+        place.write("council.yaml", format!("{COUNCIL}runtime: {runtime}\n"));
+        place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains(said);
+    }
+}
+
+#[test]
 fn an_artifact_that_is_not_there_is_4() {
     check(&TestDir::new(), &["nothing.md"], 4, "quorate:artifact_missing", None);
     check(&TestDir::with("a.md", "text"), &["a.md/b.md"], 5, "quorate:artifact_unreadable", None);
@@ -245,10 +291,13 @@ fn a_ledger_or_log_that_cannot_be_is_5_before_anybody_is_asked() {
             .assert_code(5)
             .assert_stderr_contains("quorate:ledger_unavailable");
     }
-    for log in ["./folder", "./file/log.jsonl", "./file/deeper/log.jsonl"] {
+    for log in ["./folder", "./file/log.jsonl", "./file/deeper/log.jsonl", "."] {
         place.write("council.yaml", format!("{COUNCIL}logging: {{log_path: {log}}}\n"));
-        place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains("quorate:log_unwritable");
+        let refused = place.run(&["review", "draft.md"]).assert_code(5);
+        refused.assert_stderr_contains("quorate:log_unwritable");
+        assert!(!refused.stderr.contains("to :"), "{}", refused.stderr);
     }
+    place.run(&["audit", "--log", "folder"]).assert_code(5).assert_stderr_contains("it is a directory");
     assert!(!place.path(".quorate").exists(), "nobody was asked");
 }
 

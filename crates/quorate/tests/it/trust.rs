@@ -357,6 +357,9 @@ fn configuration_that_every_user_can_write_is_refused() {
     mode("repo", 0o777);
     run(&place, &["trust", "--safe-directory", "."]).assert_code(0);
     assert!(run(&place, &["review", "draft.md"]).code < 3);
+    run(&place, &["trust", "--revoke", "--safe-directory", "."]).assert_code(0);
+    run(&place, &["review", "draft.md"]).assert_code(5).assert_stderr_contains("ownership_dubious");
+    run(&place, &["trust", "--revoke", "--safe-directory", "."]).assert_code(4);
 }
 
 /// Only root can give a file away.

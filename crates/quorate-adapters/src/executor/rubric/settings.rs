@@ -83,7 +83,7 @@ fn document(dir: &Path, path: &str) -> Result<String, ConfigError> {
 }
 
 fn unknown(key: &str) -> ConfigError {
-    let refused = ConfigError::for_key(key, format!("a rubric executor has no key `{key}`"));
+    let refused = ConfigError::for_unknown_key(key, format!("a rubric executor has no key `{key}`"));
     let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(key, known));
     match nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 3) {
         Some(near) => refused.with_help(format!("did you mean `{near}`?")),

@@ -63,13 +63,15 @@ fn as_json(inventory: &Inventory, done: &TrustChange) -> String {
     )
 }
 
-/// A directory that may configure us although another user owns it.
-pub(in crate::cli) fn safe_directory(directory: &Path, format: Format) -> String {
-    match format {
-        Format::Json => format!("{:#}\n", json!({"safe_directory": directory})),
-        _ => format!(
-            "configuration in {} counts from now on, although another user owns it\n",
-            shown_line(&directory.display().to_string())
-        ),
+/// A directory that may configure us although another user owns it, or may no more.
+pub(in crate::cli) fn safe_directory(directory: &Path, is_revoked: bool, format: Format) -> String {
+    let shown = shown_line(&directory.display().to_string());
+    match (format, is_revoked) {
+        (Format::Json, false) => format!("{:#}\n", json!({"safe_directory": directory})),
+        (Format::Json, true) => format!("{:#}\n", json!({"revoked_safe_directory": directory})),
+        (_, false) => {
+            format!("configuration in {shown} counts from now on, although another user owns it\n")
+        }
+        (_, true) => format!("configuration in {shown} counts no more where another user owns it\n"),
     }
 }

@@ -28,6 +28,7 @@ use crate::service::ledger::gc;
 use crate::service::overlays;
 use crate::service::replay;
 use crate::service::report::strings;
+use crate::service::resume;
 use crate::service::session::LedgerSession;
 
 /// The version of the JSON that a convening is printed as.
@@ -133,7 +134,8 @@ pub async fn load(desk: &LedgerSession, history: &History) -> Result<Report, Ser
     report.ledger_flag = desk.ledger_flag();
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
     if open && history.erased.records == 0 {
-        let command = format!("quorate resume {}{}", report.run, report.ledger_flag);
+        let cap = resume::larger_cap(history, report.calls);
+        let command = format!("quorate resume {}{}{cap}", report.run, report.ledger_flag);
         report.notes.push(match gc::drops_answers_at_end(history) && report.verdict.is_some() {
             true => {
                 "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned()

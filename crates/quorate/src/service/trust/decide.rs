@@ -95,6 +95,22 @@ pub fn safe_directory(environment: &Environment, directory: &Path) -> Result<Pat
     Ok(path)
 }
 
+/// Takes back what [`safe_directory`] recorded, and gives the directory's path. It need not be there any more.
+///
+/// # Errors
+/// When it is not recorded, or as [`trust`].
+pub fn revoke_safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
+    let path = disk::canonical_or_new(&absolute(&environment.directory, directory));
+    let mut was_there = false;
+    store(environment)?.change(|trusted| was_there = trusted.safe_directories.remove(&path))?;
+    if was_there {
+        return Ok(path);
+    }
+    let body = Body::new(format!("{} is not recorded as a safe directory", path.display()));
+    let help = "name the directory that was given to `--safe-directory`, not one below it";
+    Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)))
+}
+
 fn change_of(
     environment: &Environment,
     inventory: &Inventory,
