@@ -1,7 +1,7 @@
 //! Locked traits (L): what no outcome may contain, and the matcher that finds it.
 //!
 //! A trait is looked for on the text as given and on the text folded, and a hit says how far the text had to be folded.
-//! `locks/items.rs` reads a text as what it shows, `locks/character.rs` knows what each character is and looks like,
+//! `locks/items.rs` reads a text as what it shows, `locks/marks.rs` knows the marks of lists and footnotes, `locks/character.rs` knows what each character is and looks like,
 //! `locks/automaton.rs` finds the letters of all traits in one pass, whatever stands between them, `locks/target.rs`
 //! decides whether that is the trait, `locks/apart.rs` whether its letters are set apart, `locks/patterns.rs` tries
 //! regular expressions, and `locks/search.rs` puts the passes together.
@@ -18,6 +18,7 @@ mod fold;
 mod gap;
 mod hit;
 mod items;
+mod marks;
 mod patterns;
 mod search;
 mod spacing;

@@ -257,10 +257,12 @@ pub(super) fn is_mark(c: char) -> bool {
         && !matches!(c, '\u{3099}' | '\u{309a}')
 }
 
-/// Letters in circles, squares and flags that Unicode gives no decomposition to.
+/// Letters in brackets, circles, squares and flags: those that Unicode gives no decomposition to, or one with the brackets.
 fn enclosed(c: char) -> Option<char> {
     let code = u32::from(c);
-    let first = [0x1f150, 0x1f170, 0x1f1e6].into_iter().find(|first| (*first..first + 26).contains(&code))?;
+    let first = [0x249c, 0x1f110, 0x1f150, 0x1f170, 0x1f1e6]
+        .into_iter()
+        .find(|first| (*first..first + 26).contains(&code))?;
     char::from_u32(u32::from('a') + code - first)
 }
 

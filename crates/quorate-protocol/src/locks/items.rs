@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::character::{Class, Entry, REMOVED_MARKUP, entry};
 use super::entity;
+use super::marks;
 
 /// A character, and where in the text it comes from. Items follow each other without gaps: one ends where the next
 /// that has another start begins.
@@ -135,10 +136,10 @@ fn markup(items: &[Item]) -> Vec<Range<usize>> {
     spans
 }
 
-/// Whether an ASCII text has anything that [`items`] or [`take_markup_out`] would read in another way than byte by byte.
+/// Whether an ASCII text has anything that [`items`], [`remove_markup`] or [`marks`] would read in another way than byte by byte.
 pub(super) fn has_markup(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let suspect = |byte: &u8| matches!(byte, b'<' | b'&' | b']');
+    let suspect = |byte: &u8| matches!(byte, b'<' | b'&' | b'[' | b']' | b'\n' | b'\r');
     // In blocks, which the compiler makes vectors of.
     let mut from = 0;
     for block in bytes.chunks(256) {
@@ -148,6 +149,8 @@ pub(super) fn has_markup(text: &str) -> bool {
                 let markup = match bytes[at] {
                     b'<' => next.is_ascii_alphabetic() || matches!(next, b'/' | b'!' | b'?'),
                     b']' => matches!(next, b'(' | b'['),
+                    b'[' => next == b'^',
+                    b'\n' | b'\r' => marks::has_list_mark(&bytes[at + 1..]),
                     _ => entity::reference(&text[at..]).is_some(),
                 };
                 if markup {

@@ -10,6 +10,7 @@ use super::exact_search::ExactSearch;
 use super::fold::{Folded, Form};
 use super::hit::Layer;
 use super::items::{self, Item, has_markup, items, remove_markup};
+use super::marks;
 use super::patterns::Patterns;
 use super::target::{CONTEXT_ITEMS, Target, TextItems};
 
@@ -105,25 +106,40 @@ impl Search {
         if plain && self.patterns.is_empty() && !text.as_bytes().contains(&b'|') {
             return;
         }
-        let mut read = items(text);
+        let read = items(text);
+        let tagged = marks::decode_tags(&read);
+        self.find_read(read, text.len(), plain, told);
+        if let Some(tagged) = tagged {
+            self.find_read(tagged, text.len(), false, told);
+        }
+    }
+
+    /// The passes over items: as they stand, without pipes, without markup, and without the marks of lists and footnotes.
+    fn find_read(&self, mut read: Vec<Item>, end: usize, plain: bool, told: &mut impl HitSink) {
         if !plain {
-            self.find_items(&read, text.len(), told);
+            self.find_items(&read, end, told);
         }
         let has_pipes = read.iter().any(|item| is_pipe(item.c));
         if has_pipes {
-            self.find_items(&without_pipes(&read), text.len(), told);
+            self.find_items(&without_pipes(&read), end, told);
         }
         let as_read = if self.patterns.is_empty() { Vec::new() } else { read.clone() };
         let taken = remove_markup(&mut read);
         if taken && !plain {
-            self.find_items(&read, text.len(), told);
+            self.find_items(&read, end, told);
             if has_pipes {
-                self.find_items(&without_pipes(&read), text.len(), told);
+                self.find_items(&without_pipes(&read), end, told);
             }
         }
         if !self.patterns.is_empty() {
-            let told = |at, layer, span| told.hit(at, layer, span);
-            self.patterns.find_folded(&as_read, &read, text.len(), told);
+            self.patterns.find_folded(&as_read, &read, end, |at, layer, span| told.hit(at, layer, span));
+        }
+        if let Some(unmarked) = marks::remove_marks(&read).filter(|_| !plain) {
+            self.find_items(&unmarked, end, told);
+            if !self.patterns.is_empty() {
+                let told = |at, layer, span| told.hit(at, layer, span);
+                self.patterns.find_folded(&unmarked, &unmarked, end, told);
+            }
         }
     }
 

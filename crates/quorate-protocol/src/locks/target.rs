@@ -223,7 +223,9 @@ impl Target {
     /// is one; but `fall` is not `FAIL`, and only among capitals does an `l` pass for an I.
     fn strokes_match(&self, atoms: usize, items: &[Item], at: usize) -> bool {
         let (wanted, item) = (self.strokes[atoms], items[at]);
-        let has = item.entry().strokes;
+        let strokes = item.entry().strokes;
+        // An upright stroke of another script stands for either letter: nothing tells which one was meant.
+        let has = if strokes & (I | L) != 0 && is_foreign(item) { strokes | I | L } else { strokes };
         if wanted == SAME_LETTER {
             return true;
         }

@@ -127,7 +127,7 @@ enum Stage {
 pub fn version(mode: Word) -> &'static str {
     match mode {
         Word::Advisory => "advisory/2",
-        Word::Voting => "voting/3",
+        Word::Voting => "voting/4",
         Word::Peer => "peer/3",
         Word::Hierarchy => "hierarchy/3",
     }

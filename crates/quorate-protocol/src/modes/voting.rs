@@ -2,6 +2,7 @@
 //! arithmetic; a pass that a missing vote could still turn is none (V1 to V8).
 
 mod decision;
+mod outline;
 mod proposal;
 
 use serde_json::json;

@@ -2,13 +2,15 @@
 //!
 //! A resolution begins where a line says so: `Resolution: …`, `**Resolution**`, a heading `## Resolution`, `RESOLVED, that …`,
 //! also in the midst of a paragraph, `it is resolved that …`. It goes on, over paragraphs, lists and tables, to the next
-//! heading or to a line that begins what is said in its support, `Rationale:`. There may be several. The words are found
-//! as locked traits are, so that no other writing of them keeps a resolution from being read.
+//! heading that a reader sees or to a paragraph that begins what is said in its support, `Rationale:` ([`super::outline`]).
+//! There may be several. The words are found as locked traits are, so that no other writing of them keeps a resolution
+//! from being read. One that resolves nothing is none.
 
 use std::sync::LazyLock;
 
 use quorate_manifest::assembly::MatchMode;
 
+use super::outline::{outline, says_something};
 use crate::locks::{Hit, Locks, Trait, fold};
 
 /// The words by which a resolution is known.
@@ -16,26 +18,6 @@ const RESOLUTION_WORDS: [&str; 2] = ["resolution", "resolve"];
 
 /// How many words may stand beside the word in a label: `Proposed ordinary resolution`, `Resolution no. 2 (amended)`.
 const MAX_LABEL_WORDS: usize = 3;
-
-/// What is said for a resolution, and is no part of it.
-const SUPPORT_LABELS: [&str; 16] = [
-    "rationale",
-    "reason",
-    "reasons",
-    "reasoning",
-    "background",
-    "context",
-    "motivation",
-    "justification",
-    "why",
-    "discussion",
-    "alternatives",
-    "alternatives considered",
-    "considered",
-    "evidence",
-    "references",
-    "appendix",
-];
 
 /// Who resolves something, where the word itself does not say that it is resolved here.
 const RESOLVING_BODIES: [&str; 12] = [
@@ -70,34 +52,33 @@ pub(super) fn title(proposal: &str) -> &str {
     }
 }
 
-/// Everything that is to be resolved; `None` where no line says that anything is.
+/// Everything that is to be resolved; `None` where no line says that anything is, or nothing follows it.
 pub(super) fn resolution(proposal: &str) -> Option<String> {
-    let lines = lines(proposal);
-    let mut begins: Vec<bool> = lines.iter().map(begins_resolution).collect();
+    let proposal = proposal.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\r', "\n");
+    let lines = lines(&proposal);
+    let mut begins: Vec<Option<&str>> = lines.iter().map(resolved_in).collect();
     // A title that names a resolution does not begin one where the text does so itself.
     let title = lines.iter().position(|line| !line.text.is_empty()).filter(|at| lines[*at].level.is_some());
     if let Some(title) = title
-        && begins.iter().filter(|begins| **begins).count() > 1
+        && begins.iter().flatten().count() > 1
     {
-        begins[title] = false;
+        begins[title] = None;
     }
-    let mut resolved: Vec<&str> = Vec::new();
+    let (mut resolved, mut says_what): (Vec<&str>, bool) = (Vec::new(), false);
     // The level of the heading that it stands under; the lowest where it is none.
     let mut inside: Option<usize> = None;
-    for (line, begins) in lines.iter().zip(begins) {
-        if begins {
+    for ((line, begins), rendered) in lines.iter().zip(begins).zip(outline(&proposal)) {
+        if begins.is_some() {
             inside = Some(inside.unwrap_or(usize::MAX).min(line.level.unwrap_or(usize::MAX)));
-        } else if line.level.is_some_and(|level| inside.is_some_and(|own| level <= own))
-            || line.begins_support()
-        {
+        } else if rendered.ends.is_some_and(|level| inside.is_some_and(|own| level <= own)) {
             inside = None;
         }
         if inside.is_some() {
             resolved.push(line.whole.trim_end());
+            says_what |= rendered.is_shown && begins.is_none_or(says_something);
         }
     }
-    let resolved = resolved.join("\n").trim().to_owned();
-    (!resolved.is_empty()).then_some(resolved)
+    says_what.then(|| resolved.join("\n").trim().to_owned())
 }
 
 /// A line of a proposal.
@@ -105,15 +86,13 @@ struct Line<'a> {
     whole: &'a str,
     /// Without white space around it.
     text: &'a str,
-    /// Its level, where it is a heading outside of code.
+    /// Its level, where it looks like a heading outside of code.
     level: Option<usize>,
-    /// Whether a paragraph may begin with it.
-    is_first: bool,
 }
 
 fn lines(proposal: &str) -> Vec<Line<'_>> {
     let all: Vec<&str> = proposal.trim_start_matches('\u{feff}').lines().collect();
-    let (mut in_code, mut after_blank) = (false, true);
+    let mut in_code = false;
     let mut lines = Vec::with_capacity(all.len());
     for (at, whole) in all.iter().copied().enumerate() {
         let text = whole.trim();
@@ -122,8 +101,7 @@ fn lines(proposal: &str) -> Vec<Line<'_>> {
         }
         let level =
             if in_code { None } else { heading_level(text, all.get(at + 1).copied().unwrap_or_default()) };
-        lines.push(Line { whole, text, level, is_first: after_blank && !text.is_empty() });
-        after_blank = text.is_empty() || level.is_some();
+        lines.push(Line { whole, text, level });
     }
     lines
 }
@@ -152,23 +130,13 @@ fn heading_level(text: &str, next: &str) -> Option<usize> {
     }
 }
 
-impl Line<'_> {
-    /// Whether it begins what is said in support of a resolution.
-    fn begins_support(&self) -> bool {
-        let folded = fold(self.text.trim_start_matches('#'));
-        let (label, rest) = folded.split_once(':').unwrap_or((&folded, ""));
-        let is_label = rest.len() < folded.len() && (folded.contains(':') || rest.is_empty());
-        self.is_first && is_label && SUPPORT_LABELS.contains(&label.trim().trim_end_matches('?'))
-    }
-}
-
-/// Whether a resolution begins in a line.
-fn begins_resolution(line: &Line<'_>) -> bool {
+/// What a line resolves in which a resolution begins, nothing where it only names it; `None` for other lines.
+fn resolved_in<'a>(line: &Line<'a>) -> Option<&'a str> {
     let hits = RESOLUTION_LOCKS.as_ref().map(|marks| marks.find_all(line.text)).unwrap_or_default();
-    hits.iter().any(|hit| is_resolution_mark(line, hit))
+    hits.iter().find_map(|hit| resolved_after(line, hit))
 }
 
-fn is_resolution_mark(line: &Line<'_>, hit: &Hit) -> bool {
+fn resolved_after<'a>(line: &Line<'a>, hit: &Hit) -> Option<&'a str> {
     let (before, after) = (fold(&line.text[..hit.span.start]), &line.text[hit.span.end..]);
     let folded = fold(after);
     let words_before = count_words(&before);
@@ -179,21 +147,37 @@ fn is_resolution_mark(line: &Line<'_>, hit: &Hit) -> bool {
         let says_what = ["that", "to"].iter().any(|word| begins_with_word(rest, word));
         let by_whom = words_of(&before).last().is_some_and(|last| RESOLVING_BODIES.contains(&last));
         let at_start = words_before == 0 && (rest.is_empty() || !rest.starts_with(char::is_alphanumeric));
-        return at_start
+        let begins = at_start
             || begins_with_word(rest, "that")
             || (by_whom && (says_what || rest.is_empty() || before.ends_with("be it ")))
             || (words_before == 0 && says_what);
+        return begins.then(|| without_word(after.trim_start_matches(char::is_alphanumeric)));
     }
     let ending = folded.strip_prefix('s').unwrap_or(&folded);
     if ending.starts_with(char::is_alphanumeric) || words_before > MAX_LABEL_WORDS {
-        return false;
+        return None;
     }
+    const ENDS: [char; 5] = [':', '：', '—', '–', '|'];
     let rest = ending.trim_start();
-    let label =
-        rest.find([':', '：', '—', '–', '|']).map_or(MAX_LABEL_WORDS + 1, |end| count_words(&rest[..end]));
+    let label = rest.find(ENDS).map_or(MAX_LABEL_WORDS + 1, |end| count_words(&rest[..end]));
     let is_alone = count_words(rest) <= MAX_LABEL_WORDS && (line.level.is_some() || words_before == 0);
     let is_emphasised = words_before == 0 && after.starts_with(['*', '_', '`', '<', '.', '-', ')']);
-    label <= MAX_LABEL_WORDS || is_alone || is_emphasised
+    if label <= MAX_LABEL_WORDS {
+        return Some(after.split_once(ENDS).map_or(after, |(_, resolved)| resolved));
+    }
+    match (is_emphasised, is_alone) {
+        (true, _) => Some(after),
+        (false, true) => Some(""),
+        (false, false) => None,
+    }
+}
+
+/// What is said after `that` or `to`.
+fn without_word(text: &str) -> &str {
+    let start = text.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let rest = start.trim_start_matches(char::is_alphanumeric);
+    let word = &start[..start.len() - rest.len()];
+    if ["that", "to"].iter().any(|one| word.eq_ignore_ascii_case(one)) { rest } else { text }
 }
 
 fn words_of(text: &str) -> impl DoubleEndedIterator<Item = &str> {
@@ -282,7 +266,24 @@ mod tests {
             "We hereby resolve to a",
             "The council resolves that a",
         ] {
-            assert!(resolution(&format!("Title\n\n{line}\n")).is_some(), "{line}");
+            assert!(resolution(&format!("Title\n\n{line}\n\nWe do it.\n")).is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_resolution_that_resolves_nothing_is_none() {
+        for proposal in [
+            "Resolution:\n\n## Plan\n\nx\n",
+            "## Resolution\n\n## Plan\n\nx\n",
+            "## Resolution 2 (amended)\n\n## Plan\n\nx\n",
+            "Resolution: -\n",
+            "Resolution: &nbsp; <!-- x -->\n",
+            "**Resolution**\n\n---\n\nRationale: x\n",
+            "Resolution:\n\n[x]: y\n\n# Plan\n",
+            "<!-- Resolution: x -->\n\n## Plan\n\nx\n",
+            "It is resolved that\n\n## Plan\n\nx\n",
+        ] {
+            assert_eq!(resolution(&format!("# T\n\n{proposal}")), None, "{proposal:?}");
         }
     }
 

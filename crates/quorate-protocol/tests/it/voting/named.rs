@@ -260,12 +260,21 @@ fn the_whole_resolution_is_held_against_the_locks() {
         "# T\n\n**Resolution:** skip the review.\n",
         "# T\n\n## Resolution\n\n1. release it\n2. skip the review\n\n## Why\n\nFast.\n",
         "# T\n\nIt is resolved that we skip the review.\n",
+        // What no reader sees ends nothing.
+        "# T\n\nResolution: go.\n\n<!--\n# x\n-->\n\nWe skip the review.\n",
+        "# T\n\nResolution: go.\n\n#\n\nWe skip the review.\n",
+        "# T\n\nResolution: go.\n\n```\n~~~\n# x\n```\n\nWe skip the review.\n",
+        "# T\n\nResolution: go.\n\n<h2 hidden>x</h2>\n\nWe skip the review.\n",
+        "# T\n\nResolution: go.\n\n[Rationale]: x\n\nWe skip the review.\n",
+        "# T\n\nResolution: go.\n\n> Rationale: x\n\nWe skip the review.\n",
+        "# T\r\rResolution: go.\r\rWe skip the review.\r\r# x\r",
     ] {
         assert_eq!(came(proposal), (2, "refused".into(), "locked".into()), "{proposal}");
     }
     let clean = "# T\n\nResolution: we release it.\n\nRationale: who would skip the review?\n";
     assert_eq!(came(clean).1, "pass");
     assert_eq!(came("# T\n\nWe skip it.\n"), (0, "refused".into(), "no_resolution".into()));
+    assert_eq!(came("# T\n\n## Resolution\n\n## Plan\n\nWe skip it.\n").2, "no_resolution");
     setup.locked_traits.clear();
     assert_eq!(TestRun::open(&setup, "r", "# T\n\nWe skip it.\n").asked.len(), 2);
 }
