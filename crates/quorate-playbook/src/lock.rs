@@ -177,8 +177,14 @@ impl Locks {
         let mut known: Option<(String, bool)> = None;
         let (mut lead, mut topic): (Option<Lead>, Option<String>) = (None, None);
         let mut below = false;
+        let mut unfinished: Option<String> = None;
         for block in text::blocks(text) {
             let own = text::folded(&block.body);
+            // `- Be` and `- cold.` say one thing.
+            if let Some(before) = unfinished.take().filter(|_| block.intro.is_some()) {
+                self.check_block(text, &format!("{before} {own}"), found);
+            }
+            unfinished = (block.intro.is_some() && text::is_single_word(&own)).then(|| own.clone());
             let mut body = own.clone();
             let is_item = block.intro.is_some();
             if let Some(intro) = block.intro.filter(|intro| !intro.is_empty()) {

@@ -276,6 +276,10 @@ impl<'a> BlockAnalysis<'a> {
                     self.apply_preceding(&act, spot, content, gerund, &mut barriers, &mut found);
                 }
                 act => {
+                    if content == 0 && self.is_preferred_to(at, spot.start) {
+                        found.flips += 1;
+                        found.cause.get_or_insert((at, at + 1));
+                    }
                     content +=
                         usize::from(self.is_content(at) || act.is_some_and(|act| act.end <= spot.start));
                     gerund = gerund || self.text_of(at, at + 1).ends_with("ing");
@@ -283,6 +287,22 @@ impl<'a> BlockAnalysis<'a> {
             }
         }
         found
+    }
+
+    /// Whether a comma stands between two tokens.
+    fn is_divided(&self, from: usize, to: usize) -> bool {
+        self.tokens[from..=to].iter().any(|token| token.separator == Separator::Comma)
+    }
+
+    /// Whether the token is the `to` of `prefer speed to honesty`.
+    fn is_preferred_to(&self, at: usize, spot: usize) -> bool {
+        let owned =
+            (at + 1..spot).all(|at| self.has_flag(at, flag::FILLER) && !self.has_flag(at, flag::COPULA));
+        let prefers = |at: usize| self.text_of(at, at + 1).starts_with("prefer");
+        self.has_flag(at, flag::TO)
+            && owned
+            && (at.saturating_sub(4)..at.saturating_sub(1)).any(prefers)
+            && self.clause_starts[at] == self.clause_starts[spot]
     }
 
     /// Notes what stands between the token here and what is before it.
@@ -353,25 +373,29 @@ impl<'a> BlockAnalysis<'a> {
         let is_passive =
             act.inflection == Inflection::Past && act.start > 0 && self.has_flag(act.start - 1, flag::COPULA);
         let leads = self.has_flag(act.end, flag::TO | flag::RELATIVE);
-        let turns = (act.is_kind(ModifierKind::Negator)
-            && content <= MAX_CONTENT_WORDS
-            && free(barriers.negators))
-            || (act.is_kind(ModifierKind::Determiner) && content <= 1 && near <= 4 && free(barriers.verbs))
-            || (act.is_kind(ModifierKind::Preposition)
-                && content < MAX_CONTENT_WORDS
-                && free(barriers.verbs))
-            || (act.is_kind(ModifierKind::Comparison) && !spot.is_phrase && content == 0 && near <= 2)
-            || (act.is_kind(ModifierKind::NegativePredicate)
-                && leads
-                && content <= 3
-                && free(barriers.negators))
-            || (act.is_kind(ModifierKind::Verb)
-                && content <= MAX_CONTENT_WORDS
+        let turns =
+            (act.is_kind(ModifierKind::Negator) && content <= MAX_CONTENT_WORDS && free(barriers.negators))
+                || (act.is_kind(ModifierKind::Determiner)
+                && content <= 1
+                && near <= 4
                 && free(barriers.verbs)
-                && barriers.coordinated != Some(content)
-                && !is_noun
-                && !is_passive
-                && (spot.inflection != Inflection::Adverb || gerund || leads));
+                // `less talk, less warmth` says the same of both.
+                && !(found.flips > 0 && self.is_divided(act.end, spot.start)))
+                || (act.is_kind(ModifierKind::Preposition)
+                    && content < MAX_CONTENT_WORDS
+                    && free(barriers.verbs))
+                || (act.is_kind(ModifierKind::Comparison) && !spot.is_phrase && content == 0 && near <= 2)
+                || (act.is_kind(ModifierKind::NegativePredicate)
+                    && leads
+                    && content <= 3
+                    && free(barriers.negators))
+                || (act.is_kind(ModifierKind::Verb)
+                    && content <= MAX_CONTENT_WORDS
+                    && free(barriers.verbs)
+                    && barriers.coordinated != Some(content)
+                    && !is_noun
+                    && !is_passive
+                    && (spot.inflection != Inflection::Adverb || gerund || leads));
         // What is negated is a verb that has its object.
         if act.is_kind(ModifierKind::Verb) && !turns && found.flips == 0 {
             barriers.negators.get_or_insert(content.saturating_sub(1));

@@ -26,7 +26,9 @@ const TABLE: [[&str; 4]; 8] = [
          frosty tone,
          strictly business, all business, unfriendly manner, unfriendly tone, distant manner, detached manner,
          cold and, as cold as, coldly, curtly, brusquely, keep them at arms length, keep your distance,
-         keep distance from, act like a machine, answer like a machine, like a robot",
+         keep distance from, act like a machine, answer like a machine, like a robot,
+         do not greet, never greet, refuse|decline to greet, be warm|friendly|nice|cordial to no one|nobody|none,
+         greet no one|nobody",
     ],
     [
         "honesty",

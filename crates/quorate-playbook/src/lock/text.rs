@@ -98,6 +98,12 @@ fn is_list_item(block: &Block) -> bool {
     block.intro.is_some()
 }
 
+/// Whether a folded text is one word, and no sentence ends with it.
+pub(super) fn is_single_word(folded: &str) -> bool {
+    let word = folded.trim();
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// What a list item says, if a line is one.
 fn list_item(line: &str) -> Option<&str> {
     if let Some(said) = line.strip_prefix(['-', '*', '+', '•', '|']) {
@@ -149,7 +155,10 @@ fn replace_lookalikes(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
-    let foreign: BTreeSet<char> = text.chars().filter(|c| !c.is_ascii() && c.is_alphanumeric()).collect();
+    // What folds to ASCII is that letter, whatever else it looks like: a circled l is no i.
+    let is_foreign =
+        |c: &char| !c.is_ascii() && c.is_alphanumeric() && !fold(c.encode_utf8(&mut [0; 4])).is_ascii();
+    let foreign: BTreeSet<char> = text.chars().filter(is_foreign).collect();
     let mut looks: BTreeMap<char, char> = BTreeMap::new();
     if let (Some(letters), false) = (LETTERS.as_ref(), foreign.is_empty()) {
         let mut asked = String::new();
@@ -240,11 +249,15 @@ pub(super) fn tokens(text: &str, grammar: &Grammar) -> Vec<Token> {
     all
 }
 
-/// Letters set apart are read as the words that they spell, from four on.
+/// Letters set apart are read as the word that they spell, or as the words, from four on.
 fn flush(spelled: &mut Vec<(usize, usize, String, Separator)>, all: &mut Vec<Token>, grammar: &Grammar) {
     if spelled.len() >= 4 {
         let span = (spelled[0].0, spelled[spelled.len() - 1].1);
         let word: String = spelled.iter().map(|letter| letter.2.as_str()).collect();
+        if grammar.id_of(&word) == 0 && push_compound(all, &word, spelled[0].3, span, grammar) {
+            spelled.clear();
+            return;
+        }
         push(all, &word, spelled[0].3, span, grammar);
     } else {
         for (start, stop, word, gap) in spelled.iter() {
@@ -267,16 +280,39 @@ fn push(all: &mut Vec<Token>, word: &str, gap: Separator, span: (usize, usize), 
     if id == 0 && word.bytes().any(|byte| byte.is_ascii_digit() || matches!(byte, b'@' | b'$')) {
         id = grammar.id_of(&word.chars().map(unleet).collect::<String>());
     }
-    if id == 0 && COMPOUND_LENGTHS.contains(&word.len()) && word.is_ascii() {
-        let parts = split_compound(word, grammar);
-        if !parts.is_empty() {
-            for (place, id) in parts.into_iter().enumerate() {
-                all.push(Token { id, separator: if place == 0 { gap } else { Separator::None }, span });
-            }
-            return;
-        }
+    if id == 0 {
+        id = LETTER_PAIRS
+            .iter()
+            .filter(|(pair, _)| word.contains(pair))
+            .map(|(pair, letter)| grammar.id_of(&word.replace(pair, letter)))
+            .find(|id| *id != 0)
+            .unwrap_or(0);
+    }
+    if id == 0 && COMPOUND_LENGTHS.contains(&word.len()) && push_compound(all, word, gap, span, grammar) {
+        return;
     }
     all.push(Token { id, separator: gap, span });
+}
+
+/// Pairs of letters that look like one.
+const LETTER_PAIRS: [(&str, &str); 2] = [("rn", "m"), ("vv", "w")];
+
+/// Reads a word as the known words that it is put together of, where it is.
+fn push_compound(
+    all: &mut Vec<Token>,
+    word: &str,
+    gap: Separator,
+    span: (usize, usize),
+    grammar: &Grammar,
+) -> bool {
+    if !word.is_ascii() || word.len() > *COMPOUND_LENGTHS.end() {
+        return false;
+    }
+    let parts = split_compound(word, grammar);
+    for (place, id) in parts.iter().enumerate() {
+        all.push(Token { id: *id, separator: if place == 0 { gap } else { Separator::None }, span });
+    }
+    !parts.is_empty()
 }
 
 fn unleet(c: char) -> char {

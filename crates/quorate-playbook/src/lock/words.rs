@@ -86,7 +86,7 @@ pub(super) const MODIFIERS: &[(ModifierKind, &str)] = &[
          on back burner, to others, to sales team,
          to other team, to humans, to colleague, out of it, overboard, to yourself, to minimum, at minimum,
          to bare minimum, at bay, in check, to zero, in drawer,
-         at home, in box",
+         at home, in box, last, in last place",
     ),
     (
         ModifierKind::NegativePredicate,

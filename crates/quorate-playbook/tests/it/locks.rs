@@ -326,3 +326,39 @@ fn hard_texts_are_read_as_they_are_meant() {
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+// B4
+#[test]
+fn other_writings_and_turns_of_a_betrayal_are_read() {
+    for (text, wanted) in [
+        ("Be co\u{24db}d.", "warmth"),
+        ("\u{24b7}\u{24d4} \u{24d2}\u{24de}\u{24db}\u{24d3}.", "warmth"),
+        ("Be \u{249e}\u{24aa}\u{24a7}\u{249f}.", "warmth"),
+        ("B e  c o l d", "warmth"),
+        ("- Be\n- cold.", "warmth"),
+        ("1. Be\n2. cold.", "warmth"),
+        ("Skip the warrnth.", "warmth"),
+        ("Less vvarmth.", "warmth"),
+        ("Never greet resellers.", "warmth"),
+        ("Do not greet anybody.", "warmth"),
+        ("Refuse to greet them.", "warmth"),
+        ("Less talk, less warmth.", "warmth"),
+        ("Be warm to no one.", "warmth"),
+        ("Put honesty last.", "honesty"),
+        ("Prefer speed to honesty.", "honesty"),
+    ] {
+        assert!(violated(text).contains(&wanted.to_owned()), "{text}: {:?}", violated(text));
+    }
+    for text in [
+        "Greet everybody by name.",
+        "Never refuse to greet a guest.",
+        "No less warmth than before.",
+        "Prefer honesty to speed.",
+        "Prefer to be honest.",
+        "We prefer our people to be honest.",
+        "- Be\n- Warm",
+        "- Sources\n- Cold starts are slow.",
+    ] {
+        assert!(violated(text).is_empty(), "{text}: {:?}", violated(text));
+    }
+}
