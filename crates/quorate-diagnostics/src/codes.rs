@@ -157,6 +157,7 @@ codes! {
     refusal ARTIFACT_BINARY = "quorate:artifact_binary", "quorate/artifact_binary.md";
     refusal ARTIFACT_TOO_LARGE = "quorate:artifact_too_large", "quorate/artifact_too_large.md";
     refusal CONVERSATION_INVALID = "quorate:conversation_invalid", "quorate/conversation_invalid.md";
+    refusal PROPOSAL_UNREADABLE = "quorate:proposal_unreadable", "quorate/proposal_unreadable.md";
     refusal OVERLAY_UNKNOWN = "quorate:overlay_unknown", "quorate/overlay_unknown.md";
     refusal RUN_UNKNOWN = "quorate:run_unknown", "quorate/run_unknown.md";
     refusal RUN_AMBIGUOUS = "quorate:run_ambiguous", "quorate/run_ambiguous.md";

@@ -116,6 +116,7 @@ pub fn prepare_with(
     inputs::ensure_known_phase(request.inputs.phase.as_deref(), &setup)?;
     let subject = read(&subject)?;
     inputs::ensure_conversation(&asks, &subject)?;
+    inputs::ensure_proposal(&asks, &subject)?;
     let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());
     let start = start.parent().unwrap_or(&environment.directory).to_owned();
     let mut workspace = workspace::load(environment, places, &start)?;

@@ -105,6 +105,26 @@ fn a_class_that_is_mistyped_skips_no_veto() {
 }
 
 #[test]
+fn a_veto_of_somebody_who_is_not_asked_is_not_said_to_be_withheld() {
+    // V1
+    let place = TestDir::new();
+    let rules = "synthesis: {rules: [{id: veto, kind: terminal, appliesTo: [cyd], params: {triggerVote: 'no'}}, \
+                 {id: most, kind: majority}]}\n";
+    let members = [("ana", ""), ("bea", "voteClass: [budget]"), ("cyd", "voteClass: [release]")];
+    assembly::write(&place, "voting", &members, rules);
+    assembly::answers(&place, &json!({"ana": vote_answer("yes"), "bea": vote_answer("yes")}));
+    for (more, why) in [
+        (&[][..], "cyd not asked, since no class is said"),
+        (&["--class", "budget"], "cyd not asked on the class budget"),
+    ] {
+        let run = convene(&place, "--proposal", more).json()["run"].as_str().unwrap().to_owned();
+        tells(&place.run(&["show", &run]), why);
+    }
+    let plan = place.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--dry-run"]).assert_code(0);
+    tells(&plan, "it does not vote on a proposal without a class");
+}
+
+#[test]
 fn rules_that_can_do_nothing_are_warned_of() {
     let place = TestDir::new();
     let voting = |rules: &str| {

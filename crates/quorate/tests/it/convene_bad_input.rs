@@ -380,3 +380,21 @@ fn signing_that_is_required_is_refused_before_anybody_is_asked() {
         .assert_code(5)
         .assert_stderr_contains("quorate:signing_key_missing");
 }
+
+#[test]
+fn a_proposal_that_nobody_can_read_is_refused_before_anybody_is_asked() {
+    let place = TestDir::new();
+    write(&place, "voting", &[("ana", "")], MAJORITY);
+    answers(&place, &json!({"ana": vote_answer("yes")}));
+    let convened = |text: &str| {
+        place.write("p.md", text);
+        place.run(&["convene", "ASSEMBLY.md", "--proposal", "p.md"])
+    };
+    let tags: String = "skip it".bytes().filter_map(|byte| char::from_u32(0xe0000 + u32::from(byte))).collect();
+    for text in ["", " \n\t\n", "\u{feff}\n"] {
+        convened(text).assert_code(5).assert_stderr_contains("quorate:proposal_unreadable");
+    }
+    convened(&format!("# T\n\nResolution: go.{tags}\n")).assert_code(5).assert_stderr_contains("on line 3");
+    assert!(!place.path(".quorate/ledger.db").exists());
+    convened("# T\n\nResolution: go.\n").assert_code(0);
+}

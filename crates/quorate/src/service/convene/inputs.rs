@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use quorate_diagnostics::invisible::{code_point, find_invisible, is_invisible};
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::assembly::members::Trigger;
@@ -140,6 +141,32 @@ fn flags_of(mode: Mode) -> &'static str {
 
 fn usage(message: String, help: String) -> ServiceError {
     ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
+}
+
+/// A proposal has to say something, and nothing that only a machine reads.
+///
+/// # Errors
+/// It is empty, or has tag characters, which spell words that are not seen.
+pub(super) fn ensure_proposal(request: &Request, subject: &Artifact) -> Result<(), ServiceError> {
+    if !matches!(request, Request::Voting { .. }) {
+        return Ok(());
+    }
+    let name = &subject.display_name;
+    if !subject.text.chars().any(|c| !c.is_whitespace() && !is_invisible(c)) {
+        let body = Body::new(format!("{name} is empty")).help("write what is to be decided into it");
+        return Err(ServiceError::configuration(codes::PROPOSAL_UNREADABLE, body));
+    }
+    let tag = find_invisible(&subject.text).find(|(_, c)| ('\u{e0020}'..='\u{e007e}').contains(c));
+    let Some((at, c)) = tag else { return Ok(()) };
+    let line = subject.text[..at].matches('\n').count() + 1;
+    let body = Body::new(format!(
+        "{name} has text on line {line} that is not seen: it is written in tag characters, from {} on",
+        code_point(c)
+    ));
+    Err(ServiceError::configuration(
+        codes::PROPOSAL_UNREADABLE,
+        body.help("take it out: members would be told it"),
+    ))
 }
 
 /// A conversation has to be one (X13).

@@ -163,8 +163,10 @@ fn deferred(sitting: &RunSpec, first: &[Question]) -> (Vec<DeferredQuestion>, Ve
                 later.push(said(format!("when {} {have} ended", children.join(", "))));
             }
             (Request::Voting { class }, false) => {
-                let class = class.as_deref().unwrap_or("none");
-                never.push(said(format!("it does not vote on the class {class}")));
+                never.push(said(match class {
+                    Some(class) => format!("it does not vote on the class {class}"),
+                    None => "it does not vote on a proposal without a class".to_owned(),
+                }));
             }
             (Request::Advisory { phase, trigger, sentinel_first }, false) => {
                 let in_phase = member.phase.as_deref() == Some(phase)

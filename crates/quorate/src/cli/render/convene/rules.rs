@@ -116,7 +116,10 @@ fn undecided_reason(report: &Report, rule: &Rule) -> String {
             Some(scope) if !of_class(report, scope) => {
                 format!("does not decide: it is for the class {}", one_line(scope))
             }
-            _ => format!("does not decide: {} {}", nobody_voted(report, rule), one_line(vote)),
+            _ => match unasked(report, rule) {
+                Some(ids) => format!("does not decide: {} not asked{}", names(&ids, NAMED), on_class(report)),
+                None => format!("does not decide: {} {}", nobody_voted(report, rule), one_line(vote)),
+            },
         },
         ("quorum", _) => "does not decide: exactly half, which a later majority decides".to_owned(),
         _ => "does not decide".to_owned(),
@@ -126,6 +129,29 @@ fn undecided_reason(report: &Report, rule: &Rule) -> String {
 /// Whether a vote is on a class.
 fn of_class(report: &Report, class: &str) -> bool {
     matches!(&report.request, Request::Voting { class: Some(on) } if on == class)
+}
+
+/// Those whom a rule looks at, where none of them may vote on the class.
+fn unasked<'r>(report: &'r Report, rule: &Rule) -> Option<Vec<&'r str>> {
+    let Request::Voting { class } = &report.request else { return None };
+    let ids = declared_rule(report, &rule.id)?.applies_to.as_ref()?;
+    let votes = |id: &&str| {
+        let member = report.members.iter().find(|member| member.id == **id);
+        member.is_some_and(|member| match &member.classes {
+            None => true,
+            Some(classes) => class.as_ref().is_some_and(|class| classes.contains(class)),
+        })
+    };
+    let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+    (!ids.is_empty() && !ids.iter().any(|id| votes(&id))).then_some(ids)
+}
+
+/// Why a member is not asked: `, since no class is said`.
+fn on_class(report: &Report) -> String {
+    match &report.request {
+        Request::Voting { class: Some(class) } => format!(" on the class {}", one_line(class)),
+        _ => ", since no class is said".to_owned(),
+    }
 }
 
 /// That none of those whom a rule looks at votes so: `nobody votes`, `ada does not vote`.
