@@ -126,10 +126,10 @@ enum Stage {
 /// The version of a mode, as `run.opened` names it.
 pub fn version(mode: Word) -> &'static str {
     match mode {
-        Word::Advisory => "advisory/2",
+        Word::Advisory => "advisory/3",
         Word::Voting => "voting/4",
-        Word::Peer => "peer/3",
-        Word::Hierarchy => "hierarchy/3",
+        Word::Peer => "peer/4",
+        Word::Hierarchy => "hierarchy/4",
     }
 }
 

@@ -390,7 +390,8 @@ fn a_proposal_that_nobody_can_read_is_refused_before_anybody_is_asked() {
         place.write("p.md", text);
         place.run(&["convene", "ASSEMBLY.md", "--proposal", "p.md"])
     };
-    let tags: String = "skip it".bytes().filter_map(|byte| char::from_u32(0xe0000 + u32::from(byte))).collect();
+    let tags: String =
+        "skip it".bytes().filter_map(|byte| char::from_u32(0xe0000 + u32::from(byte))).collect();
     for text in ["", " \n\t\n", "\u{feff}\n"] {
         convened(text).assert_code(5).assert_stderr_contains("quorate:proposal_unreadable");
     }
