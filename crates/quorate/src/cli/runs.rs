@@ -12,9 +12,9 @@ use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::runs;
 
-/// What a run can have come to: a council's verdicts, the outcomes of assemblies, and nothing yet.
-const VERDICTS: [&str; 9] =
-    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "open"];
+/// A council's verdicts, the outcomes of assemblies, and the two states of a run without either.
+const VERDICTS: [&str; 10] =
+    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
 
 /// List the runs of the ledger, newest first
 #[derive(Debug, Args)]
