@@ -173,7 +173,7 @@ impl Book {
         // A turn that was not shown before is shown now, or somebody who takes no lock has appended at the same moment
         // or replaced the journal: we look what became of ours.
         self.refresh()?;
-        match self.find(&turn.id)? {
+        match self.surely(|book| book.find(&turn.id))? {
             Some(_) => Ok(()),
             None => Err(Trouble::Moving),
         }

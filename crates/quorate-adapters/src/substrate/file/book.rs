@@ -281,11 +281,18 @@ impl Book {
         Ok(())
     }
 
-    /// The number of the turn with an id; the last one where several have it.
+    /// The number of the turn with an id; the last one where several have it, for sure: were a record behind it
+    /// damaged, that might be the one.
     pub(super) fn find(&self, id: &str) -> Result<Option<(u64, Record)>, Trouble> {
         let Some(index) = &self.index else { return Ok(None) };
         let hash = index::hash(id);
-        Ok(index.last(self.count, |record| record.id == hash)?)
+        let found = index.last(self.count, |record| record.id == hash)?;
+        if let Some((at, record)) = &found
+            && !index.sweep_from((at + 1, record.check), self.count, self.check, |_| {})?
+        {
+            return Err(Trouble::Doubt);
+        }
+        Ok(found)
     }
 
     /// Whether an id that was not found is not there, for sure; in doubt all is looked through again.
@@ -305,7 +312,10 @@ impl Book {
     }
 
     /// Runs what follows the index, and once more with a new one if that was wrong.
-    fn surely<T>(&mut self, mut work: impl FnMut(&mut Self) -> Result<T, Trouble>) -> Result<T, Trouble> {
+    pub(super) fn surely<T>(
+        &mut self,
+        mut work: impl FnMut(&mut Self) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
         match work(self) {
             Err(Trouble::Doubt) => {
                 self.lock.take()?;

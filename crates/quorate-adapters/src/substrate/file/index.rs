@@ -151,9 +151,19 @@ impl Index {
     }
 
     /// Shows the first `count` records in order; whether they are all there, and the check of the last one is right.
-    pub(super) fn sweep(&self, count: u64, check: u64, mut seen: impl FnMut(&Record)) -> io::Result<bool> {
+    pub(super) fn sweep(&self, count: u64, check: u64, seen: impl FnMut(&Record)) -> io::Result<bool> {
+        self.sweep_from((0, 0), count, check, seen)
+    }
+
+    /// As [`Index::sweep`], but from a number on that is behind a record with the second one's check.
+    pub(super) fn sweep_from(
+        &self,
+        (mut at, mut before): (u64, u64),
+        count: u64,
+        check: u64,
+        mut seen: impl FnMut(&Record),
+    ) -> io::Result<bool> {
         let mut buffer = vec![0; (RECORD * MANY) as usize];
-        let (mut at, mut before) = (0, 0);
         while at < count {
             buffer.resize(((count - at).min(MANY) * RECORD) as usize, 0);
             if disk::fill_at(&self.file, &mut buffer, place(at))? < buffer.len() {

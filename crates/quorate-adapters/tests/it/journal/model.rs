@@ -168,18 +168,35 @@ async fn run(steps: Vec<Step>) {
         let page = handle.read(None, 1_000).await.expect("a page");
         assert_eq!(page.turns, turns, "{steps:?}");
         let ids: Vec<_> = turns.iter().map(|turn| &turn.id).collect();
+        let mut given = turns.len().saturating_sub(1);
         for (at, turn) in turns.iter().enumerate() {
-            // Where text was added by hand an id may be there twice; then the last is meant.
+            // Where text was added by hand an id may be there twice; then the last is meant, but by who reads on from
+            // the page before.
             let at = ids.iter().rposition(|id| **id == turn.id).unwrap_or(at);
             let page = handle.read(Some(&turn.id), 2).await.expect("a page");
             assert!(page.known, "{steps:?}: {turn:?}");
-            assert_eq!(page.turns, turns[at + 1..turns.len().min(at + 3)], "{steps:?}");
+            let follows = |at: usize| page.turns == turns[at + 1..turns.len().min(at + 3)];
+            let from = if *ids[given] == turn.id && follows(given) { given } else { at };
+            assert!(follows(from), "{steps:?}: {turn:?}: {:?} of {turns:?}", page.turns);
+            given = from + page.turns.len();
             assert_eq!(
                 handle.window(&turn.id, 2).await.expect("a window"),
                 turns[at.saturating_sub(1)..=at],
                 "{steps:?}"
             );
         }
+    }
+}
+
+/// One damaged record of the index hides the last of several turns with one id, not that there is one.
+#[tokio::test(start_paused = true)]
+async fn a_damaged_record_does_not_make_an_earlier_turn_of_the_same_id_the_one_that_is_meant() {
+    let again = "=== TURN id=q participant=w ts=e ===\r\n";
+    let turns = [again, "\n", again, "\n", again];
+    for which in 0..16 + 5 * 40 {
+        let steps = turns.map(Step::Text).into_iter();
+        let append = Step::Append { by: 0, words: 1, stamped: false };
+        run(steps.chain([append, Step::WrongIndex(which)]).collect()).await;
     }
 }
 
