@@ -143,7 +143,7 @@ fn unasked<'r>(report: &'r Report, rule: &Rule) -> Option<Vec<&'r str>> {
         })
     };
     let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
-    (!ids.is_empty() && !ids.iter().any(|id| votes(id))).then_some(ids)
+    (!ids.is_empty() && !ids.iter().any(votes)).then_some(ids)
 }
 
 /// Why a member is not asked: `, since no class is said`.
