@@ -8,7 +8,7 @@ use crate::service::error::ServiceError;
 use crate::service::workspace::{display_path, entry_exists};
 
 /// What such a file is called. Whoever misses something in one names it in the help.
-const FILE_NAME: &str = "quorate.toml";
+pub(super) const FILE_NAME: &str = "quorate.toml";
 
 /// Adds to each refusal that sends people to a `quorate.toml` which one was `read`, and which one, nearer to the
 /// manifest's directory, was not.

@@ -15,7 +15,7 @@ use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::RUNTIME;
 
-use super::{Request, external_writes};
+use super::{Request, config_provenance, external_writes};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
@@ -102,7 +102,10 @@ pub(super) fn load(
     };
     let mut report = loaded.report;
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
-    let workspace = workspace::load(environment, places, &dir)?;
+    let workspace = workspace::load(environment, places, &dir).map_err(|stop| {
+        let read = workspace::find_outermost(&dir, config_provenance::FILE_NAME);
+        config_provenance::explain(stop, environment, read.as_deref(), &dir)
+    })?;
     let telling = PromptLoader {
         runtime: &runtime.id,
         environment,
