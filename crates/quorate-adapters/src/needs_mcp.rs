@@ -21,10 +21,7 @@ pub(crate) fn absent(
         )
         .with_help("build it with `cargo install --path crates/quorate --features mcp`")
     }
-    registry.unavailable_executor(EXECUTOR, |_| {
-        let ConfigError { message, help, .. } = missing(EXECUTOR);
-        Err(ConfigError { key: None, message, help })
-    })?;
+    registry.unavailable_executor(EXECUTOR, |_| Err(ConfigError { key: None, ..missing(EXECUTOR) }))?;
     registry.substrate(SUBSTRATE, |_| Err(missing(SUBSTRATE)))?;
     registry.state(STATE, |_| Err(missing(STATE)))
 }
