@@ -1,5 +1,6 @@
 //! One manifest as it stands in a file: its text, its tree, its body, and what its schema says of it.
 
+pub mod open_keys;
 pub(crate) mod schema_error;
 
 use std::ops::Range;
@@ -148,7 +149,10 @@ impl Document {
         if let (Some(root), Some(form)) = (&root, doctype::compiled_schema(doctype))
             && (!document.refused() || matches!(root.kind, Kind::Map(_)))
         {
-            schema_error::report(&document, doctype, root, &form.errors(root));
+            let mut errors = form.errors(root);
+            errors.extend(open_keys::misspelt(doctype, root));
+            schema_error::report(&document, doctype, root, &errors);
+            open_keys::warn(&document, doctype, root);
         }
         let root = root.unwrap_or(Node::new(Kind::Null, 0..0));
         Document {

@@ -45,6 +45,25 @@ pub struct CompiledSchema {
     explains_errors: bool,
 }
 
+impl CompiledSchema {
+    /// The keys that a mapping is known to have.
+    pub(crate) fn keys(&self) -> Vec<&str> {
+        let own = self.properties.iter().map(|(key, _)| key.as_str());
+        own.chain(self.all_of.iter().flat_map(CompiledSchema::keys)).collect()
+    }
+
+    /// The schema of a key's value.
+    pub(crate) fn property(&self, key: &str) -> Option<&CompiledSchema> {
+        let own = self.properties.iter().find(|(known, _)| known == key).map(|(_, form)| form);
+        own.or_else(|| self.all_of.iter().find_map(|one| one.property(key)))
+    }
+
+    /// The schema of a list's entries.
+    pub(crate) fn item(&self) -> Option<&CompiledSchema> {
+        self.items.as_deref().or_else(|| self.all_of.iter().find_map(CompiledSchema::item))
+    }
+}
+
 /// What keys that are not listed have to be.
 #[derive(Debug, Default)]
 enum Additional {

@@ -21,6 +21,7 @@ pub mod json_schema;
 pub mod keyring;
 pub mod loader;
 pub mod merge;
+pub mod misspelling;
 pub mod operator;
 mod pattern;
 pub mod persona;

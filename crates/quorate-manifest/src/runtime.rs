@@ -43,6 +43,8 @@ pub struct Runtime {
     pub effectors: Option<Vec<effectors::EffectorBinding>>,
     /// What is set up before the first turn.
     pub provisioning: Option<adapter::Adapter>,
+    /// The commands that are told of events, by the event.
+    pub hooks: Option<Map<String, Value>>,
     /// What others need.
     #[serde(flatten)]
     pub others: Map<String, Value>,

@@ -24,7 +24,9 @@ pub struct Participant {
     pub role: Option<String>,
     /// What adapters need to know of it: operator, persona, capabilities.
     pub meta: Option<Map<String, Value>>,
-    /// What others need, and the executor's own settings in `config`.
+    /// The executor's own settings.
+    pub config: Option<Map<String, Value>>,
+    /// What others need.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }

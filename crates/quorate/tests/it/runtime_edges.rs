@@ -179,3 +179,29 @@ fn several_first_starts_at_once_wait_for_each_other() {
         place.run(&["ledger", "verify"]).assert_code(0);
     }
 }
+
+#[test]
+fn a_slip_in_a_key_stops_every_command() {
+    let place = swarm("echo yes", MENTION);
+    let text = place.read("swarm.yaml");
+    for (from, to, meant) in [
+        ("displayName", "displayname", "displayName"),
+        ("displayName: Writer", "displayName: Writer, rol: x", "role"),
+        ("substrate:", "effector: []\nsubstrate:", "effectors"),
+        ("substrate:", "Hooks: {}\nsubstrate:", "hooks"),
+        ("config:", "configs:", "config"),
+    ] {
+        place.write("swarm.yaml", text.replacen(from, to, 1));
+        for (command, code) in [
+            (&["check", "swarm.yaml"][..], 1),
+            (&["run", "swarm.yaml", "--say", "@Writer?"], 5),
+            (&["say", "swarm.yaml", "@Writer?"], 5),
+        ] {
+            let ran = place.run(command).assert_code(code);
+            let said = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(said.contains("quorate:runtime_invalid") && said.contains("swarm.yaml:"), "{to}: {said}");
+            assert!(said.contains(&format!("did you mean `{meant}`?")), "{to}: {said}");
+        }
+        assert!(!place.path("talk.md").exists() && !place.path("asked").exists(), "{to}");
+    }
+}

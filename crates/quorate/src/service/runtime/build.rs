@@ -284,7 +284,7 @@ impl PortBuilder<'_> {
         let by = SelectedBy::File(&self.written.path);
         let kind = participant.executor.as_str();
         let written = &self.written.runtime.participants[at];
-        let config = written.others.get("config").and_then(Json::as_object).cloned().unwrap_or_default();
+        let config = written.config.clone().unwrap_or_default();
         let here = participant_place(self.layer, at, "executor");
         let Some(new) = registry.executor_kind(kind) else {
             let named = host.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
@@ -358,11 +358,7 @@ impl PortBuilder<'_> {
     }
 
     fn hooks(&mut self) -> Option<Arc<dyn Lifecycle>> {
-        let hooks = self.written.runtime.others.get("hooks")?;
-        let Some(hooks) = hooks.as_object() else {
-            self.refuse_adapter("hooks", ConfigError::for_block("`hooks` must be a table"));
-            return None;
-        };
+        let hooks = self.written.runtime.hooks.as_ref()?;
         match lifecycle::command::new(hooks, &self.written.dir, &self.written.runtime.id) {
             Ok(hooks) => hooks,
             Err(refused) => {

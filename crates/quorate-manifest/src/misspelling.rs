@@ -1,0 +1,87 @@
+//! Keys that are a slip of the pen: another case or another way to join words, the plural for the singular, or a letter or
+//! two wrong. [`nearest`](crate::tree::reader::nearest) suggests more freely; here the key is refused by what it comes to.
+
+/// The known key that `written` is a slip of, if it is one of none.
+///
+/// Of words with up to two letters only case, joints and number may differ, with up to five one letter may, else two:
+/// `tools` is no `hooks`.
+pub fn meant_key<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
+    if known.contains(&written) {
+        return None;
+    }
+    let written = Forms::of(written);
+    let slips = known.iter().filter_map(|known| Some((written.edits_from(&Forms::of(known))?, *known)));
+    slips.min_by_key(|(edits, _)| *edits).map(|(_, known)| known)
+}
+
+/// A word in lower case and without joints, and its singular.
+struct Forms {
+    plain: String,
+    singular: String,
+}
+
+impl Forms {
+    fn of(word: &str) -> Forms {
+        let plain: String =
+            word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        let singular = match (plain.strip_suffix("ies"), plain.strip_suffix('s')) {
+            (Some(stem), _) => format!("{stem}y"),
+            (None, Some(stem)) => stem.to_owned(),
+            (None, None) => plain.clone(),
+        };
+        Forms { plain, singular }
+    }
+
+    /// How many letters differ, where that is few enough for a slip.
+    fn edits_from(&self, known: &Forms) -> Option<usize> {
+        let allowed = match self.plain.chars().count().min(known.plain.chars().count()) {
+            0..=2 => 0,
+            3..=5 => 1,
+            _ => 2,
+        };
+        let edits = strsim::damerau_levenshtein(&self.plain, &known.plain);
+        (edits <= allowed || self.singular == known.singular).then_some(edits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meant_key;
+
+    const KNOWN: [&str; 9] =
+        ["id", "role", "state", "hooks", "effectors", "displayName", "capabilities", "locks", "meta"];
+
+    #[test]
+    fn a_slip_of_the_pen_is_told_from_another_word() {
+        for (written, meant) in [
+            ("effector", "effectors"),
+            ("Effectors", "effectors"),
+            ("efectrs", "effectors"),
+            ("displayname", "displayName"),
+            ("display_name", "displayName"),
+            ("display-name", "displayName"),
+            ("DISPLAY_NAMES", "displayName"),
+            ("dipslayName", "displayName"),
+            ("rol", "role"),
+            ("roel", "role"),
+            ("Roles", "role"),
+            ("ID", "id"),
+            ("ids", "id"),
+            ("_id", "id"),
+            ("capability", "capabilities"),
+            ("lock", "locks"),
+            ("hook", "hooks"),
+        ] {
+            assert_eq!(meant_key(written, &KNOWN), Some(meant), "{written}");
+        }
+        for other in ["id", "role", "name", "title", "tools", "it", "i", "", "notes", "rules", "displays"] {
+            assert_eq!(meant_key(other, &KNOWN), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn of_several_the_nearest_is_meant() {
+        assert_eq!(meant_key("operatorid", &["operator", "operatorId"]), Some("operatorId"));
+        assert_eq!(meant_key("operators", &["operator", "operatorId"]), Some("operator"));
+    }
+}
