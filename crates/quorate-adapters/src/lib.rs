@@ -14,6 +14,7 @@ pub(crate) mod needs_mcp;
 pub mod process;
 pub mod provisioning;
 pub(crate) mod regular;
+pub(crate) mod server_table;
 pub mod state;
 pub(crate) mod stem;
 pub mod substrate;

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::SideEffect;
+use quorate_kernel::ports::executor::{ConfigError, SideEffect};
 use quorate_protocol::Json;
 
 use crate::executor::agent_cli;
 use crate::executor::agent_cli::once::Once;
+use crate::server_table;
 
 /// Turns this process into the guard when it was started as one: the helper that ends members if the program is
 /// killed. Does not return then.
@@ -89,6 +90,14 @@ pub fn act_of_server(id: &str, table: &serde_json::Map<String, Json>, dir: &Path
     };
     act.what.push_str(&format!(" (MCP server `{id}`)"));
     act
+}
+
+/// Whether the table of an MCP server can be read, whether or not anybody uses it.
+///
+/// # Errors
+/// When it has an unknown key, a value of the wrong type, no address of a server, or not exactly one of `url` and `command`.
+pub fn check_server(table: &serde_json::Map<String, Json>) -> Result<(), ConfigError> {
+    server_table::read(table).map(drop)
 }
 
 /// Ends at once everything that members had started, without the two seconds that they have otherwise. Takes a second at

@@ -150,6 +150,8 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
             detail: warning.body.message.clone(),
         });
     }
+    let unusable = executor::server_errors(&workspace.host);
+    checks.extend(unusable.iter().map(|stop| failed("MCP server", error_line(stop))));
     checks
 }
 

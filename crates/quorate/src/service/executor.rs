@@ -11,7 +11,7 @@ use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::executor::{About, ConfigError, Executor, Servers, Settings, SideEffect};
 use quorate_kernel::registry::{ExecutorBuilder, Registry};
-use quorate_manifest::config::{Configuration, ExecutorTable};
+use quorate_manifest::config::{Block, Configuration, ExecutorTable};
 use quorate_manifest::council::Council;
 use quorate_manifest::tree::reader::nearest;
 use quorate_protocol::Json;
@@ -22,7 +22,7 @@ use super::run_spec::Options;
 use super::trust::{Permit, TrustRequest};
 use super::workspace::Workspace;
 
-pub use findings::{build_errors, typos};
+pub use findings::{build_errors, server_errors, typos};
 
 /// The deadline of an invocation where nobody says another.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(180);
@@ -353,7 +353,8 @@ fn table_kind(
         (None, None) => {
             let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = table.block.body(None, format!("`[executors.{name}]` has no `kind`"));
-            return Err(refuse(codes::HOST_INVALID, body.help(format!("the kinds are {known}")), table));
+            let body = body.help(format!("the kinds are {known}"));
+            return Err(refuse(codes::HOST_INVALID, body, &table.block));
         }
     };
     let Some(new) = registry.executor_kind(&kind) else {
@@ -361,7 +362,7 @@ fn table_kind(
         let body = Body::new(format!("there is no executor kind `{kind}`"))
             .at(place)
             .help(format!("the kinds are {known}"));
-        return Err(refuse(codes::KIND_UNKNOWN, body, table));
+        return Err(refuse(codes::KIND_UNKNOWN, body, &table.block));
     };
     Ok((new, kind))
 }
@@ -373,12 +374,13 @@ fn by_runtime(
     file: &Path,
 ) -> Result<SelectedExecutor, ServiceError> {
     let Some((kind, place)) = &table.kind else {
-        return Err(refuse(codes::COUNCIL_INVALID, table.block.body(None, "`runtime` has no `type`"), table));
+        let body = table.block.body(None, "`runtime` has no `type`");
+        return Err(refuse(codes::COUNCIL_INVALID, body, &table.block));
     };
     let Some(new) = registry.runtime_type_builder(kind) else {
         let known = registry.runtime_types().collect::<Vec<_>>().join(", ");
         let body = Body::new(format!("there is no runtime type `{kind}`")).at(place.clone());
-        return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), table));
+        return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), &table.block));
     };
     let origin = Origin { file: Some(file), servers: file };
     let (new, name) = ((new, kind.clone()), kind);
@@ -405,7 +407,7 @@ fn build(
             Some(_) => codes::EXECUTOR_INVALID,
         };
         let body = with_help(table.block.body(refused.key.as_deref(), refused.message), refused.help);
-        *refuse(code, body, table).report
+        *refuse(code, body, &table.block).report
     })
 }
 
@@ -473,9 +475,9 @@ impl Build<'_> {
     }
 }
 
-fn refuse(code: RefusalCode, body: Body, table: &ExecutorTable) -> ServiceError {
+fn refuse(code: RefusalCode, body: Body, block: &Block) -> ServiceError {
     let mut report = Report::new();
-    report.add_source(table.block.place.file.clone(), table.block.source.clone());
+    report.add_source(block.place.file.clone(), block.source.clone());
     report.refuse(code, body);
     ServiceError::from_report(ExitClass::Configuration, report)
 }

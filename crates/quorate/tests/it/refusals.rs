@@ -39,6 +39,10 @@ fn what_is_mistyped_in_an_executor_is_refused_wherever_the_file_is_read() {
         ("[playbooks]\njudge = \"nope\"\n", "there is no executor `nope`"),
         ("[playbooks]\nreflector = \"nope\"\n", "there is no executor `nope`"),
         ("[runtimes.r]\nexecutor = \"nope\"\n", "there is no executor `nope`"),
+        ("[mcp.far]\nurll = \"https://example.com/mcp\"\n", "did you mean `url`?"),
+        ("[mcp.far]\nurl = \"https://example.com/mcp\"\ntokn = \"T\"\n", "did you mean `token`?"),
+        ("[mcp.far]\nurl = \"htps://example.com/mcp\"\n", "`htps:` is not a way to reach an MCP server"),
+        ("[mcp.far]\nurl = \"example.com\"\n", "[mcp.far]: `url` is no address"),
     ] {
         place.write("quorate.toml", toml);
         for command in [
@@ -60,6 +64,16 @@ fn what_is_mistyped_in_an_executor_is_refused_wherever_the_file_is_read() {
     );
     assert!(place.run(&["review", "draft.md"]).code < 3);
     place.run(&["runs"]).assert_code(0);
+    place.write("quorate.toml", "[mcp.far]\nurl = \"https://example.com/mcp\"\nargs = [\"x\"]\n");
+    place.run(&["runs"]).assert_code(0);
+    for command in [&["check", "quorate.toml"][..], &["doctor"]] {
+        let ran = place.run(command);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.code != 0 && said.contains("[mcp.far]: `args` is for a server with a `command`"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

@@ -1,13 +1,18 @@
-//! What is wrong with the executors of a configuration, whether or not anybody asks them.
+//! What is wrong with the executors and MCP servers of a configuration, whether or not anybody asks them.
 
-use quorate_diagnostics::Place;
+use quorate_adapters::process;
+use quorate_diagnostics::{Place, codes};
+use quorate_kernel::ports::executor::ConfigError;
 use quorate_manifest::config::{Configuration, ExecutorTable};
 use quorate_manifest::council::Council;
 
-use super::{SelectedBy, by_name, by_runtime, by_table, registry, servers, settings, table_kind};
+use super::{
+    SelectedBy, by_name, by_runtime, by_table, refuse, registry, servers, settings, table_kind, with_help,
+};
 use crate::service::error::ServiceError;
 
-/// Builds every executor that a configuration or a council names, asking none, and says which cannot be had.
+/// Builds every executor that a configuration or a council names, asking none, and says which cannot be had; and which
+/// tables of MCP servers cannot be used.
 pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Council>) -> Vec<ServiceError> {
     let registry = registry();
     let mut stops = Vec::new();
@@ -22,6 +27,7 @@ pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Coun
             by_name(&registry, configuration, name, place, SelectedBy::Person)
         };
         stops.extend(tables.chain(named).map(build).filter_map(Result::err));
+        stops.extend(server_errors(configuration));
     }
     if let Some((council, table)) = council.and_then(|council| Some((council, council.runtime.as_ref()?))) {
         stops.extend(by_runtime(&registry, table, &council.dir, &council.dir).err());
@@ -29,8 +35,9 @@ pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Coun
     stops
 }
 
-/// What is mistyped in the executors of a `quorate.toml`: a key or a kind that there is none of in a table, and a name that no
-/// executor has. It is refused also where nobody asks that executor; what else is wrong with a table stops those who use it.
+/// What is mistyped in the executors and MCP servers of a `quorate.toml`: a key or a kind that there is none of in a table, a
+/// name that no executor has, and a `url` that is none. It is refused also where nobody asks that executor or server; what else
+/// is wrong with a table stops those who use it.
 pub fn typos(host: &Configuration) -> Vec<ServiceError> {
     let registry = registry();
     let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(&registry, table, name) {
@@ -50,5 +57,22 @@ pub fn typos(host: &Configuration) -> Vec<ServiceError> {
     let named = host.named_executors().filter(|(name, _)| is_unknown(name));
     let named =
         named.filter_map(|(name, at)| by_name(&registry, host, name, Some(at), SelectedBy::Person).err());
-    tables.chain(named).collect()
+    let servers =
+        server_errors_where(host, |refused| refused.is_unknown_key || refused.key.as_deref() == Some("url"));
+    tables.chain(named).chain(servers).collect()
+}
+
+/// The tables of MCP servers that cannot be read.
+pub fn server_errors(host: &Configuration) -> Vec<ServiceError> {
+    server_errors_where(host, |_| true)
+}
+
+fn server_errors_where(host: &Configuration, matters: impl Fn(&ConfigError) -> bool) -> Vec<ServiceError> {
+    let unread = host.servers.iter().filter_map(|(id, table)| {
+        let refused = process::check_server(&table.json).err().filter(&matters)?;
+        let message = format!("[mcp.{id}]: {}", refused.message);
+        let body = with_help(table.body(refused.key.as_deref(), message), refused.help);
+        Some(refuse(codes::HOST_INVALID, body, table))
+    });
+    unread.collect()
 }
