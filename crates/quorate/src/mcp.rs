@@ -19,6 +19,7 @@ mod schema;
 pub mod stdio;
 mod tool;
 mod tools;
+mod whole;
 
 use std::path::PathBuf;
 use std::sync::Arc;

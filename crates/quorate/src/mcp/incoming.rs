@@ -1,11 +1,11 @@
 //! What comes in, before it is a message: a line or a body that is none gets an answer, and never silence. A client that
 //! can be told for which of its requests is told so by the request's id.
 
-use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ErrorData, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The longest message, in bytes: a line, or the body of a request.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
@@ -27,9 +27,15 @@ impl InvalidMessage {
         InvalidMessage { error: ErrorData::invalid_request(why, None), id }
     }
 
-    /// The answer to it.
-    pub(super) fn answer(&self) -> ServerJsonRpcMessage {
-        ServerJsonRpcMessage::error(self.error.clone(), self.id.clone())
+    /// There is nothing in it.
+    pub(super) fn empty() -> InvalidMessage {
+        let why = "Parse error: the body is empty; it has to be one JSON-RPC 2.0 message";
+        InvalidMessage { error: ErrorData::parse_error(why, None), id: None }
+    }
+
+    /// The answer to it. Where no id could be read it is null, as JSON-RPC has it; the library would leave it out.
+    pub(super) fn answer(&self) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.id, "error": self.error})
     }
 }
 
@@ -40,12 +46,20 @@ struct Outline {
     method: Option<String>,
 }
 
+/// How the parser says of a number that it cannot be held; it has no kind of error for it.
+const OUT_OF_RANGE: &str = "number out of range";
+
+/// A message without a byte order mark and the white space around it.
+pub(super) fn without_blanks(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii()
+}
+
 /// Reads a message. `None` where there is nothing to answer: white space, and notifications that are not known here.
 ///
 /// # Errors
 /// When it is no message, with the answer that says so.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
-    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii();
+    let bytes = without_blanks(bytes);
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -62,6 +76,11 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
         outline.id.as_ref().and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok())
     });
     let why = match (error.is_syntax(), bytes.first(), &outline) {
+        // What is JSON all the same has a number that no 64 bits hold, or is too deep.
+        (true, _, Some(_)) if error.to_string().starts_with(OUT_OF_RANGE) => {
+            let why = "Invalid params: a number is out of range: it does not fit in 64 bits";
+            return Err(InvalidMessage { error: ErrorData::invalid_params(why, None), id });
+        }
         (true, ..) => "it is nested too deeply: 128 levels at most".to_owned(),
         (false, Some(b'['), _) => "batches are not served: send one message at a time".to_owned(),
         (false, _, Some(Outline { id: None, method: Some(_) })) => return Ok(None),
@@ -136,7 +155,7 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> Value {
-        serde_json::to_value(parse(text.as_bytes()).unwrap_err().answer()).unwrap()
+        parse(text.as_bytes()).unwrap_err().answer()
     }
 
     #[test]
@@ -161,11 +180,19 @@ mod tests {
             (r#"[{"jsonrpc":"2.0","id":7,"method":"ping"}]"#, -32600, Value::Null),
             ("7", -32600, Value::Null),
             ("{}", -32600, Value::Null),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":1e400}}"#, -32602, json!(7)),
+            (r#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#, -32600, Value::Null),
         ] {
             let said = said(text);
             let short: String = text.chars().take(60).collect();
-            assert_eq!((&said["error"]["code"], &said["id"]), (&json!(code), &id), "{short}: {said}");
+            // The id is there also where it is null.
+            assert_eq!(
+                (&said["error"]["code"], said.get("id")),
+                (&json!(code), Some(&id)),
+                "{short}: {said}"
+            );
         }
+        assert!(said("{\"jsonrpc\":\"2.0\",\"id\":7,\"a\":-1e999}").to_string().contains("out of range"));
     }
 
     #[test]

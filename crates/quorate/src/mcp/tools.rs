@@ -24,6 +24,7 @@ use serde_json::{Map, Value};
 
 use super::ServerState;
 use super::tool::{Tool as _, ToolEntry};
+use super::whole::Whole;
 
 /// The longest that a call waits, in milliseconds: clients cut calls at 60 seconds.
 const MAX_WAIT_MS: u64 = 50_000;
@@ -90,13 +91,16 @@ impl Object {
     }
 }
 
+/// How many calls a run may make.
+type MaxCalls = Whole<0, { u32::MAX as u64 }>;
+
 /// How long a call waits for its job, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
-struct Wait(#[schemars(range(max = MAX_WAIT_MS))] Option<u64>);
+struct Wait(Option<Whole<0, MAX_WAIT_MS>>);
 
 impl Wait {
     fn duration(self) -> Duration {
-        Duration::from_millis(self.0.unwrap_or(DEFAULT_WAIT_MS).min(MAX_WAIT_MS))
+        Duration::from_millis(self.0.map_or(DEFAULT_WAIT_MS, Whole::get))
     }
 }

@@ -41,6 +41,7 @@ mod ledger_workspaces;
 mod locks;
 mod manifests;
 mod mcp;
+mod mcp_arguments;
 mod mcp_check;
 mod mcp_conversation;
 mod mcp_http;

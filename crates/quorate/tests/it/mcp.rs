@@ -275,6 +275,7 @@ fn answers(place: &TestDir, lines: &[&str]) -> Vec<Value> {
     assert_eq!(output.status.code(), Some(0));
     let all = String::from_utf8(output.stdout).unwrap();
     let mut all: Vec<Value> = all.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(all.iter().all(|one| one.get("id").is_some()), "an id that cannot be read is null: {all:?}");
     all.retain(|one| one["id"] != 0);
     all
 }
@@ -297,6 +298,7 @@ fn every_line_is_answered_and_the_session_goes_on() {
         r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":7}}"#,
         r#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"run_show","arguments":"r1"}}"#,
         r#"{"jsonrpc":"2.0","id":7,"method":"no/such"}"#,
+        r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"job_poll","arguments":{"job":"j","wait_ms":1e400}}}"#,
         // It has no end, as the last line of many scripts.
         r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#,
     ];
@@ -314,6 +316,7 @@ fn every_line_is_answered_and_the_session_goes_on() {
         (json!(6), json!(-32602)),
         (json!(7), json!(-32601)),
         (json!(8), Value::Null),
+        (json!(9), json!(-32602)),
     ];
     assert_eq!(said, expected);
 }

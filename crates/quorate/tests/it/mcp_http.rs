@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::support;
 use crate::support::mcp as client;
 use client::{Client, Http};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::TestDir;
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
@@ -17,7 +17,7 @@ fn draft() -> TestDir {
     TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n")
 }
 
-/// What is answered to a request: the status, and the head in lower case.
+/// What is answered to a request: the status, and the head in lower case with the body where its length is told.
 fn asked(server: &Http, method: &str, headers: &[(&str, &str)], body: &[u8]) -> (u16, String) {
     let mut stream = TcpStream::connect(server.authority()).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -39,8 +39,11 @@ fn asked(server: &Http, method: &str, headers: &[(&str, &str)], body: &[u8]) -> 
         stream.read_exact(&mut byte).unwrap();
         head.push(byte[0]);
     }
-    let head = String::from_utf8(head).unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), head.to_lowercase())
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let told = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let mut body = vec![0; told.unwrap_or(0)];
+    stream.read_exact(&mut body).unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), head + &String::from_utf8(body).unwrap())
 }
 
 /// The status of an `initialize` with these headers.
@@ -91,11 +94,21 @@ fn a_body_that_is_no_message_is_answered() {
     let place = draft();
     let server = Http::start(&place, &[], None);
     let deep = [b"[".repeat(9_000), b"]".repeat(9_000)].concat();
-    for (body, expected) in [(b"nonsense".to_vec(), 400), (deep, 400), (vec![b' '; (16 << 20) + 1], 413)] {
-        let (status, head) = asked(&server, "POST", &[], &body);
-        assert_eq!(status, expected, "{head}");
-        assert!(head.contains("content-type: application/json"), "{head}");
+    for (body, expected, code) in [
+        (b"nonsense".to_vec(), 400, -32700),
+        (Vec::new(), 400, -32700),
+        (b" \r\n".to_vec(), 400, -32700),
+        (deep, 400, -32600),
+        (vec![b' '; (16 << 20) + 1], 413, -32600),
+    ] {
+        let (status, answer) = asked(&server, "POST", &[], &body);
+        assert_eq!(status, expected, "{answer}");
+        assert!(answer.contains("content-type: application/json"), "{answer}");
+        let said: Value = serde_json::from_str(answer.split("\r\n\r\n").last().unwrap()).unwrap();
+        assert_eq!((said.get("id"), &said["error"]["code"]), (Some(&Value::Null), &json!(code)), "{answer}");
     }
+    // A notification that is not known asks for no answer.
+    assert_eq!(asked(&server, "POST", &[], br#"{"method":"window/logMessage","params":{}}"#).0, 202);
     assert_eq!(status(&server, &[]), 200);
 }
 

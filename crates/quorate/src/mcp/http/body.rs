@@ -21,12 +21,15 @@ pub(super) async fn validate_body(request: Request, next: Next) -> Response {
     };
     match incoming::parse(&bytes) {
         Ok(Some(_)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Ok(None) if incoming::without_blanks(&bytes).is_empty() => {
+            answer(StatusCode::BAD_REQUEST, &InvalidMessage::empty())
+        }
         Ok(None) => StatusCode::ACCEPTED.into_response(),
         Err(refused) => answer(StatusCode::BAD_REQUEST, &refused),
     }
 }
 
 fn answer(status: StatusCode, refused: &InvalidMessage) -> Response {
-    let text = serde_json::to_string(&refused.answer()).expect("an error is JSON");
+    let text = refused.answer().to_string();
     (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rmcp::RoleServer;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::transport::Transport;
+use serde::Serialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -79,10 +80,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> LineTr
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(
-    out: &SharedWriter<W>,
-    message: &ServerJsonRpcMessage,
-) -> Result<(), Error> {
+async fn write<W: AsyncWrite + Unpin>(out: &SharedWriter<W>, message: &impl Serialize) -> Result<(), Error> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     match &mut *out.lock().await {

@@ -7,14 +7,15 @@ use quorate_manifest::assembly::members;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Wait;
 use super::options::timeout;
+use super::{MaxCalls, Wait};
 use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::jobs::{Residue, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
+use crate::mcp::whole::Whole;
 use crate::service::artifact;
 use crate::service::convene::inputs::Inputs;
 use crate::service::convene::run_spec::RunSpec;
@@ -45,14 +46,13 @@ pub(super) struct Arguments {
     /// Peer: the topic
     topic: Option<Subject>,
     /// Peer: how many rounds at most, in place of what the manifest says
-    #[schemars(range(min = 1, max = 100))]
-    rounds: Option<u32>,
+    rounds: Option<Whole<1, 100>>,
     /// Hierarchy: what is to be assessed
     request: Option<Subject>,
     /// Who answers, for all members: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     executor: Option<String>,
     /// How many calls the run may make
-    max_calls: Option<u32>,
+    max_calls: Option<MaxCalls>,
     /// How long each member may take, for example 90s or 5m
     timeout: Option<String>,
     /// The operator that has made what it is about, for `quorate playbook` to learn from; nobody who judges is told
@@ -124,17 +124,11 @@ impl Tool for AssemblyConvene {
     type Output = Standing;
 
     async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
-        if given.rounds.is_some_and(|rounds| !(1..=100).contains(&rounds)) {
-            return Err(Failure::malformed(
-                "`rounds` is 1 to 100",
-                "leave it out for what the manifest says",
-            ));
-        }
         let (wait, within) = (given.wait_ms.duration(), served.clone());
         let options = Options {
             executor: given.executor.clone(),
             model: None,
-            max_calls: given.max_calls,
+            max_calls: given.max_calls.map(|calls| calls.get() as u32),
             timeout: timeout(given.timeout.as_deref())?,
             producer: Producer::from_flags(given.made_by.as_deref(), &given.trying),
         };
@@ -177,7 +171,7 @@ fn prepare_input(
             proposal: named(&given.proposal),
             class: given.class,
             topic: named(&given.topic),
-            rounds: given.rounds,
+            rounds: given.rounds.map(|rounds| rounds.get() as u32),
             request: named(&given.request),
         },
         options,

@@ -7,14 +7,15 @@ use quorate_manifest::council::tiers::Tier;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Wait;
 use super::options::{PolicyName, timeout};
+use super::{MaxCalls, Wait};
 use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::jobs::{Residue, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
+use crate::mcp::whole::Whole;
 use crate::service::artifact::{self, Artifact};
 use crate::service::producer::Producer;
 use crate::service::review::{self, Request, ReviewOutcome, TierPolicy};
@@ -35,14 +36,13 @@ pub(super) struct Arguments {
     #[serde(rename = "type")]
     artifact_type: Option<String>,
     /// Its tier, in place of what the tier rules say
-    #[schemars(range(min = 1, max = 3))]
-    tier: Option<u64>,
+    tier: Option<Whole<1, 3>>,
     /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     executor: Option<String>,
     /// The verdict policy; without it the one that council.yaml names, else seed
     policy: Option<PolicyName>,
     /// How many calls the run may make
-    max_calls: Option<u32>,
+    max_calls: Option<MaxCalls>,
     /// How long each member may take, for example 90s or 5m
     timeout: Option<String>,
     /// The operator that has made what it is about, for `quorate playbook` to learn from; nobody who judges is told
@@ -66,18 +66,15 @@ impl Tool for CouncilReview {
 
     async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         let artifact = artifact(served, &given)?;
-        let tier = given.tier.map(|number| {
-            Tier::from_number(number).ok_or_else(|| Failure::malformed("`tier` is 1, 2 or 3", "leave it out"))
-        });
         let request = Request {
             artifact_type: given.artifact_type,
-            tier: tier.transpose()?,
+            tier: given.tier.and_then(|number| Tier::from_number(number.get())),
             tier_policy: TierPolicy::Ignore,
             options: Options {
                 executor: given.executor,
                 model: None,
                 policy: given.policy.map(Into::into),
-                max_calls: given.max_calls,
+                max_calls: given.max_calls.map(|calls| calls.get() as u32),
                 timeout: timeout(given.timeout.as_deref())?,
                 producer: Producer::from_flags(given.made_by.as_deref(), &given.trying),
             },

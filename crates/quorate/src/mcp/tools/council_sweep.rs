@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::options::{PolicyName, since, timeout};
-use super::{Object, Wait};
+use super::{MaxCalls, Object, Wait};
 use crate::cli::render;
 use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
@@ -15,13 +15,14 @@ use crate::mcp::failure::Failure;
 use crate::mcp::jobs::{Residue, Standing};
 use crate::mcp::progress::Reporter;
 use crate::mcp::tool::{Effect, Tool};
+use crate::mcp::whole::Whole;
 use crate::service::run_spec::Options;
 use crate::service::runs;
 use crate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
 
 /// How many reviews are held at once, unless said and at most.
-const DEFAULT_JOBS: u16 = 4;
-const MAX_JOBS: u16 = 64;
+const DEFAULT_JOBS: u64 = 4;
+const MAX_JOBS: u64 = 64;
 
 pub(super) struct CouncilSweep;
 
@@ -39,14 +40,13 @@ pub(super) struct Arguments {
     #[serde(default)]
     dry_run: bool,
     /// How many reviews are held at once; 4 unless said
-    #[schemars(range(min = 1, max = MAX_JOBS))]
-    jobs: Option<u16>,
+    jobs: Option<Whole<1, MAX_JOBS>>,
     /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     executor: Option<String>,
     /// The verdict policy; without it the one that council.yaml names, else seed
     policy: Option<PolicyName>,
     /// How many calls each review may make
-    max_calls: Option<u32>,
+    max_calls: Option<MaxCalls>,
     /// How long each member may take, for example 90s or 5m
     timeout: Option<String>,
     /// How long to wait for the end, in milliseconds: 20000 unless said, 50000 at most
@@ -69,22 +69,18 @@ impl Tool for CouncilSweep {
             glob.map(|glob| glob.compile_matcher())
                 .map_err(|error| Failure::usage(format!("`pattern`: {error}"), "write drafts/**/*.md"))
         });
-        let jobs = given.jobs.unwrap_or(DEFAULT_JOBS);
-        if !(1..=MAX_JOBS).contains(&jobs) {
-            return Err(Failure::malformed(format!("`jobs` is {jobs}"), format!("say 1 to {MAX_JOBS}")));
-        }
         let now_ms = served.environment.clock.now_ms();
         let request = Request {
             since_ms: since(given.since.as_deref().unwrap_or("24h"), now_ms)?,
             judged: if given.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
             mode: if given.dry_run { Mode::DryRun } else { Mode::Run },
             filter: FileFilter { below: Some(served.root.dir().to_owned()), pattern: pattern.transpose()? },
-            jobs: usize::from(jobs),
+            jobs: given.jobs.map_or(DEFAULT_JOBS, Whole::get) as usize,
             options: Options {
                 executor: given.executor,
                 model: None,
                 policy: given.policy.map(Into::into),
-                max_calls: given.max_calls,
+                max_calls: given.max_calls.map(|calls| calls.get() as u32),
                 timeout: timeout(given.timeout.as_deref())?,
                 producer: None,
             },

@@ -16,10 +16,11 @@ use crate::mcp::caller::Caller;
 use crate::mcp::conversations::{OfferedConversation, external_id};
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
+use crate::mcp::whole::Whole;
 
 /// How many messages are given unless said, and at most.
-const DEFAULT_LIMIT: usize = 50;
-const MAX_LIMIT: usize = 500;
+const DEFAULT_LIMIT: u64 = 50;
+const MAX_LIMIT: u64 = 500;
 
 pub(super) struct GetMessages;
 
@@ -29,15 +30,13 @@ pub(super) struct Arguments {
     /// The conversation
     conversation_id: String,
     /// How many at most; 50 unless said
-    #[schemars(range(min = 1, max = MAX_LIMIT))]
-    limit: Option<usize>,
+    limit: Option<Whole<1, MAX_LIMIT>>,
     /// Only messages newer than the one of this id; one that is not there gives the first ones, with known: false
     after: Option<String>,
     /// Only messages older than the one of this id: the nearest
     before: Option<String>,
     /// How long to wait for the first one where there is none, in milliseconds; 50000 at most
-    #[schemars(range(max = MAX_WAIT_MS))]
-    wait_ms: Option<u64>,
+    wait_ms: Option<Whole<0, MAX_WAIT_MS>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -81,11 +80,8 @@ impl Tool for GetMessages {
 
     async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Messages, Failure> {
         let offered = served.conversations.find(&given.conversation_id)?;
-        let limit = given.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(Failure::malformed(format!("`limit` is {limit}"), format!("say 1 to {MAX_LIMIT}")));
-        }
-        let wait = Duration::from_millis(given.wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
+        let limit = given.limit.map_or(DEFAULT_LIMIT, Whole::get) as usize;
+        let wait = Duration::from_millis(given.wait_ms.map_or(0, Whole::get));
         let conversation = &offered.conversation;
         let found = match (given.after, given.before) {
             (Some(_), Some(_)) => {

@@ -13,6 +13,7 @@ use crate::mcp::ServerState;
 use crate::mcp::caller::Caller;
 use crate::mcp::failure::Failure;
 use crate::mcp::tool::{Effect, Tool};
+use crate::mcp::whole::Whole;
 use crate::service::ledger::verify::{self, Request};
 
 pub(super) struct LedgerVerify;
@@ -25,7 +26,7 @@ fn is_key(text: &str) -> bool {
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
     /// Trust the checkpoint over so many records, and look only at what stands after it
-    since: Option<u64>,
+    since: Option<Whole<0, { u64::MAX }>>,
     /// Keys that have to have signed a checkpoint, as you have them from the ledger's owner: verifiers' lines
     keys: Option<Vec<String>>,
 }
@@ -55,7 +56,7 @@ async fn run_verify(served: &ServerState, given: Arguments) -> Result<Object, Fa
         ));
     }
     let request = Request {
-        since: given.since.map(|size| size.to_string()),
+        since: given.since.map(|size| size.get().to_string()),
         witness: None,
         keys,
         strict: false,
