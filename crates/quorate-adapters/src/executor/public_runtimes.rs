@@ -38,7 +38,7 @@ fn ollama(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
 /// The public mock answers canned words; ours reads the text, offline and always the same way. It takes the keys of a
 /// command and runs none, as the public one does.
 fn mock_cli(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    Block::of(&settings.block, &OF_COMMANDS)?;
+    check_command(&settings.block)?;
     rubric::new(&Settings { block: Map::new(), ..settings.clone() })
 }
 
@@ -57,20 +57,23 @@ fn needs_http(kind: &str) -> ConfigError {
         )
 }
 
-/// The preset, with the public keys in the words of `agent-cli`. What it refuses is said in the public words again.
-fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>, ConfigError> {
-    let block = Block::of(&settings.block, &OF_COMMANDS)?;
-    if let Some(pattern) = block.text("invocation_pattern")?
-        && pattern != "stdin"
-    {
-        return Err(ConfigError::for_key(
+/// Refuses the block of a command that has an unknown key, or asks for prompts that are passed otherwise than on stdin.
+fn check_command(block: &Map<String, Json>) -> Result<(), ConfigError> {
+    match Block::of(block, &OF_COMMANDS)?.text("invocation_pattern")? {
+        None | Some("stdin") => Ok(()),
+        Some(pattern) => Err(ConfigError::for_key(
             "invocation_pattern",
             format!("`{pattern}` is not supported: prompts are passed on stdin alone"),
         )
         .with_help(
             "set it to `stdin`, or leave it out; arguments are visible to every process of the machine",
-        ));
+        )),
     }
+}
+
+/// The preset, with the public keys in the words of `agent-cli`. What it refuses is said in the public words again.
+fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>, ConfigError> {
+    check_command(&settings.block)?;
     let mut own = Map::from_iter([("preset".to_owned(), json!(preset))]);
     for (public, ours) in [("binary", "command"), ("model", "model"), ("flags", "args")] {
         if let Some(value) = settings.block.get(public).filter(|value| !value.is_null()) {
@@ -132,9 +135,11 @@ mod tests {
     #[test]
     fn prompts_go_on_stdin_alone() {
         for pattern in ["args", "file"] {
-            let refused = build("claude_cli", json!({"invocation_pattern": pattern})).unwrap_err();
-            assert_eq!(refused.key.as_deref(), Some("invocation_pattern"));
-            assert!(refused.help.unwrap().contains("stdin"));
+            for kind in ["claude_cli", "ollama", "mock_cli"] {
+                let refused = build(kind, json!({"invocation_pattern": pattern})).unwrap_err();
+                assert_eq!(refused.key.as_deref(), Some("invocation_pattern"), "{kind}");
+                assert!(refused.help.unwrap().contains("stdin"));
+            }
         }
     }
 
