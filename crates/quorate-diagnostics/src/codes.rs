@@ -128,6 +128,7 @@ codes! {
     refusal ADAPTER_INVALID = "quorate:adapter_invalid", "quorate/adapter_invalid.md";
     refusal RUNTIME_BUSY = "quorate:runtime_busy", "quorate/runtime_busy.md";
     refusal CONVERSATION_LOST = "quorate:conversation_lost", "quorate/conversation_lost.md";
+    refusal CONVERSATION_NOT_SHARED = "quorate:conversation_not_shared", "quorate/conversation_not_shared.md";
     refusal TURN_REFUSED = "quorate:turn_refused", "quorate/turn_refused.md";
     refusal SUBSTRATE_UNAVAILABLE = "quorate:substrate_unavailable", "quorate/substrate_unavailable.md";
     refusal PARTICIPANT_UNKNOWN = "quorate:participant_unknown", "quorate/participant_unknown.md";

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
 use tokio::sync::Notify;
 
 type Name = std::sync::Arc<str>;
@@ -19,7 +19,14 @@ pub(crate) struct Wall {
 impl Substrate for Wall {
     fn about(&self) -> About {
         let (capabilities, place) = ([Capability::Mentions].into(), format!("wall:{:p}", self));
-        About { kind: "wall", capabilities, keeps: Keeps::Stamps, place, conversation: None }
+        About {
+            kind: "wall",
+            capabilities,
+            keeps: Keeps::Stamps,
+            lifetime: Lifetime::Process,
+            place,
+            conversation: None,
+        }
     }
 
     async fn append(&self, new: NewTurn) -> Result<Appended, Error> {

@@ -30,7 +30,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
@@ -188,6 +188,7 @@ impl Substrate for File {
             kind: KIND,
             capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
             keeps: Keeps::Stamps,
+            lifetime: Lifetime::Persistent,
             place: self.place.clone(),
             conversation: None,
         }

@@ -27,7 +27,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 
@@ -95,6 +95,7 @@ impl Substrate for Guilde {
             kind: KIND,
             capabilities: Capability::ALL.into_iter().collect(),
             keeps: self.room.offered().map_or(Keeps::Turns, |offer| keeps(&offer)),
+            lifetime: Lifetime::Persistent,
             place: self.room.place(),
             conversation: Some(self.room.conversation().to_owned()),
         }

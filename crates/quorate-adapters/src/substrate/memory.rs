@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Notify;
@@ -137,6 +137,7 @@ impl Substrate for Memory {
             kind: KIND,
             capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
             keeps: Keeps::Stamps,
+            lifetime: Lifetime::Process,
             place: self.place.clone(),
             conversation: None,
         }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -123,6 +123,7 @@ impl Substrate for Conversation {
             kind: KIND,
             capabilities: [Capability::Mentions, Capability::MultiWriter, Capability::Ordered].into(),
             keeps: Keeps::Stamps,
+            lifetime: Lifetime::Persistent,
             place: format!("{}#{}", self.database.path().display(), self.conversation),
             conversation: None,
         }

@@ -54,6 +54,15 @@ pub enum Keeps {
     Turns,
 }
 
+/// Who finds a turn that was appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// This process alone: the conversation ends with it.
+    Process,
+    /// Every process that has the same manifest.
+    Persistent,
+}
+
 /// What a substrate says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
@@ -63,6 +72,8 @@ pub struct About {
     pub capabilities: Capabilities,
     /// What it keeps.
     pub keeps: Keeps,
+    /// Who finds it there.
+    pub lifetime: Lifetime,
     /// Which conversation it is, the same after a restart: the cursor is kept by it. A path, an address with an id.
     pub place: String,
     /// What executors that work elsewhere have to call the conversation.

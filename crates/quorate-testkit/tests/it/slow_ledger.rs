@@ -15,7 +15,7 @@ use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
 use quorate_kernel::ports::ledger::{Append, Durability, Error, Kind, Ledger, Record};
 use quorate_kernel::ports::state::{self, State};
-use quorate_kernel::ports::substrate::{self, About, Appended, Keeps, Page, Substrate};
+use quorate_kernel::ports::substrate::{self, About, Appended, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::ports::telemetry::{Event, Telemetry};
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{Begin, HookFlags, Policy, Prompt, Runner, Speaker, Swarm};
@@ -73,6 +73,7 @@ impl Substrate for StamplessSubstrate {
             kind: "talk",
             capabilities: Capabilities::default(),
             keeps: Keeps::Turns,
+            lifetime: Lifetime::Process,
             place: "talk".into(),
             conversation: None,
         }

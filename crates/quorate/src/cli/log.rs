@@ -67,7 +67,7 @@ async fn print_conversation(
         });
         return Ok(());
     }
-    let mut reading = ConversationReader::new(&runtime);
+    let mut reading = ConversationReader::shared(&runtime)?;
     let last = arguments.last.map(|count| count as usize);
     let line = |turn: &_| match format {
         HumanOrJson::Human => conversation::turn(turn, terminal.stdout),

@@ -14,7 +14,7 @@ use super::terminal::Terminal;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
-use crate::service::runtime::conversation::{DEFAULT_SPEAKER, say};
+use crate::service::runtime::conversation::{DEFAULT_SPEAKER, post};
 use crate::service::runtime::{self, Request, Runtime};
 
 /// Say something in a conversation; whoever runs it answers
@@ -84,7 +84,7 @@ async fn append_turn(
     let format = arguments.conversation.format;
     let runtime =
         arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
-    let turn = say(&runtime, &text, &arguments.by).await?;
+    let turn = post(&runtime, &text, &arguments.by).await?;
     runtime.probable_addressees(&turn.content).iter().for_each(|miss| terminal.status(miss));
     terminal.data(&match format {
         HumanOrJson::Human => format!("{}\n", turn.id),

@@ -181,6 +181,24 @@ fn several_first_starts_at_once_wait_for_each_other() {
 }
 
 #[test]
+fn a_conversation_that_one_process_has_is_refused_to_others() {
+    let place = swarm("echo yes", MENTION);
+    let manifest = place.read("swarm.yaml").replace("{kind: file, path: talk.md}", "{kind: memory}");
+    place.write("swarm.yaml", manifest);
+    for command in
+        [&["say", "swarm.yaml", "@Writer?"][..], &["log", "swarm.yaml"], &["log", "swarm.yaml", "--follow"]]
+    {
+        let ran = place.run(command).assert_code(5);
+        ran.assert_stderr_contains("quorate:conversation_not_shared").assert_stderr_contains("kind: file");
+        assert_eq!(ran.stdout, "", "{command:?}");
+    }
+    // Who says it where it is answered is heard, and the ledger keeps what came of it.
+    let ran = place.run(&["run", "swarm.yaml", "--say", "@Writer?"]).assert_code(0);
+    assert!(ran.stdout.contains("yes"), "{}", ran.stdout);
+    place.run(&["log", "swarm.yaml", "--records"]).assert_code(0);
+}
+
+#[test]
 fn a_slip_in_a_key_stops_every_command() {
     let place = swarm("echo yes", MENTION);
     let text = place.read("swarm.yaml");

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Stamp, Turn};
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
 use quorate_protocol::Name;
 use serde_json::Map;
 use tokio::sync::watch;
@@ -116,6 +116,7 @@ impl Substrate for FlakySubstrate {
             kind: "simulated",
             capabilities: [Capability::MultiWriter, Capability::Ordered].into(),
             keeps: self.talk.keeps,
+            lifetime: Lifetime::Persistent,
             place: PLACE.to_owned(),
             conversation: None,
         }

@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::consultation::object;
 use quorate_kernel::conversation::{NewTurn, Turn};
-use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::ports::substrate::{Lifetime, Substrate};
 use quorate_kernel::redact::Redactor;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
@@ -55,6 +55,30 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, Servic
     Ok(runtime.substrate.append(turn).await?.turn)
 }
 
+/// Appends a turn of a person's for other processes to find.
+///
+/// # Errors
+/// As [`say`], and where no other process could find it.
+pub async fn post(runtime: &Runtime, text: &str, by: &str) -> Result<Turn, ServiceError> {
+    check_shared(runtime, "say it where it is answered: `quorate run MANIFEST --say TEXT`")?;
+    say(runtime, text, by).await
+}
+
+/// Refuses a conversation that only the process has which runs it: this one would have an empty one of its own.
+fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), ServiceError> {
+    let about = runtime.substrate.about();
+    if about.lifetime == Lifetime::Persistent {
+        return Ok(());
+    }
+    let message = format!(
+        "the substrate `{}` of `{}` keeps its conversation in the process that runs it, where no other command has it",
+        about.kind, runtime.id
+    );
+    let help =
+        format!("keep it in a file (`substrate: {{kind: file, path: ./conversation.md}}`), or {instead}");
+    Err(ServiceError::configuration(codes::CONVERSATION_NOT_SHARED, Body::new(message).help(help)))
+}
+
 impl Runtime {
     /// Who was probably meant where a text mentions nobody.
     pub fn probable_addressees(&self, text: &str) -> Vec<String> {
@@ -72,6 +96,15 @@ impl ConversationReader {
     /// From the beginning.
     pub fn new(runtime: &Runtime) -> Self {
         ConversationReader { substrate: runtime.substrate.clone(), at: None }
+    }
+
+    /// From the beginning of what other processes have said.
+    ///
+    /// # Errors
+    /// Where this process could find nothing of it.
+    pub fn shared(runtime: &Runtime) -> Result<Self, ServiceError> {
+        check_shared(runtime, "read what the ledger has of it: `quorate log MANIFEST --records`")?;
+        Ok(ConversationReader::new(runtime))
     }
 
     /// What is new, a page at most; none where nothing is.
