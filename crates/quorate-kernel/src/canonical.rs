@@ -8,7 +8,7 @@ use quorate_protocol::Json;
 use serde_json::{Map, Number};
 
 /// The largest integer that a double holds exactly, with all below it.
-const MAX_EXACT_INTEGER: u64 = 1 << 53;
+pub const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
 /// A value as canonical JSON.
 ///

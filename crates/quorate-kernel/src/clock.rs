@@ -20,12 +20,7 @@ impl Clock for System {
     }
 }
 
-pub use quorate_manifest::timestamp::format as rfc3339;
-
-/// Reads an RFC 3339 time; `None` where it is none.
-pub fn parse_rfc3339(text: &str) -> Option<i64> {
-    text.parse::<jiff::Timestamp>().ok().map(|at| at.as_millisecond())
-}
+pub use quorate_manifest::timestamp::{format as rfc3339, parse_lenient as parse_rfc3339};
 
 #[cfg(test)]
 mod tests {

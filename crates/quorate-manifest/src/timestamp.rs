@@ -1,20 +1,38 @@
 //! Times as manifests write them: RFC 3339.
 
+use jiff::civil::{DateTime, date};
+
 use crate::duration::IsoDuration;
+
+/// The Unix epoch in UTC.
+const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 
 /// A time in milliseconds since the Unix epoch; `None` where the text is no time with an offset.
 pub fn parse(text: &str) -> Option<i64> {
-    let at: jiff::Timestamp = text.parse().ok()?;
+    let at_ms = parse_lenient(text)?;
     // jiff reads more than RFC 3339 has: a time without colons, a bracketed zone.
     let shape =
         text.len() >= 20 && text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().get(13) == Some(&b':');
-    (shape && !text.contains('[')).then(|| at.as_millisecond())
+    (shape && !text.contains('[')).then_some(at_ms)
 }
 
-/// A time as records write it: RFC 3339, UTC, milliseconds.
+/// As [`parse`], for texts of others: also a time without colons or with a bracketed zone.
+pub fn parse_lenient(text: &str) -> Option<i64> {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(at) => Some(at.as_millisecond()),
+        // The last day of the calendar is no `Timestamp`: in some zone it would be in the year 10000.
+        Err(_) => {
+            let civil: DateTime = text.strip_suffix('Z')?.parse().ok()?;
+            i64::try_from(civil.duration_since(EPOCH).as_millis()).ok()
+        }
+    }
+}
+
+/// A time as records write it: RFC 3339, UTC, milliseconds. What is past the year 9999 is its end.
 pub fn format(at_ms: i64) -> String {
-    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::MAX);
-    format!("{at:.3}")
+    let at = EPOCH.checked_add(jiff::SignedDuration::from_millis(at_ms));
+    let at = at.unwrap_or(if at_ms < 0 { DateTime::MIN } else { DateTime::MAX });
+    format!("{at:.3}Z")
 }
 
 /// The time that a duration is over which begins at a time: years and months are calendar arithmetic in UTC (B11).
@@ -49,6 +67,23 @@ mod tests {
         assert_eq!(later("2026-01-31T10:00:00Z", "P1M"), "2026-02-28T10:00:00.000Z");
         assert_eq!(later("2026-01-31T10:00:00Z", "P14DT1H"), "2026-02-14T11:00:00.000Z");
         assert_eq!(later("2024-02-29T00:00:00.5Z", "P1Y"), "2025-02-28T00:00:00.500Z");
+    }
+
+    #[test]
+    fn every_day_of_the_calendar_is_read_as_it_is_written() {
+        for text in [
+            "0000-01-01T00:00:00.000Z",
+            "1969-12-31T23:59:59.999Z",
+            "9999-12-30T22:00:00.999Z",
+            "9999-12-30T22:00:01.000Z",
+            "9999-12-31T23:59:59.999Z",
+        ] {
+            assert_eq!(parse(text).map(format).as_deref(), Some(text));
+        }
+        assert_eq!(format(i64::MAX), "9999-12-31T23:59:59.999Z");
+        for text in ["9999-12-32T00:00:00Z", "9999-12-31T24:00:00Z", "9999-12-31", "9999-12-31T10:00:00"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -94,6 +94,9 @@ fn head(text: &str) -> Result<(Head, i64), String> {
     if unhex(&head.data_sha256).is_none() || head.prev.as_deref().is_some_and(|prev| unhex(prev).is_none()) {
         return Err("its head names what is no hash".to_owned());
     }
+    if head.n > canonical::MAX_EXACT_INTEGER {
+        return Err(format!("its number {} is past 2^53", head.n));
+    }
     if (head.n == 0) != head.prev.is_none() {
         return Err("the first record of a run has no predecessor, and every other one has".to_owned());
     }
@@ -121,7 +124,8 @@ pub fn from_canonical_json<T: DeserializeOwned + Serialize>(text: &str) -> Resul
     if canonical::text(&value).ok().as_deref() != Some(text) {
         return Err("it is not in the one form that its value has".to_owned());
     }
-    from_exact_value(value)
+    // An integer past 2^53 is a float to whoever reads canonical JSON, and counts nothing.
+    from_exact_value(canonical::normalize(value))
 }
 
 /// Reads a value that has to have exactly the fields of its type: one that may be null has to be there, too.

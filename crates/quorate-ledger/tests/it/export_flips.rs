@@ -5,6 +5,7 @@
 //! said to be.
 
 mod damages;
+mod limits;
 
 use std::io::{Cursor, Write as _};
 use std::path::Path;
