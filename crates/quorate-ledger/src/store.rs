@@ -11,6 +11,7 @@ pub(crate) mod engine;
 mod erase;
 pub mod files;
 mod follow;
+mod foreign;
 mod gap_check;
 pub(crate) mod index;
 pub mod lease;
@@ -40,6 +41,7 @@ use crate::signing::{ExternalKeys, PublicKey, SecretKey};
 use address::Address;
 use connection::{Connection, Writer};
 use engine::{Column, Row, Statement, sql};
+use foreign::Foreign;
 use gap_check::Gap;
 use queue::Queue;
 use run_signers::RunSigners;
@@ -209,7 +211,7 @@ impl Store {
 }
 
 fn no_answer_error(address: &Address, error: sqlx::Error) -> Error {
-    if let Some(refused) = Gap::refusal(&error) {
+    if let Some(refused) = Gap::refusal(&error).or_else(|| Foreign::refusal(address, &error)) {
         return refused;
     }
     unavailable(format!("the ledger {address} does not answer"), error)

@@ -251,6 +251,14 @@ pub enum Error {
         /// Which rule it breaks.
         what: String,
     },
+    /// The store has something in it that changes or hides records, such as a trigger.
+    #[error("{what}")]
+    ForeignSchema {
+        /// Which store, and what.
+        what: String,
+        /// The statement that removes it; `None` where a table of the store would be missing then.
+        remove: Option<String>,
+    },
     /// The store does not answer as it should.
     #[error("{what}")]
     Unavailable {

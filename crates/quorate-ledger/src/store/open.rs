@@ -12,13 +12,14 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 use super::address::Address;
 use super::connection::{Connection, primary_code};
 use super::engine::Engine;
+use super::foreign::{Schema, ensure_own_schema};
 use super::{Store, files, no_answer_error, unavailable};
 use crate::keys::{self, Purpose};
 use crate::local_checkpoints::CheckpointFiles;
 use crate::quarantine::{self, QuarantinedFile};
 
 /// What brings a file from one version of the schema to the next; SQLite's `user_version` counts them.
-const SCHEMAS: [&str; 3] = [
+pub(super) const SCHEMAS: [&str; 3] = [
     concat!(include_str!("schema.sql"), include_str!("log_index.sql")),
     include_str!("schema-2.sql"),
     concat!(include_str!("schema-3.sql"), include_str!("log_index.sql")),
@@ -102,12 +103,8 @@ impl Store {
     /// [`Error::Unavailable`]: where it is not there, is none, or cannot be read.
     pub async fn open_read_only(address: &Address) -> Result<Store, Error> {
         let Some(path) = address.file() else { return Ok(Store::open_at(address).await?.store) };
-        let opened = match Box::pin(connect_read_only(path)).await {
-            Ok((mut connection, _)) => ensure_only_tables(&mut connection).await.map(|()| connection),
-            Err(error) => Err(error),
-        };
-        match opened {
-            Ok(connection) => {
+        match Box::pin(connect_read_only(path)).await {
+            Ok((connection, _)) => {
                 let why = "it was opened for reading alone".to_owned();
                 Ok(new_store(path, (connection, Some(why))))
             }
@@ -301,13 +298,20 @@ async fn connect_with_retry(path: &Path) -> Result<SqliteConnection, sqlx::Error
 /// Brings the tables up to date; says why nothing is to be written where they are of a newer version.
 async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
     match schema_version(connection).await? {
-        version if version < SCHEMAS.len() => migrate(connection).await?,
+        version if version < SCHEMAS.len() => {
+            if version > 0 {
+                ensure_own_schema(connection, Schema::Any).await?;
+            }
+            migrate(connection).await?;
+        }
         version if version > SCHEMAS.len() => {
+            ensure_own_schema(connection, Schema::Any).await?;
             sqlx::raw_sql("PRAGMA query_only = ON").execute(connection).await?;
             return Ok(Some(newer_schema(version)));
         }
         _ => {}
     }
+    ensure_own_schema(connection, Schema::Own).await?;
     let may_write = may_write(connection).await?;
     Ok((!may_write).then(|| NOT_WRITABLE.to_owned()))
 }
@@ -349,7 +353,7 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
         Ok(mut connection) => schema_version(&mut connection).await.map(|version| (connection, version)),
         Err(error) => Err(error),
     };
-    let (connection, version) = match read {
+    let (mut connection, version) = match read {
         Ok(read) => read,
         // Reading a log needs a file beside it. Where there is no log, and no such file can be made, nobody writes.
         Err(_) if !wal_path(path).is_file() => {
@@ -362,29 +366,9 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     if version == 0 {
         return Err(sqlx::Error::Configuration("it has no tables yet: nobody has written to it".into()));
     }
+    let schema = if version == SCHEMAS.len() { Schema::Own } else { Schema::Any };
+    ensure_own_schema(&mut connection, schema).await?;
     Ok((connection, Some(NOT_WRITABLE.into())))
-}
-
-/// Looks at what a file says of its tables before any is read: a view may show other rows than there are, and a text that
-/// is none is more than the database's driver takes.
-async fn ensure_only_tables(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    let rows = sqlx::query(
-        "SELECT CAST(type AS BLOB), CAST(name AS BLOB), CAST(tbl_name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master",
-    );
-    for row in rows.fetch_all(connection).await? {
-        for at in 0..4 {
-            let text: Option<Vec<u8>> = row.try_get(at)?;
-            if text.is_some_and(|text| std::str::from_utf8(&text).is_err()) {
-                return Err(sqlx::Error::Protocol("what it says of its tables cannot be read".into()));
-            }
-        }
-        let kind: Vec<u8> = row.try_get(0)?;
-        if !matches!(&*kind, b"table" | b"index") {
-            let what = format!("it has a {}, which no ledger has", String::from_utf8_lossy(&kind));
-            return Err(sqlx::Error::Protocol(what));
-        }
-    }
-    Ok(())
 }
 
 /// Where SQLite keeps the log of a file.

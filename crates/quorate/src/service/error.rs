@@ -80,7 +80,8 @@ impl ServiceError {
 
     /// As it is, but a ledger that is not what it was is an answer to the question (exit 1), and no unusable input.
     pub fn corrupt_as_refused(self) -> Self {
-        let corrupt = self.report.refusals.first().is_some_and(|one| one.code == codes::LEDGER_CORRUPT);
+        let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES];
+        let corrupt = self.report.refusals.first().is_some_and(|one| altered.contains(&one.code));
         ServiceError { class: if corrupt { ExitClass::Refused } else { self.class }, ..self }
     }
 
@@ -123,6 +124,19 @@ impl From<ledger::Error> for ServiceError {
                     codes::SIGNING_KEY_MISSING,
                     Body::new(error.to_string()).help(help),
                 )
+            }
+            ledger::Error::ForeignSchema { what, remove } => {
+                let backup = "restore the ledger from a backup";
+                let help = match remove {
+                    Some(remove) => format!(
+                        "find out who made it; then remove it (`{remove}` in sqlite3) or {backup}, and let `quorate ledger \
+                         verify` say whether the records are as they were"
+                    ),
+                    None => format!(
+                        "find out who made it, and {backup}: it stands where a table of the ledger was"
+                    ),
+                };
+                ServiceError::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
             }
             ledger::Error::Unavailable { .. } => {
                 let help = "what was acknowledged is kept; once the ledger answers, `quorate resume` goes on with a run";

@@ -34,6 +34,7 @@ mod ledger_faults;
 mod ledger_gc;
 mod ledger_postgres;
 mod ledger_rollback;
+mod ledger_schema;
 mod ledger_sealed;
 mod ledger_verify;
 mod ledger_witness;

@@ -77,7 +77,8 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     };
     let (witness, witness_shown) = witness_file(environment, request, &workspace, &mut warnings)?;
     let outside = keys.trusted_keys()?;
-    let store = Store::open_read_only(&workspace.ledger).await?;
+    let store = Store::open_read_only(&workspace.ledger).await;
+    let store = store.map_err(|error| ServiceError::from(error).corrupt_as_refused())?;
     // A ledger whose last checkpoint cannot be read is held against what was kept for its file.
     let origin = store.last_checkpoint().await.ok().flatten().map(|sealed| sealed.origin);
     let copies = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
