@@ -31,7 +31,7 @@ enum Verb {
     Init(OutputArguments),
     /// List the ledger's key, the one that signs records, and those of the keyring, each with its state
     List(OutputArguments),
-    /// Put a new key in the place of an old one; what the old one signed still counts
+    /// Put a new key in the place of an old one; what the old one signed still counts, up to its revocation
     Rotate(Rotate),
     /// Have the key that signs here vouch for another one of the keyring, which can then go on with the same runs
     Vouch(Vouch),
@@ -61,7 +61,7 @@ enum KeyPurpose {
 
 #[derive(Debug, Args)]
 struct Export {
-    /// signing, ledger, or a key of the keyring: its name or the beginning of it
+    /// signing, ledger, or a key of the keyring: its name or the beginning of it, or its text as the keyring has it
     #[arg(value_name = "KEY", default_value = "signing")]
     key: String,
     /// How it is printed
@@ -82,7 +82,7 @@ enum KeyFormat {
 
 #[derive(Debug, Args)]
 struct Vouch {
-    /// A key of the keyring: its name or the beginning of it
+    /// A key of the keyring: its name or the beginning of it, or its text as the keyring has it
     #[arg(value_name = "KEY")]
     key: String,
     #[command(flatten)]
@@ -91,7 +91,7 @@ struct Vouch {
 
 #[derive(Debug, Args)]
 struct Revoke {
-    /// A key of the keyring: its name or the beginning of it
+    /// A key of the keyring: its name or the beginning of it, or its text as the keyring has it
     #[arg(value_name = "KEY")]
     key: String,
     /// From when on: a date, a time, or a span back from now in minutes (30m), hours (24h), days (7d) or weeks (2w); without it

@@ -78,6 +78,8 @@ pub struct Report {
     pub overridden: Option<Override>,
     /// The council's file as a user would name it; `None` for the built-in one.
     pub council: Option<String>,
+    /// Whether it was recorded in another ledger, which alone can go on with it.
+    pub imported: bool,
     /// The ledger that has the run; `None` where that was not asked.
     pub ledger: Option<LedgerLocation>,
     /// What else should be known, besides whether a model was asked.
@@ -244,6 +246,7 @@ impl Report {
                 by: string(data, "by"),
             }),
             council: optional(opened, "config"),
+            imported: false,
             ledger: None,
             notes: Vec::new(),
         };

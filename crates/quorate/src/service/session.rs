@@ -282,7 +282,8 @@ impl LedgerSession {
             shown: display_ledger(&self.environment, ledger),
             flag: self.ledger_flag(),
         });
-        if report.verdict == Some(Verdict::Incomplete) && history.erased.records == 0 {
+        report.imported = self.store.is_imported(&history.run).await?;
+        if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
             let cap = resume::larger_cap(history, report.calls);
             let command = format!("{}{cap}", self.resume_command(&history.run));
             report.notes.push(format!(

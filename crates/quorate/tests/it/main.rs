@@ -32,6 +32,7 @@ mod ledger_closed;
 mod ledger_export;
 mod ledger_faults;
 mod ledger_gc;
+mod ledger_imported;
 mod ledger_postgres;
 mod ledger_rollback;
 mod ledger_schema;

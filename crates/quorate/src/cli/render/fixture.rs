@@ -77,6 +77,7 @@ pub(super) fn ship() -> Report {
         took: Duration::from_millis(83_400),
         overridden: None,
         council: None,
+        imported: false,
         ledger: None,
         notes: Vec::new(),
     }

@@ -2,6 +2,7 @@
 
 use quorate_diagnostics::render::github::annotation;
 
+use super::wording::undecided;
 use super::{level, sarif};
 use crate::service::report::{Finding, Report};
 
@@ -51,7 +52,7 @@ fn title(report: &Report) -> String {
 fn verdict(report: &Report) -> String {
     let because = match report.verdict {
         Some(_) => report.because.clone(),
-        None => format!("Nothing is decided yet: quorate resume {}", report.run),
+        None => undecided(&report.run, report.imported),
     };
     let person = report.overridden.as_ref().map_or_else(String::new, |person| {
         format!("\nA person ({}) decided {}: {}", person.by, person.verdict, person.reason)

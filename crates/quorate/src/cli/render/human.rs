@@ -10,7 +10,7 @@ use super::Extent;
 use super::deliberator_row;
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, one_line};
-use super::wording::{amount, cost, duration, minute};
+use super::wording::{amount, cost, duration, minute, undecided};
 use crate::service::report::Report;
 
 /// The report. It ends with one line break.
@@ -77,13 +77,7 @@ fn head(report: &Report, width: usize) -> String {
     };
     match report.verdict {
         _ if !report.because.is_empty() => out.push_str(&prose(&report.because, 0, width)),
-        _ => {
-            let how = format!(
-                "Nothing is decided yet. `quorate resume {}` goes on from what was answered.",
-                report.run
-            );
-            out.push_str(&prose(&how, 0, width));
-        }
+        _ => out.push_str(&prose(&undecided(&report.run, report.imported), 0, width)),
     }
     if let Some(person) = &report.overridden {
         let verdict = one_line(&person.verdict);

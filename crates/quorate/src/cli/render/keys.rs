@@ -131,7 +131,14 @@ pub(in crate::cli) fn rotate(done: &Rotation, keyring: &str, format: HumanOrJson
             "What the old one signed can still be verified, and it vouches for the new one.\n".to_owned()
         }
         Purpose::Signing => {
-            format!("What the old one signed still counts. Commit {}.\n", one_line(keyring))
+            let counts = match done.revoked_at_ms {
+                None => "What the old one signed still counts.".to_owned(),
+                Some(at_ms) => format!(
+                    "The old one is revoked: what it signed from {} on does not count, and it does not vouch for the new one.",
+                    instant(at_ms)
+                ),
+            };
+            format!("{counts} Commit {}.\n", one_line(keyring))
         }
     };
     format!("{new} follows {old} and signs {}.\n{after}", signs(done.purpose))

@@ -5,7 +5,7 @@ use quorate_protocol::policy::Verdict;
 use super::brief::{Brief, MAX_PLACES, Place, Point};
 use super::deliberator_row;
 use super::escape::{code, inline, paragraphs};
-use super::wording::{amount, duration, list, minute, truncate};
+use super::wording::{amount, duration, list, minute, truncate, undecided};
 use crate::service::report::Report;
 
 /// How much of a quote is shown.
@@ -34,9 +34,7 @@ fn head(report: &Report) -> String {
     let word = report.verdict_word();
     let because = match report.verdict {
         _ if !report.because.is_empty() => inline(&report.because),
-        _ => {
-            format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", report.run)
-        }
+        _ => undecided(&report.run, report.imported),
     };
     let person = report.overridden.as_ref().map_or_else(String::new, |person| {
         format!("\n\nA person decided **{}**: see below.", inline(&person.verdict))

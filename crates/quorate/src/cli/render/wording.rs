@@ -5,6 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use quorate_kernel::ports::executor::Usage;
 
+use super::paint::one_line;
+
 /// A status as people say it.
 pub(crate) fn status(word: &str) -> String {
     match word {
@@ -58,6 +60,15 @@ fn strftime(ms: i64, format: &str) -> String {
     // A time that no calendar has can only come from a damaged record, which must still be shown.
     Timestamp::from_millisecond(ms)
         .map_or_else(|_| format!("{ms} ms"), |time| time.strftime(format).to_string())
+}
+
+/// What is said of a run that nothing is decided of yet. Only the ledger that it was recorded in goes on with it.
+pub(super) fn undecided(run: &str, imported: bool) -> String {
+    match imported {
+        false => format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", one_line(run)),
+        true => "Nothing is decided yet. Only the ledger that it was recorded in, and imported from, can go on with it."
+            .to_owned(),
+    }
 }
 
 /// An amount with its noun, `s` added where it is not one.

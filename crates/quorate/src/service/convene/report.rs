@@ -100,6 +100,8 @@ pub struct Report {
     /// What a command about this run needs besides its id, in the directory where it was asked for: ` --ledger FILE`, or
     /// nothing.
     pub ledger_flag: String,
+    /// Whether it was recorded in another ledger, which alone can go on with it.
+    pub imported: bool,
     /// The executors' names.
     pub executor: String,
     /// Whether a model was asked.
@@ -132,8 +134,9 @@ pub async fn load(desk: &LedgerSession, history: &History) -> Result<Report, Ser
     };
     let mut report = Report::read(history, &setup, artifact);
     report.ledger_flag = desk.ledger_flag();
+    report.imported = desk.store.is_imported(&history.run).await?;
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
-    if open && history.erased.records == 0 {
+    if open && !report.imported && history.erased.records == 0 {
         let cap = resume::larger_cap(history, report.calls);
         let command = format!("quorate resume {}{}{cap}", report.run, report.ledger_flag);
         report.notes.push(match gc::drops_answers_at_end(history) && report.verdict.is_some() {
@@ -210,6 +213,7 @@ impl Report {
             violations: facts("violation").map(|(_, data)| Violation::read(data)).collect(),
             kept: setup.overlays.enabled,
             ledger_flag: String::new(),
+            imported: false,
             executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
             model_asked: executors.iter().any(asks),
             calls: history.calls,

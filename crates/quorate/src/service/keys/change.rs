@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::keys::{Error, Purpose};
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
 use quorate_ledger::store::run_lock::RunLock;
-use quorate_manifest::keyring::{self as edit, TimeField, set_time};
+use quorate_manifest::keyring::{self as edit, Key, TimeField, set_time};
 use quorate_manifest::timestamp;
 
 use super::{KeyringFile, Keys, SigningKey};
@@ -74,7 +74,7 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
             (made.public(), keys.display_path(&directory.key_path(Purpose::Signing)), true)
         }
     };
-    let added = !ring.keys.iter().any(|key| *key.public == signing.to_string());
+    let added = !contains_key(&ring, &signing);
     if added {
         // A key that was there before may have signed already, and goes on counting for that.
         let from_ms = if signing_is_new { keys.now_ms() } else { LONG_AGO_MS };
@@ -97,8 +97,10 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
 pub struct Rotation {
     /// What they are for.
     pub purpose: Purpose,
-    /// The one that went; `None` where it was lost. What it signed still counts.
+    /// The one that went; `None` where it was lost. What it signed still counts, up to its revocation.
     pub old: Option<KeyId>,
+    /// Since when the one that went is revoked, where it is.
+    pub revoked_at_ms: Option<i64>,
     /// The one that signs from now on.
     pub new: KeyId,
 }
@@ -140,7 +142,8 @@ pub async fn rotate_ledger(keys: &Keys, desk: &LedgerSession) -> Result<Rotation
         None => directory.insert(Purpose::Ledger, new).map(|_| ()),
     }
     .map_err(|error| keys.to_error(&error))?;
-    Ok(Rotation { purpose: Purpose::Ledger, old: voucher.map(|old| old.public().id()), new: id })
+    let old = voucher.map(|old| old.public().id());
+    Ok(Rotation { purpose: Purpose::Ledger, old, revoked_at_ms: None, new: id })
 }
 
 /// Puts a new key in the place of the one that signs records: in the keyring the old one ends now, the new one begins, and
@@ -181,7 +184,13 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     write(keys, &grown)?;
     let rotated = directory.rotate_to(Purpose::Signing, new).map_err(|error| keys.to_error(&error))?;
     write(keys, &ended(&grown, &rotated.old)?)?;
-    Ok(Rotation { purpose: Purpose::Signing, old: Some(rotated.old.id()), new: new_public.id() })
+    let revoked_at_ms = listed(&ring, &rotated.old).and_then(|key| key.revoked_at_ms);
+    Ok(Rotation {
+        purpose: Purpose::Signing,
+        old: Some(rotated.old.id()),
+        revoked_at_ms: revoked_at_ms.filter(|at_ms| *at_ms <= now_ms),
+        new: new_public.id(),
+    })
 }
 
 /// A key that another one vouches for.
@@ -239,8 +248,8 @@ pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> 
 fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, PublicKey), ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
-    let listed = ring.keys.iter().find(|key| *key.public == public.to_string());
-    if let Some(before_ms) = listed.and_then(|key| key.revoked_at_ms).filter(|before_ms| *before_ms < at_ms) {
+    let revoked_at_ms = listed(&ring, &public).and_then(|key| key.revoked_at_ms);
+    if let Some(before_ms) = revoked_at_ms.filter(|before_ms| *before_ms < at_ms) {
         let body = Body::new(format!(
             "{} is revoked from {} on already, and a revocation is not moved to a later time",
             public.id(),
@@ -269,14 +278,20 @@ pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Res
     Ok(report)
 }
 
-/// The key of the keyring that a name or a unique beginning of one names.
+/// The key of the keyring that a name, a unique beginning of one, or the key's own text names.
 ///
 /// # Errors
 /// When there is none, or several.
 pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKey, ServiceError> {
     let all = ring.keys.iter().filter_map(super::public_key);
-    let found: Vec<PublicKey> = all.filter(|key| key.id().to_string().starts_with(id)).collect();
+    let found: Vec<PublicKey> =
+        all.filter(|key| key.id().to_string().starts_with(id) || key.to_string() == id).collect();
     match found.as_slice() {
+        // Of a variable that is not set, say. It would begin the name of the only key.
+        _ if id.is_empty() => Err(ServiceError::not_found(
+            codes::KEY_UNKNOWN,
+            Body::new("no key is named").help("`quorate keys list` shows those that there are"),
+        )),
         [one] => Ok(*one),
         [] => {
             let body = Body::new(format!(
@@ -316,7 +331,11 @@ fn keyring_text(ring: &KeyringFile) -> &str {
 }
 
 fn contains_key(ring: &KeyringFile, key: &PublicKey) -> bool {
-    ring.keys.iter().any(|one| *one.public == key.to_string())
+    listed(ring, key).is_some()
+}
+
+fn listed<'a>(ring: &'a KeyringFile, key: &PublicKey) -> Option<&'a Key> {
+    ring.keys.iter().find(|one| *one.public == key.to_string())
 }
 
 /// The text with a key more, from now on.

@@ -202,3 +202,29 @@ fn a_revoked_key_vouches_for_nobody() {
     assert_eq!(count(&place, &run), before);
     verifies(&place);
 }
+
+#[test]
+fn a_rotation_says_what_counts_of_a_revoked_key() {
+    let place = signed(&all_ship());
+    let keyring = place.read("keyring.toml");
+    let line = keyring.lines().find_map(|line| line.strip_prefix("public = ")).expect("a key");
+    let text = line.trim_matches('"').to_owned();
+    assert!(text.starts_with("quorate:ed25519:public:"), "{text}");
+    place.run(&["keys", "revoke", &text, "--at", "10m"]).assert_code(0);
+    let rotated = place.run(&["keys", "rotate"]).assert_code(0).stdout;
+    assert!(!rotated.contains("still counts") && rotated.contains("on does not count"), "{rotated}");
+    let again = place.run(&["keys", "rotate"]).assert_code(0).stdout;
+    assert!(again.contains("What the old one signed still counts."), "{again}");
+}
+
+#[test]
+fn a_key_is_vouched_for_by_its_text() {
+    let place = signed(&all_ship());
+    let theirs = colleague(&place);
+    place.run(&["keys", "vouch", &theirs.public().to_string()]).assert_code(0);
+    place
+        .run(&["keys", "vouch", "quorate:ed25519:public:AAAA"])
+        .assert_code(4)
+        .assert_stderr_contains("quorate:key_unknown"); // As of a variable that is not set.
+    place.run(&["keys", "revoke", ""]).assert_code(4).assert_stderr_contains("quorate:key_unknown");
+}

@@ -120,6 +120,7 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
         violations: Vec::new(),
         kept: true,
         ledger_flag: String::new(),
+        imported: false,
         executor: "claude".to_owned(),
         model_asked: true,
         calls: 4,

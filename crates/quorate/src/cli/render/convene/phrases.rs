@@ -6,7 +6,7 @@ use quorate_protocol::Json;
 use quorate_protocol::assembly::{Request, describe_operators, missing_class_warning};
 
 use super::super::paint::{Paint, one_line};
-use super::super::wording::{amount, cost, duration, list_limited, minute, status, truncate};
+use super::super::wording::{amount, cost, duration, list_limited, minute, status, truncate, undecided};
 use super::count;
 use crate::service::convene::report::{Fragment, Member, Report};
 
@@ -28,10 +28,7 @@ pub(super) fn paint(report: &Report) -> Paint {
 /// Why, in a sentence or two.
 pub(super) fn because(report: &Report) -> String {
     let Some(verdict) = report.verdict.as_deref() else {
-        return format!(
-            "Nothing is decided yet: `quorate resume {}` goes on from what was answered.",
-            one_line(&report.run)
-        );
+        return undecided(&report.run, report.imported);
     };
     if let Some(because) = &report.because {
         let code = report.code.as_deref().map_or_else(String::new, |code| format!(" ({})", one_line(code)));

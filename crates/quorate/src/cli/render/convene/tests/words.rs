@@ -18,7 +18,7 @@ fn what_is_open_refused_or_incomplete_says_so() {
     report.rules.clear();
     insta::assert_snapshot!(human(&report, wide(80)), @"
     OPEN  Release Board
-    Nothing is decided yet: `quorate resume r7k2m9q4xa1bc` goes on from what was
+    Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` goes on from what was
     answered.
 
       run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
