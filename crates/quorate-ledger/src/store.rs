@@ -52,6 +52,7 @@ pub use follow::StreamPosition;
 pub use open::OpenedStore;
 #[cfg(feature = "postgres")]
 pub use postgres::InvalidAddress;
+pub(crate) use seal::ORIGIN_PREFIX;
 pub use seal::{CheckpointRecord, STREAM};
 
 /// The ledger.

@@ -9,7 +9,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use crate::note::{Checkpoint, Note};
-use crate::store::files;
+use crate::store::{ORIGIN_PREFIX, files};
 
 /// Why a witness does not take a checkpoint.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,9 @@ pub enum Error {
     /// What is to be appended is no signed checkpoint.
     #[error("{0}")]
     NotACheckpoint(String),
+    /// It is another file.
+    #[error("it has something else in it than checkpoints")]
+    NotAWitness,
     /// Its last checkpoint and this one cannot both be of one ledger.
     #[error("{0}")]
     Contradicts(String),
@@ -35,6 +38,11 @@ pub struct Witness {
 }
 
 impl Witness {
+    /// Whether its text is that of another file: something stands there, and no note.
+    fn is_foreign(&self, text: &str) -> bool {
+        self.notes.is_empty() && !text.trim().is_empty()
+    }
+
     /// Reads a witness's text.
     pub fn parse(text: &str) -> Self {
         let mut witness = Witness::default();
@@ -74,6 +82,25 @@ fn paragraphs(text: &str) -> Vec<String> {
     parts
 }
 
+/// Whether a file that is there can be taken for a witness, reading it alone.
+///
+/// # Errors
+/// [`Error::NotAWitness`], and where it cannot be read.
+pub fn ensure_witness_at(path: &Path) -> Result<(), Error> {
+    let mut text = Vec::new();
+    match files::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?.read_to_end(&mut text)?,
+    };
+    let text = String::from_utf8(text).map_err(|_| Error::NotAWitness)?;
+    // The first note may have been torn while it was written.
+    let is_begun = text.starts_with(ORIGIN_PREFIX) || ORIGIN_PREFIX.starts_with(&*text);
+    match Witness::parse(&text).is_foreign(&text) && !is_begun {
+        true => Err(Error::NotAWitness),
+        false => Ok(()),
+    }
+}
+
 /// Appends a signed checkpoint, to stay; one that is the last already is not written again.
 ///
 /// # Errors
@@ -86,6 +113,12 @@ pub fn append(path: &Path, note: &str) -> Result<(), Error> {
     file.seek(SeekFrom::Start(0))?;
     file.read_to_string(&mut text)?;
     let witness = Witness::parse(&text);
+    // The first note may have been torn while it was written.
+    let origin = new.origin();
+    let is_begun = text.lines().next().is_some_and(|line| line == origin) || origin.starts_with(&*text);
+    if witness.is_foreign(&text) && !is_begun {
+        return Err(Error::NotAWitness);
+    }
     if let Some(last) = witness.notes.last() {
         let last = parse_checkpoint(last)
             .map_err(|why| Error::Contradicts(format!("its last checkpoint cannot be read: {why}")))?;
@@ -161,6 +194,28 @@ mod tests {
         let witness = Witness::parse(&std::fs::read_to_string(&path).unwrap());
         assert_eq!(witness.notes, [note("a", 3, 1), note("a", 5, 2)]);
         assert_eq!(witness.fragments, Vec::<String>::new());
+    }
+
+    #[test]
+    fn another_file_is_left_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        for foreign in ["notes", "notes\n\nmore\n", "a line\n", "quorate:ed25519:secret:AAAA\n"] {
+            std::fs::write(&path, foreign).unwrap();
+            assert!(matches!(append(&path, &note("a.example", 3, 1)), Err(Error::NotAWitness)));
+            assert!(matches!(ensure_witness_at(&path), Err(Error::NotAWitness)));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), foreign);
+        }
+        std::fs::write(&path, [0xff, 0xfe]).unwrap();
+        append(&path, &note("a.example", 3, 1)).unwrap_err();
+        assert_eq!(std::fs::read(&path).unwrap(), [0xff, 0xfe]);
+        // The first note of all may be torn, too.
+        let first = note("quorate/a", 3, 1);
+        for cut in (0..first.len()).filter(|cut| first.is_char_boundary(*cut)) {
+            std::fs::write(&path, &first[..cut]).unwrap();
+            ensure_witness_at(&path).unwrap();
+            append(&path, &note("quorate/a", 5, 2)).unwrap();
+        }
     }
 
     #[test]

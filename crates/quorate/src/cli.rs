@@ -236,6 +236,6 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
         Command::Explain(arguments) => explain::run(&arguments, terminal),
         Command::Completions(arguments) => completions::run(&arguments, terminal),
-        Command::Man(arguments) => man::run(&arguments, terminal),
+        Command::Man(arguments) => man::run(&arguments, environment, terminal),
     }
 }

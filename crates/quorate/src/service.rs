@@ -15,6 +15,7 @@ pub mod error;
 pub mod executor;
 pub mod fingerprint;
 pub mod fmt;
+pub mod guard;
 pub mod host;
 pub mod identity;
 pub mod init;

@@ -103,15 +103,9 @@ impl Destination {
         }
     }
 
-    /// Whether it lies in a folder of Git's own: what is put there, hooks first of all, runs without anybody's doing. Some
-    /// file systems take other names for `.git`, too.
+    /// Whether it lies in a folder of Git's own: what is put there, hooks first of all, runs without anybody's doing.
     pub fn is_in_git_dir(&self) -> bool {
-        let ignored = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        self.0.split('/').any(|name| {
-            let name: String = name.chars().filter(ignored).collect();
-            let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']).to_lowercase();
-            matches!(name.as_str(), ".git" | "git~1")
-        })
+        self.0.split('/').any(is_git_dir)
     }
 
     /// The path.
@@ -136,6 +130,14 @@ impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether a name is that of Git's own folder, or one that some file systems take for it.
+pub fn is_git_dir(name: &str) -> bool {
+    let ignored = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let name: String = name.chars().filter(ignored).collect();
+    let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']).to_lowercase();
+    matches!(name.as_str(), ".git" | "git~1")
 }
 
 /// Whether a text can name a package: names joined with `/`, none of them empty, `.` or `..`. It is no path, and one that

@@ -2,10 +2,12 @@
 //! glued to the next.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read as _, Result, Seek as _, SeekFrom, Write as _};
+use std::io::{
+    BufRead as _, BufReader, Error, ErrorKind, Read as _, Result, Seek as _, SeekFrom, Write as _,
+};
 use std::path::Path;
 
-use super::line::{Event, Line};
+use super::line::{self, Event, Line};
 use crate::quarantine::{self, QuarantinedFile};
 use crate::store::files;
 
@@ -24,7 +26,7 @@ pub struct AppendResult {
 /// When it cannot be, and why.
 pub fn can_append(log: &Path) -> Result<()> {
     if log.exists() {
-        return files::open_append_private(log).map(|_| ());
+        return files::open_append_private(log).and_then(|mut file| ensure_log(&mut file));
     }
     let parent = log.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("."));
     let metadata = std::fs::metadata(parent)?;
@@ -32,6 +34,42 @@ pub fn can_append(log: &Path) -> Result<()> {
         (false, _) => Err(ErrorKind::NotADirectory.into()),
         (true, true) => Err(ErrorKind::PermissionDenied.into()),
         (true, false) => Ok(()),
+    }
+}
+
+/// Whether a file that is there can be taken for a log, reading it alone.
+///
+/// # Errors
+/// As [`ensure_log`].
+pub fn ensure_log_at(log: &Path) -> Result<()> {
+    match files::open(log) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        opened => ensure_log(&mut opened?),
+    }
+}
+
+/// Refuses a file that is no log: one in which something stands, and no line of it is a log's. Another file would be changed
+/// by appending to it, and a torn line that is set aside would be somebody's text.
+fn ensure_log(file: &mut File) -> Result<()> {
+    /// No line of a log is longer.
+    const MAX_LINE: u64 = 64 << 20;
+    file.seek(SeekFrom::Start(0))?;
+    let mut lines = BufReader::new(&*file);
+    let (mut line, mut before) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        if lines.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        // The first line that a process ever wrote may be torn.
+        if line::is_logs(&line) || (before == 0 && line::is_begun(&line)) {
+            return Ok(());
+        }
+        before += usize::from(!line.trim_ascii().is_empty());
+    }
+    match before {
+        0 => Ok(()),
+        _ => Err(Error::new(ErrorKind::InvalidData, "it is no log: no line of it is a log's")),
     }
 }
 
@@ -50,6 +88,7 @@ pub fn append_once(log: &Path, line: &str, since: u64, aside_dir: &Path) -> Resu
     }
     let mut file = files::open_append_private(log)?;
     file.lock()?;
+    ensure_log(&mut file)?;
     let was_empty = file.metadata()?.len() == 0;
     let quarantined = repair_tail(&mut file, log, aside_dir)?;
     let wanted = Line::parse(line.as_bytes());
@@ -152,16 +191,54 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_log_is_neither_cut_nor_appended_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("council_log.jsonl");
+        let long = format!("{}\n", "x".repeat(100_000));
+        for foreign in [
+            "notes",
+            "notes\nwithout an end",
+            "\n\nnotes\n",
+            "quorate:ed25519:secret:AAAA\n",
+            "SQLite format 3\0\u{1}\n\0{\"v\":",
+            "{\n  \"verdict\": \"SHIP\"\n}\n",
+            "{\"name\":\"package\",\"version\":\"1\"}",
+            "[\"v\"]\n",
+            "{\"verdict\":2}x\n",
+            "{\"v\":1,\"ts\":\"2026-05-18T14:23:11Z\",\"event\":\"message\",\"text\":\"a talk\"}\n",
+            "{\"quorate_export\":1,\"v\":1}\n{\"head\":\"{\\\"kind\\\":\\\"outcome\\\"}\",\"v\":1}\n",
+            &long,
+        ] {
+            std::fs::write(&log, foreign).unwrap();
+            for refused in
+                [can_append(&log), ensure_log_at(&log), append_once(&log, LINE, 0, dir.path()).map(drop)]
+            {
+                assert_eq!(refused.unwrap_err().kind(), ErrorKind::InvalidData, "{foreign:.40}");
+            }
+            assert_eq!(text(&log), foreign);
+            assert!(!dir.path().join("aside").exists());
+        }
+        for taken in
+            ["", "\n", "{\"v\":2,\"verd", "lost\n{\"verdict\":\"HOLD\"}\nlost\n", "\u{feff}\n{\"span_id\":1}"]
+        {
+            std::fs::write(&log, taken).unwrap();
+            can_append(&log).unwrap();
+            append_once(&log, LINE, 0, dir.path()).unwrap();
+            assert!(text(&log).ends_with(&format!("{LINE}\n")), "{taken}");
+        }
+    }
+
+    #[test]
     fn a_torn_line_is_set_aside_and_a_whole_one_is_ended() {
         // D6
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("council_log.jsonl");
-        std::fs::write(&log, "{\"v\":2}\n{\"v\":2,\"verd").unwrap();
+        std::fs::write(&log, "{\"verdict\":\"HOLD\"}\n{\"v\":2,\"verd").unwrap();
         let appended = append_once(&log, LINE, 0, dir.path()).unwrap();
-        assert_eq!(text(&log), format!("{{\"v\":2}}\n{LINE}\n"));
+        assert_eq!(text(&log), format!("{{\"verdict\":\"HOLD\"}}\n{LINE}\n"));
         assert_eq!(text(&appended.quarantined.unwrap().path), "{\"v\":2,\"verd");
-        std::fs::write(&log, "{\"v\":2}").unwrap();
+        std::fs::write(&log, "{\"verdict\":\"HOLD\"}").unwrap();
         assert_eq!(append_once(&log, LINE, 0, dir.path()).unwrap().quarantined, None);
-        assert_eq!(text(&log), format!("{{\"v\":2}}\n{LINE}\n"));
+        assert_eq!(text(&log), format!("{{\"verdict\":\"HOLD\"}}\n{LINE}\n"));
     }
 }

@@ -149,6 +149,22 @@ impl Line {
     }
 }
 
+/// What a line of a log has at least one of, whoever wrote it. Other files of JSON lines have none: a transcript has times and
+/// events, and an export has a version, too.
+const MARKS: [&str; 6] = ["span_id", "artifact_type", "verdict", "adjudicator", "round1", "deliberators"];
+
+/// Whether a line is one of a log.
+pub(super) fn is_logs(text: &[u8]) -> bool {
+    let object = serde_json::from_slice::<BTreeMap<String, serde::de::IgnoredAny>>(text);
+    object.is_ok_and(|object| MARKS.iter().any(|mark| object.contains_key(*mark)))
+}
+
+/// Whether a text without line end is the beginning of an object.
+pub(super) fn is_begun(text: &[u8]) -> bool {
+    let object = || serde_json::from_slice::<serde::de::IgnoredAny>(text);
+    text.starts_with(b"{\"") && !text.ends_with(b"\n") && object().is_err_and(|error| error.is_eof())
+}
+
 #[derive(Deserialize)]
 struct LogObject {
     event: Option<String>,

@@ -20,6 +20,9 @@ use crate::verify::{self, Options};
 /// The stream of the ledger's own records: its checkpoints, and what was done to it.
 pub const STREAM: &str = "ledger";
 
+/// What the origin of every ledger begins with.
+pub(crate) const ORIGIN_PREFIX: &str = "quorate/";
+
 /// How many records are read at once.
 const PAGE: u64 = 1000;
 
@@ -341,7 +344,7 @@ async fn seal_in_transaction(
     tree.store(engine).await?;
     let origin = match &before {
         Some(sealed) => sealed.origin.clone(),
-        None => format!("quorate/{}", entropy::run_id()),
+        None => format!("{ORIGIN_PREFIX}{}", entropy::run_id()),
     };
     let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
     let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));

@@ -14,7 +14,6 @@ use super::terminal::Terminal;
 use crate::service::audit::{self, Audit, Request};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::ledger::export;
 use crate::service::runs;
 
 /// Say what the log tells of the council: verdicts, behaviour, drift, overrides
@@ -115,7 +114,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     }
     let opened = runs::open(environment, &places).await;
     with_session(opened, format, terminal, async |desk| {
-        arguments.output.as_deref().map_or(Ok(()), |path| export::ensure_free(desk, path))?;
+        let output = arguments.output.as_deref();
+        output.map_or(Ok(()), |path| desk.workspace.guard.ensure_free(environment, path))?;
         let audit = audit::audit(desk, request).await?;
         print_warnings(desk, terminal);
         print(&audit)

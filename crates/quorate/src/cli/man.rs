@@ -9,7 +9,10 @@ use super::exit::{Exit, exit_with_error};
 use super::render::Format;
 use super::terminal::Terminal;
 use crate::service::disk;
+use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
+use crate::service::guard;
+use crate::service::workspace::absolute;
 
 /// Print the man page, or write one for each command into a directory
 #[derive(Debug, Args)]
@@ -20,7 +23,7 @@ pub(super) struct Arguments {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
+pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let command = super::Arguments::command();
     let Some(dir) = &arguments.out else {
         terminal.verbatim(&page(command));
@@ -30,6 +33,11 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     for sub in command.get_subcommands() {
         let name = format!("quorate-{}", sub.get_name());
         pages.push((format!("{name}.1"), page(sub.clone().name(name))));
+    }
+    if let Err(stop) =
+        guard::ensure_folder_free(&absolute(&environment.directory, dir), &dir.display().to_string())
+    {
+        return exit_with_error(&stop, Format::Human, terminal);
     }
     for (name, text) in pages {
         if let Err(error) = disk::write_new(&dir.join(&name), &text) {

@@ -113,6 +113,9 @@ async fn run_manifest(
         timeout: asked.timeout,
     };
     let runtime = runtime::open(environment, &arguments.places.path_overrides(), &request, &Host::new())?;
+    if let Some(path) = &arguments.events {
+        runtime.guard.ensure_free(environment, path)?;
+    }
     let sinks = EventSinks::open(arguments, environment, terminal)?;
     let ready = runtime.open_ledger().await?;
     terminal.status(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));

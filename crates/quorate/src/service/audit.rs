@@ -12,6 +12,7 @@ use quorate_ledger::council_log::{
 use super::disk;
 use super::environment::Environment;
 use super::error::ServiceError;
+use super::guard::Guard;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, absolute, display_path};
 
@@ -102,11 +103,8 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
             Body::new(format!("cannot write the audit to {}: {why}", display_path(environment, &path)));
         ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("give it another name"))
     };
-    let place = disk::canonical_or_new(&path);
-    if place == disk::canonical_or_new(&environment.directory.join(&audit.log)) {
-        return Err(refused("the log is there"));
-    }
-    if place.ancestors().skip(1).any(|dir| dir.ends_with(".quorate")) {
+    Guard::of_log(&environment.directory.join(&audit.log)).ensure_free(environment, &path)?;
+    if disk::canonical_or_new(&path).ancestors().skip(1).any(|dir| dir.ends_with(".quorate")) {
         return Err(refused("a ledger is there"));
     }
     disk::write_file(&path, text.as_bytes()).map_err(|error| refused(&error.to_string()))

@@ -24,7 +24,7 @@ use super::playbook::inspect;
 use super::playbook::library::Library;
 use super::runtime;
 use super::workspace::boundary::FoundFile;
-use super::workspace::{PathOverrides, absolute, load_council};
+use super::workspace::{self, PathOverrides, absolute, load_council};
 
 /// What is to be checked.
 #[derive(Debug, Clone, Default)]
@@ -175,6 +175,7 @@ fn check_standalone(
     (path, shown): (&Path, &str),
     root: &Path,
 ) -> Report {
+    let named = (doctype == Doctype::Council).then(|| path.to_owned());
     let (mut report, council, configuration) = match doctype {
         Doctype::Config => {
             let found = FoundFile { root: path.parent().unwrap_or(root), file: path };
@@ -190,6 +191,12 @@ fn check_standalone(
     // Whether an executor can be had is known to the registry alone.
     let built = executor::build_errors(configuration.as_ref(), council.as_ref());
     built.into_iter().for_each(|stop| report.absorb(*stop.report));
+    if !report.has_refusals() {
+        let written = path.parent().unwrap_or(root);
+        workspace::check_files(environment, named, written)
+            .into_iter()
+            .for_each(|stop| report.absorb(*stop.report));
+    }
     report
 }
 

@@ -51,6 +51,34 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
 }
 
+/// Whether two paths lead to one file or folder that is there, under whatever names. Where the system does not number its
+/// files, only the names tell.
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let number = |path: &Path| path.metadata().ok().map(|there| (there.dev(), there.ino()));
+        number(one).is_some_and(|one| number(other) == Some(one))
+    }
+    #[cfg(not(unix))]
+    {
+        canonical(one).is_some_and(|one| canonical(other) == Some(one))
+    }
+}
+
+/// Whether a file that is there may have several names: hard links.
+pub fn has_other_names(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        path.metadata().is_ok_and(|there| there.is_file() && there.nlink() > 1)
+    }
+    #[cfg(not(unix))]
+    {
+        path.is_file()
+    }
+}
+
 /// The links in a directory; none where it cannot be read.
 #[expect(clippy::disallowed_methods, reason = "this module is where files are reached")]
 pub fn links_in(dir: &Path) -> Vec<PathBuf> {

@@ -12,6 +12,7 @@ use quorate_manifest::doctype::COUNCIL_FILES;
 use super::disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
+use super::guard;
 use super::manifests::find_root;
 use super::workspace::{absolute, boundary, find_outermost};
 
@@ -162,6 +163,7 @@ fn already_exists(path: &Path, help: &str) -> ServiceError {
 }
 
 fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
+    guard::ensure_folder_free(root, &root.display().to_string())?;
     if let Some((path, _)) = files.iter().find(|(path, _)| !boundary::is_inside(root, path)) {
         let there = disk::canonical_or_new(path);
         let body = Body::new(format!(

@@ -23,7 +23,7 @@ use super::host::Host;
 use super::workspace::{Workspace, absolute, boundary, display_path};
 
 /// The keyring's file, where quorate.toml does not name another.
-const KEYRING: &str = "keyring.toml";
+pub const KEYRING: &str = "keyring.toml";
 
 /// Where the keys of a workspace and of its ledger are.
 #[derive(Clone)]
@@ -91,7 +91,12 @@ impl Keys {
 
     /// The keyring's file.
     pub fn keyring_path(&self) -> PathBuf {
-        self.root.join(self.settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))
+        Keys::keyring_of(&self.root, &self.settings)
+    }
+
+    /// The keyring's file below a root.
+    pub fn keyring_of(root: &Path, settings: &config::Keys) -> PathBuf {
+        root.join(settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))
     }
 
     /// What the user calls a file.

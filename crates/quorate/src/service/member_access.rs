@@ -1,14 +1,11 @@
 //! What members cannot reach: the files of the ledger in use.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use quorate_adapters::process::{self, Kept};
 
+use super::guard::{SQLITE_SUFFIXES, with_suffix};
 use super::workspace::Workspace;
-
-/// What SQLite puts beside its file.
-const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Keeps keys, ledger and log of a workspace from the members that are started from now on.
 pub(super) fn deny_to_members(workspace: &Workspace) {
@@ -29,10 +26,4 @@ pub(super) fn deny_to_members(workspace: &Workspace) {
         log: workspace.log.clone(),
         workspace: root.map(Path::to_owned),
     });
-}
-
-fn with_suffix(file: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(file);
-    name.push(ending);
-    name.into()
 }

@@ -29,6 +29,7 @@ use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 use super::diff;
 use super::environment::Environment;
 use super::error::{self, ExitClass, ServiceError};
+use super::guard;
 use super::host::Host;
 use super::manifests::find_root;
 use super::runtime;
@@ -124,6 +125,7 @@ impl FileReport {
 /// The folder that is installed into: what was said, else the workspace's root.
 pub struct Target {
     files: TargetDir,
+    path: PathBuf,
     shown: String,
 }
 
@@ -149,7 +151,7 @@ impl Target {
             let body = Body::new(format!("cannot open the folder {named}: {error}"));
             ServiceError::new(class, codes::PROFILE_TARGET, body.help("install into a folder that is there"))
         })?;
-        Ok(Target { files, shown: named })
+        Ok(Target { files, path, shown: named })
     }
 
     /// Keeps other processes out while something is written.
@@ -202,6 +204,7 @@ pub async fn install(
     target: &Target,
     how: Options,
 ) -> Result<Outcome, ServiceError> {
+    guard::ensure_folder_free(&target.path, &target.shown)?;
     let package = provisioning.package().await.map_err(package_error)?;
     let _lock = target.lock(how.run)?;
     let about = provisioning.about();

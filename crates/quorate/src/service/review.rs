@@ -86,7 +86,9 @@ fn load(
     artifact: &Artifact,
 ) -> Result<Workspace, ServiceError> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
-    workspace::load(environment, places, start)
+    let workspace = workspace::load(environment, places, start)?;
+    workspace.guard.ensure_unrecorded(artifact)?;
+    Ok(workspace)
 }
 
 /// Reviews an artifact at an opened desk.

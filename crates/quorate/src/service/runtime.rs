@@ -33,6 +33,7 @@ use quorate_manifest::timestamp::format;
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
 use super::executor;
+use super::guard::Guard;
 use super::host::Host;
 use super::keys::Keys;
 use super::ledger::checkpoint::{self, Sealer};
@@ -75,6 +76,8 @@ pub struct Runtime {
     pub provisioning: Option<Arc<dyn Provisioning>>,
     /// Where the ledger is.
     pub ledger: Address,
+    /// What nothing else is written over.
+    pub guard: Guard,
     /// Warnings of the manifest and of the configuration.
     pub report: Report,
     witness: Option<Witness>,
@@ -118,6 +121,7 @@ pub fn open(
         witness: workspace.witness.clone(),
         keys: Keys::of(environment, &workspace),
         ledger: workspace.ledger,
+        guard: workspace.guard,
         report,
         environment: environment.clone(),
         redactor: workspace.redaction.redactor,

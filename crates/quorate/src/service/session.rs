@@ -58,13 +58,8 @@ impl LedgerSession {
         // Where both are to be made in one place, the ledger says what is wrong with it.
         let apart = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
         let can = if apart { council_log::append::can_append(&workspace.log) } else { Ok(()) };
-        can.map_err(|error| {
-            let shown = display_path(&environment, &workspace.log);
-            let shown = if shown.is_empty() { "." } else { &shown };
-            let body = Body::new(format!("cannot append to {shown}: {error}"));
-            let help = "make it writable, or set `logging.log_path` in council.yaml";
-            ServiceError::configuration(codes::LOG_UNWRITABLE, body.help(help))
-        })?;
+        can.map_err(|error| workspace::log_unwritable(&environment, &workspace.log, &error))?;
+        workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(&environment))?;
         let desk = LedgerSession::open(environment, workspace).await?;
         desk.ensure_writable()?;
         Ok(desk)

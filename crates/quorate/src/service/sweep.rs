@@ -324,6 +324,7 @@ impl SweepRun {
             return Ok(Outcome::Failed { why: "it was moved while the sweep went on".to_owned() });
         }
         let artifact = artifact::read(&Subject::File(draft.path), &self.session.environment.directory)?;
+        self.session.workspace.guard.ensure_unrecorded(&artifact)?;
         // It may have been edited since it was sorted; what is there now is judged.
         if artifact.sha256 != draft.sha256 && self.judged.contains(&artifact.sha256) {
             return Ok(Outcome::AlreadyJudged);

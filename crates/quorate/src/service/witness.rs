@@ -92,6 +92,21 @@ impl Witness {
         }
     }
 
+    /// Refuses a file that is there and is no witness.
+    ///
+    /// # Errors
+    /// [`codes::WITNESS_UNREADABLE`].
+    pub fn ensure_file(&self, environment: &Environment) -> Result<(), ServiceError> {
+        match self.file().map(|path| (path, witness::ensure_witness_at(path))) {
+            Some((path, Err(error @ witness::Error::NotAWitness))) => {
+                let body = Body::new(format!("{} is no witness: {error}", display_path(environment, path)));
+                let help = "name another file in `[ledger] witness`; the first checkpoint makes it";
+                Err(ServiceError::configuration(codes::WITNESS_UNREADABLE, body.help(help)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Tells it of a signed checkpoint. What is wrong with that is said: nothing that was recorded depends on it.
     pub async fn submit(&self, telling: &SubmitContext<'_>, sealed: &CheckpointRecord, report: &mut Report) {
         let Some(note) = &sealed.note else { return };

@@ -6,6 +6,7 @@ pub mod boundary;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_ledger::council_log::append;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::config::{self, Configuration};
 use quorate_manifest::council::{self, Council};
@@ -16,8 +17,9 @@ use super::disk::Disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::executor;
+use super::guard::{Guard, Places};
 use super::redaction::Redaction;
-use super::trust::{self, TrustRequest};
+use super::trust::{self, Trust, TrustRequest};
 use super::witness::Witness;
 use boundary::FoundFile;
 
@@ -49,6 +51,8 @@ pub struct Workspace {
     pub witness: Option<Witness>,
     /// What is redacted.
     pub redaction: Redaction,
+    /// What nothing else is written over.
+    pub guard: Guard,
     /// Warnings of both files, with their texts.
     pub report: Report,
 }
@@ -106,9 +110,61 @@ pub fn load(
     };
     bounds.check(environment, council_path.as_deref(), &ledger, &log)?;
     let witness = Witness::of(&host)?;
+    let places = Places {
+        host: &host,
+        configured: [host_path.as_deref(), council_path.as_deref()],
+        root: &absolute(&environment.directory, root.unwrap_or(&council.dir)),
+        ledger: &ledger,
+        log: &log,
+        witness: witness.as_ref(),
+    };
+    let guard = Guard::of(environment, places)?;
     let redaction = Redaction::of(&host, &council)?;
     environment.redactor.set(redaction.redactor.clone());
-    Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, report })
+    Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, guard, report })
+}
+
+/// What `check` says of the files that the configuration of a directory has written to: two in one place, one over what is
+/// kept, or one that is another file already. What is refused otherwise is not said here.
+pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &Path) -> Option<ServiceError> {
+    // Nothing is written, so nothing has to be trusted.
+    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
+    let loaded = load(environment, &PathOverrides { config, ledger: None }, start);
+    let of_places =
+        |stop: &ServiceError| stop.report.refusals.iter().any(|one| one.code == codes::FILE_UNWRITABLE);
+    match loaded {
+        Err(stop) => Some(stop).filter(of_places),
+        Ok(workspace) => ensure_log(environment, &workspace.log)
+            .and_then(|()| workspace.witness.as_ref().map_or(Ok(()), |one| one.ensure_file(environment)))
+            .err(),
+    }
+}
+
+/// Refuses a log that is another file.
+///
+/// # Errors
+/// [`codes::LOG_UNWRITABLE`].
+fn ensure_log(environment: &Environment, log: &Path) -> Result<(), ServiceError> {
+    match append::ensure_log_at(log) {
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(log_unwritable(environment, log, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A log that cannot be appended to.
+pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Error) -> ServiceError {
+    let shown = display_path(environment, log);
+    let shown = if shown.is_empty() { "." } else { &shown };
+    let body = Body::new(format!("cannot append to {shown}: {error}"));
+    let help = match error.kind() {
+        std::io::ErrorKind::InvalidData => {
+            "name another file in `logging.log_path` of council.yaml; nothing of this one was changed"
+        }
+        _ => "make it writable, or set `logging.log_path` in council.yaml",
+    };
+    ServiceError::configuration(codes::LOG_UNWRITABLE, body.help(help))
 }
 
 /// Reads a `quorate.toml`, unless it leads out of its directory, and refuses what is mistyped in its executors.

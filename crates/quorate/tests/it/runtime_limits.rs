@@ -151,7 +151,7 @@ fn events_destroy_no_other_file() {
     place.run(&["run", "swarm.yaml", "--events", "events.jsonl"]).assert_code(0);
     place.write("key", [7u8; 32]);
     place.write("blank", "\n");
-    let other = ["swarm.yaml", "member.sh", "talk.md", ".quorate/ledger.db", "key", "blank"];
+    let other = ["swarm.yaml", "member.sh", "talk.md", "key", "blank"];
     for file in other {
         let before = std::fs::read(place.path(file)).unwrap();
         let ran = place.run(&["run", "swarm.yaml", "--events", file]).assert_code(64);

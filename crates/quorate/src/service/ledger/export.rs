@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_ledger::export::{ExportError, ExportFormat, ExportSummary, Selection};
-use quorate_ledger::keys::Purpose;
 use quorate_ledger::note::{Checkpoint, Note};
 use quorate_ledger::store::STREAM;
 use quorate_protocol::{Json, Name};
@@ -42,8 +41,14 @@ impl StagedFile {
     /// When nothing can be written there, or what is there is the ledger's or the workspace's, or is no regular file.
     pub fn create(desk: &LedgerSession, path: &Path) -> Result<StagedFile, ServiceError> {
         let named = absolute(&desk.environment.directory, path);
+        desk.workspace.guard.ensure_free(&desk.environment, &named)?;
         let path = resolve_target(&named).map_err(|error| unwritable(&named, &error))?;
-        ensure_not_protected(desk, &path)?;
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            let shown = display_path(&desk.environment, &path);
+            let body = Body::new(format!("nothing can be written to {shown}: it is no regular file"));
+            let help = "name a file, or leave `--out` out and redirect it";
+            return Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)));
+        }
         let file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")));
         let file = file.map_err(|error| unwritable(&path, &error))?;
         Ok(StagedFile { file, path })
@@ -68,55 +73,6 @@ fn resolve_target(path: &Path) -> std::io::Result<PathBuf> {
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => Ok(std::fs::canonicalize(parent)?.join(name)),
         _ => Err(std::io::Error::from(std::io::ErrorKind::InvalidInput)),
-    }
-}
-
-/// Refuses a file that a person names for something else to be written to, where it is the ledger's or the workspace's.
-///
-/// # Errors
-/// [`codes::FILE_UNWRITABLE`].
-pub fn ensure_free(desk: &LedgerSession, path: &Path) -> Result<(), ServiceError> {
-    let named = absolute(&desk.environment.directory, path);
-    let path = resolve_target(&named).map_err(|error| unwritable(&named, &error))?;
-    ensure_not_protected(desk, &path)
-}
-
-/// Refuses a place that an export must not take: what would be lost there is not to be had again.
-fn ensure_not_protected(desk: &LedgerSession, path: &Path) -> Result<(), ServiceError> {
-    let refused = |why: String, help: &str| {
-        let shown = display_path(&desk.environment, path);
-        let body = Body::new(format!("nothing can be written to {shown}: {why}"));
-        Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)))
-    };
-    if let Ok(found) = std::fs::metadata(path)
-        && !found.is_file()
-    {
-        return refused("it is no regular file".into(), "name a file, or leave `--out` out and redirect it");
-    }
-    let (workspace, keys) = (&desk.workspace, desk.keys());
-    let other = "give it another name";
-    let mut taken = vec![("the log", workspace.log.clone()), ("the keyring", keys.keyring_path())];
-    for end in ["", "-wal", "-shm", "-journal"] {
-        let file = workspace.ledger.file().map(|file| {
-            let mut file = file.as_os_str().to_owned();
-            file.push(end);
-            PathBuf::from(file)
-        });
-        taken.extend(file.map(|file| ("the ledger", file)));
-    }
-    let witness = workspace.witness.as_ref().and_then(|witness| witness.file());
-    taken.extend(witness.map(|file| ("the witness", file.to_owned())));
-    let configured = [&workspace.host_path, &workspace.council_path].into_iter().flatten();
-    taken.extend(configured.map(|file| ("the configuration", file.clone())));
-    let is = |other: &Path| resolve_target(other).is_ok_and(|other| other == path);
-    if let Some((what, _)) = taken.iter().find(|(_, other)| is(other)) {
-        return refused(format!("{what} is there"), other);
-    }
-    let secret = keys.directory().key_path(Purpose::Ledger);
-    let folder = secret.parent().and_then(|folder| std::fs::canonicalize(folder).ok());
-    match folder.is_some_and(|folder| path.starts_with(folder)) {
-        true => refused("the ledger's keys are there".into(), other),
-        false => Ok(()),
     }
 }
 

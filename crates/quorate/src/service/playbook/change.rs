@@ -215,7 +215,12 @@ impl LibraryWriter {
             }
         }
         // What cannot be written is said before anything is begun.
+        let own = [INDEX_FILE, LOG_FILE, PENDING_FILE].map(|name| folder.join(name));
+        for path in &own {
+            self.session.workspace.guard.ensure_free(&self.session.environment, path)?;
+        }
         for path in change.files.iter().map(|file| file.path.clone()).chain([folder.join(INDEX_FILE)]) {
+            self.session.workspace.guard.ensure_free(&self.session.environment, &path)?;
             disk::can_write_below(&self.scope_dir(), &path).map_err(|error| {
                 let path = display_path(&self.session.environment, &path);
                 let body = Body::new(format!("cannot write {path}: {error}"));

@@ -9,6 +9,7 @@ use quorate_manifest::document::Document;
 use quorate_manifest::runtime::Runtime;
 use quorate_manifest::workspace::WorkspacePath;
 
+use crate::service::guard::{Guard, with_suffix};
 use crate::service::workspace::boundary;
 use crate::service::{disk, manifests};
 
@@ -18,14 +19,17 @@ type PathKeys = [(&'static str, &'static str); 2];
 const SUBSTRATES: PathKeys = [(substrate::file::KIND, "path"), (substrate::sqlite::KIND, "path")];
 const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path")];
 
+/// What a journal and a database have beside them.
+const BESIDE: [&str; 6] = ["", ".lock", ".idx", "-wal", "-shm", "-journal"];
+
 /// Warns of what is written elsewhere, and says what that is: whoever runs the manifest has to trust it. A link that leads
 /// elsewhere is refused: where it leads can change while the manifest does not.
 pub(super) fn warn_external_writes(
     runtime: &Runtime,
     layer: &Document,
     spot: &WorkspacePath,
-    root: &Path,
-    dir: &Path,
+    (root, dir): (&Path, &Path),
+    guard: &Guard,
     report: &mut Report,
     cautions: &mut Report,
 ) -> Vec<SideEffect> {
@@ -43,14 +47,24 @@ pub(super) fn warn_external_writes(
         };
         let Some((key, path)) = written else { continue };
         let there = dir.join(path);
+        let entry = layer.root.key(port).and_then(|block| block.entry(key));
+        let at = || {
+            let span = entry.map_or(0..0, |entry| entry.key_span.clone());
+            layer.place(span, format!("{port}.{key}"))
+        };
+        // A journal and a database have files beside them.
+        let written = BESIDE.iter().map(|end| with_suffix(&there, end));
+        if let Some(why) = written.into_iter().find_map(|file| guard.occupant(&file, None)) {
+            let body = Body::new(format!("cannot keep {what} at `{path}`: {why}")).at(at());
+            report.refuse(codes::FILE_UNWRITABLE, body.help("name a place of its own"));
+            continue;
+        }
         let by_name = !is_in_scope(root, spot, path);
         if !by_name && boundary::is_inside(root, &there) {
             continue;
         }
         let there = disk::canonical_or_new(&there);
-        let entry = layer.root.key(port).and_then(|block| block.entry(key));
-        let span = entry.map_or(0..0, |entry| entry.key_span.clone());
-        let at = layer.place(span, format!("{port}.{key}"));
+        let at = at();
         if !by_name {
             let led = format!("`{path}` leads out of the workspace by a link, to {}", there.display());
             let help = "remove the link, or write the place itself into the manifest, and trust that";

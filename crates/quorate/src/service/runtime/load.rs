@@ -129,8 +129,8 @@ pub(super) fn load(
         &runtime,
         &layer,
         &spot,
-        &root,
-        &dir,
+        (&root, &dir),
+        &workspace.guard,
         &mut report,
         &mut cautions,
     );

@@ -11,6 +11,7 @@ use quorate_protocol::Json;
 
 use super::LedgerSession;
 use crate::service::environment::Environment;
+use crate::service::guard::{Guard, Role};
 use crate::service::keys::Keys;
 use crate::service::witness::Witness;
 use crate::service::workspace::boundary::is_inside;
@@ -22,6 +23,7 @@ pub struct WorkspaceResources {
     ledger: Address,
     log: PathBuf,
     witness: Option<Witness>,
+    guard: Guard,
 }
 
 impl WorkspaceResources {
@@ -31,6 +33,7 @@ impl WorkspaceResources {
             ledger: workspace.ledger.clone(),
             log: workspace.log.clone(),
             witness: workspace.witness.clone(),
+            guard: workspace.guard.clone(),
         }
     }
 
@@ -40,6 +43,7 @@ impl WorkspaceResources {
             ledger: self.ledger.clone(),
             log: self.log.clone(),
             witness: self.witness.clone(),
+            guard: self.guard.clone(),
             ..configuration
         }
     }
@@ -82,7 +86,8 @@ impl LedgerSession {
     /// Whether a log is this workspace's: its own, or another one below its root.
     pub(super) fn owns_log(&self, log: &Path) -> bool {
         let is_log = || log.extension().is_some_and(|end| end == "jsonl");
-        self.is_default_log(log) || (is_log() && is_inside(self.keys.root(), log))
+        let is_free = || self.workspace.guard.occupant(log, Some(Role::Log)).is_none();
+        self.is_default_log(log) || (is_log() && is_inside(self.keys.root(), log) && is_free())
     }
 
     /// Whether a log, as a record names it, is the workspace's own. What is recorded was redacted.

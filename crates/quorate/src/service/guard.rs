@@ -1,0 +1,277 @@
+//! What nothing else is written over: the ledger, its keys, its witness, its log, the keyring, the configuration, and what is
+//! Git's. One guard for every file that a configuration, a manifest or a person names, whatever the path is spelled like:
+//! links are followed, and files that are there are told apart by what they are, so that a hard link is found as well.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::ports::provisioning::is_git_dir;
+use quorate_ledger::keys::Purpose;
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::store::address::Address;
+use quorate_manifest::config::{Configuration, KeySource};
+use quorate_manifest::doctype::COUNCIL_FILES;
+
+use super::artifact::Artifact;
+use super::disk;
+use super::environment::Environment;
+use super::error::ServiceError;
+use super::keys::{self, Keys};
+use super::witness::Witness;
+use super::workspace::{absolute, display_path};
+
+/// What SQLite puts beside its file.
+pub const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
+
+/// What lies in a `.quorate/` and is never anything else.
+const OWN_FOLDERS: [&str; 4] = ["keys", "aside", "live", "provisioned"];
+const OWN_FILES: [&str; 3] = ["ledger.db", "log_index.db", ".gitignore"];
+
+/// What a file is to a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The ledger, with what SQLite puts beside it.
+    Ledger,
+    /// The log of verdicts.
+    Log,
+    /// The file that checkpoints are appended to.
+    Witness,
+    /// `keyring.toml`.
+    Keyring,
+    /// `quorate.toml` or the council's file.
+    Configuration,
+    /// Secret keys.
+    Keys,
+    /// What this user's programs keep outside of workspaces: what is trusted, the last checkpoints.
+    State,
+}
+
+impl Role {
+    fn occupies(self) -> &'static str {
+        match self {
+            Role::Ledger => "the ledger is there",
+            Role::Log => "the log is there",
+            Role::Witness => "the witness is there",
+            Role::Keyring => "the keyring is there",
+            Role::Configuration => "the configuration is there",
+            Role::Keys => "the ledger's keys are there",
+            Role::State => "what you trust, and the last checkpoints, are kept there",
+        }
+    }
+}
+
+/// The files and folders of a workspace that nothing else is written over.
+#[derive(Debug, Clone, Default)]
+pub struct Guard {
+    files: Vec<(Role, PathBuf)>,
+    folders: Vec<(Role, PathBuf)>,
+}
+
+/// Where a workspace keeps what.
+#[derive(Clone, Copy)]
+pub struct Places<'a> {
+    /// `quorate.toml`.
+    pub host: &'a Configuration,
+    /// The files of `quorate.toml` and the council that were read.
+    pub configured: [Option<&'a Path>; 2],
+    /// The workspace's root.
+    pub root: &'a Path,
+    /// The ledger.
+    pub ledger: &'a Address,
+    /// The log.
+    pub log: &'a Path,
+    /// The witness.
+    pub witness: Option<&'a Witness>,
+}
+
+impl Guard {
+    /// That of a workspace.
+    ///
+    /// # Errors
+    /// [`codes::FILE_UNWRITABLE`], where the configuration itself has two of its files in one place, or one in Git's folder.
+    pub fn of(environment: &Environment, places: Places<'_>) -> Result<Guard, ServiceError> {
+        let Places { host, configured, root, ledger, log, witness } = places;
+        let keyring = Keys::keyring_of(root, &host.keys);
+        let witness = witness.and_then(Witness::file);
+        let mut guard = Guard::default();
+        guard.add(Role::Log, log);
+        guard.add(Role::Keyring, &keyring);
+        witness.into_iter().for_each(|file| guard.add(Role::Witness, file));
+        configured.into_iter().flatten().for_each(|file| guard.add(Role::Configuration, file));
+        if let Some(file) = ledger.file() {
+            guard.add(Role::Ledger, file);
+            SQLITE_SUFFIXES.iter().for_each(|end| guard.add(Role::Ledger, &with_suffix(file, end)));
+        }
+        if let Some((KeySource::File(path), _)) = &host.keys.signing {
+            guard.add(Role::Keys, &root.join(path));
+        }
+        let directory = quorate_ledger::keys::Directory::new(ledger.dir());
+        let secrets = directory.key_path(Purpose::Ledger);
+        guard.folders.extend(secrets.parent().map(|folder| (Role::Keys, folder.to_owned())));
+        guard.folders.extend(environment.state_dir.iter().map(|dir| (Role::State, dir.clone())));
+        let named = [
+            (Role::Log, Some(log), "the log (`logging.log_path`)"),
+            (Role::Witness, witness, "the witness (`[ledger] witness`)"),
+            (Role::Keyring, Some(&*keyring), "the keyring (`[keys] keyring`)"),
+            // A place that two want is rarely the ledger's fault.
+            (Role::Ledger, ledger.file(), "the ledger"),
+        ];
+        for (role, path, what) in named {
+            let Some(path) = path else { continue };
+            if let Some(why) = guard.occupant(path, Some(role)) {
+                let shown = display_path(environment, path);
+                let body = Body::new(format!("{what} cannot be {shown}: {why}"));
+                let help = "name a file of its own in the configuration";
+                return Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)));
+            }
+        }
+        Ok(guard)
+    }
+
+    /// That of a log that is read by itself, with no workspace around it.
+    pub fn of_log(log: &Path) -> Guard {
+        Guard { files: vec![(Role::Log, log.to_owned())], folders: Vec::new() }
+    }
+
+    fn add(&mut self, role: Role, file: &Path) {
+        self.files.push((role, file.to_owned()));
+    }
+
+    /// Refuses a file that is named for something to be written to, where that would replace or change what is kept.
+    ///
+    /// # Errors
+    /// [`codes::FILE_UNWRITABLE`].
+    pub fn ensure_free(&self, environment: &Environment, path: &Path) -> Result<(), ServiceError> {
+        let path = absolute(&environment.directory, path);
+        match self.occupant(&path, None).or_else(|| kept_content(&path)) {
+            Some(why) => Err(unwritable(&display_path(environment, &path), why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses to judge a file that recording the judgement would change.
+    ///
+    /// # Errors
+    /// [`codes::FILE_UNWRITABLE`], where it is the ledger, the log or the witness.
+    pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), ServiceError> {
+        let Some(place) = artifact.path.as_deref().map(disk::canonical_or_new) else { return Ok(()) };
+        let is_recorded_to = |role| matches!(role, Role::Ledger | Role::Log | Role::Witness);
+        let found = self.files.iter().find(|(role, file)| is_recorded_to(*role) && is_same(file, &place));
+        let Some((role, _)) = found else { return Ok(()) };
+        let why = format!("{}, and what is recorded now would change it", role.occupies());
+        let body = Body::new(format!("cannot judge {}: {why}", artifact.display_name));
+        let help = "judge a copy, or name another file for that in the configuration";
+        Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)))
+    }
+
+    /// Why an absolute path cannot be written to by `role`, or by what has none: what lies or belongs there.
+    pub fn occupant(&self, path: &Path, role: Option<Role>) -> Option<&'static str> {
+        let place = disk::canonical_or_new(path);
+        if let Some(why) = place_of_others(path, &place) {
+            return Some(why);
+        }
+        let others = self.files.iter().filter(|(one, _)| Some(*one) != role);
+        if let Some((found, _)) = others.clone().find(|(_, file)| is_same(file, &place)) {
+            return Some(found.occupies());
+        }
+        let is_linked = disk::has_other_names(&place);
+        let in_folder = |folder: &Path| {
+            let folder = disk::canonical_or_new(folder);
+            let is_it = |dir: &Path| dir == folder || disk::is_same_file(dir, &folder);
+            let files = || disk::walk(&folder).unwrap_or_default();
+            place.ancestors().any(is_it)
+                || (is_linked && files().iter().any(|file| disk::is_same_file(&file.path, &place)))
+        };
+        if let Some((found, _)) = self.folders.iter().find(|(_, folder)| in_folder(folder)) {
+            return Some(found.occupies());
+        }
+        let name = place.file_name()?.to_str()?;
+        if role != Some(Role::Configuration) && (name == "quorate.toml" || COUNCIL_FILES.contains(&name)) {
+            return Some("a configuration belongs there");
+        }
+        if role != Some(Role::Keyring) && name == keys::KEYRING {
+            return Some("a keyring belongs there");
+        }
+        let own = |name: &str| {
+            let of_sqlite = |own: &&str| {
+                name.strip_prefix(*own).is_some_and(|end| end.is_empty() || SQLITE_SUFFIXES.contains(&end))
+            };
+            OWN_FILES.iter().any(of_sqlite) && !(role == Some(Role::Ledger) && name == OWN_FILES[0])
+        };
+        match below_quorate(&place)?.as_slice() {
+            [file] if own(file) => Some("a ledger is there"),
+            [folder, ..] if OWN_FOLDERS.contains(folder) => Some("a ledger is there"),
+            _ => None,
+        }
+    }
+}
+
+/// Refuses a folder that files are put into, where that is Git's own or one that a ledger is kept in.
+///
+/// # Errors
+/// [`codes::FILE_UNWRITABLE`].
+pub fn ensure_folder_free(folder: &Path, shown: &str) -> Result<(), ServiceError> {
+    let place = disk::canonical_or_new(folder);
+    match place_of_others(folder, &place).or_else(|| below_quorate(&place).map(|_| "a ledger is there")) {
+        Some(why) => Err(unwritable(shown, why)),
+        None => Ok(()),
+    }
+}
+
+fn unwritable(shown: &str, why: &str) -> ServiceError {
+    let body = Body::new(format!("nothing can be written to {shown}: {why}"));
+    ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("give it another name"))
+}
+
+/// Why nothing is written to a path or where it leads, whatever a workspace has there.
+fn place_of_others(path: &Path, place: &Path) -> Option<&'static str> {
+    [path, place].into_iter().any(is_in_git_dir).then_some("that is Git's own folder")
+}
+
+/// Why a file that is there is kept wherever it lies: what is in it.
+fn kept_content(path: &Path) -> Option<&'static str> {
+    /// Longer than the text of a key.
+    const BEGINNING: u64 = 256;
+    let bytes = path.is_file().then(|| disk::read_up_to(path, BEGINNING).ok()).flatten()?;
+    let is_key = |text: &str| SecretKey::from_text(text.trim()).is_ok();
+    match std::str::from_utf8(&bytes) {
+        _ if bytes.starts_with(b"SQLite format 3\0") => Some("a database is there"),
+        Ok(text) if is_key(text) => Some("a secret key is there"),
+        _ => None,
+    }
+}
+
+/// Whether a path leads through a folder of Git's.
+fn is_in_git_dir(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().to_str().is_some_and(is_git_dir))
+}
+
+/// The names below the last `.quorate` of a path.
+fn below_quorate(place: &Path) -> Option<Vec<&str>> {
+    let names: Vec<&str> = place
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    let at = names.iter().rposition(|name| name.eq_ignore_ascii_case(".quorate"))?;
+    Some(names[at + 1..].to_vec())
+}
+
+/// Whether two paths lead to one file or folder, or would; `place` is where a path leads.
+fn is_same(other: &Path, place: &Path) -> bool {
+    disk::canonical_or_new(other) == place || disk::is_same_file(other, place)
+}
+
+/// A path with something behind its name.
+pub fn with_suffix(file: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(file);
+    name.push(ending);
+    name.into()
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make files")]
+mod tests;
