@@ -209,6 +209,7 @@ codes! {
     refusal PLAYBOOK_UNFINISHED = "quorate:playbook_unfinished", "quorate/playbook_unfinished.md";
     refusal FILE_EXISTS = "quorate:file_exists", "quorate/file_exists.md";
     refusal USAGE = "quorate:usage", "quorate/usage.md";
+    warning PLAYBOOK_GONE = "quorate:playbook_gone", "quorate/playbook_gone.md";
     warning PLAYBOOK_INDEX_STALE = "quorate:playbook_index_stale", "quorate/playbook_index_stale.md";
     warning WEAVE_UNRECORDED = "quorate:weave_unrecorded", "quorate/weave_unrecorded.md";
     warning SUPERSEDES_WITHOUT_EFFECT = "quorate:supersedes_without_effect", "quorate/supersedes_without_effect.md";

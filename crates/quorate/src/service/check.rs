@@ -145,8 +145,13 @@ fn check_workspace(
         take(check::check_bytes(&round, &spot, bytes), &spot)?;
     }
     if request.refs == Refs::Followed {
+        // Where the folder of the playbooks is gone, the ledger may still have some for the operators.
+        let has_playbooks = |spot: &&WorkspacePath| {
+            is_below(spot, FOLDER)
+                || is_below(spot, "operators") && !work.root.join(spot.scope().folder()).join(FOLDER).is_dir()
+        };
         let mut scopes: Vec<&Scope> =
-            work.files.keys().filter(|spot| is_in_playbooks_folder(spot)).map(WorkspacePath::scope).collect();
+            work.files.keys().filter(has_playbooks).map(WorkspacePath::scope).collect();
         scopes.dedup();
         for scope in scopes {
             let root = work.root.join(scope.folder());
@@ -158,14 +163,13 @@ fn check_workspace(
     Ok(())
 }
 
-/// Whether a file lies among the playbooks of its scope.
-fn is_in_playbooks_folder(spot: &WorkspacePath) -> bool {
-    let below = spot.workspace_relative();
+/// Whether a file lies in a folder of its scope.
+fn is_below(spot: &WorkspacePath, folder: &str) -> bool {
     let folder = match spot.scope() {
-        Scope::Workspace => format!("{FOLDER}/"),
-        tenant => format!("{}/{FOLDER}/", tenant.folder()),
+        Scope::Workspace => format!("{folder}/"),
+        tenant => format!("{}/{folder}/", tenant.folder()),
     };
-    below.starts_with(&folder)
+    spot.workspace_relative().starts_with(&folder)
 }
 
 /// The doctypes that are loaded by their path alone.

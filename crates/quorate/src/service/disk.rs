@@ -379,6 +379,19 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
+/// The files at or below a directory that [`write_below`] was writing when its process was killed. While somebody writes
+/// there, these are his.
+pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
+    let is_abandoned = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let drawn = name.strip_prefix(".tmp").unwrap_or_default();
+        drawn.len() == 6
+            && drawn.chars().all(|c| c.is_ascii_alphanumeric())
+            && std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
+    };
+    walk(dir).unwrap_or_default().into_iter().map(|entry| entry.path).filter(is_abandoned).collect()
+}
+
 /// A file found by walking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {

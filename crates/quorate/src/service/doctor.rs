@@ -13,7 +13,10 @@ use serde_json::Map;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::executor::{self, SelectedBy, SelectedExecutor};
+use super::host::Host;
 use super::ledger::stats;
+use super::playbook::inspect;
+use super::playbook::library::Library;
 use super::run_spec::Options;
 use super::session::LedgerSession;
 use super::trust::Permit;
@@ -57,6 +60,7 @@ pub async fn doctor(
     checks.extend(executors(environment, &workspace, timeout).await);
     checks.push(processes());
     checks.push(sandbox(&workspace));
+    checks.extend(playbooks(environment, places));
     match runs::open(environment, places).await {
         Ok(desk) => {
             checks.extend(ledger(environment, &desk).await);
@@ -131,6 +135,25 @@ async fn ledger(environment: &Environment, desk: &LedgerSession) -> Vec<Check> {
     });
     checks.push(passed("signatures", format!("the records of {signed} runs are signed")));
     checks
+}
+
+/// Whether the playbooks are what their histories and the ledger say; `None` where there are none.
+fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Check> {
+    let library = match Library::open(environment, places, None, &Host::new()) {
+        Ok(library) => library,
+        Err(stop) => return Some(failed("playbooks", error_line(&stop))),
+    };
+    let report = inspect::findings(environment, &library, &|_| true);
+    let count = library.catalogue.books.len();
+    let more = "`quorate check` says what to do";
+    if let Some(refusal) = report.refusals.first() {
+        return Some(failed("playbooks", format!("{}; {more}", refusal.body.message)));
+    }
+    if let Some(warning) = report.warnings.first() {
+        let detail = format!("{}; {more}", warning.body.message);
+        return Some(Check { name: "playbooks".into(), status: Status::Warning, detail });
+    }
+    (count > 0).then(|| passed("playbooks", format!("{count}, as their histories and the ledger have them")))
 }
 
 fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check> {

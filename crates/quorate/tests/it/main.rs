@@ -58,6 +58,7 @@ mod playbook_bad_input;
 mod playbook_commands;
 mod playbook_crash;
 mod playbook_gates;
+mod playbook_ledger;
 mod playbook_lifecycle;
 mod postgres_missing;
 mod postgres_roles;

@@ -85,9 +85,11 @@ fn a_history_that_is_taken_away_opens_no_gate() {
     assert_eq!(prompt(&place), told);
     assert_all_refused(&place, &["history_mutation", "the ledger has version 1 of it"]);
     place.run(&["playbook", "archive", "cite"]).assert_code(5).assert_stderr_contains("history_mutation");
-    // As a proposal it begins anew, and a gate opens for it.
+    // In shadow it begins anew once somebody has taken it as it is, and a gate opens for it.
     place.write(CITE, forged.replace("status: active", "status: shadow"));
     assert_eq!(prompt(&place), told);
+    promote(&place, "cite", "scorer").assert_code(5).assert_stderr_contains("history_mutation");
+    place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("taken as it was found");
     promote(&place, "cite", "scorer").assert_code(0);
     let active = (place.read(CITE), place.read(CITE_HISTORY));
     assert_ne!(prompt(&place), told);
@@ -96,7 +98,7 @@ fn a_history_that_is_taken_away_opens_no_gate() {
     place.write(CITE, &active.0);
     place.write(CITE_HISTORY, &active.1);
     assert_eq!(prompt(&place), told);
-    assert_all_refused(&place, &["history_mutation", "the ledger has version 3 of it; here is 2"]);
+    assert_all_refused(&place, &["history_mutation", "is at version 3, and the ledger has version 4 of it"]);
     assert_ne!(history, active.1);
     // Another ledger knows nothing of it: files are what a clone has.
     let elsewhere = place.run(&["weave", "alice", "--ledger", "other.db"]).assert_code(0);

@@ -40,7 +40,12 @@ async fn text(
     let (places, format, look) = (common.places.path_overrides(), common.format, terminal.stdout);
     let library = Library::open(environment, &places, common.root.as_deref(), &Host::new())?;
     if format != HumanOrJson::Json {
-        terminal.status(&render::diagnostics(&library.catalogue.report, format.into(), terminal.stderr));
+        let slug = match verb {
+            Verb::Show(one) | Verb::History(one) => Some(&*one.slug),
+            _ => None,
+        };
+        let report = library.integrity_report(slug);
+        terminal.status(&render::diagnostics(&report, format.into(), terminal.stderr));
     }
     let record = |slug: &str| {
         let book = library.book(slug).ok_or_else(|| unknown_playbook(slug))?;

@@ -91,6 +91,7 @@ pub(in crate::cli) fn show(
     if format == HumanOrJson::Json {
         json["version"] = json!(version);
         json["drifted"] = json!(record.has_drifted());
+        json["intact"] = json!(record.is_intact());
         json["body"] = json!(book.text());
         json["exceptions"] = allowed
             .iter()
@@ -104,10 +105,15 @@ pub(in crate::cli) fn show(
             all.iter().filter_map(Json::as_str).map(one_line).collect::<Vec<_>>().join(", ")
         })
     };
-    let status = match (has_expired(book, now_ms), record.has_drifted()) {
-        (true, _) => format!("{}, and its time is over", status_word(playbook.status)),
-        (_, true) => format!("{}, and changed by hand since its last version", status_word(playbook.status)),
-        _ => status_word(playbook.status).to_owned(),
+    let status = status_word(playbook.status);
+    let status = if has_expired(book, now_ms) {
+        format!("{status}, and its time is over")
+    } else if record.has_drifted() {
+        format!("{status}, and changed by hand since its last version")
+    } else if !record.is_intact() {
+        format!("{status}, and not what the ledger has")
+    } else {
+        status.to_owned()
     };
     let mut out = format!(
         "{}\n\n{}\n",

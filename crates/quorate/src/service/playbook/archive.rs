@@ -29,6 +29,9 @@ pub async fn archive(
     by: &str,
     host: &Host,
 ) -> Result<u32, ServiceError> {
+    if let Some(n) = keeping.library.catalogue.missing_version(slug) {
+        return archive_missing(keeping, slug, n, why, by, host).await;
+    }
     let book = find_playbook(keeping, slug)?.clone();
     if book.playbook.status == Status::Archived {
         let body = Body::new(format!("`{slug}` is archived already"));
@@ -38,6 +41,23 @@ pub async fn archive(
     let version = change_status(keeping, &book, Status::Archived, why, by, &mut change)?;
     keeping.commit(&change, host).await?;
     Ok(version)
+}
+
+/// Records that a playbook whose files were removed has ended, so that nothing asks for them any more. It is a version
+/// without a file: files that are restored afterwards are not the last version.
+async fn archive_missing(
+    keeping: &mut LibraryWriter,
+    slug: &str,
+    n: u32,
+    why: &str,
+    by: &str,
+    host: &Host,
+) -> Result<u32, ServiceError> {
+    let mut change = Change::new_at(keeping.session.environment.clock.now_ms());
+    let data = json!({"version": n + 1, "by": by});
+    change.events.push(ChangeEvent::new(PlaybookEvent::Archived, slug, why, data));
+    keeping.commit(&change, host).await?;
+    Ok(n + 1)
 }
 
 /// Takes a playbook back into shadow, where it is computed and not woven.

@@ -4,10 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use quorate_diagnostics::Report;
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::store::address::Address;
 use quorate_manifest::loader::Loader;
-use quorate_manifest::playbook::Status;
 use quorate_manifest::playbook::catalog::{self, Catalog, PlaybookFile};
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{BindingIndex, MatchKind};
@@ -27,24 +26,55 @@ pub struct Catalogue {
     /// What is wrong with the others, and warnings.
     pub report: Report,
     bindings: BindingIndex,
-    recalled: RecordedVersions,
+    recorded: RecordedVersions,
 }
 
 impl Catalogue {
-    /// Loads the playbooks of a scope. What is active among them is held against what the ledger remembers.
+    /// Loads the playbooks of a scope, and what the ledger has of them.
     pub fn open(round: &Loader<'_>, scope: &Scope, ledger: &Address) -> Self {
         // Reading takes longer than making locks ready, which are needed as soon as there is a playbook.
         if catalog::exists(round, scope) {
             traits::precompile();
         }
-        let catalogue = Catalogue::from(catalog::load_all(round, scope));
-        match catalogue.books.iter().any(|book| book.playbook.status == Status::Active) {
-            true => Catalogue { recalled: RecordedVersions::load_blocking(ledger, scope), ..catalogue },
-            false => catalogue,
+        let mut catalogue = Catalogue::from(catalog::load_all(round, scope));
+        catalogue.recorded = RecordedVersions::load_blocking(ledger, scope);
+        for body in catalogue.missing_bodies() {
+            catalogue.report.warn(codes::PLAYBOOK_GONE, body);
         }
+        catalogue
     }
 
-    /// A playbook's file with its versions, and how far the ledger knows it to have come.
+    /// The version of a playbook that the ledger has, is not archived, and has no file; `None` where there is none.
+    pub fn missing_version(&self, slug: &str) -> Option<u32> {
+        self.missing().find(|(missing, _)| *missing == slug).map(|(_, n)| n)
+    }
+
+    fn missing(&self) -> impl Iterator<Item = (&str, u32)> {
+        let is_missing = |slug: &str| self.book(slug).is_none() && !self.is_refused(slug);
+        self.recorded.unarchived().filter(move |(slug, _)| is_missing(slug))
+    }
+
+    /// Whether the file that is called by a slug is there and refused, which is told already.
+    fn is_refused(&self, slug: &str) -> bool {
+        let name = format!("/{slug}.md");
+        self.report.refusals.iter().any(|refusal| {
+            let place = refusal.body.place.as_ref();
+            refusal.body.message.contains(&name) || place.is_some_and(|place| place.file.ends_with(&name))
+        })
+    }
+
+    /// What to say of each playbook that the ledger has and that has no file.
+    pub fn missing_bodies(&self) -> Vec<Body> {
+        let body = |(slug, n): (&str, u32)| {
+            Body::new(format!("the file of `{slug}` is missing; the ledger has version {n} of it")).help(format!(
+                "restore its files from a copy or from version control (`quorate playbook repair` restores it from its \
+                 history), or `quorate playbook archive {slug}` to end it"
+            ))
+        };
+        self.missing().map(body).collect()
+    }
+
+    /// A playbook's file with its versions, and what the ledger has of them.
     ///
     /// # Errors
     /// As [`VersionedFile::read`].
@@ -54,11 +84,8 @@ impl Catalogue {
         root: &Path,
         book: &PlaybookFile,
     ) -> Result<VersionedFile, ServiceError> {
-        let mut record = VersionedFile::read(environment, root, book)?;
-        if book.playbook.status == Status::Active {
-            record.recorded_version = self.recalled.version(&record.slug);
-        }
-        Ok(record)
+        let recorded = self.recorded.playbook(&book.playbook.slug);
+        Ok(VersionedFile { recorded, ..VersionedFile::read(environment, root, book)? })
     }
 
     /// A playbook by its slug.
@@ -84,6 +111,6 @@ impl Catalogue {
 impl From<Catalog> for Catalogue {
     fn from(Catalog { playbooks: books, report }: Catalog) -> Self {
         let bindings = BindingIndex::new(books.iter().map(|book| &book.playbook));
-        Catalogue { bindings, books, report, recalled: RecordedVersions::default() }
+        Catalogue { bindings, books, report, recorded: RecordedVersions::default() }
     }
 }

@@ -244,12 +244,13 @@ impl LibraryWriter {
                 self.write(&file.path, &file.text)?;
             }
         }
+        // The library is compared with the ledger, which has to have the change first.
+        self.record(change).await?;
         // What is refused leaves a line in the log, and nothing else (B5).
         if !change.files.is_empty() {
             self.refresh(host)?;
             self.write_index()?;
         }
-        self.record(change).await?;
         let folder = self.library.folder();
         logging::append_lines(&self.scope_dir(), &folder, change.at_ms, &change.events)
             .map_err(|error| self.unwritable(&folder.join(LOG_FILE), &error))?;

@@ -67,6 +67,9 @@ pub fn findings(
 ) -> Report {
     let mut report = Report::new();
     let folder = library.folder();
+    for body in library.catalogue.missing_bodies() {
+        report.warn(codes::PLAYBOOK_GONE, body);
+    }
     let books: Vec<&PlaybookFile> = library.catalogue.books.iter().filter(|book| asked(&book.path)).collect();
     if books.is_empty() && !folder.is_dir() {
         return report;
@@ -129,7 +132,7 @@ fn check_history(
 ) -> bool {
     match library.record(book) {
         Ok(record) => {
-            if record.has_drifted() || record.lacks_versions() {
+            if !record.is_intact() {
                 let span = book.document.root.span.clone();
                 let place = book.document.place(span.start..span.start, "");
                 report.refuse(codes::HISTORY_MUTATION, record.mutation_body(environment).at(place));

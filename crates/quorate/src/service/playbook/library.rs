@@ -115,6 +115,21 @@ impl Library {
         self.catalogue.record(&self.environment, &self.root, book)
     }
 
+    /// What is wrong with the playbooks' files, and which of them are not what their histories and the ledger say; of one,
+    /// where a slug is given.
+    pub fn integrity_report(&self, slug: Option<&str>) -> Report {
+        let mut report = self.catalogue.report.clone();
+        let books =
+            self.catalogue.books.iter().filter(|book| slug.is_none_or(|slug| book.playbook.slug == slug));
+        for book in books {
+            let checked = self.record(book).and_then(|record| record.ensure_intact(&self.environment));
+            if let Err(stop) = checked {
+                report.absorb(*stop.report);
+            }
+        }
+        report
+    }
+
     /// The operators that a playbook is for.
     pub fn operators_for(&self, playbook: &Playbook) -> Vec<(&KnownOperator, MatchKind)> {
         let binding = Binding::new(playbook);

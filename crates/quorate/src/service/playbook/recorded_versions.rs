@@ -1,9 +1,9 @@
-//! What the ledger remembers of playbooks: the version of each that was recorded last. Files can be taken away together
-//! with their histories, or put back from an old copy; the ledger still knows how far they had come.
+//! What the ledger has of playbooks: each version's hash, and which version was recorded last. Files can be removed
+//! together with their histories, restored from an old copy, or copied from another workspace; none of that is recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use quorate_kernel::ports::ledger::{Ledger as _, Record};
+use quorate_kernel::ports::ledger::{Ledger as _, PlaybookEvent, Record};
 use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::workspace::Scope;
@@ -12,14 +12,48 @@ use quorate_protocol::Json;
 use super::change::stream;
 use crate::service::error::ServiceError;
 
-/// The versions that were recorded last, by slug.
+/// The recorded versions of a playbook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecordedVersions(BTreeMap<String, u32>);
+pub struct RecordedPlaybook {
+    /// The version that was recorded last; 0 where the ledger has none. Numbers may begin anew, so the last record counts
+    /// and not the highest number.
+    pub last: u32,
+    /// SHA-256 of that version's file, where it was recorded.
+    pub sha256: Option<String>,
+    /// Whether the last record archived the playbook.
+    is_archived: bool,
+    /// SHA-256 of the files that were recorded under each version number.
+    hashes: BTreeMap<u32, BTreeSet<String>>,
+}
+
+impl RecordedPlaybook {
+    /// Whether the ledger has a version of this number, with other files only.
+    pub fn contradicts(&self, n: u32, sha256: &str) -> bool {
+        self.hashes.get(&n).is_some_and(|hashes| !hashes.contains(sha256))
+    }
+
+    /// Whether a file that has this hash is the version that was recorded last. Without a record every file is.
+    pub fn is_last(&self, n: u32, sha256: &str) -> bool {
+        self.last == 0 || (self.last == n && self.sha256.as_deref().is_none_or(|recorded| recorded == sha256))
+    }
+}
+
+/// The playbooks that were recorded, by slug.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedVersions(BTreeMap<String, RecordedPlaybook>);
 
 impl RecordedVersions {
-    /// The version of a playbook that was recorded last; 0 of one that the ledger does not know.
-    pub fn version(&self, slug: &str) -> u32 {
-        self.0.get(slug).copied().unwrap_or(0)
+    /// The recorded versions of a playbook.
+    pub fn playbook(&self, slug: &str) -> RecordedPlaybook {
+        self.0.get(slug).cloned().unwrap_or_default()
+    }
+
+    /// The playbooks that were not archived, each with the version that was recorded last.
+    pub fn unarchived(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.0
+            .iter()
+            .filter(|(_, recorded)| !recorded.is_archived)
+            .map(|(slug, recorded)| (&**slug, recorded.last))
     }
 
     /// What the ledger of a scope remembers.
@@ -54,8 +88,12 @@ impl RecordedVersions {
     fn add(&mut self, record: &Record) {
         let Some(data) = &record.data else { return };
         let version = data.get("version").and_then(Json::as_u64).and_then(|n| u32::try_from(n).ok());
-        if let Some((slug, version)) = data.get("slug").and_then(Json::as_str).zip(version) {
-            self.0.insert(slug.to_owned(), version);
-        }
+        let Some((slug, last)) = data.get("slug").and_then(Json::as_str).zip(version) else { return };
+        let sha256 = data.get("sha256").and_then(Json::as_str).map(str::to_owned);
+        let known = self.0.entry(slug.to_owned()).or_default();
+        known.hashes.entry(last).or_default().extend(sha256.clone());
+        known.last = last;
+        known.sha256 = sha256;
+        known.is_archived = record.kind == PlaybookEvent::Archived.as_str();
     }
 }

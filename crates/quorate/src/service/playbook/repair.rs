@@ -17,10 +17,13 @@ use quorate_manifest::timestamp;
 use quorate_playbook::history;
 use serde_json::json;
 
-use super::change::{Change, ChangeEvent, File, FileState, LibraryWriter, PENDING_FILE, file_state};
+use super::change::{
+    Change, ChangeEvent, File, FileState, INDEX_FILE, LibraryWriter, PENDING_FILE, file_state,
+};
 use super::inspect::{orphaned_histories, parse_playbook};
 use super::versions::NewVersion;
 use crate::service::disk::{self, Text};
+use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::workspace::display_path;
@@ -110,8 +113,16 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
             done.push(what);
         }
     }
-    if !keeping.library.catalogue.books.is_empty() && !keeping.write_index()? {
+    // An index of nothing is not written, but one that still lists what was removed is.
+    let is_wanted = !keeping.library.catalogue.books.is_empty() || folder.join(INDEX_FILE).exists();
+    if is_wanted && !keeping.write_index()? {
         done.push("wrote the index anew".to_owned());
+    }
+    if let n @ 1.. = remove_abandoned_files(&environment, &folder)? {
+        done.push(match n {
+            1 => "removed a file that was being written when its process was killed".to_owned(),
+            n => format!("removed {n} files that were being written when their process was killed"),
+        });
     }
     match keeping.restore_log_lines().await? {
         0 => {}
@@ -119,6 +130,18 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
         n => done.push(format!("put {n} lines back into the log")),
     }
     Ok(done)
+}
+
+/// Removes what killed processes left behind; this process alone writes here. Says how many files that were.
+fn remove_abandoned_files(environment: &Environment, folder: &Path) -> Result<usize, ServiceError> {
+    let abandoned = disk::abandoned_files(folder);
+    for path in &abandoned {
+        disk::remove(path).map_err(|error| {
+            let body = Body::new(format!("cannot remove {}: {error}", display_path(environment, path)));
+            ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("remove it by hand"))
+        })?;
+    }
+    Ok(abandoned.len())
 }
 
 /// Whether a path is that of a playbook or of a history.
@@ -129,7 +152,7 @@ fn is_playbook_file(folder: &Path, path: &Path) -> bool {
     below && name.ends_with(".md") && !name.starts_with('_')
 }
 
-/// Takes what somebody has changed by hand into the history.
+/// Takes what was changed by hand, or is not what the ledger has, into the history.
 async fn adopt_manual_edit(
     keeping: &mut LibraryWriter,
     book: &PlaybookFile,
@@ -138,13 +161,23 @@ async fn adopt_manual_edit(
 ) -> Result<Option<String>, ServiceError> {
     let environment = keeping.session.environment.clone();
     let record = keeping.library.record(book)?;
-    let Some(last) = record.last().filter(|_| record.has_drifted()).cloned() else { return Ok(None) };
-    let (before, entries, fragment) = parse_playbook(keeping, &last.text, host)?;
-    let is_same = agent_visible(&before, &fragment) == agent_visible(&book.playbook, book.text());
+    let is_foreign = record.contradicts_ledger() && !record.lacks_versions();
+    if !is_foreign && !(record.has_drifted() && record.last().is_some()) {
+        return Ok(None);
+    }
+    let base = record.last().map_or(&record.text, |last| &last.text);
+    let (before, entries, fragment) = parse_playbook(keeping, base, host)?;
+    let is_same =
+        !is_foreign && agent_visible(&before, &fragment) == agent_visible(&book.playbook, book.text());
     let steps_back = book.playbook.status == Status::Active && !is_same;
     let now_ms = environment.clock.now_ms();
     let at = timestamp::format(now_ms);
-    let summary = if steps_back { "changed by hand, and back in shadow" } else { "changed by hand" };
+    let summary = match (is_foreign, steps_back) {
+        (true, true) => "taken as it was found, and back in shadow",
+        (true, false) => "taken as it was found",
+        (false, true) => "changed by hand, and back in shadow",
+        (false, false) => "changed by hand",
+    };
     let step = NewVersion { kind: EntryKind::Delta, summary, by, gate: None, at: &at };
     let (files, version) = record.next_version(&step, None, |edit| {
         // Entries are only ever added, also by hand.
@@ -170,10 +203,8 @@ async fn adopt_manual_edit(
     let slug = &book.playbook.slug;
     change.events.push(ChangeEvent::new(event, slug, format!("version {}: {summary}", version.n), data));
     keeping.commit(&change, host).await?;
-    Ok(Some(format!(
-        "took what was changed by hand in `{slug}` into its history, as version {}: {summary}",
-        version.n
-    )))
+    let what = if is_foreign { "took" } else { "took what was changed by hand in" };
+    Ok(Some(format!("{what} `{slug}` into its history, as version {}: {summary}", version.n)))
 }
 
 /// What a playbook is to agents: all of it but what is for people to read. Git may have changed its line ends, which is

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy::sha256_hex;
 use quorate_manifest::playbook::catalog::{HISTORY_SUFFIX, PlaybookFile};
 use quorate_manifest::playbook::edit::{Edit, Error};
 use quorate_manifest::playbook::history::{EntryKind, Gate};
@@ -10,6 +11,7 @@ use quorate_playbook::history::{self, Version};
 use serde_json::{Map, Value, json};
 
 use super::change::File;
+use super::recorded_versions::RecordedPlaybook;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
@@ -30,8 +32,8 @@ pub struct VersionedFile {
     pub versions: Vec<Version>,
     /// The highest version that the playbook's own `history` names; 0 for none.
     pub named: u32,
-    /// The version of what is active that the ledger has recorded last; 0 where it knows of none, or was not asked.
-    pub recorded_version: u32,
+    /// What the ledger has of it.
+    pub recorded: RecordedPlaybook,
 }
 
 /// What a version is made of.
@@ -87,7 +89,7 @@ impl VersionedFile {
             history,
             versions,
             named: highest_named(book),
-            recorded_version: 0,
+            recorded: RecordedPlaybook::default(),
         })
     }
 
@@ -101,14 +103,21 @@ impl VersionedFile {
         self.last().is_some_and(|last| last.text != self.text)
     }
 
-    /// Whether versions are gone that the playbook itself or the ledger names: which gate it passed, nobody can tell.
+    /// Whether versions are gone that the playbook itself names: which gate it passed, nobody can tell.
     pub fn lacks_versions(&self) -> bool {
-        self.named.max(self.recorded_version) > self.last().map_or(0, |last| last.n)
+        self.named > self.last().map_or(0, |last| last.n)
     }
 
-    /// Whether it is what its history says.
+    /// Whether its last version is not the one that the ledger has: it was restored from an old copy or copied from another
+    /// workspace, or its history was rewritten.
+    pub fn contradicts_ledger(&self) -> bool {
+        let (n, text) = self.last().map_or((0, &self.text), |last| (last.n, &last.text));
+        !self.recorded.is_last(n, &sha256_hex(text.as_bytes()))
+    }
+
+    /// Whether it is what its history and the ledger say.
     pub fn is_intact(&self) -> bool {
-        !self.has_drifted() && !self.lacks_versions()
+        !self.has_drifted() && !self.lacks_versions() && !self.contradicts_ledger()
     }
 
     /// Refuses where it is not.
@@ -126,20 +135,21 @@ impl VersionedFile {
     pub fn mutation_body(&self, environment: &Environment) -> Body {
         let n = self.last().map_or(0, |last| last.n);
         let file = display_path(environment, &self.path);
-        if self.recorded_version > n.max(self.named) {
-            let message = format!(
-                "{file} is active, and the ledger has version {} of it; here is {n}",
-                self.recorded_version
-            );
-            let help = "put the file and its history back from a copy or from version control; or set `status: shadow` \
-                and have it pass a gate again";
-            return Body::new(message).help(help);
-        }
         if self.lacks_versions() {
             let history = display_path(environment, &history_path(&self.path, &self.slug));
             let message = format!("{file} names version {} of itself, and {history} has {n}", self.named);
             let help = "put the history back from a copy or from version control; or take `history` out of the \
-                playbook and set `status: shadow`, and it begins anew";
+                playbook, set `status: shadow`, and run `quorate playbook repair`: it begins anew";
+            return Body::new(message).help(help);
+        }
+        if self.contradicts_ledger() {
+            let recorded = self.recorded.last;
+            let message = match n == recorded {
+                true => format!("version {n} of {file} is not the version {n} that the ledger has"),
+                false => format!("{file} is at version {n}, and the ledger has version {recorded} of it"),
+            };
+            let help = "restore the file and its history from a copy or from version control; or `quorate playbook repair` \
+                takes it as it is into shadow, where it has to pass a gate again";
             return Body::new(message).help(help);
         }
         Body::new(format!("{file} is not as version {n} in its history has it"))

@@ -188,6 +188,17 @@ impl CommandOutput {
         );
         self
     }
+
+    #[track_caller]
+    pub fn assert_stdout_contains(&self, text: &str) -> &CommandOutput {
+        assert!(
+            self.stdout.contains(text),
+            "`{text}` is not said\nstdout: {}\nstderr: {}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
 }
 
 /// The output of a child that was started here. One that hangs is killed, and that shows in its code.
