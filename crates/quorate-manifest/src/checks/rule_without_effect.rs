@@ -76,6 +76,21 @@ fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
                     "add the class to their `voteClass`, or name members in `appliesTo` who vote on it"
                         .to_owned(),
                 );
+            } else if class.is_none() {
+                for member in named_members(view, rule) {
+                    let Some(own) = classes(member).filter(|own| !own.is_empty()) else { continue };
+                    let member = member.key("id").and_then(Node::as_str).unwrap_or_default();
+                    warn(
+                        format!(
+                            "`{}` cannot fire for `{member}` on every proposal: `{member}` votes on {} alone",
+                            id(rule),
+                            quoted(&own)
+                        ),
+                        "if that is meant, say so with a `scope` and a rule for each class; else take away the member's \
+                         `voteClass`"
+                            .to_owned(),
+                    );
+                }
             }
         }
         if kind.always_decides {
@@ -111,6 +126,14 @@ fn matching_members<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r Nod
         ids.is_empty() || member.key("id").and_then(Node::as_str).is_some_and(|id| ids.contains(&id))
     };
     view.members().iter().filter(is_one).collect()
+}
+
+/// The members that a rule names; none where it looks at all.
+fn named_members<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r Node> {
+    match rule.key("appliesTo").map_or(&[][..], Node::items) {
+        [] => Vec::new(),
+        _ => matching_members(view, rule),
+    }
 }
 
 /// The parameter of a rule that names a class of proposals.

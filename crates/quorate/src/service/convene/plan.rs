@@ -6,7 +6,7 @@ use quorate_kernel::entropy;
 use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Request, Setup, describe_operators, missing_class_warning};
+use quorate_protocol::assembly::{Request, Setup, describe_operators};
 use quorate_protocol::{Command, Event, Json, Protocol as _, TimedEvent};
 use serde_json::json;
 
@@ -137,7 +137,7 @@ pub async fn build(
 fn notes(setup: &Setup) -> Vec<String> {
     let advice =
         (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", describe_operators(&setup.operators)));
-    missing_class_warning(&setup.request, &setup.rules).into_iter().chain(advice).collect()
+    setup.class_warnings().into_iter().chain(advice).collect()
 }
 
 /// Who is not asked at once: later, or never.

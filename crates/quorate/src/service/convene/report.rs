@@ -228,6 +228,12 @@ impl Report {
         !self.missing.is_empty()
     }
 
+    /// The rules that cannot do what their author may rely on.
+    pub fn class_warnings(&self) -> Vec<String> {
+        let members = self.members.iter().map(|one| (&*one.id, one.classes.as_deref()));
+        assembly::class_warnings(&self.request, &self.declared_rules, members)
+    }
+
     /// All notes; first, where no model was asked, that, and who is missing.
     pub fn all_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -235,7 +241,7 @@ impl Report {
             notes
                 .push(format!("No model was asked: the answers come from the `{}` executor.", self.executor));
         }
-        notes.extend(assembly::missing_class_warning(&self.request, &self.declared_rules));
+        notes.extend(self.class_warnings());
         if self.partial() {
             notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }

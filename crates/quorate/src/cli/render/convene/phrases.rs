@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
-use quorate_protocol::assembly::{Request, describe_operators, missing_class_warning};
+use quorate_protocol::assembly::{Request, describe_operators};
 
 use super::super::paint::{Paint, one_line};
 use super::super::wording::{amount, cost, duration, list_limited, minute, status, truncate, undecided};
@@ -41,8 +41,8 @@ pub(super) fn because(report: &Report) -> String {
                 let by = rule.map_or_else(String::new, |rule| {
                     format!("{} ({}) decides ", one_line(&rule.id), one_line(&rule.kind))
                 });
-                let unclassed = missing_class_warning(&report.request, &report.declared_rules);
-                let first = unclassed.map_or_else(String::new, |text| format!("{} ", one_line(&text)));
+                let warnings = report.class_warnings().into_iter();
+                let first: String = warnings.map(|text| format!("{} ", one_line(&text))).collect();
                 format!("{first}{by}{}: {}.", one_line(verdict), count::ratio_text(report, decision))
             }
             None => String::new(),
