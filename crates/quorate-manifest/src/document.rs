@@ -68,6 +68,23 @@ impl Syntax {
     }
 }
 
+/// What keeps bytes from being read as a manifest, with the doctype that they were meant to have. `None` where they can be
+/// read, or nothing says what they are.
+pub fn unreadable(name: &str, shown: &str, bytes: Vec<u8>) -> Option<(Doctype, Report)> {
+    let parsed = parse(shown, bytes, Syntax::from_name(name));
+    let doctype = detect(name, &parsed)?;
+    let report = parsed.document.into_report();
+    report.has_refusals().then_some((doctype, report))
+}
+
+/// What a text is, by its `schema`, else its name; of what cannot be read by its name, else by what stands in it.
+pub(crate) fn detect(name: &str, parsed: &Parsed) -> Option<Doctype> {
+    match &parsed.root {
+        Some(root) => doctype::detect(name, root),
+        None => doctype::from_name(name).or_else(|| doctype::from_text(parsed.document.text())),
+    }
+}
+
 /// Reads bytes as far as they can be: every problem on the way is in the document.
 pub(crate) fn parse(shown: &str, bytes: Vec<u8>, holding: Syntax) -> Parsed {
     let sha256 = sha256_hex(&bytes);

@@ -180,12 +180,7 @@ impl<'w> Loader<'w> {
     /// Takes a file's bytes from elsewhere, as if they stood at the spot, and finds out what they are.
     pub fn open_bytes(&self, spot: &WorkspacePath, bytes: Vec<u8>) -> OpenResult {
         let parsed = document::parse(&self.display_name(spot), bytes, Syntax::from_name(spot.name()));
-        let by_name = || doctype::from_name(spot.name());
-        let found = match &parsed.root {
-            Some(root) => doctype::detect(spot.name(), root),
-            None => by_name().or_else(|| doctype::from_text(parsed.document.text())),
-        };
-        let Some(doctype) = found else {
+        let Some(doctype) = document::detect(spot.name(), &parsed) else {
             return OpenResult::UnknownDoctype(check::unknown_doctype_report(parsed));
         };
         let document = Arc::new(Document::new(spot.clone(), doctype, parsed));

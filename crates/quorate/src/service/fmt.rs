@@ -5,7 +5,7 @@ use std::path::Path;
 use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_manifest::check::Discovery;
 use quorate_manifest::doctype::{self, Doctype};
-use quorate_manifest::document::Syntax;
+use quorate_manifest::document::{self, Syntax};
 use quorate_manifest::format::{Order, format, frontmatter, orders};
 use quorate_manifest::tree::{Problem, yaml};
 use quorate_manifest::{decode, frontmatter as parts};
@@ -60,11 +60,21 @@ fn format_file(
 ) -> Result<(), ServiceError> {
     let file = display_path(environment, path);
     let limit = quorate_manifest::tree::MAX_BYTES as u64;
-    let bytes = disk::read_up_to(path, limit).map_err(|error| {
-        ServiceError::configuration(codes::FILE_UNREADABLE, Body::new(format!("cannot read {file}: {error}")))
-    })?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    match format_bytes(&name, bytes.clone()) {
+    let bytes = match disk::read_up_to(path, limit) {
+        Ok(bytes) => bytes,
+        Err(_) if named == Discovery::Walked && doctype::from_name(&name).is_none() => return Ok(()),
+        // One file that cannot be read keeps no other from being formatted.
+        Err(error) => {
+            let body = Body::new(format!("cannot read {file}: {error}"));
+            outcome.report.refuse(
+                codes::FILE_UNREADABLE,
+                body.help("check that it is a file, and that you may read it"),
+            );
+            return Ok(());
+        }
+    };
+    match format_bytes(&name, &file, bytes.clone()) {
         FormatResult::Text(text) => {
             outcome.files += 1;
             if text.as_bytes() == bytes {
@@ -95,15 +105,7 @@ fn format_file(
                 .report
                 .refuse(codes::DOCTYPE_UNKNOWN, body.help("quorate.toml, for one, is left as it is"));
         }
-        FormatResult::Broken(text, problems) => {
-            outcome.report.add_source(file.as_str(), text);
-            for problem in problems {
-                let place = Place { file: file.as_str().into(), span: problem.span, path: String::new() };
-                let mut body = Body::new(problem.message).at(place);
-                body.help = problem.help;
-                outcome.report.refuse(codes::SYNTAX, body);
-            }
-        }
+        FormatResult::Broken(report) => outcome.report.absorb(report),
     }
     Ok(())
 }
@@ -113,22 +115,14 @@ fn format_file(
 /// # Errors
 /// When it is no manifest, or cannot be read as one.
 pub fn fmt_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
-    match format_bytes("-", bytes) {
+    match format_bytes("-", "-", bytes) {
         FormatResult::Text(text) => Ok(text),
         FormatResult::NotFormattable => Err(ServiceError::new(
             ExitClass::Refused,
             codes::DOCTYPE_UNKNOWN,
             Body::new("nothing says what this text is"),
         )),
-        FormatResult::Broken(text, problems) => {
-            let mut report = Report::new();
-            report.add_source("-", text);
-            for problem in problems {
-                let place = Place { file: "-".into(), span: problem.span, path: String::new() };
-                report.refuse(codes::SYNTAX, Body::new(problem.message).at(place));
-            }
-            Err(ServiceError::from_report(ExitClass::Refused, report))
-        }
+        FormatResult::Broken(report) => Err(ServiceError::from_report(ExitClass::Refused, report)),
     }
 }
 
@@ -136,11 +130,17 @@ enum FormatResult {
     Text(String),
     /// It is no manifest, or of a doctype that is not formatted.
     NotFormattable,
-    Broken(String, Vec<Problem>),
+    /// It cannot be read as the manifest that it was meant to be.
+    Broken(Report),
 }
 
-fn format_bytes(name: &str, bytes: Vec<u8>) -> FormatResult {
-    let Ok(text) = decode::decode(bytes) else { return FormatResult::NotFormattable };
+fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
+    // What was meant to be a manifest is refused; whatever else lies there is not looked at.
+    let unreadable = |bytes: Vec<u8>| match document::unreadable(name, shown, bytes) {
+        Some((doctype, report)) if key_order(doctype).is_some() => FormatResult::Broken(report),
+        _ => FormatResult::NotFormattable,
+    };
+    let Ok(text) = decode::decode(bytes.clone()) else { return unreadable(bytes) };
     let mut holding = Syntax::from_name(name);
     if name == "-" && parts::split(&text).is_err() {
         holding = Syntax::Yaml;
@@ -149,19 +149,19 @@ fn format_bytes(name: &str, bytes: Vec<u8>) -> FormatResult {
         Syntax::Yaml => (text.as_str(), 0),
         Syntax::Frontmatter => match parts::split(&text) {
             Ok(parts) => (&text[parts.yaml.clone()], parts.yaml.start),
-            Err(_) => return FormatResult::NotFormattable,
+            Err(_) => return unreadable(bytes),
         },
     };
     let (root, problems) = yaml::parse(yaml_text);
     let Some(doctype) = root.as_ref().and_then(|root| doctype::detect(name, root)) else {
-        return FormatResult::NotFormattable;
+        return unreadable(bytes);
     };
     if !problems.is_empty() {
         let moved = |mut problem: Problem| {
             problem.span = problem.span.start + from..problem.span.end + from;
             problem
         };
-        return FormatResult::Broken(text.clone(), problems.into_iter().map(moved).collect());
+        return FormatResult::broken(shown, &text, problems.into_iter().map(moved));
     }
     let Some(order) = key_order(doctype) else { return FormatResult::NotFormattable };
     let done = match holding {
@@ -170,7 +170,21 @@ fn format_bytes(name: &str, bytes: Vec<u8>) -> FormatResult {
     };
     match done {
         Ok(text) => FormatResult::Text(text),
-        Err(problems) => FormatResult::Broken(text, problems),
+        Err(problems) => FormatResult::broken(shown, &text, problems),
+    }
+}
+
+impl FormatResult {
+    fn broken(shown: &str, text: &str, problems: impl IntoIterator<Item = Problem>) -> Self {
+        let mut report = Report::new();
+        report.add_source(shown, text);
+        for problem in problems {
+            let place = Place { file: shown.into(), span: problem.span, path: String::new() };
+            let mut body = Body::new(problem.message).at(place);
+            body.help = problem.help;
+            report.refuse(codes::SYNTAX, body);
+        }
+        FormatResult::Broken(report)
     }
 }
 
