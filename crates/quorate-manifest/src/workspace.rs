@@ -62,3 +62,14 @@ pub enum Error {
     #[error("{0}")]
     Unreadable(#[source] std::io::Error),
 }
+
+/// Whether a name is that of a device on Windows, where no file or folder can have it, whatever its ending: `con`,
+/// `com1`. Letters count in either case.
+pub fn is_device_name(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let numbered = |prefix: &str| {
+        stem.strip_prefix(prefix)
+            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
+    };
+    matches!(&*stem, "con" | "prn" | "aux" | "nul") || numbered("com") || numbered("lpt")
+}

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_diagnostics::Report;
+use quorate_manifest::workspace::is_device_name;
 use serde::{Deserialize, Serialize};
 
 /// How many files a package may have.
@@ -140,12 +141,12 @@ pub fn is_git_dir(name: &str) -> bool {
     matches!(name.as_str(), ".git" | "git~1")
 }
 
-/// Whether a text can name a package: names joined with `/`, none of them empty, `.` or `..`. It is no path, and one that
+/// Whether a text can name a package: names joined with `/`, none of them empty, `.`, `..` or a device's. It is no path, and one that
 /// reads like a way out of somewhere is refused all the same.
 pub fn is_slug(text: &str) -> bool {
     text.len() <= SLUG
         && !text.chars().any(|c| c.is_control() || c == '\\')
-        && text.split('/').all(|name| !matches!(name.trim(), "" | "." | ".."))
+        && text.split('/').all(|name| !matches!(name.trim(), "" | "." | "..") && !is_device_name(name.trim()))
 }
 
 /// A file of a package.
@@ -190,7 +191,7 @@ pub struct Package {
 pub enum PackageError {
     /// The slug cannot be one.
     #[error(
-        "a slug is names joined with `/`, none of them empty, `.` or `..`, without backslashes and control characters; \
+        "a slug is names joined with `/`, none of them empty, `.`, `..` or a device's on Windows (`con`), without backslashes and control characters; \
          it has at most {SLUG} bytes"
     )]
     Slug,

@@ -14,7 +14,7 @@ use crate::duration::IsoDuration;
 use crate::loader::{Loader, Presence, ReadResult, Reference, Refs};
 use crate::timestamp;
 use crate::tree::Node;
-use crate::workspace::WorkspacePath;
+use crate::workspace::{WorkspacePath, is_device_name};
 
 /// How Git marks a conflict: the lines of its beginning and of its end begin with these.
 const CONFLICT_MARKERS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
@@ -36,6 +36,7 @@ pub fn load(round: &Loader<'_>, layer: &Arc<Document>) -> Loaded<Playbook> {
     check_times(layer, &playbook, &mut report);
     check_invisible(layer, &mut report);
     check_conflict_markers(layer, &mut report);
+    check_device_name(layer, &playbook.slug, &mut report);
     check_duplicate_slug(round, layer, &playbook.slug, &mut report);
     if round.options.refs == Refs::Followed && playbook.selector.is_none() {
         check_targets(round, layer, &playbook, &mut report);
@@ -119,6 +120,16 @@ pub fn written_at(playbook: &Playbook) -> Option<&str> {
         playbook.history.as_ref().and_then(|entries| entries.last()).map(|entry: &history::Entry| &entry.at)
     };
     playbook.updated_at.as_ref().or(playbook.created_at.as_ref()).or_else(last).map(String::as_str)
+}
+
+/// Files and folders are called by slugs, and Windows cannot make one that is called like a device.
+fn check_device_name(layer: &Document, slug: &str, report: &mut Report) {
+    if is_device_name(slug) {
+        let body =
+            Body::new(format!("`{slug}` is the name of a device on Windows, where no file can have it"));
+        report
+            .refuse(codes::PLAYBOOK_INVALID, body.at(layer.value_place("slug")).help("give it another slug"));
+    }
 }
 
 fn check_duplicate_slug(round: &Loader<'_>, layer: &Document, slug: &str, report: &mut Report) {

@@ -8,6 +8,7 @@ use quorate_kernel::clock::rfc3339;
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::council::prompts;
 use quorate_manifest::doctype::COUNCIL_FILES;
+use quorate_manifest::workspace::is_device_name;
 
 use super::disk;
 use super::environment::Environment;
@@ -138,6 +139,11 @@ fn check_name(name: &str) -> Result<(), ServiceError> {
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('-')
         && name.chars().all(inner);
+    if is_device_name(name) {
+        let body =
+            Body::new(format!("`{name}` is the name of a device on Windows, where no file can have it"));
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help("give it another name")));
+    }
     if kebab {
         return Ok(());
     }

@@ -152,6 +152,21 @@ fn whoever_is_first_has_the_slug() {
 }
 
 #[test]
+fn a_slug_is_no_device_of_windows() {
+    // B1
+    let place = workspace::workspace("");
+    for slug in ["con", "prn", "aux", "nul", "com1", "com0", "lpt9"] {
+        refused(&place, &bad(slug, json!({})), "the name of a device on Windows");
+    }
+    workspace::write_playbook(&place, "aux", "status: active", "Name the shelf.");
+    assert_all_refused(&place, &["playbook_invalid", "`aux` is the name of a device"]);
+    assert!(!prompt(&place).contains("Name the shelf"));
+    for slug in ["contact", "com10", "nulls"] {
+        propose(&place, &delta(slug, json!({}))).assert_code(0);
+    }
+}
+
+#[test]
 fn only_blocks_that_are_there_are_replaced() {
     // B9
     let place = workspace::workspace("");

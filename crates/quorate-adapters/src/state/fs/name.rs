@@ -4,12 +4,11 @@
 //! No two ids share a name, also where upper and lower case are one: literal letters are always lower case, and a `%`
 //! is never literal.
 
+use quorate_manifest::workspace::is_device_name;
 use sha2::{Digest, Sha256};
 
 /// The longest name before its ending; file systems take 255 bytes, and some encrypting ones 143.
 const LONGEST: usize = 120;
-/// Names of devices, which one family of systems takes for the device whatever follows a dot.
-const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
 /// The file name of a participant's state.
 pub(super) fn of(participant: &str) -> String {
@@ -17,7 +16,7 @@ pub(super) fn of(participant: &str) -> String {
     let last = participant.len().saturating_sub(1);
     for (at, byte) in participant.bytes().enumerate() {
         let literal = match byte {
-            b'a'..=b'z' => at > 0 || !is_device(participant),
+            b'a'..=b'z' => at > 0 || !is_device_name(participant),
             b'0'..=b'9' | b'-' | b'_' => true,
             b'.' => at > 0 && at < last,
             _ => false,
@@ -37,15 +36,6 @@ pub(super) fn of(participant: &str) -> String {
         name = format!("{}%%{hex}", &name[..LONGEST / 2]);
     }
     name + ".json"
-}
-
-fn is_device(participant: &str) -> bool {
-    let stem = participant.split('.').next().unwrap_or_default();
-    let numbered = |name: &str| {
-        stem.strip_prefix(name)
-            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
-    };
-    DEVICES.contains(&stem) || numbered("com") || numbered("lpt")
 }
 
 #[cfg(test)]
