@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use quorate_diagnostics::invisible::find_invisible;
+
 use super::{Kind, Node, yaml};
 
 /// How long a line may get before a list of words is written one below the other.
@@ -89,7 +91,11 @@ fn fits_literal(text: &str) -> bool {
     let plain = text.chars().all(|c| {
         c == '\n' || (!c.is_control() && !matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}'))
     });
-    plain && text.ends_with('\n') && !text.ends_with("\n\n") && !text.starts_with([' ', '\n', '\t'])
+    plain
+        && find_invisible(text).next().is_none()
+        && text.ends_with('\n')
+        && !text.ends_with("\n\n")
+        && !text.starts_with([' ', '\n', '\t'])
 }
 
 fn literal(text: &str, indent: usize, out: &mut String) {
@@ -146,23 +152,30 @@ fn scalar(text: &str) -> String {
                 )
         })
         && !matches!(text, "..." | "---")
+        && find_invisible(text).next().is_none()
         && matches!(yaml::plain_kind(text), Some(Kind::Str(_)));
     if plain { text.to_owned() } else { quoted(text) }
 }
 
-/// JSON's escapes are YAML's; what YAML does not let stand in a text is escaped besides.
+/// JSON's escapes are YAML's; what YAML does not let stand in a text, and what nobody would see, is escaped besides.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
-    for c in text.chars() {
+    let mut invisible = find_invisible(text).peekable();
+    for (at, c) in text.char_indices() {
+        let is_invisible = invisible.next_if(|(found, _)| *found == at).is_some();
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control()
+            c if is_invisible
+                || c.is_control()
                 || matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}') =>
             {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
+                let _ = match u32::from(c) {
+                    wide @ 0x1_0000.. => write!(out, "\\U{wide:08X}"),
+                    narrow => write!(out, "\\u{narrow:04X}"),
+                };
             }
             c => out.push(c),
         }

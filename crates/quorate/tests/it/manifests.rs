@@ -246,8 +246,68 @@ fn fmt_orders_keys_keeps_comments_and_means_the_same() {
 }
 
 #[test]
+fn fmt_refuses_what_it_cannot_read_and_formats_the_rest() {
+    let place = workspace();
+    let broken: [(&str, &[u8]); 5] = [
+        ("assemblies/a/ASSEMBLY.md", b"---\nschema: assembly.workspace/v1\nmode: [voting\n---\n"),
+        ("assemblies/b/ASSEMBLY.md", b"---\nschema: assembly.workspace/v1\nname: b\n"),
+        ("assemblies/c/ASSEMBLY.md", b"---\nschema: assembly.workspace/v1\nname: c\xff\n---\n"),
+        ("assemblies/d/ASSEMBLY.md", b"no frontmatter\n"),
+        ("council.yaml", b"deliberators: [\n"),
+    ];
+    for (path, bytes) in broken {
+        place.write(path, "");
+        std::fs::write(place.path(path), bytes).unwrap();
+    }
+    place.write("notes.md", "# Notes\n");
+    std::fs::write(place.path("photo.md"), b"\xff\xd8").unwrap();
+    place.write("personas/ciso/PERSONA.md", PERSONA.replace("version: 1.0.0", "version:   1.0.0"));
+    for arguments in [&["fmt", "--check", "."][..], &["fmt", "."]] {
+        let ran = place.run(arguments).assert_code(1);
+        assert!(ran.stdout.contains("personas/ciso/PERSONA.md"), "{ran:?}");
+        assert_eq!(ran.stderr.matches("refusal[quorate:syntax]").count(), broken.len(), "{}", ran.stderr);
+        for (path, _) in broken {
+            ran.assert_stderr_contains(path);
+        }
+    }
+    place
+        .run(&["fmt", "--check", "personas", "notes.md"])
+        .assert_code(1)
+        .assert_stderr_contains("doctype_unknown");
+    place.run(&["fmt", "--check", "personas"]).assert_code(0);
+    place.run_with_stdin(&["fmt", "-"], broken[0].1).assert_code(1).assert_stderr_contains("quorate:syntax");
+}
+
+#[test]
+fn characters_that_nobody_sees_are_escaped_in_what_is_resolved() {
+    let place = workspace();
+    let (hidden, tags, filler) = ("Secu\u{200b}rity", "Asks\u{e0041}\u{e0042}.", "Hard\u{3164}ness");
+    let text = ASSEMBLY.replace("role: Security", &format!("role: \"{hidden}\""));
+    let text = text.replace("[warmth]", &format!("[\"{tags}\", \"{filler}\"]"));
+    place.write("ASSEMBLY.md", text);
+    let yaml = place.run(&["resolve", "ASSEMBLY.md", "--format", "yaml"]).assert_code(0).stdout;
+    for seen in ["\"Secu\\u200Brity\"", "\\U000E0041\\U000E0042", "Hard\\u3164ness"] {
+        assert!(yaml.contains(seen), "`{seen}` is not in\n{yaml}");
+    }
+    // It reads back as what it was.
+    place.write("merged/ASSEMBLY.md", &yaml);
+    let effective = |path: &str| {
+        let json = place.run(&["resolve", path, "--format", "json"]).assert_code(0).json();
+        (json["effective"]["lockedTraits"].clone(), json["members"][0]["role"].clone())
+    };
+    assert_eq!(effective("merged"), effective("ASSEMBLY.md"));
+    assert_eq!(effective("merged").1, hidden);
+}
+
+#[test]
 fn init_writes_what_checks_clean_and_is_formatted() {
     let place = TestDir::new();
+    for name in ["con", "nul", "com1"] {
+        place
+            .run(&["init", "persona", "--name", name])
+            .assert_code(64)
+            .assert_stderr_contains("the name of a device on Windows");
+    }
     for mode in ["advisory", "voting", "peer", "hierarchy"] {
         place.run(&["init", "assembly", "--mode", mode, "--name", &format!("my-{mode}")]).assert_code(0);
         place.run(&["resolve", &format!("assemblies/my-{mode}")]).assert_code(0);
