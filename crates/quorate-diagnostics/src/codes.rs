@@ -215,6 +215,7 @@ codes! {
     warning SUPERSEDES_WITHOUT_EFFECT = "quorate:supersedes_without_effect", "quorate/supersedes_without_effect.md";
     warning PLAYBOOKS_MANY = "quorate:playbooks_many", "quorate/playbooks_many.md";
     warning MEMBERS_MISSING = "quorate:members_missing", "quorate/members_missing.md";
+    warning TERMINAL_REPLACED = "quorate:terminal_replaced", "quorate/terminal_replaced.md";
     warning RULE_WITHOUT_EFFECT = "quorate:rule_without_effect", "quorate/rule_without_effect.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";
     warning CONVERSATION_DOUBTFUL = "quorate:conversation_doubtful", "quorate/conversation_doubtful.md";

@@ -20,6 +20,7 @@ mod rule_without_effect;
 mod synthesis_rule_invalid;
 mod synthesis_terminal_chain;
 mod synthesis_unknown_member;
+mod terminal_replaced;
 mod unusable_duration;
 pub(crate) mod xref_unresolvable;
 
@@ -43,6 +44,7 @@ pub(crate) const ALL: &[fn(&CheckContext<'_, '_>)] = &[
     synthesis_unknown_member::check,
     synthesis_terminal_chain::check,
     rule_without_effect::check,
+    terminal_replaced::check,
     risk_levels_invalid::check,
     pattern_invalid::check,
     locked_trait_match_mode::check,

@@ -118,8 +118,16 @@ fn a_veto_of_somebody_who_is_not_asked_is_not_said_to_be_withheld() {
         (&["--class", "budget"], "cyd not asked on the class budget"),
     ] {
         let run = convene(&place, "--proposal", more).json()["run"].as_str().unwrap().to_owned();
-        tells(&place.run(&["show", &run]), why);
+        let shown = place.run(&["show", &run]);
+        tells(&shown, why);
+        // It stands at the top, too.
+        let top = shown.stdout.lines().take(5).collect::<Vec<_>>().join(" ");
+        assert!(top.contains("`veto` (terminal) cannot fire for `cyd`"), "{shown:?}");
     }
+    // Of those who are asked nothing is said.
+    let report = convene(&place, "--proposal", &["--class", "release"]).json();
+    assert_eq!(report["notes"].to_string().matches("cannot fire").count(), 0, "{report:#}");
+    warns(&place, &["`veto` cannot fire for `cyd` on every proposal: `cyd` votes on `release` alone"]);
     let plan = place.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--dry-run"]).assert_code(0);
     tells(&plan, "it does not vote on a proposal without a class");
 }
@@ -177,6 +185,34 @@ fn rules_that_can_do_nothing_are_warned_of() {
         "synthesis: {rules: [{id: log, kind: aggregate, params: {hub: ana, topology: star}}]}\n",
     );
     warns(&place, &[]);
+}
+
+#[test]
+fn a_view_that_takes_a_terminal_rule_away_is_warned_of() {
+    // M6
+    let place = TestDir::new();
+    assembly::write(&place, "voting", &MEMBERS, VETO);
+    std::fs::rename(place.path("ASSEMBLY.md"), place.path("BASE.md")).expect("it moves");
+    let view = |rules: &str| {
+        let text = "---\nschema: assembly.workspace/v1\nname: view\ntitle: View\ndescription: Decides.\nversion: 1.0.0\n";
+        place.write("base/ASSEMBLY.md", place.read("BASE.md"));
+        place.write(
+            "ASSEMBLY.md",
+            format!("{text}extends: ./base/ASSEMBLY.md\nsynthesis:\n  rules:\n{rules}---\n"),
+        );
+        warned(&place).into_iter().filter(|one| one.contains("terminal_replaced")).collect::<Vec<_>>()
+    };
+    let said = view("    - {id: veto, kind: majority}\n");
+    assert!(said.len() == 1 && said[0].contains("with one that is not"), "{said:?}");
+    let said = view("    - {id: veto, kind: terminal, appliesTo: [cyd], params: {triggerVote: no}}\n");
+    assert!(
+        said.len() == 1 && said[0].contains("`veto` replaces a terminal rule of base/ASSEMBLY.md"),
+        "{said:?}"
+    );
+    // The same again, another rule, and a rule beside it take nothing away.
+    let same = VETO.lines().nth(2).expect("the veto");
+    assert_eq!(view(&format!("{same}\n")), [""; 0]);
+    assert_eq!(view("    - {id: most, kind: unanimity}\n    - {id: more, kind: majority}\n"), [""; 0]);
 }
 
 #[test]
