@@ -61,6 +61,14 @@ fn files_of_another_workspace_are_not_woven() {
     place.run(&["playbook", "repair"]).assert_code(0).assert_stdout_contains("back in shadow");
     assert!(!prompt(&place).contains("Name the shelf"));
     place.run(&["check", "."]).assert_code(0);
+    // Nor is a rollback to what the other workspace has promoted.
+    for version in ["1", "2"] {
+        place
+            .run(&["playbook", "rollback", "cite", "--to", version])
+            .assert_code(5)
+            .assert_stderr_contains("history_mutation");
+    }
+    assert!(!prompt(&place).contains("Name the shelf"));
     // Where the ledger knows nothing of it, nothing is contradicted.
     let place = workspace::workspace(SCORER);
     copy(&other, &place);

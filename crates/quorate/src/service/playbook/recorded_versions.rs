@@ -27,9 +27,10 @@ pub struct RecordedPlaybook {
 }
 
 impl RecordedPlaybook {
-    /// Whether the ledger has a version of this number, with other files only.
+    /// Whether the ledger rules out that this was a version. Versions from before its first record it does not know.
     pub fn contradicts(&self, n: u32, sha256: &str) -> bool {
-        self.hashes.get(&n).is_some_and(|hashes| !hashes.contains(sha256))
+        let is_known = self.hashes.first_key_value().is_some_and(|(first, _)| *first <= n);
+        is_known && !self.hashes.get(&n).is_some_and(|hashes| hashes.contains(sha256))
     }
 
     /// Whether a file that has this hash is the version that was recorded last. Without a record every file is.

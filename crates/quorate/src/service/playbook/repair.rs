@@ -162,7 +162,8 @@ async fn adopt_manual_edit(
     let environment = keeping.session.environment.clone();
     let record = keeping.library.record(book)?;
     let is_foreign = record.contradicts_ledger() && !record.lacks_versions();
-    if !is_foreign && !(record.has_drifted() && record.last().is_some()) {
+    let is_edited = record.has_drifted() && record.last().is_some();
+    if !is_foreign && !is_edited {
         return Ok(None);
     }
     let base = record.last().map_or(&record.text, |last| &last.text);

@@ -143,11 +143,9 @@ fn restore(
     host: &Host,
 ) -> Result<(Status, u32), ServiceError> {
     if record.recorded.contradicts(version.n, &sha256_hex(version.text.as_bytes())) {
-        let body = Body::new(format!(
-            "version {} of `{}` is not the one that the ledger has",
-            version.n, record.slug
-        ));
-        let help = "its history was rewritten; restore it from a copy or from version control";
+        let body =
+            Body::new(format!("version {} of `{}` is none that the ledger has", version.n, record.slug));
+        let help = "its history was rewritten or copied; restore it from a copy or from version control";
         return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
     }
     let was = parse_playbook(keeping, &version.text, host)?.0;
