@@ -318,12 +318,15 @@ fn a_ledger_or_log_that_cannot_be_is_5_before_anybody_is_asked() {
 #[test]
 fn a_file_that_is_no_ledger_is_not_made_into_one() {
     let place = TestDir::scripted(&all_ship());
-    let draft = place.read("draft.md");
-    place
-        .run(&["review", "draft.md", "--ledger", "draft.md"])
-        .assert_code(5)
-        .assert_stderr_contains("quorate:ledger_unavailable");
-    assert_eq!(place.read("draft.md"), draft);
+    let notes = "These are notes.\n".repeat(100);
+    place.write("notes.md", &notes);
+    for (ledger, code) in
+        [("notes.md", "quorate:ledger_unavailable"), ("draft.md", "quorate:file_unwritable")]
+    {
+        let before = place.read(ledger);
+        place.run(&["review", "draft.md", "--ledger", ledger]).assert_code(5).assert_stderr_contains(code);
+        assert_eq!(place.read(ledger), before);
+    }
     assert!(!place.path("aside").exists());
 }
 
