@@ -61,10 +61,9 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
 /// Is the process of its own.
 pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     let environment = Environment {
-        directory: dir.to_owned(),
         state_dir: Some(dir.join("state")),
         trust: quorate::service::trust::Trust::default().trusting_all(),
-        ..Environment::from_process()
+        ..Environment::new(dir)
     };
     let host = Host::new();
     let manifests =

@@ -118,10 +118,9 @@ async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) ->
     let host =
         Host::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after, AtomicU64::new(0)))))?;
     let environment = Environment {
-        directory: dir.to_owned(),
         state_dir: Some(dir.join("state")),
         trust: quorate::service::trust::Trust::default().trusting_all(),
-        ..Environment::from_process()
+        ..Environment::new(dir)
     };
     let request = Request { path: "swarm.yaml".into(), ..Request::default() };
     let opened = open(&environment, &PathOverrides::default(), &request, &host);

@@ -81,7 +81,6 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// A table.
     pub(crate) fn table(&self, key: &str) -> Result<Option<&'a Map<String, Json>>, ConfigError> {
         match self.value(key) {
             None => Ok(None),

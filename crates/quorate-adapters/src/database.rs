@@ -61,7 +61,6 @@ impl Database {
         Ok(Database { path, durable, opened: Mutex::default() })
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -74,7 +73,6 @@ impl Database {
         }
     }
 
-    /// The connection.
     pub(crate) async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, Failure> {
         let mut opened = self.opened.lock().await;
         // SQLite would go on writing into a file that somebody has deleted or replaced.

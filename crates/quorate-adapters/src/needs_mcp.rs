@@ -19,7 +19,7 @@ pub(crate) fn absent(
             "kind",
             format!("`{kind}` speaks to an MCP server, and this program was built without that"),
         )
-        .with_help("build it with `cargo install --path crates/quorate --features mcp`")
+        .with_help("build it with `cargo install --path crates/quorate-cli --features mcp`")
     }
     registry.unavailable_executor(EXECUTOR, |_| Err(ConfigError { key: None, ..missing(EXECUTOR) }))?;
     registry.substrate(SUBSTRATE, |_| Err(missing(SUBSTRATE)))?;

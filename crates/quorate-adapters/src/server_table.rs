@@ -14,13 +14,11 @@ const REMOTE: &[&str] = &["url", "token"];
 const LOCAL: &[&str] = &["command", "args", "env", "cwd"];
 const KEYS: &[&str] = &["url", "token", "command", "args", "env", "cwd", "timeout"];
 
-/// A table.
 #[cfg_attr(
     not(feature = "mcp"),
     expect(dead_code, reason = "without MCP a table is held, and no server reached")
 )]
 pub(crate) struct ServerTable {
-    /// The server.
     pub(crate) target: Target,
     /// How long a call may take, where that is said.
     pub(crate) timeout: Option<Duration>,
@@ -34,20 +32,15 @@ pub(crate) struct ServerTable {
 pub(crate) enum Target {
     /// It listens at an address.
     Url {
-        /// The address, whole.
         url: String,
         /// The variable that holds the bearer token.
         token: Option<String>,
     },
-    /// It is started.
     Command {
-        /// The program.
         command: String,
-        /// Its arguments.
         args: Vec<String>,
         /// The variables that it gets to see, by name.
         env: Vec<String>,
-        /// Where it runs.
         cwd: Option<String>,
     },
 }

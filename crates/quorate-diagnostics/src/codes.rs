@@ -2,7 +2,7 @@
 //!
 //! To add one: a line in the table below and a page under `codes/`. The page's first heading is the code, its first
 //! paragraph says in one line what the code means, then come files and commands that trigger it with what they say, and
-//! the rest says why it is so and what to do. `crates/quorate/tests/explain.rs` runs what is shown.
+//! the rest says why it is so and what to do. `crates/quorate-cli/tests/explain.rs` runs what is shown.
 
 use std::fmt;
 
@@ -17,9 +17,7 @@ pub struct WarningCode(&'static str);
 /// Whether a diagnostic stops what was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// It stops.
     Refusal,
-    /// It does not.
     Warning,
 }
 
@@ -28,7 +26,6 @@ pub enum Severity {
 pub struct Page {
     /// The whole code, for example `quorate:syntax`.
     pub code: &'static str,
-    /// Whether it stops.
     pub severity: Severity,
     /// The page, as Markdown.
     pub markdown: &'static str,
@@ -253,14 +250,12 @@ pub const REVOKED_BEFORE: WarningCode = WarningCode(KEY_REVOKED.0);
 pub const ERASURE_BEHIND: WarningCode = WarningCode(ERASURE_UNFINISHED.0);
 
 impl RefusalCode {
-    /// The whole code.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
 }
 
 impl WarningCode {
-    /// The whole code.
     pub const fn as_str(self) -> &'static str {
         self.0
     }

@@ -60,9 +60,7 @@ pub struct Place {
 /// Another place that explains a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
-    /// Where.
     pub place: Place,
-    /// What is there.
     pub label: String,
 }
 
@@ -72,7 +70,6 @@ impl Body {
         Body { message: message.into(), help: None, place: None, related: Vec::new() }
     }
 
-    /// Says where.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.place = Some(place);
@@ -86,7 +83,6 @@ impl Body {
         self
     }
 
-    /// Shows another place.
     #[must_use]
     pub fn related(mut self, place: Place, label: impl Into<String>) -> Self {
         self.related.push(Related { place, label: label.into() });
@@ -97,26 +93,21 @@ impl Body {
 /// Everything that is to be said about some files, with the texts to quote from.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// What stops.
     pub refusals: Vec<Refusal>,
-    /// What does not.
     pub warnings: Vec<Warning>,
     /// The text of each file that a place names.
     pub sources: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 impl Report {
-    /// Nothing to say.
     pub fn new() -> Self {
         Report::default()
     }
 
-    /// Adds a refusal.
     pub fn refuse(&mut self, code: RefusalCode, body: Body) {
         self.refusals.push(Refusal { code, body });
     }
 
-    /// Adds a warning.
     pub fn warn(&mut self, code: WarningCode, body: Body) {
         self.warnings.push(Warning { code, body });
     }
@@ -138,7 +129,6 @@ impl Report {
         self.sources.extend(other.sources);
     }
 
-    /// Whether anything stops.
     pub fn has_refusals(&self) -> bool {
         !self.refusals.is_empty()
     }

@@ -27,7 +27,6 @@ pub use underline::underline;
 /// Whether output carries terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Colour {
-    /// It does.
     On,
     /// It is plain text.
     #[default]
@@ -37,7 +36,6 @@ pub enum Colour {
 /// How output for people looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Colours.
     pub colour: Colour,
     /// How many columns the terminal has.
     pub width: usize,
@@ -53,7 +51,6 @@ impl Default for TextOptions {
 /// How grave something is, in the words that other tools have for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// It stops.
     Error,
     /// It should be looked at.
     Warning,

@@ -12,7 +12,6 @@ pub struct LineIndex<'t> {
 /// A line and a column, both from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The line.
     pub line: usize,
     /// The character in the line.
     pub column: usize,

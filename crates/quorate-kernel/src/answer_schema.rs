@@ -6,7 +6,6 @@ use quorate_manifest::json_schema::CompiledSchema;
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
-/// One form.
 pub(crate) struct PreparedSchema {
     /// What an answer is held to.
     pub(crate) validator: CompiledSchema,

@@ -19,7 +19,6 @@ pub enum NextStep {
         /// How long, in milliseconds.
         ms: u64,
     },
-    /// It is over.
     Done(Result<Json, AbsenceReason>),
 }
 
@@ -48,11 +47,8 @@ impl CallReason {
 /// How one attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttemptResult {
-    /// Somebody said something.
     Output(String),
-    /// The call failed.
     Failed,
-    /// The deadline passed.
     TimedOut,
     /// There was no call left in the run's budget.
     BudgetExhausted,

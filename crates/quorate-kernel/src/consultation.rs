@@ -90,7 +90,6 @@ fn read_usd_nanos(money: &Json) -> Option<u64> {
 /// One attempt that ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
-    /// The invocation.
     pub id: Name,
     /// 1 for the first.
     pub number: u32,
@@ -113,7 +112,6 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Its record.
     pub fn entry(&self, at_ms: i64) -> Entry {
         let mut data = object(json!({
             "invocation": &*self.id,
@@ -152,7 +150,6 @@ pub struct Consultation {
     pub model: Option<String>,
     /// The version of the program that was asked.
     pub version: Option<String>,
-    /// What it cost.
     pub spent: Cost,
     /// How many secrets were taken out.
     pub redactions: usize,
@@ -176,7 +173,6 @@ impl Consultation {
         }
     }
 
-    /// The status word.
     pub fn status(&self) -> &'static str {
         match &self.result {
             ConsultationResult::Answered(_) => "answered",
@@ -184,7 +180,6 @@ impl Consultation {
         }
     }
 
-    /// Its record.
     pub fn entry(
         &self,
         invoke: &Invoke,

@@ -19,7 +19,6 @@ pub struct Turn {
     pub participant: Name,
     /// When, as RFC 3339, as it was written.
     pub timestamp: Arc<str>,
-    /// What was said.
     pub content: Arc<str>,
     /// What its author added.
     pub meta: Map<String, Json>,
@@ -30,7 +29,6 @@ pub struct Turn {
 /// A turn that is to be appended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTurn {
-    /// Who takes it.
     pub participant: Name,
     /// What is said; not empty.
     pub content: Arc<str>,
@@ -48,7 +46,6 @@ pub struct NewTurn {
 pub struct Stamp {
     /// The idempotency key, `turn/<trigger>/<participant>`: a substrate takes one turn for each.
     pub key: Name,
-    /// The manifest's id.
     pub runtime: Name,
     /// The turn that this one answers. Whatever came before it is settled.
     pub trigger: Name,
@@ -68,7 +65,6 @@ pub fn turn_key(trigger: &str, participant: &str) -> Name {
 /// One who takes part, as the manifest has it, with what is absent filled in (K9).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Participant {
-    /// Its id.
     pub id: Name,
     /// The kind of its executor.
     pub executor: String,
@@ -110,7 +106,6 @@ pub struct ConversationContext {
     pub participant: Participant,
     /// The window, oldest first; the last one is the trigger.
     pub recent: Vec<Turn>,
-    /// The participant's state.
     pub state: Map<String, Json>,
     /// What the substrate calls the conversation, where it has a name for it elsewhere.
     pub external_id: Option<String>,
@@ -141,7 +136,6 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// All of them.
     pub const ALL: [Capability; 6] = [
         Capability::Mentions,
         Capability::Reactions,
@@ -151,7 +145,6 @@ impl Capability {
         Capability::Ordered,
     ];
 
-    /// The seed's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Capability::Mentions => "mentions",

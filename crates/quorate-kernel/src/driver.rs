@@ -25,7 +25,6 @@ use run_loop::{Intent, RunLoop};
 
 /// A deliberation that is about to be held.
 pub struct RunConfig {
-    /// The run.
     pub run: Name,
     /// Its seed, from which the nonce of its prompts follows.
     pub seed: [u8; 32],
@@ -43,7 +42,6 @@ pub struct RunConfig {
     pub ledger: Arc<dyn Ledger>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Who watches.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -78,7 +76,6 @@ pub enum Error {
     /// What follows from the recorded events is not what was recorded.
     #[error("the recorded {kind} of run {run} does not follow from its recorded events")]
     ReplayMismatch {
-        /// The run.
         run: Name,
         /// The kind of record.
         kind: String,
@@ -89,9 +86,7 @@ pub enum Error {
     /// The protocol asked somebody who has no seat.
     #[error("run {run} asks `{member}`, who has no seat")]
     NoExecutor {
-        /// The run.
         run: Name,
-        /// Who was asked.
         member: Name,
     },
 }

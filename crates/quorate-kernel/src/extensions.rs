@@ -24,7 +24,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// What the host has registered.
 #[derive(Clone, Default)]
 pub struct Extensions {
-    /// Rules by kind.
     pub rules: BTreeMap<String, Arc<dyn Rule>>,
     /// Gather strategies by name.
     pub gathers: BTreeMap<String, Arc<dyn Strategy>>,

@@ -18,7 +18,6 @@ use crate::ports::ledger::{Kind, Record};
 /// What a run's records say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
-    /// The run.
     pub run: Name,
     /// The body of `run.opened`.
     pub opened: Map<String, Json>,
@@ -70,9 +69,7 @@ pub const ERASED: &str = "erased";
 /// Something that was fed to the protocol.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FedEvent {
-    /// The event.
     pub stamped: TimedEvent,
-    /// Its record's body.
     pub data: Map<String, Json>,
 }
 
@@ -85,19 +82,14 @@ pub enum Error {
     /// The body of a record that is needed was erased.
     #[error("the body of record {run}/{n} was erased")]
     Erased {
-        /// The run.
         run: Name,
-        /// The record.
         n: u64,
     },
     /// A record is not as this version writes it.
     #[error("record {run}/{n} cannot be read: {what}")]
     Unreadable {
-        /// The run.
         run: Name,
-        /// The record.
         n: u64,
-        /// What is missing.
         what: &'static str,
     },
 }

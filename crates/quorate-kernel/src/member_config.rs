@@ -12,7 +12,6 @@ use crate::ports::executor::Executor;
 /// Somebody who can be asked, with everything that is the member's own.
 #[derive(Clone)]
 pub struct MemberConfig {
-    /// Who answers.
     pub executor: Arc<dyn Executor>,
     /// The name that the executor goes by.
     pub executor_name: Arc<str>,

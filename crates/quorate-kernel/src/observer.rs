@@ -25,7 +25,6 @@ pub trait Observer: Send + Sync {
     }
 }
 
-/// Watches nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoopObserver;
 

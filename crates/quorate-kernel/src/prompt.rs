@@ -20,7 +20,6 @@ const PART_OVERHEAD_BYTES: usize = 300;
 /// Everything that the prompts of one run share besides the material.
 #[derive(Debug, Clone)]
 pub struct Layout {
-    /// The run's nonce.
     pub nonce: String,
 }
 

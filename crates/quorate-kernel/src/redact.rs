@@ -37,9 +37,7 @@ const BLOCKING_BYTES: usize = 64 << 10;
 pub struct Secrets {
     /// Whether whatever has the shape of one is.
     pub builtin: bool,
-    /// Regular expressions.
     pub patterns: Vec<String>,
-    /// Values.
     pub values: Vec<String>,
 }
 
@@ -51,7 +49,6 @@ pub struct Redactor {
     values: Option<Regex>,
 }
 
-/// Without the values.
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Redactor")

@@ -28,9 +28,7 @@ pub struct BuildContext<'a> {
     pub block: &'a Map<String, Json>,
     /// The directory of the manifest; relative paths are relative to it.
     pub dir: &'a Path,
-    /// The manifest's id.
     pub runtime: &'a str,
-    /// Who takes part.
     pub participants: &'a [Participant],
     /// The MCP servers that the host has configured.
     pub servers: &'a Servers,
@@ -81,14 +79,11 @@ impl fmt::Debug for Registry {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the {port} kind `{kind}` is registered twice")]
 pub struct Duplicate {
-    /// The port.
     pub port: &'static str,
-    /// The kind.
     pub kind: String,
 }
 
 impl Registry {
-    /// Nothing registered.
     pub fn new() -> Self {
         Registry::default()
     }

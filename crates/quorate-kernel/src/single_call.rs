@@ -34,7 +34,6 @@ pub struct SingleCall {
     pub redactor: Redactor,
     /// The calls that one question may cost, re-prompts and retries included; `None` is no cap.
     pub max_calls: Option<u32>,
-    /// Who watches.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -52,7 +51,6 @@ pub struct Answer {
 pub struct CallInfo {
     /// The name that the executor goes by.
     pub executor: Arc<str>,
-    /// Its kind.
     pub kind: &'static str,
     /// Whether a model is behind it.
     pub asks_a_model: bool,
@@ -60,7 +58,6 @@ pub struct CallInfo {
     pub model: Option<String>,
     /// SHA-256 of the first prompt; `None` where nobody was asked.
     pub prompt_sha256: Option<String>,
-    /// What it cost.
     pub spent: Cost,
 }
 
@@ -74,7 +71,6 @@ pub enum Error {
         absent: AbsenceReason,
         /// Why, where more is known.
         message: Option<String>,
-        /// Who was asked.
         call_info: Box<CallInfo>,
     },
     /// The ledger refused or failed. An answer may have been paid for and is not recorded.

@@ -46,19 +46,15 @@ const LEDGER_TIMEOUT_FACTOR: u32 = 5;
 
 /// One manifest, with an adapter in each port.
 pub struct Swarm {
-    /// The manifest's id.
     pub runtime: Name,
     /// Where the conversation lives.
     pub substrate: Arc<dyn Substrate>,
-    /// Who speaks next.
     pub dispatcher: Arc<dyn Dispatcher>,
-    /// What participants remember.
     pub state: Arc<dyn State>,
     /// Who wants to know.
     pub lifecycles: Vec<Arc<dyn Lifecycle>>,
     /// Which hooks are called.
     pub flags: HookFlags,
-    /// Where events go.
     pub telemetry: Arc<dyn Telemetry>,
     /// Who takes part, in the manifest's order.
     pub speakers: Vec<Speaker>,
@@ -79,7 +75,6 @@ pub struct Swarm {
 pub struct Speaker {
     /// As the manifest has it.
     pub participant: Participant,
-    /// Who answers.
     pub member: MemberConfig,
     /// Its role, with the overlays that hold.
     pub prompts: Arc<dyn PromptSource>,
@@ -98,7 +93,6 @@ pub trait PromptSource: Send + Sync {
 /// What a participant is told to be.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Prompt {
-    /// The text.
     pub text: Arc<str>,
     /// SHA-256 of what was woven into it.
     pub woven_sha256: Vec<String>,
@@ -161,33 +155,26 @@ pub enum Begin {
 /// What came of a cycle.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CycleResult {
-    /// Somebody was asked.
     Asked {
-        /// The trigger.
         trigger: Name,
-        /// What was appended.
         appended: Vec<Turn>,
         /// Who has not spoken, and why.
         failed: Vec<(Name, String)>,
     },
     /// Nobody answers this turn.
     Idle {
-        /// The turn.
         trigger: Name,
         /// Why, if not because the dispatcher named nobody.
         why: Option<String>,
     },
     /// The dispatcher could not say who answers this turn; nobody does.
     Undecided {
-        /// The turn.
         trigger: Name,
-        /// Why.
         why: String,
     },
     /// The calls of this run do not suffice for everybody who is to answer this turn: nobody was asked, and it is still
     /// to be answered.
     BudgetExhausted {
-        /// The turn.
         trigger: Name,
     },
     /// There is no new turn.
@@ -422,7 +409,6 @@ struct SettledTurn {
 /// A trigger that some have answered.
 struct PartialAnswer {
     trigger: Name,
-    /// Who was selected.
     selected: Vec<Name>,
     answered: BTreeSet<Name>,
     /// The last of the answers.
@@ -471,7 +457,6 @@ struct SpeakerResult {
     took: Duration,
 }
 
-/// What was said.
 struct Response {
     content: String,
     meta: Map<String, Json>,

@@ -41,14 +41,11 @@ pub enum ExportFormat {
     Csv,
 }
 
-/// What was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportSummary {
-    /// How many records.
     pub records: u64,
     /// How many texts beside them.
     pub bodies: u64,
-    /// How many signatures.
     pub signatures: u64,
     /// Keys that signed some of the records, and whose public halves nobody knows.
     pub unknown_keys: Vec<String>,
@@ -62,10 +59,8 @@ pub enum ExportError {
     /// There is no checkpoint.
     #[error("nothing is sealed yet")]
     NoCheckpoint,
-    /// No such run.
     #[error("the ledger has no run {run}")]
     UnknownRun {
-        /// The run.
         run: Name,
     },
     /// It is to start after more records than are sealed.

@@ -40,7 +40,6 @@ pub struct ImportOptions<'a> {
 /// An export that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedExport {
-    /// Its first line.
     pub header: Header,
     /// How many lines of each kind it has.
     pub totals: Totals,
@@ -50,10 +49,8 @@ pub struct VerifiedExport {
     pub file_sha256: String,
 }
 
-/// What was merged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportSummary {
-    /// The export.
     pub verified: VerifiedExport,
     /// How many records of each run are new here.
     pub runs: BTreeMap<String, u64>,
@@ -78,9 +75,7 @@ pub enum ImportError {
     /// It contradicts what is here.
     #[error("{id}: {what}")]
     Conflict {
-        /// The record.
         id: String,
-        /// How.
         what: String,
     },
     /// The ledger does not answer.
@@ -193,7 +188,6 @@ fn imported_entry(imported: &ImportSummary, erased: &BTreeMap<String, Vec<u64>>,
     Entry { kind: Kind::Imported, at_ms, data: quorate_kernel::consultation::object(data) }
 }
 
-/// Why merging stopped.
 enum MergeError {
     Refused(ImportError),
     Store(sqlx::Error),
@@ -228,7 +222,6 @@ struct Merge {
 enum LocalRun {
     /// It is no run: it is not merged.
     Stream,
-    /// A run.
     Run {
         /// How many records were here before.
         existing: u64,
@@ -236,7 +229,6 @@ enum LocalRun {
         last: Option<merge::StreamTail>,
         /// Whether this ledger recorded it itself: then nobody else adds to it.
         recorded_here: bool,
-        /// How many came.
         new: u64,
     },
 }

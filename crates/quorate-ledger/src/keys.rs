@@ -72,21 +72,17 @@ pub enum Error {
     /// The file holds no key.
     #[error("{} is no key", path.display())]
     NotAKey {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         source: InvalidKey,
     },
     /// There is a key already; it is never overwritten.
     #[error("{} is there already, and a key is never overwritten", path.display())]
     AlreadyExists {
-        /// The file.
         path: PathBuf,
     },
     /// There is no key that another could follow.
     #[error("{} is not there", path.display())]
     Missing {
-        /// The file.
         path: PathBuf,
     },
 }
@@ -185,7 +181,6 @@ impl Directory {
         file::read_public_keys(&self.retired_dir(purpose))
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }

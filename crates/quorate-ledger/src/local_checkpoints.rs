@@ -43,7 +43,6 @@ pub struct LocalCheckpoints {
 /// A copy of the last checkpoint.
 #[derive(Debug, Clone)]
 pub struct CheckpointCopy {
-    /// Its file.
     pub path: PathBuf,
     /// The signed note, or why the file holds none.
     pub note: Result<String, String>,
@@ -58,9 +57,7 @@ pub enum Error {
     /// The copy that is there and the checkpoint cannot both be of one ledger.
     #[error("cannot replace the checkpoint in {}: {why}", path.display())]
     Contradicts {
-        /// The copy.
         path: PathBuf,
-        /// How.
         why: String,
     },
     /// The file system refuses.

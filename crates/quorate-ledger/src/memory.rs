@@ -23,7 +23,6 @@ struct State {
 }
 
 impl Memory {
-    /// An empty ledger.
     pub fn new() -> Self {
         Memory::default()
     }

@@ -32,7 +32,6 @@ pub type Hash = [u8; 32];
 pub struct TreeHead {
     /// How many leaves the tree has.
     pub size: u64,
-    /// Its root.
     pub root: Hash,
 }
 

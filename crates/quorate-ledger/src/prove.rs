@@ -47,7 +47,6 @@ pub struct Proof {
     pub checkpoint: String,
     /// Who signed the checkpoint: verifiers' lines.
     pub keys: Vec<String>,
-    /// Which log.
     pub origin: String,
     /// The records, in the order of the run.
     pub records: Vec<ProofRecord>,
@@ -78,16 +77,13 @@ pub struct ProofRecord {
 /// Why there is no proof.
 #[derive(Debug, thiserror::Error)]
 pub enum ProveError {
-    /// No such record.
     #[error("the ledger has no record {id}")]
     UnknownRecord {
-        /// The record.
         id: String,
     },
     /// A record stands after the last checkpoint.
     #[error("record {id} is not sealed yet")]
     NotSealed {
-        /// The record.
         id: String,
     },
     /// Nobody signed the last checkpoint.

@@ -22,13 +22,11 @@ pub struct Head<Text = String> {
     pub at: Text,
     /// SHA-256 of the data, hexadecimal.
     pub data_sha256: Text,
-    /// The record's kind.
     pub kind: Text,
     /// The record's number in the run, from 0.
     pub n: u64,
     /// The leaf of the record before it in the run, hexadecimal; null at 0.
     pub prev: Option<Text>,
-    /// The run.
     pub run: Text,
     /// The version of the wire form.
     pub v: u32,
@@ -39,7 +37,6 @@ pub struct Head<Text = String> {
 pub struct EncodedRecord {
     /// Its number in the run.
     pub n: u64,
-    /// The kind's word.
     pub kind: &'static str,
     /// Canonical JSON.
     pub head: String,

@@ -25,7 +25,6 @@ const DAY_MS: i64 = 24 * 3_600_000;
 /// How long the bodies of a run are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
-    /// For ever.
     Forever,
     /// So many days from its end on (D4).
     Days(u32),

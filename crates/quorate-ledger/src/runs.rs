@@ -8,16 +8,13 @@ use quorate_protocol::Name;
 use crate::Store;
 use crate::store::engine::{Column, Row, Statement, sql};
 
-/// One run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Its id.
     pub run: Name,
     /// When it was opened, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
     /// What it is about: a path, or `-`.
     pub subject: String,
-    /// The artifact's type.
     pub artifact_type: String,
     /// The verdict; `None` while nothing is decided.
     pub verdict: Option<String>,
@@ -45,11 +42,9 @@ pub struct Filter {
 /// What a prefix of a run's id names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrefixMatch {
-    /// One run.
     One(Run),
     /// Several, of which these are some.
     Several(Vec<Name>),
-    /// None.
     None,
 }
 

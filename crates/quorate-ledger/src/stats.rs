@@ -10,7 +10,6 @@ use crate::store::{CheckpointRecord, STREAM};
 /// What a ledger holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// How many records.
     pub records: u64,
     /// How many bytes their heads and bodies have.
     pub record_bytes: u64,
@@ -18,7 +17,6 @@ pub struct Stats {
     pub data_bytes: u64,
     /// How many of them have no body any more.
     pub erased: u64,
-    /// How many runs.
     pub runs: u64,
     /// How many of them are not ended.
     pub open: u64,
@@ -47,9 +45,7 @@ pub struct Stats {
 /// What came since some time, of runs, conversations and everything else that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recent {
-    /// How many runs.
     pub runs: u64,
-    /// How many records.
     pub records: u64,
     /// How many bytes.
     pub bytes: u64,

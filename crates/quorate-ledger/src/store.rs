@@ -55,7 +55,6 @@ pub use postgres::InvalidAddress;
 pub(crate) use seal::ORIGIN_PREFIX;
 pub use seal::{CheckpointRecord, STREAM};
 
-/// The ledger.
 pub struct Store {
     address: Arc<Address>,
     connection: Arc<Mutex<Connection>>,

@@ -89,7 +89,6 @@ impl Options {
     }
 }
 
-/// A checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartPoint {
     /// The one over so many records.
@@ -105,7 +104,6 @@ pub enum StartPoint {
 pub struct Report {
     /// What differs, by place in the ledger; not more than a hundred.
     pub divergences: Vec<Divergence>,
-    /// How much differs.
     pub divergence_count: u64,
     /// Which ledger it is; `None` before its first checkpoint.
     pub origin: Option<String>,
@@ -125,7 +123,6 @@ pub struct Report {
     pub signatures: u64,
     /// How many signed runs only their own first record vouches for.
     pub self_vouched_runs: u64,
-    /// How many checkpoints.
     pub checkpoints: u64,
     /// How many of these nobody signed.
     pub unsigned: u64,
@@ -141,7 +138,6 @@ pub struct Report {
     pub unproven: u64,
     /// How many records of the ledger's own stream nobody signed, where no key is known that should have.
     pub unsigned_ledger_records: u64,
-    /// How many texts.
     pub texts: u64,
     /// How many runs are open.
     pub open: u64,
@@ -168,7 +164,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether nothing differs.
     pub fn is_clean(&self) -> bool {
         self.divergence_count == 0
     }

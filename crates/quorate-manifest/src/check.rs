@@ -18,7 +18,6 @@ pub use dedup::Deduplicator;
 /// How a file came to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discovery {
-    /// It was named.
     Explicit,
     /// It was found in a directory that was named.
     Walked,
@@ -27,7 +26,6 @@ pub enum Discovery {
 /// What became of a file.
 #[derive(Debug)]
 pub enum FileOutcome {
-    /// It was checked.
     Checked(Doctype, Report),
     /// An assembly was checked; what it resolves to, where it can be used.
     Assembly(Report, Option<Box<assembly::Resolved>>),
@@ -41,7 +39,6 @@ pub enum FileOutcome {
     Unreadable(Report),
 }
 
-/// Checks a file.
 pub fn check(round: &Loader<'_>, spot: &WorkspacePath, named: Discovery) -> FileOutcome {
     match round.open(spot) {
         OpenResult::Missing => FileOutcome::Missing,

@@ -21,7 +21,6 @@ use crate::assembly::audit::Signing;
 
 pub use load::load;
 
-/// The host's configuration.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Configuration {
     /// The directory of `quorate.toml`; the root of the workspace.
@@ -57,7 +56,6 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Its file.
     pub fn path(&self) -> PathBuf {
         self.dir.join("quorate.toml")
     }
@@ -168,7 +166,6 @@ impl Default for Playbooks {
 /// A trait that nothing may change in an operator.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lock {
-    /// What it is.
     pub description: Option<String>,
     /// Words that stand for it.
     pub words: Vec<String>,

@@ -31,9 +31,7 @@ pub struct Council {
     pub dir: PathBuf,
     /// Three or more, in roster order, ids unique.
     pub deliberators: Vec<Deliberator>,
-    /// The adjudicator's prompt.
     pub adjudicator: Prompt,
-    /// Round mechanics.
     pub protocol: Protocol,
     /// Which artifacts are reviewed.
     pub tiers: TierRules,
@@ -49,7 +47,6 @@ pub struct Council {
     pub files: Vec<(String, String)>,
 }
 
-/// One deliberator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deliberator {
     /// Its id, unique in the council.
@@ -67,7 +64,6 @@ pub struct Deliberator {
 pub struct Prompt {
     /// The path as written; `None` for a built-in prompt.
     pub path: Option<String>,
-    /// The text.
     pub text: Arc<str>,
 }
 
@@ -76,11 +72,9 @@ pub struct Prompt {
 pub struct ContextFile {
     /// The path as written.
     pub path: String,
-    /// The text.
     pub text: Arc<str>,
 }
 
-/// Round mechanics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocol {
     /// One or two rounds.
@@ -93,7 +87,6 @@ pub struct Protocol {
     pub min_deliberators: usize,
 }
 
-/// How many rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
     /// Judge on independent first answers.
@@ -118,7 +111,6 @@ pub enum CrossRead {
 pub enum FailFast {
     /// `fail_fast_on_runtime_error: true`.
     Yes,
-    /// The default.
     No,
 }
 

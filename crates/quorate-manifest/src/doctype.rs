@@ -23,18 +23,14 @@ pub enum Doctype {
     Playbook,
     /// `agentruntimes/v1`.
     Runtime,
-    /// OPERATOR.md.
     Operator,
     /// A role file, whose body is the role's text.
     Role,
-    /// council.yaml.
     Council,
-    /// quorate.toml.
     Config,
 }
 
 impl Doctype {
-    /// All of them.
     pub const ALL: [Doctype; 8] = [
         Doctype::Assembly,
         Doctype::Persona,

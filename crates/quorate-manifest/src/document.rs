@@ -25,9 +25,7 @@ pub struct Document {
     pub path: WorkspacePath,
     /// What the user calls it.
     pub shown: Arc<str>,
-    /// What it is.
     pub doctype: Doctype,
-    /// The text.
     pub text: Arc<str>,
     /// SHA-256 of the bytes, in hexadecimal.
     pub sha256: String,

@@ -15,7 +15,6 @@ pub enum Error {
     /// It is longer than a hundred years.
     #[error("a duration is at most 36500d")]
     TooLong,
-    /// It is zero.
     #[error("a duration is longer than nothing")]
     Zero,
 }

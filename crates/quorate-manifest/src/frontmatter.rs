@@ -12,7 +12,6 @@ const MODELINE: &str = "# yaml-language-server:";
 pub struct Parts {
     /// The YAML, without the lines around it.
     pub yaml: Range<usize>,
-    /// The Markdown.
     pub body: Range<usize>,
 }
 

@@ -40,9 +40,7 @@ pub struct Governance {
 /// How long answers are kept at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MinimumRetention {
-    /// So many days.
     Days(u32),
-    /// For ever.
     Forever,
 }
 
@@ -63,7 +61,6 @@ pub struct BoundFile {
     pub bound_at: Place,
     /// What the user calls the file.
     pub file: Arc<str>,
-    /// What it says.
     pub governance: Governance,
 }
 

@@ -25,7 +25,6 @@ const DAY_MS: i64 = 86_400_000;
 /// A public key and when it may sign, in milliseconds since the Unix epoch. What is `None` sets no bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Its text.
     pub public: Arc<str>,
     /// Who has it, for people.
     pub label: Option<String>,

@@ -45,7 +45,6 @@ pub enum Refs {
     ShapeOnly,
 }
 
-/// A load round.
 pub struct Loader<'w> {
     pub(crate) workspace: &'w dyn Workspace,
     /// What the running program knows.

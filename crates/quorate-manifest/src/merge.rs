@@ -34,9 +34,7 @@ pub enum Items {
 /// How one key is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// The key.
     pub key: &'static str,
-    /// How.
     pub strategy: Strategy,
 }
 

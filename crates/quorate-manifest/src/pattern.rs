@@ -4,7 +4,6 @@
 /// A regular expression, and what it asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pattern {
-    /// The expression.
     pub(crate) text: &'static str,
     /// What it asks for, in words.
     pub(crate) says: &'static str,
@@ -14,7 +13,6 @@ macro_rules! patterns {
     ($($name:ident = $text:literal, $says:literal;)*) => {
         $(pub(crate) const $name: &str = $text;)*
 
-        /// All of them.
         pub(crate) const ALL: &[Pattern] = &[$(Pattern { text: $text, says: $says }),*];
     };
 }

@@ -37,7 +37,6 @@ const MAX_PROBLEMS: usize = 20;
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// What it is.
     pub kind: Kind,
     /// Byte offsets into the text.
     pub span: Range<usize>,
@@ -70,13 +69,9 @@ pub enum Kind {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A whole number.
     Int(i64),
-    /// Any other number.
     Float(Float),
-    /// Text.
     Str(String),
-    /// A list.
     Seq(Vec<Node>),
     /// A mapping, in the order as written; keys are unique.
     Map(Vec<Entry>),
@@ -85,18 +80,15 @@ pub enum Kind {
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The key.
     pub key: String,
     /// Where the key stands, in the text of the value's layer.
     pub key_span: Range<usize>,
-    /// The value.
     pub value: Node,
 }
 
 /// Something that keeps a text from being read as a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
     pub span: Range<usize>,
     /// One sentence: what is wrong.
     pub message: String,

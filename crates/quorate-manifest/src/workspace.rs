@@ -31,16 +31,13 @@ pub trait Workspace: Send + Sync {
 pub struct DirEntry {
     /// The entry's name, exactly as the file system has it.
     pub name: String,
-    /// What it is.
     pub kind: EntryKind,
 }
 
 /// What an entry of a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
-    /// A file.
     File,
-    /// A directory.
     Directory,
     /// Anything else: a socket, a dangling link, a link that leads out of the scope.
     Other,

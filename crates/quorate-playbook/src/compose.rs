@@ -33,7 +33,6 @@ pub struct Composition {
 /// A prompt that nobody is told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShadowPrompt {
-    /// The playbook's slug.
     pub id: String,
     /// The prompt with it; or why it would not be woven.
     pub prompt: Result<String, SkipReason>,

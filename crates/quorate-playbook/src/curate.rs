@@ -21,9 +21,7 @@ const MIN_SENTENCE_CHARS: usize = 20;
 /// An operator that a proposal is for.
 #[derive(Debug, Clone)]
 pub struct AffectedOperator<'a> {
-    /// Its slug.
     pub operator: &'a str,
-    /// Its own prompt.
     pub base: &'a BasePrompt,
     /// What is for it already.
     pub existing: &'a [Candidate],
@@ -36,47 +34,36 @@ pub struct AffectedOperator<'a> {
 pub enum Objection {
     /// It touches a locked trait of an operator.
     Locked {
-        /// Whose.
         operator: String,
-        /// Which, and where.
         touch: Violation,
     },
     /// It replaces a block that an operator's prompt does not have.
     UnknownBlock {
-        /// Whose.
         operator: String,
-        /// The block.
         block: String,
         /// Those that there are.
         blocks: Vec<String>,
     },
     /// It takes away more than a fifth of an operator's prompt.
     Collapse {
-        /// Whose.
         operator: String,
         /// The prompt's characters without it.
         before: usize,
-        /// And with it.
         after: usize,
     },
     /// It says the persona anew in place of adding to it.
     Rewrite {
-        /// Whose.
         operator: String,
-        /// How that shows.
         how: &'static str,
     },
-    /// It says nothing.
     Blank,
     /// Another playbook says the same.
     Duplicate {
-        /// Its slug.
         slug: String,
     },
 }
 
 impl Objection {
-    /// Its code.
     pub fn code(&self) -> RefusalCode {
         match self {
             Objection::Locked { .. } => codes::LOCK_VIOLATED,
@@ -88,7 +75,6 @@ impl Objection {
         }
     }
 
-    /// What to do.
     pub fn help(&self) -> String {
         match self {
             Objection::Locked { operator, .. } => {

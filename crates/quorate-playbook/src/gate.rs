@@ -43,7 +43,6 @@ pub struct Thresholds {
 pub struct TestResult {
     /// How many outcomes there are with the playbook.
     pub with: u32,
-    /// How many without.
     pub without: u32,
     /// Pairs in which the one with it was better.
     pub wins: u32,
@@ -91,7 +90,6 @@ pub struct Outcome {
 pub enum Side {
     /// It was in the prompt.
     With,
-    /// It was not.
     Without,
 }
 

@@ -40,7 +40,6 @@ pub struct Version {
     pub event: String,
     /// What was done, in words.
     pub summary: String,
-    /// Who did it.
     pub by: Option<String>,
     /// The whole file as it was then.
     pub text: String,

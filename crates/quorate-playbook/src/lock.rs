@@ -77,7 +77,6 @@ pub struct Locks {
 /// A trait that a text betrays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The trait's id.
     pub id: String,
     /// The clause that betrays it, in one line of at most about 160 characters.
     pub excerpt: String,
@@ -94,7 +93,6 @@ pub enum Cause {
     Diminished {
         /// The word, as the text says it.
         word: String,
-        /// What diminishes it.
         by: String,
     },
 }

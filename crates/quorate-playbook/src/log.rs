@@ -21,9 +21,7 @@ pub struct Line<'a> {
     pub at: &'a str,
     /// What, as in `playbook.promoted`.
     pub event: &'a str,
-    /// To which playbook.
     pub slug: &'a str,
-    /// More about it.
     pub words: &'a str,
 }
 

@@ -22,7 +22,6 @@ pub struct Overlay {
     pub origin: Origin,
     /// What the agent is told.
     pub text: String,
-    /// Where it stands.
     pub placement: Placement,
     /// From 0 to 100, as whoever wrote it gave it.
     pub priority: u8,
@@ -37,7 +36,6 @@ pub struct Overlay {
 pub enum Origin {
     /// An advisory run: its priority is capped.
     Advisory,
-    /// A playbook.
     Playbook,
 }
 
@@ -64,20 +62,16 @@ pub struct WovenPrompt {
 /// An overlay that was woven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WovenOverlay {
-    /// Its id.
     pub id: String,
     /// The priority that it was woven with.
     pub priority: u8,
-    /// Where it stands.
     pub placement: Placement,
 }
 
 /// An overlay that was not woven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedOverlay {
-    /// Its id.
     pub id: String,
-    /// Why.
     pub reason: SkipReason,
 }
 

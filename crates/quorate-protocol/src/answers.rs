@@ -57,13 +57,10 @@ pub enum Schema {
     FirstAnswer,
     /// A deliberator's answer after it has read the others.
     SecondAnswer,
-    /// The adjudicator's.
     Adjudication,
     /// An adviser's, or that of a node of a hierarchy.
     Advice,
-    /// A voter's.
     Ballot,
-    /// A peer's.
     Message,
     /// A participant's turn as plain text.
     PlainText,
@@ -71,14 +68,12 @@ pub enum Schema {
     Turn,
     /// A choice of who speaks next.
     Selection,
-    /// What reflection proposes.
     Deltas,
     /// What a judge says of a prompt fragment.
     Judgement,
 }
 
 impl Schema {
-    /// All forms.
     pub const ALL: [Schema; 11] = [
         Schema::FirstAnswer,
         Schema::SecondAnswer,

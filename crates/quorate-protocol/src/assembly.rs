@@ -48,10 +48,8 @@ pub struct Setup {
     pub early_decision: bool,
 }
 
-/// One member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its id.
     pub id: Name,
     /// What people call the role.
     pub role: String,
@@ -79,12 +77,9 @@ pub struct Member {
     pub layer: usize,
 }
 
-/// One rule.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Its id.
     pub id: Name,
-    /// Its kind.
     pub kind: Name,
     /// Whose outputs it looks at; `None` is everybody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +126,6 @@ pub enum Request {
     },
     /// Vote on a proposal.
     Voting {
-        /// Its class.
         class: Option<String>,
     },
     /// Talk about a topic.
@@ -139,7 +133,6 @@ pub enum Request {
         /// For so many rounds, in place of what the manifest says.
         rounds: Option<u32>,
     },
-    /// Assess a request.
     Hierarchy,
 }
 

@@ -11,7 +11,6 @@ use crate::{Json, Name, Part, answers};
 pub enum Command {
     /// Have material gathered by a strategy of the host's own.
     Gather(Gather),
-    /// Ask somebody.
     Invoke(Invoke),
     /// Take a question back; what still comes is recorded as late and fed to nobody.
     Cancel(Name),
@@ -30,7 +29,6 @@ pub enum Command {
 pub struct Gather {
     /// The invocation that it is for.
     pub id: Name,
-    /// The member.
     pub member: Name,
     /// The strategy, as the manifest writes it.
     pub strategy: Name,
@@ -45,7 +43,6 @@ pub struct Gather {
 pub struct Invoke {
     /// Stable and derived: `r1/skeptic`, `adjudicate`, `ask/ciso`, `round2/ada`, `node/lead`.
     pub id: Name,
-    /// The member's id.
     pub member: Name,
     /// The step that it belongs to: `r1`, `r2`, `adjudicate`, `ask`, `round2`, `node`.
     pub step: Name,
@@ -62,11 +59,9 @@ pub struct Invoke {
 /// Texts that are to be compared with traits by their meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SemanticMatch {
-    /// The candidate outcome.
     pub candidate: Name,
     /// Its texts, in the candidate's order.
     pub texts: Vec<Arc<str>>,
-    /// The traits.
     pub traits: Vec<String>,
 }
 
@@ -75,7 +70,6 @@ pub struct SemanticMatch {
 pub struct ApplyRule {
     /// What it is applied to, unique in the run: the rule's id, and a node, a round or a case where there are several.
     pub ticket: Name,
-    /// The rule's kind.
     pub kind: Name,
     /// What it is applied to.
     pub input: Json,
@@ -86,7 +80,6 @@ pub struct ApplyRule {
 pub struct Fact {
     /// Which kind of record.
     pub kind: FactKind,
-    /// Its body.
     pub data: Json,
 }
 

@@ -11,7 +11,6 @@ use crate::{Json, Name, Part};
 pub struct TimedEvent {
     /// Milliseconds since the Unix epoch, UTC.
     pub at_ms: i64,
-    /// What happened.
     pub event: Event,
 }
 
@@ -20,7 +19,6 @@ pub struct TimedEvent {
 pub enum Event {
     /// The run starts. Always the first event.
     Opened {
-        /// The run's id.
         run: Name,
         /// What is deliberated on.
         inputs: Vec<Part>,
@@ -45,7 +43,6 @@ pub enum Event {
     },
     /// Texts were compared with traits by meaning.
     Matched {
-        /// The candidate outcome.
         candidate: Name,
         /// What comes near a trait, or why nobody knows.
         result: Result<Vec<SemanticHit>, Arc<str>>,
@@ -103,9 +100,7 @@ pub enum ConsultationResult {
 /// Why there is no output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AbsenceReason {
-    /// The deadline passed.
     TimedOut,
-    /// The executor failed.
     Failed,
     /// No answer that fits the schema, also after one re-prompt.
     SchemaFailed,

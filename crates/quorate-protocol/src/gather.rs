@@ -10,7 +10,6 @@ use conversation::{Conversation, Message};
 
 /// The whole subject with what is in force; of a conversation the last messages.
 pub const WORKING_MEMORY: &str = "working-memory";
-/// The last messages.
 pub const RECENT_MESSAGES: &str = "recent-messages";
 /// The messages of the last days, each cut short.
 pub const DIGEST: &str = "digest";
@@ -57,7 +56,6 @@ const DAY_MS: i64 = 86_400_000;
 /// What a run is about, as its strategies see it.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// The whole text.
     pub part: Part,
     /// Its messages, where it is a conversation that has any.
     messages: Option<Conversation>,

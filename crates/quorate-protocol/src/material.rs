@@ -94,7 +94,6 @@ impl PartKind {
 /// One piece of material. Cloning shares the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
     pub kind: PartKind,
     /// Where it comes from: a path, or a member's id. Empty where the kind says it all.
     pub name: Name,

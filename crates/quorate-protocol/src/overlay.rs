@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct Overlay {
     /// Its id: `o` and 12 characters.
     pub overlay: String,
-    /// The assembly.
     pub assembly: String,
     /// Whose prompt it goes into; empty where nobody is named.
     pub operator: String,
@@ -20,7 +19,6 @@ pub struct Overlay {
     pub member: String,
     /// The rule that emitted it.
     pub rule: String,
-    /// What it says.
     pub text: String,
     /// How grave its author found it, 0 to 10.
     pub severity: u8,
@@ -47,9 +45,7 @@ pub enum EvictionReason {
 /// An overlay that goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
-    /// Its id.
     pub overlay: String,
-    /// Why.
     pub why: EvictionReason,
     /// Who took it away, where a person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +74,6 @@ impl OverlaySet {
         }
     }
 
-    /// One went.
     pub fn evict(&mut self, id: &str) {
         self.overlays.retain(|one| one.overlay != id);
     }

@@ -52,18 +52,14 @@ impl Verdict {
     }
 }
 
-/// Which policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
-    /// The published architecture's.
     Seed,
-    /// The public tool's.
     Strict,
 }
 
 impl Policy {
-    /// Both.
     pub const ALL: [Policy; 2] = [Policy::Seed, Policy::Strict];
 
     /// The id and version that stand in every record.
@@ -88,7 +84,6 @@ impl Policy {
 /// A position that a deliberator took in a valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Position {
-    /// It would block.
     pub block: bool,
     /// It says that no revision could repair it.
     pub irreducible: bool,
@@ -110,7 +105,6 @@ pub enum CountedPosition {
     Last(Position),
     /// Without a last answer, by the block of its first.
     FirstBlock(Position),
-    /// Not at all.
     Missing,
 }
 
@@ -121,7 +115,6 @@ pub enum Incomplete {
     FirstRound,
     /// Fewer valid answers than the minimum in round 2.
     SecondRound,
-    /// No valid adjudication.
     NoAdjudication,
     /// It would be SHIP, and the blocks of those missing could change that.
     MissingCouldBlock,
@@ -148,7 +141,6 @@ impl Incomplete {
 /// How many counted deliberators block, and how many say irreducible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Those who block.
     pub blocks: usize,
     /// Those who block and say irreducible.
     pub irreducible_blocks: usize,
@@ -163,7 +155,6 @@ pub struct Judgement {
     pub verdict: Result<Verdict, Incomplete>,
     /// How each deliberator was counted, in the order given.
     pub counted: Vec<CountedPosition>,
-    /// What was counted.
     pub tally: Tally,
 }
 

@@ -30,11 +30,8 @@ type Roll = fn(&Rule, &Branch) -> Option<Rollup>;
 pub(crate) struct BuiltIn {
     kind: &'static str,
     describe: fn() -> RuleKind,
-    /// In advisory mode.
     pub(crate) advise: Option<Advise>,
-    /// In voting mode.
     pub(crate) decide: Option<Decide>,
-    /// In hierarchy mode.
     pub(crate) roll: Option<Roll>,
 }
 
@@ -97,7 +94,6 @@ pub enum Error {
 }
 
 impl Rules {
-    /// The built-in kinds.
     pub fn built_in() -> Self {
         Rules { kinds: BUILT_IN.map(|one| (one.kind.to_owned(), (one.describe)())).into() }
     }

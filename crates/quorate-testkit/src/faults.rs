@@ -34,7 +34,6 @@ pub struct CrashingLedger {
 }
 
 impl CrashingLedger {
-    /// An empty one.
     pub fn new(death: Option<Crash>) -> Self {
         CrashingLedger {
             memory: Memory::new(),

@@ -5,7 +5,6 @@
 pub struct Rng(u64);
 
 impl Rng {
-    /// From a seed.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
@@ -18,7 +17,6 @@ impl Rng {
         Rng(mixed)
     }
 
-    /// The next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -43,7 +43,6 @@ impl ScriptedExecutor {
         }
     }
 
-    /// With a script.
     pub fn new(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static) -> Self {
         ScriptedExecutor { script: Box::new(script), asked: Arc::default() }
     }

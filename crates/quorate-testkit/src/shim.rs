@@ -13,7 +13,6 @@ use std::str::FromStr;
 
 const SOURCE: &str = include_str!("shim/shim.c");
 
-/// The library, built.
 #[derive(Debug, Clone)]
 pub struct Shim {
     library: PathBuf,
@@ -24,19 +23,14 @@ pub struct Shim {
 pub enum Call {
     /// Opening a file or directory.
     Open,
-    /// Reading.
     Read,
-    /// Writing.
     Write,
-    /// fsync and fdatasync.
     Sync,
     /// Setting a file's length.
     Truncate,
     /// Renaming, or giving a second name.
     Rename,
-    /// Removing a name.
     Unlink,
-    /// Making a directory.
     Mkdir,
     /// What was written to standard output; traced alone.
     Out,
@@ -57,7 +51,6 @@ pub enum FaultAction {
     KillTorn,
     /// Half of what is written is, and the caller is told so.
     Short,
-    /// The device fails.
     Eio,
     /// No space is left.
     Enospc,
@@ -76,7 +69,6 @@ pub struct Fault {
     pub at: u64,
     /// Whether all calls after it, too.
     pub and_later: bool,
-    /// What is done.
     pub action: FaultAction,
 }
 

@@ -32,7 +32,6 @@ pub use check::Violation;
 /// What one simulation did, for the checkers and for whoever counts.
 #[derive(Debug)]
 pub struct Simulation {
-    /// The seed.
     pub seed: u64,
     /// How often the process died.
     pub crashes: usize,

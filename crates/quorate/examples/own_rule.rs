@@ -4,13 +4,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "it writes its own workspace")]
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
-use quorate::service::convene::{Request, inputs::Inputs};
-use quorate::service::host::Host;
-use quorate_kernel::ports::{gather, rule};
-use quorate_manifest::{assembly::Mode, capabilities::RuleKind};
+use quorate::Quorate;
+use quorate::ports::{Mode, RuleKind, gather, rule};
 use serde_json::{Value, json};
 
 /// Passes when nobody says no, however few say yes.
@@ -61,12 +57,12 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let params = json!({"type": "object"});
     let kind = RuleKind { modes: vec![Mode::Voting], params, ..RuleKind::default() };
-    let host = Host::new()
-        .with_rule("nobody-objects", kind, Arc::new(NobodyObjects))?
-        .with_gather("custom:last-year", Arc::new(WithLastYear))?;
-    let inputs = Inputs { proposal: Some(dir.path().join("proposal.md")), ..Inputs::default() };
-    let request = Request { path: dir.path().join("ASSEMBLY.md"), inputs, ..Request::default() };
-    let report = quorate::convene(&request, &host).await?;
-    println!("{}: {}", report.assembly, report.verdict.as_deref().unwrap_or("undecided"));
+    let quorate = Quorate::builder()
+        .workspace(dir.path())
+        .rule("nobody-objects", kind, NobodyObjects)
+        .gather("custom:last-year", WithLastYear)
+        .build()?;
+    let decision = quorate.convene("ASSEMBLY.md").proposal("proposal.md").await?;
+    println!("board: {}", decision.verdict().unwrap_or("undecided"));
     Ok(())
 }

@@ -1,13 +1,56 @@
 //! Quorate: councils of agents whose decisions you can audit.
 //!
-//! The library door. [`service`] holds one module for each use case; the command line, and whatever front end comes
-//! to stand beside it, calls the same functions.
-//! [`define_assembly_workspace`] and [`validate`] load an assembly from its manifest; [`convene`] convenes it.
+//! [`Quorate`] is a workspace that is ready for work: a directory with its manifests, a ledger, and what the program that
+//! embeds it adds (executors, rules, substrates …). Everything else starts from it:
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # let dir = tempfile::tempdir()?;
+//! use quorate::{Quorate, Verdict};
+//!
+//! let quorate = Quorate::builder().workspace(dir.path()).build()?;
+//! let review = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+//! assert_eq!(review.verdict(), Some(Verdict::Ship));
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The library reads neither the process's environment nor its working directory, and writes to no terminal: the builder
+//! is told. Commands that a workspace's files name run only where the builder says that they are trusted
+//! ([`Trust`]). A program that asks CLIs as members should look at [`quorate_adapters::process`], which keeps them from
+//! outliving it.
 
-mod api;
-pub mod cli;
-#[cfg(feature = "mcp")]
-pub mod mcp;
+#![warn(missing_docs)]
+
+mod builder;
+mod convene;
+mod conversation;
+mod error;
+mod events;
+pub mod ledger;
+mod manifests;
+mod review;
+#[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]
+#[doc(hidden)]
 pub mod service;
 
-pub use api::{Refused, convene, define_assembly_workspace, validate};
+pub use builder::{Builder, Quorate, Trust};
+pub use convene::{Convening, Decision};
+pub use conversation::{Conversation, Turn};
+pub use error::{Error, ErrorKind};
+pub use events::{Event, Run};
+pub use quorate_diagnostics::Report;
+pub use quorate_manifest::assembly::Resolved;
+pub use quorate_protocol::policy::Verdict;
+pub use review::{Finding, Review, Reviewing};
+
+/// What a program implements or names to extend Quorate: the ports, with the contract of each.
+pub mod ports {
+    pub use quorate_kernel::conversation;
+    pub use quorate_kernel::ports::{
+        dispatcher, embedder, executor, gather, ledger, lifecycle, rule, state, substrate,
+    };
+    pub use quorate_kernel::registry::BuildContext;
+    pub use quorate_manifest::assembly::Mode;
+    pub use quorate_manifest::capabilities::RuleKind;
+}

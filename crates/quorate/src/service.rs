@@ -48,6 +48,7 @@ pub mod since;
 pub mod subjects;
 mod supersede;
 pub mod sweep;
+pub mod time_text;
 pub mod trust;
 pub mod weave;
 pub mod witness;

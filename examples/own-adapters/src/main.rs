@@ -4,37 +4,28 @@ mod parrot;
 mod questions;
 mod wall;
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use quorate::service::environment::Environment;
-use quorate::service::host::Host;
-use quorate::service::runtime::conversation::{ConversationReader, say};
-use quorate::service::runtime::drive::{Until, drive};
-use quorate::service::runtime::events::FanOut;
-use quorate::service::runtime::{Request, open};
-use quorate::service::workspace::PathOverrides;
-use quorate_kernel::turn::Begin;
+use quorate::Quorate;
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() {
-    let host = Host::new()
-        .with_substrate("wall", |_| Ok(Arc::new(wall::Wall::default())))
-        .and_then(|host| host.with_dispatcher("questions", |_| Ok(Arc::new(questions::Questions))))
-        .and_then(|host| host.with_executor("parrot", |_| Ok(Arc::new(parrot::Parrot))))
-        .expect("nobody else has these kinds");
-    let environment = Environment::from_process();
+async fn main() -> Result<(), quorate::Error> {
     let manifest = std::env::args().nth(1).expect("the manifest, as the only argument");
-    let request = Request { path: manifest.into(), ..Request::default() };
     let ledger = std::env::temp_dir().join(format!("own-adapters-{}", std::process::id())).join("ledger.db");
-    let places = PathOverrides { ledger: Some(ledger), ..PathOverrides::default() };
-    let runtime = open(&environment, &places, &request, &host).expect("a manifest that holds");
-    let ready = runtime.open_ledger().await.expect("a ledger");
-    say(&ready.runtime, "Is anybody there?", "user").await.expect("a wall to write on");
-    let (mut runner, _hold) = ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start");
-    drive(&mut runner, Until::Idle, ready.runtime.wall, |_| {}).await.expect("a talk");
-    runner.close(Duration::from_secs(1)).await.expect("records");
-    for turn in ConversationReader::new(&ready.runtime).last(None).await.expect("turns") {
+    let quorate = Quorate::builder()
+        .workspace(Path::new(&manifest).parent().unwrap_or(Path::new(".")))
+        .ledger(ledger)
+        .substrate("wall", |_| Ok(Arc::new(wall::Wall::default())))
+        .dispatcher("questions", |_| Ok(Arc::new(questions::Questions)))
+        .executor("parrot", parrot::Parrot)
+        .build()?;
+    let conversation = quorate.conversation(std::path::absolute(&manifest).expect("a path")).await?;
+    conversation.say("Is anybody there?", "user").await?;
+    conversation.answer().await?;
+    for turn in conversation.turns(None).await? {
         println!("{}: {}", turn.participant, turn.content);
     }
+    conversation.close().await;
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! An executor: says what it has heard, a little louder.
 
 use async_trait::async_trait;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
+use quorate::ports::executor::{About, Executor, Failure, Invocation, Reply};
 
 pub(crate) struct Parrot;
 

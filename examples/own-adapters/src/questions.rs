@@ -1,7 +1,7 @@
 //! A dispatcher: questions are for everybody else.
 
 use async_trait::async_trait;
-use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate::ports::dispatcher::{Dispatcher, Error, Input};
 
 pub(crate) struct Questions;
 

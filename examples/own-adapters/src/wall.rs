@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use quorate_kernel::conversation::{Capability, NewTurn, Turn};
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
+use quorate::ports::conversation::{Capability, NewTurn, Turn};
+use quorate::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
 use tokio::sync::Notify;
 
 type Name = std::sync::Arc<str>;

@@ -10,23 +10,18 @@ use quorate_protocol::Name;
 
 const KIND: &str = "recorder";
 
-/// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Happened {
     /// A turn was appended.
     TurnEnd(Turn),
     /// A participant was chosen.
     Mention {
-        /// Who.
         target: Name,
-        /// For which turn.
         by: Turn,
     },
-    /// Nobody was next.
     Idle,
 }
 
-/// Remembers.
 #[derive(Debug, Default)]
 pub struct Recorder {
     happened: Mutex<Vec<Happened>>,

@@ -43,7 +43,6 @@ pub(crate) enum Until {
     Timeout,
     /// So much longer: the other side was asked to wait.
     TimeoutAnd(Duration),
-    /// Until somebody's deadline.
     Deadline(Instant),
 }
 

@@ -27,9 +27,7 @@ pub(super) struct Server {
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It listens somewhere.
     Http {
-        /// Where, whole.
         url: String,
         /// The variable that holds the bearer token.
         token: Option<String>,

@@ -32,7 +32,6 @@ const HOPS: usize = 5;
 
 /// A session with a server.
 pub(super) struct Session {
-    /// The session.
     pub(super) service: RunningService<RoleClient, ()>,
     /// The server's process, where it is ours.
     pub(super) _companion: Option<Companion>,
@@ -48,7 +47,6 @@ impl SseRetryPolicy for Unresumed {
     }
 }
 
-/// Opens a session.
 pub(super) async fn open(server: &Server) -> Result<Session, Trouble> {
     match &server.way {
         Way::Http { url, token } => over_http(server, url, token.as_deref()).await,

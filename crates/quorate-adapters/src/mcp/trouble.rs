@@ -11,15 +11,12 @@ pub(crate) enum Trouble {
     /// There is no connection, and no request was sent.
     #[error("MCP server `{server}`: {why}")]
     Unreachable {
-        /// The server's name.
         server: String,
-        /// What went wrong.
         why: String,
     },
     /// It is set up in a way that cannot work; trying again does not help.
     #[error("MCP server `{server}`: {why}")]
     Unusable {
-        /// The server's name.
         server: String,
         /// What went wrong, and what to do.
         why: String,
@@ -27,9 +24,7 @@ pub(crate) enum Trouble {
     /// The server answers that it does not do it.
     #[error("MCP server `{server}`: `{tool}` failed: {said}")]
     Failed {
-        /// The server's name.
         server: String,
-        /// The tool.
         tool: String,
         /// What the server says, capped.
         said: String,
@@ -37,19 +32,14 @@ pub(crate) enum Trouble {
     /// The connection broke after the request was sent: it may have been carried out.
     #[error("MCP server `{server}`: the connection broke while `{tool}` was under way: {why}")]
     Lost {
-        /// The server's name.
         server: String,
-        /// The tool.
         tool: String,
-        /// What went wrong.
         why: String,
     },
     /// No answer in time: it may have been carried out, or may be yet.
     #[error("MCP server `{server}`: `{tool}` gave no answer within {limit:?}")]
     Late {
-        /// The server's name.
         server: String,
-        /// The tool.
         tool: String,
         /// How long was waited.
         limit: Duration,
@@ -57,9 +47,7 @@ pub(crate) enum Trouble {
     /// There is an answer, and it is none that the tool should give.
     #[error("MCP server `{server}`: the result of `{tool}` {why}")]
     Nonsense {
-        /// The server's name.
         server: String,
-        /// The tool.
         tool: String,
         /// What is wrong with it, as a predicate: `is no JSON`.
         why: String,

@@ -70,7 +70,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// With a package.
     pub fn new(package: Package) -> Memory {
         Memory { package: Mutex::new(Some(package)) }
     }
@@ -80,7 +79,6 @@ impl Memory {
         *self.package.lock().unwrap_or_else(PoisonError::into_inner) = Some(package);
     }
 
-    /// Takes it away.
     pub fn withdraw(&self) {
         *self.package.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

@@ -26,7 +26,6 @@ use folder::Folder;
 /// The kind that manifests name.
 pub const KIND: &str = "profile";
 
-/// The manifest's name.
 const MANIFEST: &str = "profile.json";
 
 /// Where the public packages keep their files.

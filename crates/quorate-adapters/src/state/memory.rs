@@ -25,7 +25,6 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     Ok(Arc::new(Memory::default()))
 }
 
-/// State in memory.
 #[derive(Default)]
 pub struct Memory {
     objects: Mutex<HashMap<String, Map<String, Json>>>,

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::{LineIndexes, sorted_diagnostics};
 use crate::Report;
 
-/// The whole document.
 pub fn json(report: &Report) -> String {
     let mut text = json!({ "diagnostics": diagnostics(report) }).to_string();
     text.push('\n');

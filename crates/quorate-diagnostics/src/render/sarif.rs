@@ -20,27 +20,22 @@ pub struct Rule {
     pub help: String,
 }
 
-/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule's id.
     pub rule: String,
     /// How grave it is.
     pub level: Level,
-    /// What is wrong.
     pub message: String,
     /// Where, if it is about a file: a path, with `/`, relative to where the tool runs.
     pub file: Option<String>,
     /// Which part of the file.
     pub region: Option<Region>,
-    /// What to do.
     pub fix: Option<String>,
 }
 
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// Where it begins.
     pub start: Position,
     /// Where it ends: the position after its last character.
     pub end: Position,

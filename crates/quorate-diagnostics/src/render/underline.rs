@@ -36,7 +36,6 @@ pub fn underline(
 pub(super) struct LabeledSpan {
     /// As [`shown`] gives it.
     pub(super) span: Range<usize>,
-    /// May be empty.
     pub(super) label: String,
     pub(super) kind: AnnotationKind,
 }

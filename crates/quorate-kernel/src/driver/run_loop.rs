@@ -55,7 +55,6 @@ const LEDGER_GRACE: Duration = Duration::from_secs(10);
 /// How much is recorded in one append.
 const MAX_ENTRIES_PER_APPEND: usize = 1_024;
 
-/// Something that ended.
 enum LoopEvent {
     CallEnded(Invoke, Box<FinishedCall>),
     HostCallEnded(HostCallResult),

@@ -89,7 +89,6 @@ pub struct Error(pub String);
 /// Decides who speaks next. See the module's text for the contract.
 #[async_trait]
 pub trait Dispatcher: Send + Sync {
-    /// Its kind.
     fn kind(&self) -> &'static str;
 
     /// Who speaks next, in order, each once.

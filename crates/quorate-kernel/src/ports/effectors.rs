@@ -10,7 +10,6 @@ use crate::conversation::Tools;
 
 /// Says which tools a participant has. See the module's text for the contract.
 pub trait Effectors: Send + Sync {
-    /// Its kind.
     fn kind(&self) -> &'static str;
 
     /// The tools of a participant.

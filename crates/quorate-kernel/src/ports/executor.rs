@@ -25,11 +25,9 @@ use crate::conversation::{ConversationContext, Participant};
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
 pub struct Invocation {
-    /// The run.
     pub run: Name,
     /// The invocation, for example `r2/skeptic`.
     pub id: Name,
-    /// The member's id.
     pub member: Name,
     /// The step: `r1`, `r2`, `adjudicate`.
     pub step: Name,
@@ -55,7 +53,6 @@ pub struct Invocation {
     pub notes: Notes,
 }
 
-/// What came back.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
     /// The text of the answer, or of what was said in its place.
@@ -75,7 +72,6 @@ pub struct Usage {
     pub tokens_in: Option<u64>,
     /// Tokens read from a cache.
     pub tokens_cached: Option<u64>,
-    /// Tokens written.
     pub tokens_out: Option<u64>,
     /// Money, in billionths of a US dollar.
     pub usd_nanos: Option<u64>,
@@ -116,7 +112,6 @@ pub struct AttemptInfo {
 }
 
 impl Notes {
-    /// Changes the notes.
     pub fn note(&self, change: impl FnOnce(&mut AttemptInfo)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -274,7 +269,6 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Asks once.
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure>;
 }
 
@@ -353,9 +347,7 @@ impl PartialEq for Servers {
 pub struct ConfigError {
     /// The key at fault, where there is one.
     pub key: Option<String>,
-    /// What is wrong.
     pub message: String,
-    /// What to do.
     pub help: Option<String>,
     /// Whether the key is none that the adapter reads: a slip of the pen, which is refused also where nobody uses the block.
     pub is_unknown_key: bool,

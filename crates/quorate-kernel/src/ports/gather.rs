@@ -13,7 +13,6 @@ use serde_json::Map;
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The run.
     pub run: Name,
     /// The member that it is for.
     pub member: Name,
@@ -23,7 +22,6 @@ pub struct Request {
     pub subject: Part,
 }
 
-/// A gather strategy.
 #[async_trait]
 pub trait Gather: Send + Sync {
     /// What the member is given to read.

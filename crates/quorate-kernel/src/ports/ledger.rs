@@ -21,7 +21,6 @@ pub enum Kind {
     RunIntent,
     /// One attempt of an invocation ended.
     Attempt,
-    /// An invocation ended.
     Consultation,
     /// A gather strategy of the host's own ended.
     Gathered,
@@ -70,7 +69,6 @@ pub enum PlaybookEvent {
     Registered,
     /// It is computed and not woven.
     Shadowed,
-    /// It is woven.
     Promoted,
     /// It is woven no more.
     Archived,
@@ -83,7 +81,6 @@ pub enum PlaybookEvent {
 }
 
 impl PlaybookEvent {
-    /// All of them.
     pub const ALL: [PlaybookEvent; 7] = [
         PlaybookEvent::Registered,
         PlaybookEvent::Shadowed,
@@ -146,7 +143,6 @@ pub struct Entry {
     pub kind: Kind,
     /// When it happened, in milliseconds since the Unix epoch.
     pub at_ms: i64,
-    /// Its body.
     pub data: Map<String, Json>,
 }
 
@@ -155,14 +151,12 @@ pub struct Entry {
 pub struct Body {
     /// SHA-256 of the text, hexadecimal.
     pub sha256: String,
-    /// The text.
     pub text: std::sync::Arc<str>,
 }
 
 /// What is to be appended to one run, all or nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Append {
-    /// The run.
     pub run: Name,
     /// The number that the first of the records gets; the run must have exactly so many.
     pub from: u64,
@@ -175,7 +169,6 @@ pub struct Append {
 }
 
 impl Append {
-    /// One record.
     pub fn one(run: &Name, from: u64, entry: Entry, durability: Durability) -> Self {
         Append { run: run.clone(), from, entries: vec![entry], bodies: Vec::new(), durability }
     }
@@ -186,7 +179,6 @@ impl Append {
 pub struct Record {
     /// Its number in the run, from 0.
     pub n: u64,
-    /// The kind's word.
     pub kind: String,
     /// When it happened, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -216,15 +208,12 @@ pub enum Error {
     /// Somebody else has appended to the run meanwhile.
     #[error("run {run} was moved on by another process")]
     Conflict {
-        /// The run.
         run: Name,
     },
     /// A record does not fit its own hashes or its predecessor.
     #[error("record {run}/{n} is corrupt: {what}")]
     Corrupt {
-        /// The run.
         run: Name,
-        /// The record's number.
         n: u64,
         /// What does not fit.
         what: String,
@@ -232,13 +221,11 @@ pub enum Error {
     /// The run's records are signed, and there is no key to sign more with.
     #[error("the records of run {run} are signed, and there is no key to sign the next one with")]
     NoSigningKey {
-        /// The run.
         run: Name,
     },
     /// The store failed while it made records durable: whether it has them shows when the run is read again.
     #[error("{what}")]
     InDoubt {
-        /// The run.
         run: Name,
         /// What was attempted, and what the store said.
         what: String,
@@ -246,7 +233,6 @@ pub enum Error {
     /// A record would not pass verification, so it is not written.
     #[error("cannot record in run {run}: {what}")]
     InvalidRecord {
-        /// The run.
         run: Name,
         /// Which rule it breaks.
         what: String,
@@ -262,7 +248,6 @@ pub enum Error {
     /// The store does not answer as it should.
     #[error("{what}")]
     Unavailable {
-        /// What was attempted.
         what: String,
         /// What the store said.
         #[source]

@@ -24,7 +24,6 @@ pub type HookError = String;
 /// Wants to know what happens. See the module's text for the contract.
 #[async_trait]
 pub trait Lifecycle: Send + Sync {
-    /// Its kind.
     fn kind(&self) -> &'static str;
 
     /// What it does outside of this process, as [`Executor::acts`](super::executor::Executor::side_effects) says it.
@@ -44,7 +43,6 @@ pub trait Lifecycle: Send + Sync {
         Ok(())
     }
 
-    /// Nobody is next.
     async fn on_idle(&self) -> Result<(), HookError> {
         Ok(())
     }

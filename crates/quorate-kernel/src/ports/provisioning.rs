@@ -52,7 +52,6 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// All of them.
     pub const ALL: [Strategy; 4] =
         [Strategy::Overwrite, Strategy::Preserve, Strategy::MergeJsonDeep, Strategy::Append];
 
@@ -109,7 +108,6 @@ impl Destination {
         self.0.split('/').any(is_git_dir)
     }
 
-    /// The path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -152,7 +150,6 @@ pub fn is_slug(text: &str) -> bool {
 /// A file of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageFile {
-    /// Where it goes.
     pub dest: Destination,
     /// How it goes together with what is there.
     pub strategy: Strategy,
@@ -168,7 +165,6 @@ pub struct PackageFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileMode {
-    /// It is data.
     Plain,
     /// Whoever may read it may run it.
     Executable,
@@ -179,7 +175,6 @@ pub enum FileMode {
 pub struct Package {
     /// What it is called, whatever its version.
     pub slug: String,
-    /// Its version.
     pub version: String,
     files: Vec<PackageFile>,
     /// Warnings about it, with the texts that they quote.
@@ -198,9 +193,7 @@ pub enum PackageError {
     /// Two files want one place.
     #[error("{second} {why} as {first}")]
     Conflict {
-        /// One.
         first: Destination,
-        /// The other.
         second: Destination,
         /// Why they cannot both be.
         why: &'static str,
@@ -289,7 +282,6 @@ pub enum Failure {
 /// What an adapter says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// Its kind.
     pub kind: &'static str,
     /// Where the package comes from, as a user would name it.
     pub from: String,

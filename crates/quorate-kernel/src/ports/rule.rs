@@ -16,7 +16,6 @@
 use async_trait::async_trait;
 use quorate_protocol::Json;
 
-/// A synthesis rule.
 #[async_trait]
 pub trait Rule: Send + Sync {
     /// What the rule makes of its input.

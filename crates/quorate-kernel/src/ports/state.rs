@@ -26,7 +26,6 @@ pub struct Error {
 }
 
 impl Error {
-    /// Something failed.
     pub fn new(what: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Error { what: what.into(), source: Some(source.into()) }
     }
@@ -35,7 +34,6 @@ impl Error {
 /// Keeps one object for each participant. See the module's text for the contract.
 #[async_trait]
 pub trait State: Send + Sync {
-    /// Its kind.
     fn kind(&self) -> &'static str;
 
     /// What a participant remembers.

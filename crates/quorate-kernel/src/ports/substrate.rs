@@ -66,11 +66,9 @@ pub enum Lifetime {
 /// What a substrate says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// Its kind.
     pub kind: &'static str,
     /// What it can do.
     pub capabilities: Capabilities,
-    /// What it keeps.
     pub keeps: Keeps,
     /// Who finds it there.
     pub lifetime: Lifetime,
@@ -92,7 +90,6 @@ pub enum Error {
     /// The store, or the other side, does not answer as it should. Trying again may help.
     #[error("{what}")]
     Unavailable {
-        /// What was attempted.
         what: String,
         /// What came of it.
         #[source]
@@ -101,7 +98,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Something failed.
     pub fn unavailable(
         what: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -113,7 +109,6 @@ impl Error {
 /// A conversation. See the module's text for the contract.
 #[async_trait]
 pub trait Substrate: Send + Sync {
-    /// What it is.
     fn about(&self) -> About;
 
     /// What a person should know of the conversation as it stands: text that is nobody's turn, a turn that was cut off.
@@ -122,7 +117,6 @@ pub trait Substrate: Send + Sync {
         Vec::new()
     }
 
-    /// Appends a turn.
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error>;
 
     /// At most `limit` turns newer than `since`, oldest first.

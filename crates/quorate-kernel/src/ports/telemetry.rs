@@ -15,7 +15,6 @@ pub struct Event {
     pub cycle: u64,
     /// When, as RFC 3339.
     pub at: String,
-    /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
 }
@@ -27,15 +26,12 @@ pub enum EventKind {
     /// A cycle begins, for one trigger.
     #[serde(rename = "cycle.started")]
     CycleStarted {
-        /// The trigger.
         trigger: Name,
-        /// Its author.
         by: Name,
     },
     /// New turns were read.
     #[serde(rename = "substrate.read")]
     SubstrateRead {
-        /// The substrate's kind.
         substrate: &'static str,
         /// How many turns are new.
         turns: usize,
@@ -45,7 +41,6 @@ pub enum EventKind {
     /// The dispatcher has decided.
     #[serde(rename = "dispatch.decided")]
     DispatchDecided {
-        /// The dispatcher's kind.
         dispatcher: &'static str,
         /// Who is to speak.
         selected: Vec<Name>,
@@ -55,15 +50,12 @@ pub enum EventKind {
     /// The dispatcher failed; nobody is selected.
     #[serde(rename = "dispatch.failed")]
     DispatchFailed {
-        /// The dispatcher's kind.
         dispatcher: &'static str,
-        /// Why.
         error: String,
     },
     /// A participant is asked.
     #[serde(rename = "participant.started")]
     ParticipantStarted {
-        /// Who.
         participant: Name,
         /// The name of its executor.
         executor: String,
@@ -71,7 +63,6 @@ pub enum EventKind {
     /// A participant has spoken.
     #[serde(rename = "participant.finished")]
     ParticipantFinished {
-        /// Who.
         participant: Name,
         /// How long it took.
         ms: u64,
@@ -81,7 +72,6 @@ pub enum EventKind {
     /// A participant has not spoken.
     #[serde(rename = "participant.failed")]
     ParticipantFailed {
-        /// Who.
         participant: Name,
         /// The status word of its consultation.
         status: &'static str,
@@ -91,42 +81,33 @@ pub enum EventKind {
     /// A turn was appended.
     #[serde(rename = "substrate.appended")]
     SubstrateAppended {
-        /// The turn.
         turn: Name,
-        /// Whose it is.
         participant: Name,
     },
     /// A participant's state was written.
     #[serde(rename = "state.written")]
     StateWritten {
-        /// Whose.
         participant: Name,
     },
     /// A participant's state could not be read or written.
     #[serde(rename = "state.failed")]
     StateFailed {
-        /// Whose.
         participant: Name,
-        /// Why.
         error: String,
     },
-    /// A hook failed.
     #[serde(rename = "hook.failed")]
     HookFailed {
         /// Which: `onTurnEnd`, `onMention`, `onIdle`.
         hook: &'static str,
-        /// Why.
         error: String,
     },
     /// Too many turns of participants in a row without a person's: the trigger is passed over.
     #[serde(rename = "guard.hit")]
     GuardHit {
-        /// The trigger.
         trigger: Name,
         /// How many turns in a row.
         turns: usize,
     },
-    /// Nobody is next.
     #[serde(rename = "cycle.idle")]
     CycleIdle {
         /// The trigger that nobody answers.
@@ -158,6 +139,5 @@ pub enum EventKind {
 
 /// Takes events. See the module's text for the contract.
 pub trait Telemetry: Send + Sync {
-    /// An event happened.
     fn emit(&self, event: &Event);
 }

@@ -65,9 +65,7 @@ enum SecretKind {
 enum Separator {
     /// `NAME=value`, as shells and environments have it.
     Environment,
-    /// By a sign.
     Sign,
-    /// Between tags.
     Tags,
     /// On the lines below, indented.
     Block,

@@ -27,7 +27,6 @@ pub(super) struct Kind {
 
 /// How a kind is told.
 pub(super) enum Detector {
-    /// By its shape.
     Shape(Shape),
     /// By what stands around it: the texts that lead to it, in any case, and what finds it from there.
     Place(&'static [&'static str], Detect),
@@ -83,7 +82,6 @@ pub(super) fn redact(text: &str) -> Option<(String, usize)> {
     (!spans.is_empty()).then(|| (super::replace_spans(text, &spans), spans.len()))
 }
 
-/// All kinds, compiled.
 struct Compiled {
     anchors: AhoCorasick,
     /// The kind of each anchor, with its number.

@@ -11,7 +11,6 @@ pub(super) type ByteSet = fn(u8) -> bool;
 /// The bytes of a token after or before its anchor.
 #[derive(Clone, Copy)]
 pub(super) enum Segment {
-    /// This text.
     Literal(&'static str),
     /// At least and at most so many bytes of a set, as many as there are.
     Run(ByteSet, usize, usize),

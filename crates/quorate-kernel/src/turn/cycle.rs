@@ -157,7 +157,6 @@ impl Runner {
         self.settled.iter().skip(self.settled.len().saturating_sub(before))
     }
 
-    /// Turns without secrets.
     async fn redact_turns(&self, mut window: Vec<Turn>) -> Vec<Turn> {
         let bytes = window.iter().map(|turn| turn.content.len()).sum();
         let work = move |redactor: &Redactor| {

@@ -30,7 +30,6 @@ pub(super) enum Selection {
 /// What a decision has cost: whether it may be made again after a crash, or has to be durable before the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DecisionCost {
-    /// Nobody was asked.
     Nothing,
     /// Somebody was, a model for example.
     Calls,

@@ -125,7 +125,6 @@ impl RecordQueue {
 pub(super) struct Slot(mpsc::OwnedPermit<QueuedRecords>);
 
 impl Slot {
-    /// Puts records there.
     pub(super) fn put(self, entries: Vec<Entry>) {
         self.0.send((entries, None));
     }

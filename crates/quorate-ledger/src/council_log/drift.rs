@@ -16,7 +16,6 @@ const MIN_STEP: f64 = 0.05;
 pub struct Drift {
     /// The type of artifact.
     pub artifact_type: String,
-    /// Where it goes.
     pub direction: Direction,
     /// Each week (Monday's day number since the Unix epoch) and its mean verdict: SHIP is 1, REVISE 0.5, all else 0.
     pub weeks: Vec<(i64, f64)>,

@@ -49,7 +49,6 @@ struct IndexRow {
 enum LogState {
     /// All of it is indexed.
     Unchanged,
-    /// Something was appended.
     Grown,
     /// It is not the one that was indexed.
     Replaced,

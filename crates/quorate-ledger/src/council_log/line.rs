@@ -40,7 +40,6 @@ pub struct Line {
 /// The kinds of line that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// A review ended.
     Verdict,
     /// A review that had ended without a verdict was resumed to one.
     Resumed,

@@ -19,12 +19,10 @@ pub struct Filter {
     pub artifact_type: Option<String>,
 }
 
-/// What was counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Verdicts by type of artifact, then by verdict.
     pub verdicts: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Each deliberator's behaviour.
     pub deliberators: BTreeMap<String, DeliberatorStats>,
     /// Verdicts by week (Monday's day number since the Unix epoch), type and verdict. Lines without a time have none.
     pub weeks: BTreeMap<i64, BTreeMap<String, BTreeMap<String, u64>>>,
@@ -41,11 +39,9 @@ pub struct Stats {
 /// A deliberator's behaviour, as counts of reviews.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeliberatorStats {
-    /// It sat in.
     pub reviews: u64,
     /// It blocked at the end.
     pub blocks: u64,
-    /// It said irreducible.
     pub irreducible: u64,
     /// Its block changed from round 1 to round 2.
     pub flipped: u64,
@@ -59,6 +55,19 @@ pub struct DeliberatorStats {
     pub last_scores: (u64, u64),
     /// How often it was asked again, since its answer did not fit.
     pub reprompts: u64,
+}
+
+impl DeliberatorStats {
+    /// What its rates count, by name.
+    pub fn counts(&self) -> [(&'static str, u64); 5] {
+        [
+            ("block", self.blocks),
+            ("irreducible", self.irreducible),
+            ("flip", self.flipped),
+            ("schema_failed", self.schema_failed),
+            ("timed_out", self.timed_out),
+        ]
+    }
 }
 
 const WEEK_MS: i64 = 7 * 24 * 3600 * 1000;

@@ -74,7 +74,6 @@ pub(super) async fn write(
     Ok(written)
 }
 
-/// The first line.
 async fn header(store: &Store, selected: &Cursor, signers: Vec<PublicKey>) -> Result<Header, ExportError> {
     let Cursor { sealed, runs, since, .. } = selected;
     let from = match *since {

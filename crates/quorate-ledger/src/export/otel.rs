@@ -20,11 +20,9 @@ use super::{ExportError, ExportSummary, ExportedRecord};
 use crate::Store;
 use crate::signing::PublicKey;
 
-/// SPAN_KIND_INTERNAL and SPAN_KIND_CLIENT.
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
 
-/// STATUS_CODE_ERROR.
 const ERROR: u8 = 2;
 
 /// A run whose last record has not come yet.

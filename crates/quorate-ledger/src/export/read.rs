@@ -28,7 +28,6 @@ pub enum Entry {
     Body {
         /// SHA-256 of the text.
         sha256: String,
-        /// The text.
         text: String,
     },
 }
@@ -36,7 +35,6 @@ pub enum Entry {
 /// Why an export cannot be believed.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidExport {
-    /// It is none.
     #[error("it is no export: {0}")]
     NotAnExport(String),
     /// A line does not hold.
@@ -158,7 +156,6 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The first line.
     pub fn header(&self) -> &Header {
         &self.header
     }

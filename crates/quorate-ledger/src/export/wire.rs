@@ -12,7 +12,6 @@ use crate::prove::Envelope;
 /// The version of the format.
 pub const VERSION: u32 = 1;
 
-/// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
@@ -22,7 +21,6 @@ pub struct Header {
     pub keys: Vec<String>,
     /// The checkpoint, as a signed note; null where nobody signed it.
     pub note: Option<String>,
-    /// Which log.
     pub origin: String,
     /// The version of the format.
     pub quorate_export: u32,
@@ -42,13 +40,11 @@ pub struct Header {
 pub struct Prefix {
     /// That it is a prefix (RFC 9162, section 2.1.4).
     pub path: Vec<String>,
-    /// Its root.
     pub root: String,
     /// How many records it has.
     pub size: u64,
 }
 
-/// A record's line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -70,15 +66,12 @@ pub struct Record {
 pub struct Body {
     /// SHA-256 of the text, 64 hexadecimal digits.
     pub body: String,
-    /// The text.
     pub text: String,
 }
 
-/// The last line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trailer {
-    /// What it says.
     pub end: Totals,
 }
 
@@ -86,9 +79,7 @@ pub struct Trailer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Totals {
-    /// How many texts.
     pub bodies: u64,
-    /// How many records.
     pub records: u64,
     /// SHA-256 of all bytes before this line.
     pub sha256: String,

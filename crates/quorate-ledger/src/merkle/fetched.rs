@@ -15,7 +15,6 @@ pub struct HashRange {
     pub level: u32,
     /// The first index at that level.
     pub first: u64,
-    /// How many.
     pub count: u64,
 }
 
@@ -58,7 +57,6 @@ pub struct FetchedHashes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the hash of subtree {index} of level {level} is not there")]
 pub struct MissingHash {
-    /// Its level.
     pub level: u32,
     /// Its index at that level.
     pub index: u64,

@@ -54,14 +54,11 @@ pub enum Error<Source> {
     /// The source gave another number of hashes than it was asked for.
     #[error("{given} hashes of level {level} came where {asked} were asked for")]
     WrongCount {
-        /// The level.
         level: u32,
         /// How many were asked for.
         asked: u64,
-        /// How many came.
         given: usize,
     },
-    /// The source failed.
     #[error(transparent)]
     Source(#[from] Source),
 }

@@ -19,7 +19,6 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The empty tree.
     pub fn new() -> Self {
         Tree::default()
     }

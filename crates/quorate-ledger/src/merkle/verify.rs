@@ -14,7 +14,6 @@ pub enum Mismatch {
     Size {
         /// The size of which the proof speaks.
         proof: u64,
-        /// The tree's size.
         tree: u64,
     },
     /// The tree that the proof speaks of has no such leaf.
@@ -22,15 +21,12 @@ pub enum Mismatch {
     Index {
         /// The leaf's index.
         index: u64,
-        /// The tree's size.
         size: u64,
     },
     /// The prefix would be larger than the whole.
     #[error("a tree of {new} leaves has no prefix of {old}")]
     PrefixTooLarge {
-        /// The prefix's size.
         old: u64,
-        /// The whole's size.
         new: u64,
     },
     /// More or fewer hashes than a proof between these sizes has.

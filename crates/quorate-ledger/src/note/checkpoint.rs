@@ -21,7 +21,6 @@ pub struct Checkpoint {
 /// A checkpoint of which it is known who signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedCheckpoint<'a> {
-    /// The checkpoint.
     pub checkpoint: Checkpoint,
     /// Those of the known keys that signed it; at least one. Whether one of them speaks for this origin, whoever trusts
     /// them for something decides.
@@ -34,7 +33,6 @@ pub enum InvalidCheckpoint {
     /// Fewer than three lines, an empty line, or no line end at the end.
     #[error("a checkpoint is three or more lines, none of them empty, each with its end")]
     Lines,
-    /// A control character.
     #[error("the checkpoint has a control character")]
     Control,
     /// The second line is no size.
@@ -106,7 +104,6 @@ impl Checkpoint {
         Ok(VerifiedCheckpoint { checkpoint, signers })
     }
 
-    /// The log.
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -116,7 +113,6 @@ impl Checkpoint {
         &self.tree
     }
 
-    /// The extension lines.
     pub fn extensions(&self) -> &[String] {
         &self.extensions
     }

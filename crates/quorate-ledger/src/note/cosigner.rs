@@ -22,13 +22,11 @@ pub enum CosignatureError {
     /// It has no line of this witness.
     #[error("it has no signature of the witness {name}")]
     Absent {
-        /// The witness.
         name: String,
     },
     /// It has one, which is not the witness's.
     #[error("the signature of the witness {name} does not verify")]
     Forged {
-        /// The witness.
         name: String,
     },
 }
@@ -43,7 +41,6 @@ impl Cosigner {
         Ok(Cosigner { name, id, key })
     }
 
-    /// The witness's name.
     pub fn name(&self) -> &str {
         &self.name
     }

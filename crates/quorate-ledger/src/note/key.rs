@@ -47,7 +47,6 @@ pub enum InvalidVerifier {
     /// Another type of signature.
     #[error("its signature type is {kind:#04x}, and it has to be {wanted:#04x}")]
     Type {
-        /// The type.
         kind: u8,
         /// The one that is read here.
         wanted: u8,
@@ -103,7 +102,6 @@ impl Verifier {
         Ok(Verifier { name, id, key })
     }
 
-    /// The name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -113,7 +111,6 @@ impl Verifier {
         self.id
     }
 
-    /// The key.
     pub fn key(&self) -> &PublicKey {
         &self.key
     }

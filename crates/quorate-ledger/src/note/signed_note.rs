@@ -27,9 +27,7 @@ pub struct Note {
 /// A signature line, of whatever type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureLine {
-    /// The key's name.
     pub name: String,
-    /// The key's id.
     pub id: [u8; 4],
     /// The signature: 64 bytes for Ed25519, others for other types.
     pub signature: Vec<u8>,
@@ -73,7 +71,6 @@ pub enum VerifyError {
     /// A signature that is said to be of a known key is not.
     #[error("the signature of {name} does not verify")]
     Forged {
-        /// The key's name.
         name: String,
     },
     /// No signature is of a known key.

@@ -15,7 +15,6 @@ use crate::store::STREAM;
 /// Whether records of a run may be missing between others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GapRule {
-    /// Somebody picked some.
     Allowed,
     /// From a run's first one that is there, all are.
     NotWithinRun,
@@ -50,7 +49,6 @@ struct RunKeys {
 }
 
 impl ChainChecker {
-    /// Nothing came yet.
     pub fn new(gaps: GapRule) -> Self {
         ChainChecker { gaps, runs: BTreeMap::new() }
     }

@@ -16,7 +16,6 @@ pub const MAX_BYTES: usize = 64 << 20;
 /// What a proof proves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifiedProof {
-    /// Which log.
     pub origin: String,
     /// Its size and root.
     pub tree: TreeHead,
@@ -24,18 +23,15 @@ pub struct VerifiedProof {
     pub trusted_key: Option<Verifier>,
     /// The keys that signed the checkpoint.
     pub keys: Vec<Verifier>,
-    /// The records.
     pub records: Vec<ProvenRecord>,
 }
 
 /// What is proven of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProvenRecord {
-    /// The run.
     pub run: String,
     /// Its number in the run.
     pub n: u64,
-    /// Its kind.
     pub kind: String,
     /// When it was recorded, as its head says.
     pub at: String,
@@ -56,7 +52,6 @@ pub struct ProvenRecord {
 pub struct OverrideDecision {
     /// What the person decided.
     pub verdict: String,
-    /// Who.
     pub by: Option<String>,
     /// What the council had come to, as the override says.
     pub council: Option<String>,

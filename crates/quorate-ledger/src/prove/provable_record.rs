@@ -31,9 +31,7 @@ pub struct ProvableRecord {
 /// A record that holds against its tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedRecord {
-    /// Its head.
     pub head: Head,
-    /// Its leaf.
     pub leaf: Hash,
     /// When it happened, in milliseconds since the Unix epoch.
     pub at_ms: i64,

@@ -16,7 +16,6 @@ pub enum TrustedKey {
 /// A checkpoint, every signature of which holds against the keys that came with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedCheckpoint {
-    /// Which log.
     pub origin: String,
     /// Its size and root.
     pub tree: TreeHead,

@@ -13,13 +13,11 @@ use crate::store::{STREAM, Store};
 /// A run on hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LegalHold {
-    /// The run.
     pub run: Name,
     /// Since when, in milliseconds since the Unix epoch.
     pub since_ms: i64,
     /// Why, where that was said.
     pub reason: Option<String>,
-    /// Who said so.
     pub by: String,
 }
 

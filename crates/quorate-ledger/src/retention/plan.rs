@@ -29,7 +29,6 @@ pub struct Settings<'a> {
 /// What is to be erased of a run, or of a conversation's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedErasure {
-    /// The run.
     pub run: Name,
     /// How long its bodies are kept.
     pub period: Period,
@@ -64,7 +63,6 @@ pub struct Plan {
 }
 
 impl PlannedErasure {
-    /// How many records.
     pub fn count(&self) -> u64 {
         self.records.iter().map(|(first, last)| last - first + 1).sum()
     }

@@ -14,7 +14,6 @@ const REVIEW_PREFIX: &str = "council/";
 /// What a run's first record says of how long its answers are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StatedPeriod {
-    /// As it says.
     Explicit(Period),
     /// It says nothing, so the workspace that recorded it decides.
     WorkspaceDefault,

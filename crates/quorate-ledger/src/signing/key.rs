@@ -83,7 +83,6 @@ impl SecretKey {
         text
     }
 
-    /// Its public half.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
@@ -124,7 +123,6 @@ impl PublicKey {
         PublicKey::from_bytes(&*decode(PUBLIC_PREFIX, line)?)
     }
 
-    /// Its name.
     pub fn id(&self) -> KeyId {
         let hash: [u8; 32] = Sha256::digest(self.to_string().as_bytes()).into();
         let mut id = [0; 16];

@@ -14,7 +14,6 @@ use crate::merkle::Hash;
 /// A key and when it may sign. What is `None` sets no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// The key.
     pub public: PublicKey,
     /// The first moment at which it may sign.
     pub not_before_ms: Option<i64>,
@@ -48,7 +47,6 @@ pub enum InsertError {
     /// It is there already; two entries could say two things of one key.
     #[error("the key {id} is in the keyring twice")]
     Duplicate {
-        /// The key.
         id: KeyId,
     },
     /// It would end before it begins, and never count.
@@ -58,11 +56,8 @@ pub enum InsertError {
         time(.not_before_ms)
     )]
     EndsBeforeStart {
-        /// The key.
         id: KeyId,
-        /// The first moment.
         not_before_ms: i64,
-        /// The last moment.
         not_after_ms: i64,
     },
 }
@@ -70,24 +65,19 @@ pub enum InsertError {
 /// Why a signature does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RejectedSignature {
-    /// No such key.
     #[error("the key {id} is not in the keyring")]
     UnknownKey {
-        /// The key.
         id: KeyId,
     },
     /// The key was revoked by then.
     #[error("the key {id} is revoked from {} on", time(.revoked_at_ms))]
     Revoked {
-        /// The key.
         id: KeyId,
-        /// Since when.
         revoked_at_ms: i64,
     },
     /// The key might not sign yet.
     #[error("the key {id} may not sign before {}", time(.not_before_ms))]
     NotYetValid {
-        /// The key.
         id: KeyId,
         /// The first moment at which it may.
         not_before_ms: i64,
@@ -95,7 +85,6 @@ pub enum RejectedSignature {
     /// The key might no longer sign.
     #[error("the key {id} may not sign after {}", time(.not_after_ms))]
     Expired {
-        /// The key.
         id: KeyId,
         /// The last moment at which it may.
         not_after_ms: i64,
@@ -103,7 +92,6 @@ pub enum RejectedSignature {
     /// The signature is not that key's over that leaf.
     #[error("the signature is not that of the key {id}")]
     Forged {
-        /// The key.
         id: KeyId,
     },
 }

@@ -34,7 +34,6 @@ pub struct CheckedVoucher {
 }
 
 impl Voucher {
-    /// Signs one.
     pub fn sign(by: &SecretKey, key: &PublicKey, at_ms: i64) -> Voucher {
         let (at, key) = (rfc3339(at_ms), key.to_string());
         let signature = by.sign(Context::VOUCHER, &hash(&at, &key)).to_string();

@@ -99,7 +99,6 @@ impl Address {
         }
     }
 
-    /// Makes its directory.
     pub(super) fn create_dir(&self) -> std::io::Result<()> {
         let dir = self.dir();
         match dir.file_name() {

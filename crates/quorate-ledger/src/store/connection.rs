@@ -17,7 +17,6 @@ use super::lease::Leases;
 use super::run_signers::RunSigners;
 use super::timeouts::Timeouts;
 
-/// The connection.
 pub(crate) struct Connection {
     engine: Engine,
     /// What `PRAGMA synchronous` stands at; `None` where that is not known.
@@ -272,7 +271,6 @@ impl Transaction<'_> {
         (&mut self.connection.engine, &mut self.connection.tails)
     }
 
-    /// Commits it.
     pub(crate) async fn commit(self) -> Result<(), sqlx::Error> {
         let done = self.connection.engine.commit().await;
         match &done {
@@ -291,7 +289,6 @@ impl Transaction<'_> {
 pub(crate) struct Writer(Option<OwnedMutexGuard<Connection>>);
 
 impl Writer {
-    /// Waits for it.
     pub(crate) async fn acquire(connection: Arc<Mutex<Connection>>) -> Writer {
         Writer(Some(connection.lock_owned().await))
     }

@@ -11,7 +11,6 @@ use futures::TryStreamExt as _;
 
 /// A connection to one of them.
 pub(crate) enum Engine {
-    /// A file.
     Sqlite(SqliteConnection),
     /// A database of a server.
     #[cfg(feature = "postgres")]
@@ -23,7 +22,6 @@ pub(crate) enum Engine {
 pub(crate) enum Value {
     /// A 64-bit integer.
     Int(Option<i64>),
-    /// A text.
     Text(Option<String>),
     /// Bytes.
     Bytes(Vec<u8>),
@@ -50,7 +48,6 @@ pub(crate) struct Statement {
 /// The text of a statement.
 #[derive(Clone)]
 enum StatementText {
-    /// As it is.
     Fixed(&'static str),
     /// A head and a tail, and between them rows of so many values.
     Rows { head: String, widths: Vec<usize>, tail: &'static str },
@@ -61,7 +58,6 @@ enum StatementText {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row(Vec<Value>);
 
-/// A statement.
 pub(crate) fn sql(text: &'static str) -> Statement {
     Statement { text: StatementText::Fixed(text), values: Vec::new() }
 }
@@ -120,7 +116,6 @@ impl StatementText {
 }
 
 impl Statement {
-    /// Its next value.
     pub(crate) fn bind(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());
         self
@@ -421,7 +416,6 @@ impl Engine {
         }
     }
 
-    /// Closes it.
     pub(crate) async fn close(self) -> Result<(), sqlx::Error> {
         match self {
             Engine::Sqlite(sqlite) => sqlite.close().await,

@@ -32,10 +32,8 @@ pub enum WipeMode {
     InPlace,
 }
 
-/// What was erased.
 #[derive(Debug, Default)]
 pub struct ErasureReport {
-    /// Of which runs.
     pub runs: Vec<PlannedErasure>,
     /// Why something of what was erased, now or earlier, can still be found in the ledger's files. Nothing where all of
     /// it is gone.

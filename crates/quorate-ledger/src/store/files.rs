@@ -97,13 +97,11 @@ pub fn has_wal(path: &Path) -> bool {
     super::open::wal_path(path).exists()
 }
 
-/// Renames a file.
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger renames files")]
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     std::fs::rename(from, to)
 }
 
-/// Removes a file.
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger removes files")]
 pub fn remove(path: &Path) -> Result<()> {
     std::fs::remove_file(path)

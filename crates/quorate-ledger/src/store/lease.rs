@@ -26,7 +26,6 @@ pub enum LockOutcome {
     /// A process of another machine does, until this time (in milliseconds since the Unix epoch, by the server's clock)
     /// unless it says so again.
     HeldRemotely {
-        /// That time.
         until_ms: i64,
     },
 }

@@ -99,7 +99,6 @@ impl PendingRows {
         }
     }
 
-    /// Writes what waits.
     pub(crate) async fn flush(&mut self, engine: &mut Engine) -> Result<(), StoreError> {
         let records = std::mem::take(&mut self.records);
         if !records.is_empty() {

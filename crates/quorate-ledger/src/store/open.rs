@@ -37,7 +37,6 @@ const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// A ledger that was opened, and what had to be set aside for it.
 pub struct OpenedStore {
-    /// The ledger.
     pub store: Store,
     /// A file that was no ledger and now lies in `aside/`.
     pub quarantined: Option<QuarantinedFile>,

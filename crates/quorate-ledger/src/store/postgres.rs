@@ -193,7 +193,6 @@ impl Server {
         Ok(())
     }
 
-    /// Closes it.
     pub(super) async fn close(self) -> Result<(), sqlx::Error> {
         let closed = match self.connection {
             Some(connection) => {

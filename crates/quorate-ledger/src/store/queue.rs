@@ -30,7 +30,6 @@ pub(super) const MAX_ROWS: usize = 1000;
 /// Says what is known of keys outside of the ledger, or why that cannot be said.
 pub(super) type ExternalKeysFn = dyn Fn() -> Result<ExternalKeys, String> + Send + Sync;
 
-/// What waits.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Mutex<Vec<QueuedAppend>>,

@@ -24,7 +24,6 @@ pub(crate) struct RunSigners {
 pub(super) enum KeyEvent {
     /// It opens the run.
     Opened(Option<RunKeyring>),
-    /// It adds keys.
     Keyring(Map<String, Json>),
 }
 

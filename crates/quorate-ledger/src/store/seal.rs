@@ -26,10 +26,8 @@ pub(crate) const ORIGIN_PREFIX: &str = "quorate/";
 /// How many records are read at once.
 const PAGE: u64 = 1000;
 
-/// A checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointRecord {
-    /// Which log.
     pub origin: String,
     /// Over how many records, and their root.
     pub tree: TreeHead,

@@ -34,7 +34,6 @@ pub(crate) enum TreeError {
 }
 
 impl TreeWriter {
-    /// The empty tree.
     pub(crate) fn new() -> Self {
         TreeWriter { frontier: Frontier::new(), rows: BTreeMap::new() }
     }
@@ -58,7 +57,6 @@ impl TreeWriter {
         Ok(TreeWriter { frontier, rows })
     }
 
-    /// Appends a leaf.
     pub(crate) fn push(&mut self, leaf: Hash) {
         let TreeWriter { frontier, rows } = self;
         frontier.push_with(leaf, |Subtree { level, index }, hash| {

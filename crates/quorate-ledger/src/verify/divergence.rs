@@ -39,11 +39,9 @@ impl Kind {
 /// What of the ledger differs. The first ones are what the later ones follow from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// A record.
     Record,
     /// The signature of a record.
     Signature,
-    /// A checkpoint.
     Checkpoint,
     /// The records against a checkpoint that a witness keeps.
     Witness,
@@ -79,12 +77,9 @@ impl Part {
     }
 }
 
-/// Something that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// How.
     pub kind: Kind,
-    /// What.
     pub part: Part,
     /// The run or stream, where one is known.
     pub run: Option<Name>,
@@ -104,7 +99,12 @@ impl Divergence {
         Divergence { kind, part, run: None, n: None, seq: None, last_seq: None, what: what.into() }
     }
 
-    /// About this record.
+    /// What it is about, as records are named: `run` or `run/n`.
+    pub fn record(&self) -> Option<String> {
+        let run = self.run.as_deref()?;
+        Some(self.n.map_or_else(|| run.to_owned(), |n| format!("{run}/{n}")))
+    }
+
     pub(super) fn at_record(mut self, run: &str, n: u64) -> Self {
         (self.run, self.n) = (Some(run.into()), Some(n));
         self

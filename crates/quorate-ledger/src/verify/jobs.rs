@@ -18,7 +18,6 @@ const MAX_ON_ONE_CORE: usize = 16;
 
 /// A signature to verify.
 pub(super) enum Job {
-    /// Over a record.
     Record { key: Box<PublicKey>, leaf: Hash, signature: Signature, run: Box<str>, n: u64, place: u64 },
     /// Over a checkpoint, by all of these keys.
     Note { note: Note, keys: Vec<Verifier>, n: u64, place: u64 },
@@ -34,7 +33,6 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Adds one.
     pub(super) fn add(&mut self, job: Job) {
         match job {
             Job::Record { .. } => self.records += 1,
@@ -50,7 +48,6 @@ impl Jobs {
         }
     }
 
-    /// Verifies what waits.
     pub(super) fn run(&mut self, findings: &mut Findings) {
         let began = Instant::now();
         let jobs = std::mem::take(&mut self.pending);

@@ -14,9 +14,7 @@ use crate::local_checkpoints::LocalCheckpoints;
 pub struct Rollback {
     /// The number of its record in the ledger's stream.
     pub n: u64,
-    /// Who accepted it.
     pub by: String,
-    /// Why.
     pub reason: String,
 }
 

@@ -51,7 +51,6 @@ pub(super) struct StreamState {
     pub(super) unexpected_bodiless: Option<(String, u64, u64)>,
     /// Numbers that were passed over, and have not come since.
     pub(super) missing: Vec<Range<u64>>,
-    /// Records without body.
     pub(super) bodiless: Vec<Range<u64>>,
     pub(super) first_bodiless_seq: u64,
 }
@@ -61,11 +60,9 @@ pub(super) struct StreamState {
 pub(super) enum Phase {
     /// It is no run, but a stream that never ends.
     Stream,
-    /// It goes on.
     Open,
     /// It has an outcome.
     Decided,
-    /// It has ended.
     Ended,
     /// It began before the walk.
     Unknown,

@@ -60,7 +60,6 @@ pub(super) struct Walk {
     jumps: Vec<ChainJump>,
 }
 
-/// What was counted.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) records: u64,

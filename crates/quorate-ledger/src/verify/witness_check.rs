@@ -36,7 +36,6 @@ pub(super) fn check(walk: &mut Walk, witness: &Witness, name: &str) -> WitnessCh
 /// What a witness that is asked over HTTP signed last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cosignature {
-    /// The witness's name.
     pub name: String,
     /// Over how many records.
     pub size: u64,

@@ -17,7 +17,6 @@ pub(crate) struct CheckContext<'r, 'w> {
     pub(crate) chain: &'r Chain,
     pub(crate) manifest: &'r Assembly,
     pub(crate) mode: Mode,
-    /// What governs it.
     pub(crate) policies: &'r Policies,
     report: RefCell<Report>,
 }
@@ -33,7 +32,6 @@ impl<'r, 'w> CheckContext<'r, 'w> {
         CheckContext { loader: round, chain, manifest: written, mode, policies, report: RefCell::default() }
     }
 
-    /// The merged tree.
     pub(crate) fn root(&self) -> &'r Node {
         &self.chain.merged
     }

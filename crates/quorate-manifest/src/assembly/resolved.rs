@@ -19,13 +19,11 @@ use crate::workspace::WorkspacePath;
 /// An assembly as it is convened.
 #[derive(Debug, Clone)]
 pub struct Resolved {
-    /// Its id.
     pub name: String,
     /// What people call it.
     pub title: String,
     /// What it is for.
     pub description: String,
-    /// Its version.
     pub version: String,
     /// How its members decide.
     pub mode: Mode,
@@ -39,7 +37,6 @@ pub struct Resolved {
     pub locked_traits: Vec<LockedTrait>,
     /// The strictest way of matching of the chain.
     pub match_mode: MatchMode,
-    /// What is kept.
     pub audit: Audit,
     /// The refs to other things, by key: identity, governance, work, executor.
     pub refs: BTreeMap<&'static str, String>,
@@ -49,7 +46,6 @@ pub struct Resolved {
     pub defaults: Option<Defaults>,
     /// How it is shown.
     pub display: Option<Display>,
-    /// What others need.
     pub metadata: Map<String, Value>,
     /// What governs it (D9).
     pub policies: Policies,
@@ -57,14 +53,11 @@ pub struct Resolved {
     pub chain: Arc<Chain>,
 }
 
-/// One member.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its id.
     pub id: Arc<str>,
     /// What people call the role.
     pub role: String,
-    /// Who it is.
     pub persona: Persona,
     /// What it does in this mode.
     pub mode_settings: ModeSettings,
@@ -90,23 +83,19 @@ pub struct Persona {
 /// What a member does in its assembly's mode.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModeSettings {
-    /// It advises.
     Advisory {
         /// In this phase; in none it is never asked.
         phase: Option<String>,
         /// On these triggers; `None` is all.
         triggers: Option<Vec<Trigger>>,
     },
-    /// It votes.
     Voting {
         /// What its vote counts.
         weight: Decimal,
         /// On these classes of proposals; `None` is all.
         classes: Option<Vec<String>>,
     },
-    /// It speaks.
     Peer,
-    /// It reports.
     Hierarchy {
         /// To this member; the root to nobody.
         parent: Option<Arc<str>>,
@@ -116,18 +105,14 @@ pub enum ModeSettings {
 /// What a member is given to read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gather {
-    /// How.
     pub strategy: String,
     /// What the strategy is set up with.
     pub params: Map<String, Value>,
 }
 
-/// One rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Its id.
     pub id: Arc<str>,
-    /// Its kind.
     pub kind: String,
     /// Whose outputs it looks at; `None` is everybody's.
     pub applies_to: Option<Vec<Arc<str>>>,
@@ -148,7 +133,6 @@ pub struct RiskLevel {
     pub label: RiskLabel,
 }
 
-/// A locked trait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedTrait {
     /// The trait as written.
@@ -159,7 +143,6 @@ pub struct LockedTrait {
     pub layer: usize,
 }
 
-/// What is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audit {
     /// Whether members' answers are kept.
@@ -179,7 +162,6 @@ pub struct Audit {
 /// Whether something is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
-    /// It is.
     Full,
     /// Only its hash is.
     HashOnly,

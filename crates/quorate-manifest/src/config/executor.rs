@@ -15,7 +15,6 @@ const MAX_RETRIES: i64 = 100;
 /// Keys of which one has to say what is asked.
 const TARGET_KEYS: [&str; 4] = ["kind", "preset", "cli", "command"];
 
-/// Reads one table.
 pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
     let mut fields = field.fields()?;
     let written = fields.optional("kind");

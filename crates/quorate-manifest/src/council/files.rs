@@ -149,7 +149,6 @@ impl<'s> CouncilFiles<'s> {
         found
     }
 
-    /// A context document.
     pub(super) fn context(&mut self, field: &Field<'_>) -> Option<ContextFile> {
         let written = field.non_blank_text()?;
         let text = self.text(field, written, &CONTEXT)?;

@@ -39,7 +39,6 @@ impl PartialEq for Glob {
 impl Eq for Glob {}
 
 impl Glob {
-    /// Compiles a pattern.
     pub fn new(text: &str) -> Self {
         let chars: Vec<char> = text.chars().collect();
         let mut tokens = Vec::with_capacity(chars.len());

@@ -24,7 +24,6 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     PROMPTS.into_iter()
 }
 
-/// An embedded prompt.
 pub fn find(name: &str) -> Option<Prompt> {
     let (_, text) = all().find(|(known, _)| *known == name)?;
     Some(Prompt { path: None, text: Arc::from(text) })

@@ -14,7 +14,6 @@ use crate::tree::{Field, Kind};
 /// The fewest deliberators that make a council.
 const MIN_DELIBERATORS: usize = 3;
 
-/// The longest id.
 const MAX_ID_LENGTH: usize = 64;
 
 /// The deliberators that could be read.

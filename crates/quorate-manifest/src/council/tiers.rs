@@ -13,9 +13,7 @@ const SAMPLE_RATE: u64 = 5;
 /// How much an artifact matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
-    /// Always reviewed.
     One,
-    /// Not reviewed.
     Two,
     /// One in five is reviewed.
     Three,
@@ -43,7 +41,6 @@ impl Tier {
 /// What is known of an artifact from its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classification {
-    /// Its tier.
     pub tier: Tier,
     /// Its type, under which verdicts are remembered.
     pub artifact_type: String,

@@ -9,17 +9,11 @@ const MAX_YEARS: u64 = 100;
 /// A duration of calendar and clock units. Years and months have no length of their own; they are added to a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct IsoDuration {
-    /// Years.
     pub years: u32,
-    /// Months.
     pub months: u32,
-    /// Weeks.
     pub weeks: u32,
-    /// Days.
     pub days: u32,
-    /// Hours.
     pub hours: u32,
-    /// Minutes.
     pub minutes: u32,
     /// Seconds.
     pub seconds: u32,

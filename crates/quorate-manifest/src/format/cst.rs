@@ -1,10 +1,8 @@
 //! A text taken apart along its tree: entries, each with the comments that belong to it.
 
-/// A whole document.
 pub(super) struct Root<'t> {
     /// The line `---`, where there is one: the comments above it and the one beside it.
     pub(super) fence: Option<(Vec<Comment<'t>>, Option<TrailingComment<'t>>)>,
-    /// Its root.
     pub(super) block: Block<'t>,
     /// The line `...`, where there is one: the comment beside it and those below.
     pub(super) end: Option<(Option<TrailingComment<'t>>, Vec<Comment<'t>>)>,
@@ -17,7 +15,6 @@ pub(super) struct Block<'t> {
     pub(super) head: Vec<Comment<'t>>,
     /// Whether there is an empty line below the head.
     pub(super) head_gap: bool,
-    /// Entries or items.
     pub(super) items: Vec<Item<'t>>,
     /// Comments after the last piece.
     pub(super) tail: Vec<Comment<'t>>,
@@ -33,24 +30,19 @@ pub(super) struct Item<'t> {
     pub(super) gap: bool,
     /// A comment on the line of the key or dash, where the value does not stand on that line.
     pub(super) trailing: Option<TrailingComment<'t>>,
-    /// The value.
     pub(super) value: Value<'t>,
     /// Comments below the value that are indented as if they stood inside it.
     pub(super) below: Vec<Comment<'t>>,
 }
 
-/// A key.
 #[derive(Clone, Copy)]
 pub(super) struct Key<'t> {
-    /// As read.
     pub(super) name: &'t str,
-    /// As written.
     pub(super) text: &'t str,
 }
 
 /// What a key or a dash has.
 pub(super) enum Value<'t> {
-    /// Nothing at all.
     Nothing,
     /// A scalar or a flow collection, whose text stays as it is.
     Text(Text<'t>),
@@ -74,7 +66,6 @@ pub(super) struct Text<'t> {
 pub(super) struct Line<'t> {
     /// How much deeper it begins than the key or dash; of no meaning where it begins on that line.
     pub(super) indent: usize,
-    /// What stands there.
     pub(super) text: &'t str,
 }
 

@@ -2,7 +2,6 @@
 
 use super::Order;
 
-/// ASSEMBLY.md.
 pub const ASSEMBLY: Order = Order::new(&[
     (
         "",
@@ -55,7 +54,6 @@ pub const ASSEMBLY: Order = Order::new(&[
     ("display", &["defaultGrouping"]),
 ]);
 
-/// PERSONA.md.
 pub const PERSONA: Order = Order::new(&[
     (
         "",
@@ -86,7 +84,6 @@ pub const PERSONA: Order = Order::new(&[
     ("relationships[]", &["persona", "kind", "notes"]),
 ]);
 
-/// A playbook.
 pub const PLAYBOOK: Order = Order::new(&[
     (
         "",
@@ -142,7 +139,6 @@ pub const RUNTIME: Order = Order::new(&[
     ("effectors[]", &["participantId", "tools", "mcpServers"]),
 ]);
 
-/// OPERATOR.md.
 pub const OPERATOR: Order = Order::new(&[(
     "",
     &["id", "name", "role", "persona", "skills", "capabilities", "locks", "runtime", "metadata"],

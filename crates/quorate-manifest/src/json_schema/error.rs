@@ -37,7 +37,6 @@ pub enum ErrorKind {
     MissingKey(String),
     /// There is a key that is not known; the known ones.
     UnknownKey {
-        /// The key.
         key: String,
         /// The keys that there are.
         known: Vec<String>,
@@ -46,7 +45,6 @@ pub enum ErrorKind {
     OutOfBounds(Bound),
     /// The text does not match.
     Pattern {
-        /// The regular expression.
         pattern: String,
         /// What it asks for, in words.
         description: Option<String>,

@@ -58,7 +58,6 @@ pub(crate) struct ChainRules {
 }
 
 impl Chain {
-    /// The manifest itself.
     pub fn leaf(&self) -> &Arc<Document> {
         self.layers.last().expect("a chain has a layer")
     }

@@ -16,9 +16,7 @@ const RESERVED: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 /// Whether something is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// A file.
     File,
-    /// A folder.
     Folder,
     /// Nothing, or what cannot be used; why.
     Absent(String),

@@ -17,7 +17,6 @@ pub struct Reference<'t> {
 /// A ref that leads to nothing that can be used; why, and whether it leads out of its scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unresolved {
-    /// Why.
     pub reason: String,
     /// Whether it leads out of its scope.
     pub outside_scope: bool,

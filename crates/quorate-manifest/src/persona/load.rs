@@ -24,7 +24,6 @@ const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
 /// A persona as it speaks: merged along its chain.
 #[derive(Debug, Clone)]
 pub struct Resolved {
-    /// The merged manifest.
     pub persona: Persona,
     /// The prompt's text: the body of the nearest layer that has one.
     pub body: String,
@@ -38,7 +37,6 @@ pub type Lookup = Result<FoundPersona, Box<LookupError>>;
 /// What a ref to a persona leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPersona {
-    /// Its file.
     pub path: WorkspacePath,
     /// What people call it.
     pub title: String,

@@ -22,16 +22,13 @@ const MAX_DEPTH: usize = 8;
 /// A playbook, and where it is.
 #[derive(Debug, Clone)]
 pub struct PlaybookFile {
-    /// Its file.
     pub path: WorkspacePath,
-    /// Its manifest.
     pub playbook: Playbook,
     /// Its manifest as it was read.
     pub document: Arc<Document>,
 }
 
 impl PlaybookFile {
-    /// The fragment.
     pub fn text(&self) -> &str {
         self.document.body().trim()
     }

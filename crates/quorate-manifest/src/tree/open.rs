@@ -15,9 +15,7 @@ use crate::source::{Error, Source};
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// YAML, strictly.
     Yaml,
-    /// TOML.
     Toml,
 }
 

@@ -37,7 +37,6 @@ impl SourceFile {
         SourceFile { file, text, invalid, report: RefCell::new(report), omitted: Cell::new(0) }
     }
 
-    /// The text.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
@@ -47,7 +46,6 @@ impl SourceFile {
         Place { file: Arc::clone(&self.file), span, path: path.into() }
     }
 
-    /// Adds a refusal.
     pub fn refuse(&self, code: RefusalCode, body: Body) {
         let mut report = self.report.borrow_mut();
         if report.refusals.len() < MAX_DIAGNOSTICS {
@@ -62,7 +60,6 @@ impl SourceFile {
         self.omitted.set(self.omitted.get() + more);
     }
 
-    /// Adds a warning.
     pub fn warn(&self, code: WarningCode, body: Body) {
         let mut report = self.report.borrow_mut();
         if report.warnings.len() < MAX_DIAGNOSTICS {

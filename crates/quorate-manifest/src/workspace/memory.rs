@@ -12,7 +12,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// No files.
     pub fn new() -> Self {
         Self::default()
     }

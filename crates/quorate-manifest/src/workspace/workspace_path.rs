@@ -9,7 +9,6 @@ const TENANTS_FOLDER: &str = "tenants";
 /// What a ref resolves in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// The workspace.
     Workspace,
     /// `tenants/<slug>/` in it.
     Tenant(Arc<str>),
@@ -104,7 +103,6 @@ impl WorkspacePath {
         WorkspacePath { scope: self.scope.clone(), path: "".into() }
     }
 
-    /// The scope.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }

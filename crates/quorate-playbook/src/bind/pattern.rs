@@ -14,15 +14,12 @@ const META_CHARS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
 /// What a value has to be.
 #[derive(Debug, Clone)]
 pub(super) enum Pattern {
-    /// Any there is.
     Any,
-    /// This one.
     Exact(String),
     /// One that a glob matches.
     Glob(Arc<Glob>),
 }
 
-/// A glob.
 #[derive(Debug)]
 pub(super) struct Glob {
     text: String,
@@ -38,7 +35,6 @@ pub(super) struct Glob {
 pub(super) struct GlobCache(HashMap<String, Arc<Glob>>);
 
 impl Pattern {
-    /// Reads a pattern.
     pub(super) fn parse(value: &str, globs: &mut GlobCache) -> Self {
         if value == "*" {
             Pattern::Any

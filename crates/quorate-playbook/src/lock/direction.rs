@@ -36,13 +36,11 @@ pub(super) struct TraitMatch {
     /// Whether it betrays by itself.
     pub(super) is_phrase: bool,
     inflection: Inflection,
-    /// Its first token.
     pub(super) start: usize,
     /// The token after its last.
     pub(super) end: usize,
 }
 
-/// A block, read.
 pub(super) struct BlockAnalysis<'a> {
     grammar: &'a Grammar,
     pub(super) text: &'a str,

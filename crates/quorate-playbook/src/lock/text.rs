@@ -12,7 +12,6 @@ use super::grammar::Grammar;
 /// What stands between a word and the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Separator {
-    /// Space or nothing.
     None,
     /// A comma, a dash, a bracket.
     Comma,
@@ -38,7 +37,6 @@ pub(super) struct Token {
 pub(super) struct Block {
     /// The heading or the line with a colon that a list stands under.
     pub(super) intro: Option<String>,
-    /// What it says.
     pub(super) body: String,
     /// Whether it is a heading.
     pub(super) is_heading: bool,

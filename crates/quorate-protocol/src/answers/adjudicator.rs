@@ -11,9 +11,7 @@ use crate::policy::Verdict;
 pub struct Adjudication {
     /// What it asks for. SHIP, REVISE or HOLD.
     pub verdict: Verdict,
-    /// Why; never empty.
     pub reasoning: String,
-    /// What should change.
     pub revision_brief: Option<String>,
     /// Who disagreed, on what.
     pub dissent_summary: Option<String>,

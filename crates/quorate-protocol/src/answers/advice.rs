@@ -7,10 +7,8 @@ use serde_json::json;
 use super::{MAX_ITEMS, non_empty_text, present, strings};
 use crate::Json;
 
-/// The gravest severity.
 pub const MAX_SEVERITY: u8 = 10;
 
-/// An answer, read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// From 0 (nothing) to 10.

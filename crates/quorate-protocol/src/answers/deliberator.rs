@@ -16,9 +16,7 @@ pub const VIOLATIONS_LIST: &str = "voice_violations";
 /// Which of its answers: the second must say whether a block is irreducible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {
-    /// Independent.
     First,
-    /// With cross-read.
     Second,
 }
 
@@ -42,11 +40,8 @@ pub struct Answer {
 /// What a deliberator leans to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaning {
-    /// Let it go.
     Ship,
-    /// Change it.
     Revise,
-    /// Stop it.
     Hold,
 }
 
@@ -55,9 +50,7 @@ pub enum Leaning {
 pub struct Finding {
     /// The words that it is about, as the member gives them.
     pub quote: String,
-    /// What is wrong.
     pub issue: String,
-    /// What to do.
     pub fix: Option<String>,
     /// The line that the member says; a hint for looking up the quote.
     pub line: Option<u64>,

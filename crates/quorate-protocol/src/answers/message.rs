@@ -13,18 +13,14 @@ pub(super) const MAX_RECIPIENTS: usize = 1_000;
 /// Whom a message is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recipients {
-    /// Everybody in reach.
     All,
-    /// These members.
     Members(Vec<String>),
 }
 
-/// A message, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// What is said; may be empty.
     pub message: String,
-    /// To whom.
     pub to: Recipients,
     /// Whether its author objects to something; `None` where it does not say, which takes nothing back.
     pub objection: Option<bool>,

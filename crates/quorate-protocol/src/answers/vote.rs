@@ -6,24 +6,18 @@ use serde_json::json;
 use super::{MAX_ITEMS, present, strings};
 use crate::Json;
 
-/// How somebody votes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vote {
-    /// For the proposal.
     Yes,
-    /// Against it.
     No,
     /// Neither; it is a vote all the same.
     Abstain,
 }
 
-/// A ballot, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ballot {
-    /// The vote.
     pub vote: Vote,
-    /// Why.
     pub rationale: String,
     /// What it rests on.
     pub evidence: Vec<String>,

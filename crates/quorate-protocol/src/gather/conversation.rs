@@ -5,19 +5,15 @@ use quorate_manifest::timestamp;
 
 use crate::Json;
 
-/// A conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Conversation {
     /// Its messages, oldest first.
     pub messages: Vec<Message>,
 }
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Who speaks.
     pub role: String,
-    /// What is said.
     pub content: String,
     /// When, in milliseconds since the Unix epoch, where it says so.
     pub at_ms: Option<i64>,

@@ -20,7 +20,6 @@ pub(super) const MAX_SUFFIX_BYTES: usize = 24;
 /// The most transitions of a machine: 16 MiB of them.
 const MAX_TRANSITIONS: usize = 1 << 22;
 
-/// The machine.
 #[derive(Debug, Clone)]
 pub(super) struct Automaton {
     /// Where each state goes on each column; states are offsets of rows.

@@ -16,7 +16,6 @@ use lookalike::look;
 pub(super) enum Class {
     /// A letter, a figure, or what looks like one.
     Letter,
-    /// White space.
     Space,
     /// Not seen, or a mark upon what stands before it.
     Nothing,
@@ -24,7 +23,6 @@ pub(super) enum Class {
     Mark,
     /// A hyphen or a dash.
     Hyphen,
-    /// Everything else.
     Other,
 }
 
@@ -38,10 +36,8 @@ pub(super) enum Reading {
     Standing,
 }
 
-/// One character's entry.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// What it is.
     pub(super) class: Class,
     /// What it may stand for among `i`, `l`, `1` and `|`: see [`I`] and the following.
     pub(super) strokes: u8,
@@ -72,7 +68,6 @@ const PAGES: usize = 0x200;
 
 static TABLE: [OnceLock<Box<[Entry]>>; PAGES] = [const { OnceLock::new() }; PAGES];
 
-/// A character's entry.
 #[inline]
 pub(super) fn entry(c: char) -> &'static Entry {
     let code = c as usize;

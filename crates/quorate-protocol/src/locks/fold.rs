@@ -38,7 +38,6 @@ pub(super) enum Form {
     Composed,
     /// Without accents; markup stays.
     Bare,
-    /// Also without markup.
     Tight,
     /// Also with markup as space.
     Loose,
@@ -47,7 +46,6 @@ pub(super) enum Form {
 /// Folded text that knows where it comes from.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Folded {
-    /// The text.
     pub(super) text: String,
     /// For each byte of it the bytes of the text as given that it comes from.
     from: Vec<(u32, u32)>,

@@ -9,9 +9,7 @@ use super::items::Item;
 pub(super) struct Gap {
     /// White space as one space, markup kept.
     with_markup: Box<str>,
-    /// Markup as nothing.
     tight: Box<str>,
-    /// Markup as space.
     loose: Box<str>,
 }
 

@@ -10,7 +10,6 @@ pub struct Hit {
     pub trait_index: usize,
     /// The trait as its author wrote it.
     pub trait_text: Arc<str>,
-    /// What saw it.
     pub layer: Layer,
     /// The bytes of the text as given that the hit covers, on character boundaries.
     pub span: Range<usize>,

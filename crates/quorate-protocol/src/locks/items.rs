@@ -11,14 +11,12 @@ use super::marks;
 /// that has another start begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Item {
-    /// The character.
     pub(super) c: char,
     /// The byte at which its source begins.
     pub(super) start: u32,
 }
 
 impl Item {
-    /// What it is.
     #[inline]
     pub(super) fn class(self) -> Class {
         self.entry().class

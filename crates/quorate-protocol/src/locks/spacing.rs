@@ -48,7 +48,6 @@ pub(super) struct SpacingState {
     pending: bool,
 }
 
-/// The current word.
 #[derive(Debug)]
 struct WordState {
     gaps: usize,

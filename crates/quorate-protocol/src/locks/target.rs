@@ -33,7 +33,6 @@ pub(super) struct Target {
     pub(super) trait_index: usize,
     /// Its letters, by what they look like.
     pub(super) atoms: Box<[u8]>,
-    /// Its letters, folded.
     plain: Box<str>,
     /// For each atom what it may be of `i`, `l`, `1` and `|`; all bits where it is something else, and [`WITHIN`] where it
     /// is not the first atom of its letter.

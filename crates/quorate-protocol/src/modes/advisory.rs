@@ -91,13 +91,11 @@ struct Fragment {
     rule: usize,
 }
 
-/// The mode's state.
 pub(super) struct Advisory {
     phase: String,
     trigger: String,
     pass: Pass,
     outstanding: usize,
-    /// By seat.
     advice: Vec<Option<Advice>>,
     asked: Vec<bool>,
     synthesis: Synthesis,

@@ -77,7 +77,6 @@ enum NodeState {
     Refused,
 }
 
-/// The mode's state.
 pub(super) struct Hierarchy {
     nodes: Vec<Node>,
     parents: Vec<Option<usize>>,

@@ -24,7 +24,6 @@ use objections::Objections;
 const MAX_LISTED_IDS: usize = 10;
 const MAX_ID_CHARS: usize = 64;
 
-/// The mode's state.
 pub(super) struct Peer {
     conduct: Exchange,
     round: u32,

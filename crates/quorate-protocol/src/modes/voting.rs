@@ -98,7 +98,6 @@ enum VoteStatus {
     Cancelled,
 }
 
-/// The mode's state.
 pub(super) struct Voting {
     class: Option<String>,
     voters: Vec<VoterState>,

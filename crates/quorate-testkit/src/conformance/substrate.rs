@@ -21,7 +21,6 @@ pub use single_writer::{
 pub use waiting::notifies_of_changes;
 pub use writers::{deduplicates_by_key, supports_many_writers};
 
-/// Opens the conversation.
 pub type Open = dyn Fn() -> Arc<dyn Substrate> + Send + Sync;
 
 /// All of it; `new` gives ways to open conversations that are empty and have nothing to do with each other.

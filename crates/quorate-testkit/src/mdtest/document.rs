@@ -17,9 +17,7 @@ pub struct Document {
 /// One heading with what stands under it.
 #[derive(Debug, Clone)]
 pub struct Test {
-    /// The heading.
     pub name: String,
-    /// The heading's line.
     pub line: usize,
     /// The files, the document's shared ones included.
     pub files: Memory,
@@ -47,13 +45,10 @@ pub struct Expected {
 /// Why a document is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
-    /// The line.
     pub line: usize,
-    /// What is wrong.
     pub message: String,
 }
 
-/// A fenced block.
 pub(super) struct Block<'t> {
     pub(super) line: usize,
     pub(super) info: &'t str,

@@ -7,13 +7,10 @@ use quorate_diagnostics::{Body, Report};
 /// One diagnostic that has to come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
-    /// Whether it stops.
     pub severity: Severity,
-    /// Its code.
     pub code: String,
     /// `FILE`, `FILE:LINE` or `FILE:LINE:COLUMN`.
     pub at: Option<String>,
-    /// The field's path.
     pub path: Option<String>,
     /// A part of the message or of the help.
     pub saying: Option<String>,

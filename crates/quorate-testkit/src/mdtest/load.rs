@@ -13,7 +13,6 @@ use quorate_manifest::{Capabilities, Source, config, council};
 
 use super::document::Test;
 
-/// What loading gave.
 pub(super) struct LoadResult<'t> {
     pub(super) round: Loader<'t>,
     pub(super) report: Report,

@@ -30,7 +30,6 @@ pub enum Content {
 }
 
 impl Memory {
-    /// No files.
     pub fn new() -> Self {
         Memory::default()
     }

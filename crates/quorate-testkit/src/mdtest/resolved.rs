@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 /// A `resolved` block.
 #[derive(Debug, Clone)]
 pub struct ResolvedExpectation {
-    /// The manifest.
     pub path: String,
     /// What has to come of it.
     pub fields: Vec<ExpectedField>,
@@ -21,7 +20,6 @@ pub struct ResolvedExpectation {
 /// A line of a `resolved` block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedField {
-    /// The field's path.
     pub field: String,
     /// Its value; `None` where it has none.
     pub value: Option<Value>,
@@ -50,7 +48,6 @@ impl ExpectedField {
 }
 
 impl ResolvedExpectation {
-    /// What came otherwise.
     pub(super) fn compare(&self, round: &Loader<'_>) -> Vec<String> {
         let path = &self.path;
         let Ok(spot) = WorkspacePath::new(path) else {

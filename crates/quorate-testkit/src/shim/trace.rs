@@ -7,7 +7,6 @@ use super::{CALLS, Call, value_of_name};
 /// A call, or something that was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What kind.
     pub call: Call,
     /// Where in the file, in bytes; a truncation's new length; 1 for an opening that made the file and 2 for one that emptied
     /// it; 1 for a second name.

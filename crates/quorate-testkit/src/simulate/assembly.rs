@@ -24,7 +24,6 @@ use world::World;
 /// What one simulation came to, for whoever counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// The mode.
     pub mode: &'static str,
     /// The outcome's verdict, and its code where it has one.
     pub verdict: String,

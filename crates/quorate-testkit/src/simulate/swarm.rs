@@ -57,7 +57,6 @@ pub struct Summary {
     pub bare: bool,
     /// How many processes ran at once.
     pub processes: usize,
-    /// How many manifests.
     pub manifests: usize,
 }
 

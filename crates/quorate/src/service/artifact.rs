@@ -15,9 +15,7 @@ pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
 /// Where an artifact is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// A file.
     File(PathBuf),
-    /// Standard input.
     Stdin,
 }
 
@@ -28,7 +26,6 @@ pub struct Artifact {
     pub display_name: String,
     /// The file; `None` for standard input.
     pub path: Option<PathBuf>,
-    /// The text.
     pub text: Arc<str>,
     /// SHA-256 of the bytes, hexadecimal.
     pub sha256: String,

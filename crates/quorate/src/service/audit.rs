@@ -1,5 +1,7 @@
 //! Audit: what the log says of a council over time.
 
+mod json;
+
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
@@ -16,23 +18,21 @@ use super::guard::Guard;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, absolute, display_path};
 
+pub use json::json;
+
 /// What is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Which lines.
     pub filter: Filter,
     /// Whether the whole log is read again, whatever its index says.
     pub reindex: bool,
 }
 
-/// What was found.
 #[derive(Debug, Clone)]
 pub struct Audit {
     /// The log that was read.
     pub log: String,
-    /// Which lines.
     pub filter: Filter,
-    /// The counts.
     pub stats: Stats,
     /// How many lines of the log cannot be read.
     pub corrupt_lines: u64,

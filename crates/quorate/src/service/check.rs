@@ -18,7 +18,6 @@ use super::disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::executor;
-use super::host::Host;
 use super::manifests::{self, Manifests, file_not_found, find_root, search_start};
 use super::playbook::inspect;
 use super::playbook::library::Library;
@@ -90,8 +89,7 @@ fn check_workspace(
 ) -> Result<(), ServiceError> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
     said.add(manifests.report.clone(), &mut outcome.report);
-    let host = Host::new();
-    let round = manifests.loader(&host);
+    let round = manifests.loader(&*environment.host);
     let spots: Vec<WorkspacePath> = work.files.keys().cloned().collect();
     check::register_planned(&round, &spots);
     let mut take = |checked: FileOutcome, spot: &WorkspacePath| -> Result<(), ServiceError> {
@@ -125,7 +123,7 @@ fn check_workspace(
                 if runs && request.refs == Refs::Followed && work.files.contains_key(spot) {
                     // Which kinds there are, and what each reads, is known to the registry alone.
                     let path = work.root.join(spot.workspace_relative());
-                    let report = runtime::inspect(environment, &path, &work.root, &host);
+                    let report = runtime::inspect(environment, &path, &work.root, &environment.host);
                     said.add(report, &mut outcome.report);
                 }
             }
@@ -155,7 +153,8 @@ fn check_workspace(
         scopes.dedup();
         for scope in scopes {
             let root = work.root.join(scope.folder());
-            let library = Library::open(environment, &PathOverrides::default(), Some(&root), &host)?;
+            let library =
+                Library::open(environment, &PathOverrides::default(), Some(&root), &environment.host)?;
             let asked = |spot: &WorkspacePath| work.files.contains_key(spot);
             said.add(inspect::findings(environment, &library, &asked), &mut outcome.report);
         }
@@ -193,7 +192,7 @@ fn check_standalone(
         }
     };
     // Whether an executor can be had is known to the registry alone.
-    let built = executor::build_errors(configuration.as_ref(), council.as_ref());
+    let built = executor::build_errors(environment.host.registry(), configuration.as_ref(), council.as_ref());
     built.into_iter().for_each(|stop| report.absorb(*stop.report));
     if !report.has_refusals() {
         let written = path.parent().unwrap_or(root);

@@ -57,7 +57,6 @@ pub struct Sources {
     scope: Scope,
     /// As overlays name them.
     operators: Arc<[String]>,
-    /// As people do.
     slugs: Arc<str>,
     redactor: CurrentRedactor,
     /// What is recorded of it.

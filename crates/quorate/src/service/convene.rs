@@ -44,7 +44,6 @@ pub struct Request {
     pub root: Option<PathBuf>,
     /// What it is asked for.
     pub inputs: Inputs,
-    /// How.
     pub options: Options,
 }
 
@@ -65,7 +64,6 @@ pub struct Options {
 
 /// An assembly that can be convened: resolved, with what it is about.
 pub struct ConveneInput {
-    /// The assembly.
     pub resolution: Resolution,
     /// What it is asked for.
     pub request: assembly::Request,

@@ -237,9 +237,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// A file of text that may not be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text {
-    /// What it holds.
     Present(String),
-    /// There is none.
     Missing,
 }
 
@@ -395,7 +393,6 @@ pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
 /// A file found by walking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Where it is.
     pub path: PathBuf,
     /// When it was last changed, in milliseconds since the Unix epoch.
     pub modified_ms: i64,

@@ -26,11 +26,8 @@ use super::{member_access, runs};
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What.
     pub name: String,
-    /// How it is.
     pub status: Status,
-    /// In one line.
     pub detail: String,
 }
 
@@ -180,12 +177,12 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
 
 /// Calls the executor that a review would use, and every one that quorate.toml names.
 async fn executors(environment: &Environment, workspace: &Workspace, timeout: Duration) -> Vec<Check> {
-    let registry = executor::registry();
+    let registry = &workspace.registry;
     let mut chosen = vec![("the council's".to_owned(), executor::select(workspace, &Options::default()))];
     for name in workspace.host.executors.keys() {
         chosen.push((
             name.clone(),
-            executor::by_name(&registry, &workspace.host, name, None, SelectedBy::Person),
+            executor::by_name(registry, &workspace.host, name, None, SelectedBy::Person),
         ));
     }
     let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
@@ -286,7 +283,7 @@ fn sandbox(workspace: &Workspace) -> Check {
     if let Err(why) = quorate_adapters::process::can_confine() {
         return noted(format!("{why}: a command that is asked can read the signing keys"));
     }
-    let registry = executor::registry();
+    let registry = &workspace.registry;
     let starts = |block: &Map<String, Json>| block.contains_key("command") || block.contains_key("preset");
     let reaches = workspace.host.executors.iter().filter(|(_, table)| {
         let block = &table.block.json;

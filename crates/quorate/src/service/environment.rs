@@ -1,100 +1,112 @@
-//! What the process around us gives: working directory, variables, clock.
+//! The surroundings of a use case. The library reads none of them from the process: whoever calls it says what they are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_kernel::clock::{Clock, System};
 use quorate_kernel::redact::{is_worth_redacting, names_a_secret};
 
+use super::host::Host;
 use super::redaction::CurrentRedactor;
 use super::trust::Trust;
 
-/// The surroundings of a use case.
+/// Where a use case happens, for whom, and what it may do.
 #[derive(Clone)]
 pub struct Environment {
     /// Where relative paths start.
     pub directory: PathBuf,
-    /// `QUORATE_LEDGER`.
+    /// The ledger that the caller names, before what the workspace says: on the command line `QUORATE_LEDGER`.
     pub ledger: Option<PathBuf>,
-    /// Where this user's programs keep what outlives a workspace: `quorate` below `XDG_STATE_HOME`, else below
-    /// `~/.local/state`. `None` where neither is set.
+    /// Where this user's programs keep what outlives a workspace: on the command line `quorate` below `XDG_STATE_HOME`,
+    /// else below `~/.local/state`. `None` keeps nothing there.
     pub state_dir: Option<PathBuf>,
-    /// The users whose files may configure us: the one that we run as, and who called `sudo`.
+    /// The users whose files may configure us.
     pub users: Vec<u32>,
     /// What may be done that a file of a workspace names.
     pub trust: Trust,
-    /// Who is at work: the account that the process runs under.
+    /// Who is at work, as records name them.
     pub user: String,
+    /// What this program knows and can do: what is built in, and what it was given besides.
+    pub host: Arc<Host>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// The variables that configurations may name, and whose secrets are redacted.
+    pub variables: Variables,
     /// What is redacted.
     pub redactor: CurrentRedactor,
 }
 
 impl Environment {
-    /// The surroundings of this process.
-    #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
-    pub fn from_process() -> Self {
-        let name = std::env::var("USER")
-            .or_else(|_| std::env::var("LOGNAME"))
-            .or_else(|_| std::env::var("USERNAME"));
+    /// Work in a directory, on files of the user that the process runs as, with no variables and with the system's clock.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
         Environment {
-            directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
-            ledger: std::env::var_os("QUORATE_LEDGER").filter(|path| !path.is_empty()).map(PathBuf::from),
-            state_dir: state_dir(),
-            users: users(),
+            directory: directory.into(),
+            ledger: None,
+            state_dir: None,
+            users: effective_user(),
             trust: Trust::default(),
-            user: name.unwrap_or_else(|_| "unknown".to_owned()),
+            user: "unknown".to_owned(),
+            host: Arc::new(Host::new()),
             clock: Arc::new(System),
+            variables: Variables::default(),
             redactor: CurrentRedactor::default(),
         }
     }
-}
 
-impl Environment {
+    /// The same with these variables.
+    #[must_use]
+    pub fn with_variables(self, variables: Variables) -> Self {
+        Environment { redactor: CurrentRedactor::new(variables.clone()), variables, ..self }
+    }
+
     /// Whether files of this user may configure us.
     pub fn trusts_owner(&self, user: u32) -> bool {
         self.users.contains(&user)
     }
 }
 
-/// A relative path in `XDG_STATE_HOME` counts as unset, as its specification has it.
-#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
-fn state_dir() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
-    state.map(|state| state.join("quorate"))
-}
-
 #[cfg(unix)]
-fn users() -> Vec<u32> {
-    let own = rustix::process::geteuid();
-    let caller = variable("SUDO_UID").filter(|_| own.is_root()).and_then(|user| user.parse().ok());
-    std::iter::once(own.as_raw()).chain(caller).collect()
+fn effective_user() -> Vec<u32> {
+    vec![rustix::process::geteuid().as_raw()]
 }
 
 #[cfg(not(unix))]
-fn users() -> Vec<u32> {
+fn effective_user() -> Vec<u32> {
     Vec::new()
 }
 
-/// A variable that somebody named, if it is set and text.
-#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
-pub fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+#[derive(Clone, Default)]
+pub struct Variables(Arc<BTreeMap<String, String>>);
+
+/// The names alone: a value may be a secret.
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
-/// The values of variables that hold a secret: by their names, or since they are `passed` on to members. Paths, words and
-/// what is short are none.
-#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
-pub fn secrets(passed: &BTreeSet<String>) -> Vec<String> {
-    let variables = std::env::vars_os();
-    let texts =
-        variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let holds = |(name, value): (String, String)| {
-        let named = names_a_secret(&name);
-        ((named || passed.contains(&name)) && is_worth_redacting(&value, named)).then_some(value)
-    };
-    texts.filter_map(holds).collect()
+impl FromIterator<(String, String)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
+        Variables(Arc::new(variables.into_iter().collect()))
+    }
+}
+
+impl Variables {
+    /// The value of one; `None` where it is not set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The values of those that hold a secret: by their names, or since they are `forwarded` to members. Paths, words and
+    /// what is short are none.
+    pub fn secrets(&self, forwarded: &BTreeSet<String>) -> Vec<String> {
+        let holds = |(name, value): (&String, &String)| {
+            let named = names_a_secret(name);
+            let is_secret = (named || forwarded.contains(name)) && is_worth_redacting(value, named);
+            is_secret.then(|| value.clone())
+        };
+        self.0.iter().filter_map(holds).collect()
+    }
 }

@@ -43,7 +43,6 @@ pub struct ServiceError {
 }
 
 impl ServiceError {
-    /// One refusal.
     pub fn new(class: ExitClass, code: RefusalCode, body: Body) -> Self {
         let mut report = Report::new();
         report.refuse(code, body);
@@ -66,7 +65,6 @@ impl ServiceError {
         self.report.refusals.iter().any(|one| of_ledger.contains(&one.code))
     }
 
-    /// Something is unusable.
     pub fn configuration(code: RefusalCode, body: Body) -> Self {
         ServiceError::new(ExitClass::Configuration, code, body)
     }

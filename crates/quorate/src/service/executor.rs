@@ -65,7 +65,6 @@ impl SelectedExecutor {
         }
     }
 
-    /// What it is.
     pub fn about(&self) -> About {
         self.executor.about()
     }
@@ -144,28 +143,31 @@ pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> V
 }
 
 /// What the executors of a `quorate.toml` would do: its tables, and what it chooses by name.
-pub fn acts_of_tables(host: &Configuration) -> Vec<SideEffect> {
-    let registry = registry();
+pub fn acts_of_tables(registry: &Registry, host: &Configuration) -> Vec<SideEffect> {
     let file = host.path();
     let tables = host.executors.keys().map(|name| (name, None));
     let chosen = host.named_executors().map(|(name, place)| (name, Some(place)));
     let built = tables
         .chain(chosen)
-        .filter_map(|(name, place)| by_name(&registry, host, name, place, SelectedBy::File(&file)).ok());
+        .filter_map(|(name, place)| by_name(registry, host, name, place, SelectedBy::File(&file)).ok());
     built.flat_map(|chosen| chosen.needs).flat_map(|need| need.acts).collect()
 }
 
 /// What a council's executor needs.
-pub fn trust_requests_of_council(council: &Council, file: &Path) -> Vec<TrustRequest> {
-    let built = council.runtime.as_ref().map(|table| by_runtime(&registry(), table, &council.dir, file));
+pub fn trust_requests_of_council(registry: &Registry, council: &Council, file: &Path) -> Vec<TrustRequest> {
+    let built = council.runtime.as_ref().map(|table| by_runtime(registry, table, &council.dir, file));
     built.and_then(Result::ok).map(|chosen| chosen.needs).unwrap_or_default()
 }
 
 /// What executors need that a manifest chooses by name.
-pub fn trust_requests_of_names(host: &Configuration, names: &[String], manifest: &Path) -> Vec<TrustRequest> {
-    let registry = registry();
+pub fn trust_requests_of_names(
+    registry: &Registry,
+    host: &Configuration,
+    names: &[String],
+    manifest: &Path,
+) -> Vec<TrustRequest> {
     let built =
-        names.iter().filter_map(|name| by_name(&registry, host, name, None, SelectedBy::File(manifest)).ok());
+        names.iter().filter_map(|name| by_name(registry, host, name, None, SelectedBy::File(manifest)).ok());
     built.flat_map(|chosen| chosen.needs).collect()
 }
 
@@ -182,8 +184,7 @@ pub fn registry() -> Registry {
 /// # Errors
 /// When the name or kind is unknown, or the adapter refuses its settings.
 pub fn select(workspace: &Workspace, options: &Options) -> Result<SelectedExecutor, ServiceError> {
-    let registry = registry();
-    let host = &workspace.host;
+    let (registry, host) = (&workspace.registry, &workspace.host);
     let file = host.path();
     let council = workspace.council_path.as_deref().unwrap_or(&workspace.council.dir);
     let build = |extra: Map<String, Json>| match (
@@ -191,16 +192,16 @@ pub fn select(workspace: &Workspace, options: &Options) -> Result<SelectedExecut
         &workspace.council.runtime,
         &host.default_executor,
     ) {
-        (Some(name), ..) => by_name_with(&registry, host, name, None, SelectedBy::Person, extra),
+        (Some(name), ..) => by_name_with(registry, host, name, None, SelectedBy::Person, extra),
         (None, Some(table), _) => {
             let mut table = table.clone();
             table.block.json.extend(extra);
-            by_runtime(&registry, &table, &workspace.council.dir, council)
+            by_runtime(registry, &table, &workspace.council.dir, council)
         }
         (None, None, Some((name, place))) => {
-            by_name_with(&registry, host, name, Some(place), SelectedBy::File(&file), extra)
+            by_name_with(registry, host, name, Some(place), SelectedBy::File(&file), extra)
         }
-        (None, None, None) => fallback_with(&registry, host, extra),
+        (None, None, None) => fallback_with(registry, host, extra),
     };
     let mut chosen = with_model(options.model.as_deref(), build)?;
     chosen.timeout = options.timeout.unwrap_or(chosen.timeout);

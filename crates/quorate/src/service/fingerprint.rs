@@ -88,15 +88,12 @@ impl Fingerprint {
 pub struct AssemblyParts<'a> {
     /// The texts of the chain's files, root first.
     pub manifest: Json,
-    /// The members' prompts.
     pub prompts: Json,
-    /// The protocol's setup.
     pub setup: Json,
     /// Who answers for each member, with what settings.
     pub executors: Json,
     /// What is redacted.
     pub redaction: &'a Json,
-    /// The mode's version.
     pub mode: &'a str,
     /// SHA-256 of the subject's bytes.
     pub input: &'a str,

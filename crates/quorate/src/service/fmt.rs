@@ -19,7 +19,6 @@ use super::workspace::{boundary, display_path};
 /// Whether files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// They are.
     Write,
     /// `--check`: only said which would be.
     Check,

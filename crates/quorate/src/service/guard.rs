@@ -41,7 +41,6 @@ pub enum Role {
     Keyring,
     /// `quorate.toml` or the council's file.
     Configuration,
-    /// Secret keys.
     Keys,
     /// What this user's programs keep outside of workspaces: what is trusted, the last checkpoints.
     State,
@@ -75,13 +74,9 @@ pub struct Places<'a> {
     pub host: &'a Configuration,
     /// The files of `quorate.toml` and the council that were read.
     pub configured: [Option<&'a Path>; 2],
-    /// The workspace's root.
     pub root: &'a Path,
-    /// The ledger.
     pub ledger: &'a Address,
-    /// The log.
     pub log: &'a Path,
-    /// The witness.
     pub witness: Option<&'a Witness>,
 }
 

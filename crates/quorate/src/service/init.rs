@@ -28,7 +28,6 @@ const HOST: &str = include_str!("init/quorate.toml");
 /// The operator that advice goes to.
 pub const ADVISED_OPERATOR: &str = "assistant";
 
-/// The longest name.
 const MAX_NAME_CHARS: usize = 64;
 
 /// What is written besides a council.
@@ -36,11 +35,8 @@ const MAX_NAME_CHARS: usize = 64;
 pub enum Template {
     /// An ASSEMBLY.md and a persona for each member; of one that advises, also the operator that it advises.
     Assembly(Mode),
-    /// A PERSONA.md.
     Persona,
-    /// A playbook.
     Playbook,
-    /// A runtime manifest.
     Runtime,
 }
 

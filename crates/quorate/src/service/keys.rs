@@ -19,7 +19,6 @@ use tokio::sync::OnceCell;
 use super::disk::{self, Disk, Text};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
-use super::host::Host;
 use super::workspace::{Workspace, absolute, boundary, display_path};
 
 /// The keyring's file, where quorate.toml does not name another.
@@ -28,9 +27,8 @@ pub const KEYRING: &str = "keyring.toml";
 /// Where the keys of a workspace and of its ledger are.
 #[derive(Clone)]
 pub struct Keys {
-    environment: Environment,
+    pub(super) environment: Environment,
     settings: config::Keys,
-    /// The workspace's root.
     root: PathBuf,
     /// The ledger's own directory.
     ledger_dir: PathBuf,
@@ -52,7 +50,6 @@ pub struct KeyringFile {
 pub enum SigningKey {
     /// A key, and what it comes from, for people.
     Available(Arc<SecretKey>, String),
-    /// None; why.
     Missing(String),
 }
 
@@ -74,7 +71,6 @@ impl Keys {
         self.settings.sign
     }
 
-    /// The workspace's root.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -89,7 +85,6 @@ impl Keys {
         self.root.join("quorate.toml")
     }
 
-    /// The keyring's file.
     pub fn keyring_path(&self) -> PathBuf {
         Keys::keyring_of(&self.root, &self.settings)
     }
@@ -127,7 +122,7 @@ impl Keys {
             )
         })?;
         let Text::Present(text) = text else { return Ok(KeyringFile::default()) };
-        let loaded = keyring::load(&path, &self.display_path(&path), &Disk, &Host::new());
+        let loaded = keyring::load(&path, &self.display_path(&path), &Disk, &*self.environment.host);
         match loaded.value {
             Some(keys) => Ok(KeyringFile { text: Some(text.into()), keys }),
             None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),

@@ -30,7 +30,6 @@ pub struct Request {
     pub path: PathBuf,
     /// The workspace's root, where it is not to be found by itself.
     pub root: Option<PathBuf>,
-    /// The text.
     pub material: TextSource,
 }
 
@@ -46,7 +45,6 @@ pub enum TextSource {
 /// What the traits see in a text.
 #[derive(Debug)]
 pub struct LockTest {
-    /// The assembly's id.
     pub assembly: String,
     /// The merged mode of matching.
     pub match_mode: MatchMode,
@@ -54,7 +52,6 @@ pub struct LockTest {
     pub traits: Vec<TraitHits>,
     /// What the user calls the text; `None` where it was given on the command line.
     pub file: Option<String>,
-    /// The text.
     pub text: Arc<str>,
     /// Warnings about the assembly.
     pub report: Report,
@@ -80,7 +77,6 @@ pub struct TraitHits {
 /// A place in the text.
 #[derive(Debug, Clone)]
 pub struct HitPosition {
-    /// The hit.
     pub hit: Hit,
     /// Its line, from 1.
     pub line: usize,

@@ -13,7 +13,6 @@ use super::workspace::{absolute, display_path, entry_exists, find_outermost, loa
 
 /// A workspace of manifests.
 pub struct Manifests {
-    /// Its root.
     pub root: PathBuf,
     /// What its `quorate.toml` is refused or warned for.
     pub report: Report,

@@ -31,11 +31,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Who is to speak, where.
 pub struct Request {
-    /// The participant.
     pub participant: Name,
-    /// The conversation.
     pub substrate: Arc<dyn Substrate>,
-    /// What participants remember.
     pub state: Arc<dyn State>,
     /// The newest turn, which is answered.
     pub newest: Name,
@@ -52,10 +49,8 @@ pub enum ReplyMode {
     Post(Option<Name>),
 }
 
-/// What was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// The text.
     pub text: String,
     /// The turn that it is, where it was appended.
     pub turn: Option<Name>,

@@ -216,7 +216,6 @@ impl OverlayFilter {
 /// An overlay as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverlayEntry {
-    /// The overlay.
     pub overlay: Overlay,
     /// Whether it holds now.
     pub active: bool,

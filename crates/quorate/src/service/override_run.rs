@@ -16,12 +16,10 @@ use super::signer::KeySource;
 /// How often it is tried.
 const MAX_ATTEMPTS: usize = 50;
 
-/// A person's decision.
 #[derive(Debug, Clone, Copy)]
 pub struct Decision<'a> {
     /// What the person decides.
     pub verdict: Verdict,
-    /// Why.
     pub reason: &'a str,
     /// Who it is; `None` is the Git identity.
     pub by: Option<&'a str>,

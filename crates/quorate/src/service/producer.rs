@@ -15,14 +15,12 @@ use serde_json::json;
 
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::host::Host;
 use super::manifests::Manifests;
 use super::weave;
 
 /// An operator that has made something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Producer {
-    /// Its slug.
     pub operator: String,
     /// The playbooks in shadow that were in its prompt then.
     pub trying: Vec<String>,
@@ -48,8 +46,7 @@ impl Producer {
         scopes: &[Scope],
     ) -> Result<(), ServiceError> {
         let manifests = Manifests::open(environment, root, Refs::Followed)?;
-        let host = Host::new();
-        let round = manifests.loader(&host);
+        let round = manifests.loader(&*environment.host);
         let operators = |scope: &Scope| {
             let folder = in_scope(scope, OPERATORS);
             WorkspacePath::new(&folder).map_or_else(|_| Vec::new(), |folder| round.folder_names(&folder))
@@ -92,7 +89,6 @@ impl Producer {
     }
 }
 
-/// Where operators lie.
 const OPERATORS: &str = "operators";
 
 fn in_scope(scope: &Scope, folder: &str) -> String {

@@ -41,7 +41,6 @@ use setup::Error;
 /// Whether anything is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// It is.
     Apply,
     /// It is only said.
     DryRun,
@@ -50,9 +49,7 @@ pub enum WriteMode {
 /// Whether what was edited since may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {
-    /// It may.
     Yes,
-    /// It may not.
     No,
 }
 
@@ -68,9 +65,7 @@ pub struct Options {
 /// What came of it.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The profile.
     pub slug: String,
-    /// Its version.
     pub version: String,
     /// The version that was installed before, if another was.
     pub previous: Option<String>,
@@ -91,11 +86,9 @@ pub struct Outcome {
 /// What became of a file, or would.
 #[derive(Debug)]
 pub struct FileReport {
-    /// Which.
     pub dest: String,
     /// How it goes together with what was there.
     pub strategy: &'static str,
-    /// What is done.
     pub action: Action,
     /// What else is to be said.
     pub notes: Vec<String>,

@@ -11,13 +11,12 @@ use quorate_manifest::council::Council;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use super::environment;
+use super::environment::Variables;
 use super::error::ServiceError;
 
 /// What is redacted, and by what settings.
 #[derive(Debug, Clone, Default)]
 pub struct Redaction {
-    /// What does it.
     pub redactor: Redactor,
     settings: Json,
 }
@@ -27,11 +26,11 @@ impl Redaction {
     ///
     /// # Errors
     /// When the patterns cannot be used together.
-    pub fn of(host: &Configuration, council: &Council) -> Result<Self, ServiceError> {
+    pub fn of(host: &Configuration, council: &Council, variables: &Variables) -> Result<Self, ServiceError> {
         let Table { builtin, environment, patterns } = &host.redact;
         let patterns = [&patterns[..], &council.logging.redact_patterns[..]].concat();
         let passed = || forwarded_variables(host, council);
-        let values = if *environment { environment::secrets(&passed()) } else { Vec::new() };
+        let values = if *environment { variables.secrets(&passed()) } else { Vec::new() };
         let settings = json!({
             "patterns": patterns, "builtin": builtin.then_some(VERSION), "environment": environment,
         });
@@ -108,7 +107,10 @@ fn forwarded_variables(host: &Configuration, council: &Council) -> BTreeSet<Stri
 
 /// What is redacted in this process, by whatever configuration was read last.
 #[derive(Clone, Default)]
-pub struct CurrentRedactor(Arc<RwLock<Option<Redactor>>>);
+pub struct CurrentRedactor {
+    variables: Variables,
+    set: Arc<RwLock<Option<Redactor>>>,
+}
 
 /// Without what is redacted.
 impl std::fmt::Debug for CurrentRedactor {
@@ -118,16 +120,25 @@ impl std::fmt::Debug for CurrentRedactor {
 }
 
 impl CurrentRedactor {
+    /// Redacts the secrets of these variables, until a configuration says more.
+    pub fn new(variables: Variables) -> Self {
+        CurrentRedactor { variables, set: Arc::default() }
+    }
+
     /// From now on this is redacted.
     pub fn set(&self, redactor: Redactor) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
+        *self.set.write().unwrap_or_else(PoisonError::into_inner) = Some(redactor);
     }
 
     /// What redacts; before a configuration was read, whatever is redacted without one.
     pub fn redactor(&self) -> Redactor {
-        let set = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let set = self.set.read().unwrap_or_else(PoisonError::into_inner).clone();
         set.unwrap_or_else(|| {
-            let without = Redaction::of(&Configuration::default(), &quorate_manifest::council::built_in());
+            let without = Redaction::of(
+                &Configuration::default(),
+                &quorate_manifest::council::built_in(),
+                &self.variables,
+            );
             let redactor = without.map(|redaction| redaction.redactor).unwrap_or_default();
             self.set(redactor.clone());
             redactor

@@ -17,13 +17,11 @@ use super::session::LedgerSession;
 /// What a replay says.
 #[derive(Debug)]
 pub struct Replay {
-    /// The run.
     pub run: Name,
     /// The recorded verdict; `None` while nothing is decided.
     pub recorded: Option<String>,
     /// The verdict that follows now.
     pub replayed: Option<String>,
-    /// The whole.
     pub result: ReplayResult,
 }
 

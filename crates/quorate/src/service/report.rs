@@ -24,7 +24,6 @@ const SEED_BLOCKS_TO_HOLD: usize = 3;
 /// A review, ended or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The run.
     pub run: String,
     /// When it was opened, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
@@ -32,9 +31,7 @@ pub struct Report {
     pub artifact: String,
     /// Its text as it was kept (redacted); `None` where it was erased.
     pub text: Option<Arc<str>>,
-    /// Its type.
     pub artifact_type: String,
-    /// Its tier.
     pub tier: u64,
     /// `seed/1` or `strict/1`.
     pub policy: String,
@@ -48,27 +45,22 @@ pub struct Report {
     pub because: String,
     /// The adjudicator's reasoning, or `because` where there is none.
     pub reasoning: String,
-    /// What should change.
     pub revision_brief: Option<String>,
     /// Who disagreed, on what.
     pub dissent_summary: Option<String>,
     /// In roster order.
     pub deliberators: Vec<Deliberator>,
-    /// The adjudicator.
     pub adjudicator: Answer,
     /// In the text's order, those without a place last.
     pub findings: Vec<Finding>,
     /// How many earlier verdicts the adjudicator saw.
     pub prior_verdicts_consulted: u64,
-    /// The executor's name.
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
-    /// The executor's kind.
     pub kind: String,
     /// From which verdict on the exit code is not 0; `None`: every verdict has its own.
     pub fail_on: Option<FailOn>,
-    /// Calls made.
     pub calls: u32,
     /// What these calls cost, as far as it is known.
     pub usage: Usage,
@@ -97,12 +89,9 @@ pub struct LedgerLocation {
     pub flag: String,
 }
 
-/// One deliberator's part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deliberator {
-    /// Its id.
     pub id: String,
-    /// Its first answer.
     pub round1: Answer,
     /// Its second answer.
     pub round2: Answer,
@@ -128,7 +117,6 @@ pub struct Answer {
 /// Something that a deliberator found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Who.
     pub by: String,
     /// 1-based; `None` where the quote does not stand in the text.
     pub line: Option<u64>,
@@ -138,20 +126,14 @@ pub struct Finding {
     pub span: Option<(usize, usize)>,
     /// The words that it is about.
     pub quote: String,
-    /// What is wrong.
     pub issue: String,
-    /// What to do.
     pub fix: Option<String>,
 }
 
-/// A person's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
-    /// What was decided.
     pub verdict: String,
-    /// Why.
     pub reason: String,
-    /// By whom.
     pub by: String,
 }
 
@@ -160,9 +142,7 @@ pub struct Override {
 pub enum FailOn {
     /// SHIP although a deliberator blocks.
     ShipWithBlocks,
-    /// REVISE.
     Revise,
-    /// HOLD.
     Hold,
     /// INCOMPLETE, which is no verdict.
     Incomplete,

@@ -33,9 +33,7 @@ pub struct Request {
 /// A resolved assembly, and what there is to say about it.
 #[derive(Debug)]
 pub struct Resolution {
-    /// The assembly.
     pub resolved: Resolved,
-    /// Warnings.
     pub report: Report,
     /// The workspace's root, which the chain's paths are below.
     pub root: PathBuf,
@@ -46,7 +44,6 @@ pub struct Resolution {
 pub struct FieldOrigin {
     /// The field, for example `members[ciso].weight`.
     pub field: String,
-    /// The value.
     pub value: serde_json::Value,
     /// What the user calls the file.
     pub file: String,

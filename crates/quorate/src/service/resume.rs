@@ -27,9 +27,7 @@ pub struct StartOptions {
     pub config: Option<PathBuf>,
     /// `quorate.toml`; `None` where there was none.
     pub host: Option<PathBuf>,
-    /// The executor's name.
     pub executor: Option<String>,
-    /// The policy.
     pub policy: Option<Policy>,
 }
 

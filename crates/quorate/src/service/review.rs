@@ -24,7 +24,6 @@ pub struct Request {
     pub tier: Option<tiers::Tier>,
     /// `--tiered`: obey the tier, as a sweep does.
     pub tier_policy: TierPolicy,
-    /// How.
     pub options: Options,
 }
 
@@ -40,13 +39,10 @@ pub enum TierPolicy {
 /// What a review came to.
 #[derive(Debug)]
 pub enum ReviewOutcome {
-    /// A report.
     Judged(Box<Report>),
     /// Skipped because of its tier (C5: never like SHIP).
     Skipped {
-        /// The tier.
         tier: u8,
-        /// Its type.
         artifact_type: String,
     },
 }

@@ -49,7 +49,6 @@ pub struct Options {
 
 /// A council that can be convened.
 pub struct RunSpec {
-    /// Who answers.
     pub executor: SelectedExecutor,
     /// What the protocol is set up with.
     pub setup: Setup,
@@ -63,18 +62,14 @@ pub struct RunSpec {
 /// An artifact as it is reviewed.
 #[derive(Debug, Clone)]
 pub struct ReviewInput {
-    /// The artifact.
     pub artifact: Artifact,
-    /// Its type.
     pub artifact_type: String,
-    /// Its tier.
     pub tier: u8,
 }
 
 /// A review that was held.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletedRun {
-    /// The run.
     pub run: Name,
     /// The body of its outcome.
     pub outcome: Map<String, Json>,

@@ -125,9 +125,7 @@ pub async fn open_run_as_recorded(
 
 /// A run as it is shown.
 pub enum RunReport {
-    /// A council's.
     Review(Box<report::Report>),
-    /// An assembly's.
     Assembly(Box<convene::report::Report>),
 }
 

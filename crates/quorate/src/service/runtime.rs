@@ -62,15 +62,12 @@ pub struct Request {
 
 /// A runtime whose ports are filled.
 pub struct Runtime {
-    /// The manifest's id.
     pub id: String,
-    /// The manifest's file.
     pub path: PathBuf,
     /// Who takes part, in the manifest's order.
     pub participants: Vec<Participant>,
     /// Where the conversation lives.
     pub substrate: Arc<dyn Substrate>,
-    /// What participants remember.
     pub state: Arc<dyn State>,
     /// What sets its files up, where the manifest says so.
     pub provisioning: Option<Arc<dyn Provisioning>>,
@@ -155,9 +152,7 @@ impl Runtime {
 
 /// A runtime whose ledger is open.
 pub struct OpenRuntime {
-    /// The runtime.
     pub runtime: Runtime,
-    /// The ledger.
     pub store: Arc<Store>,
 }
 
@@ -296,7 +291,6 @@ impl OpenRuntime {
         checkpoint::within_deadline(&self.store, Box::pin(sealing.seal_or_warn())).await.unwrap_or_default()
     }
 
-    /// Closes the ledger.
     pub async fn close(self) {
         // A runner that was dropped may still be writing; the file is closed with the process then.
         if let Ok(store) = Arc::try_unwrap(self.store) {

@@ -12,18 +12,14 @@ pub const REVIEWS: &str = "quorate.reviews/v1";
 /// What a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// One review.
     Review,
-    /// Several reviews.
     Reviews,
-    /// A convening.
     Convene,
     /// What a convening would ask, as `--dry-run` says.
     Plan,
 }
 
 impl Output {
-    /// All outputs.
     pub const ALL: [Output; 4] = [Output::Review, Output::Reviews, Output::Convene, Output::Plan];
 
     /// The word for it.

@@ -35,11 +35,8 @@ pub const LATEST: &str = "latest";
 
 /// An opened ledger and log.
 pub struct LedgerSession {
-    /// The surroundings.
     pub environment: Environment,
-    /// The configuration.
     pub workspace: Workspace,
-    /// The ledger.
     pub store: Arc<Store>,
     warnings: Mutex<Report>,
     keys: Keys,
@@ -138,12 +135,10 @@ impl LedgerSession {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a warning.
     pub fn warn(&self, code: quorate_diagnostics::WarningCode, body: Body) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).warn(code, body);
     }
 
-    /// Adds a report.
     pub fn absorb(&self, report: Report) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).absorb(report);
     }

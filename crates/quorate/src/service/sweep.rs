@@ -1,5 +1,7 @@
 //! Sweep: review everything below the watched paths that is due and not yet judged.
 
+mod json;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +23,8 @@ use super::trust::TrustRequest;
 use super::worker_thread::run_on_own_thread;
 use super::workspace::{boundary, display_path};
 use super::{resume, review};
+
+pub use json::json;
 
 /// What is to be swept, and how.
 #[derive(Debug, Clone)]
@@ -62,7 +66,6 @@ impl FileFilter {
 /// What happens to content that this very council has judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgedPolicy {
-    /// It is skipped.
     Skip,
     /// `--force`.
     Repeat,
@@ -71,7 +74,6 @@ pub enum JudgedPolicy {
 /// Whether anybody is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Reviews are held.
     Run,
     /// `--dry-run`: only said what would be.
     DryRun,
@@ -84,7 +86,6 @@ pub struct SweptFile {
     pub path: String,
     /// Its tier; 0 where it was not read.
     pub tier: u8,
-    /// Its type.
     pub artifact_type: String,
     /// What became of it.
     pub fate: Outcome,
@@ -93,11 +94,8 @@ pub struct SweptFile {
 /// What became of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was reviewed.
     Judged {
-        /// The run.
         run: String,
-        /// The verdict.
         verdict: Verdict,
         /// What to change first, where something is to be changed.
         fix: Option<String>,
@@ -112,7 +110,6 @@ pub enum Outcome {
     AlreadyJudged,
     /// It could not be reviewed.
     Failed {
-        /// Why.
         why: String,
     },
 }
@@ -121,9 +118,7 @@ pub enum Outcome {
 pub trait SweepObserver: Send + Sync {
     /// So many reviews are to be held.
     fn planned(&self, reviews: usize);
-    /// A review starts.
     fn started(&self, path: &str);
-    /// A review ended.
     fn ended(&self, swept: &SweptFile);
 }
 

@@ -16,7 +16,7 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::SideEffect;
 
 use super::disk;
-use super::environment::{self, Environment};
+use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::workspace::display_path;
 
@@ -29,7 +29,6 @@ pub const VARIABLE: &str = "QUORATE_TRUST";
 /// What a file of a workspace names and would be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRequest {
-    /// The file, absolute.
     pub file: PathBuf,
     /// What would be done.
     pub acts: Vec<SideEffect>,
@@ -52,7 +51,6 @@ pub enum ConsentAnswer {
     Always,
     /// It is trusted by this process.
     Once,
-    /// It is not.
     No,
 }
 
@@ -114,7 +112,7 @@ impl Trust {
         if files.iter().all(|one| known(&one)) {
             return Ok(Permit(()));
         }
-        match environment::variable(VARIABLE).as_deref() {
+        match environment.variables.get(VARIABLE) {
             None | Some("" | "0") => self.ask_person(environment, &needs, &files, store.as_ref()),
             Some("1") => Ok(Permit(())),
             Some(hash) => admit_by_hash(environment, hash, &needs, &files),

@@ -36,7 +36,6 @@ use super::workspace::{self, PathOverrides, Workspace, absolute};
 /// What is to be woven.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Into whose prompt.
     pub target: Target,
     /// Only the overlays of this assembly, whoever they are for.
     pub assembly: Option<String>,
@@ -68,7 +67,6 @@ pub struct Prompt {
     pub is_operator: bool,
     /// The prompt without anything woven in.
     pub base: String,
-    /// The prompt.
     pub woven: WovenPrompt,
     /// What was computed in shadow and stands in no prompt.
     pub shadows: Vec<ShadowPrompt>,
@@ -216,13 +214,11 @@ fn target_prompt(
 
 /// An operator, and what it is told.
 pub(super) struct LoadedOperator {
-    /// Its manifest.
     pub(super) operator: Operator,
     /// Its prompt: its persona's, or for want of one its own body.
     pub(super) base: BasePrompt,
     /// What each layer of its persona says of locks, below `metadata.quorate.locks`.
     pub(super) persona_locks: Vec<Value>,
-    /// Warnings.
     pub(super) report: Report,
 }
 

@@ -33,17 +33,13 @@ pub enum Witness {
 pub struct Service {
     /// Its URL, to which `/add-checkpoint` is added.
     pub url: String,
-    /// Its key.
     pub key: Cosigner,
     /// Whether it did not answer this process: it is not waited for again.
     unresponsive: Arc<AtomicBool>,
 }
 
-/// What is told.
 pub struct SubmitContext<'a> {
-    /// The surroundings.
     pub environment: &'a Environment,
-    /// The ledger.
     pub store: &'a Store,
     /// Where what a witness signed is kept.
     pub copies: &'a CheckpointFiles,
@@ -178,6 +174,7 @@ fn ensure_http_supported(url: &str) -> Result<(), ServiceError> {
     let body = Body::new(format!(
         "cannot ask the witness {url}: this program was built without the feature `http-witness`"
     ));
-    let help = "build it with `cargo install --path crates/quorate --features http-witness`, or name a file";
+    let help =
+        "build it with `cargo install --path crates/quorate-cli --features http-witness`, or name a file";
     Err(ServiceError::configuration(codes::FEATURE_MISSING, body.help(help)))
 }

@@ -6,6 +6,7 @@ pub mod boundary;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::registry::Registry;
 use quorate_ledger::council_log::append;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::config::{self, Configuration};
@@ -39,7 +40,6 @@ pub struct Workspace {
     pub host: Configuration,
     /// The file that it was read from.
     pub host_path: Option<PathBuf>,
-    /// The council.
     pub council: Council,
     /// The file that it was read from; `None` for the built-in one.
     pub council_path: Option<PathBuf>,
@@ -49,6 +49,8 @@ pub struct Workspace {
     pub log: PathBuf,
     /// Who else keeps the ledger's checkpoints.
     pub witness: Option<Witness>,
+    /// The adapters, by port and kind.
+    pub registry: Registry,
     /// What is redacted.
     pub redaction: Redaction,
     /// What nothing else is written over.
@@ -119,9 +121,22 @@ pub fn load(
         witness: witness.as_ref(),
     };
     let guard = Guard::of(environment, places)?;
-    let redaction = Redaction::of(&host, &council)?;
+    let redaction = Redaction::of(&host, &council, &environment.variables)?;
     environment.redactor.set(redaction.redactor.clone());
-    Ok(Workspace { host, host_path, council, council_path, ledger, log, witness, redaction, guard, report })
+    let registry = environment.host.registry().clone();
+    Ok(Workspace {
+        host,
+        host_path,
+        council,
+        council_path,
+        ledger,
+        log,
+        witness,
+        registry,
+        redaction,
+        guard,
+        report,
+    })
 }
 
 /// What `check` says of the files that the configuration of a directory has written to: two in one place, one over what is
@@ -171,7 +186,8 @@ pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Er
 pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Configuration> {
     let found = FoundFile { root: path.parent().unwrap_or(path), file: path };
     let mut loaded = config::load(path, &display_path(environment, path), &found);
-    let typos = loaded.value.as_ref().map(executor::typos).unwrap_or_default();
+    let typos = loaded.value.as_ref().map(|host| executor::typos(environment.host.registry(), host));
+    let typos = typos.unwrap_or_default();
     typos.into_iter().for_each(|stop| loaded.report.absorb(*stop.report));
     Loaded { value: loaded.value.filter(|_| !loaded.report.has_refusals()), ..loaded }
 }
@@ -325,7 +341,7 @@ fn in_database(address: Address) -> Result<Address, ServiceError> {
     let body = Body::new(format!(
         "the ledger {address} needs the feature `postgres`, which this program was built without"
     ));
-    let help = "build it with `cargo install --path crates/quorate --features postgres`";
+    let help = "build it with `cargo install --path crates/quorate-cli --features postgres`";
     Err(ServiceError::configuration(codes::FEATURE_MISSING, body.help(help)))
 }
 

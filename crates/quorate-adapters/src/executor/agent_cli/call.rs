@@ -24,7 +24,6 @@ use super::spawn::Launch;
 /// How an attempt ended and what was printed.
 #[derive(Debug)]
 pub(super) struct Ended {
-    /// How.
     pub(super) ending: Ending,
     /// All of stdout, up to its cap.
     pub(super) stdout: Vec<u8>,
@@ -35,7 +34,6 @@ pub(super) struct Ended {
 /// How an attempt ended.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// By itself.
     Exited(ExitStatus),
     /// The deadline passed, or nobody waits any more.
     DeadlinePassed,

@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-/// Now.
 #[expect(clippy::disallowed_methods, reason = "processes are not driven by a test's clock")]
 pub(super) fn now() -> Instant {
     Instant::now()

@@ -44,9 +44,7 @@ pub(crate) struct Companion {
 
 /// The pipes of a companion.
 pub(crate) struct Ends {
-    /// What it reads.
     pub(crate) stdin: ChildStdin,
-    /// What it prints.
     pub(crate) stdout: ChildStdout,
 }
 

@@ -22,13 +22,11 @@ const LOOK: Duration = Duration::from_millis(25);
 /// How long a killed leader may take to be gone; longer takes only one that is stuck in the kernel.
 const KILLED: Duration = Duration::from_secs(1);
 
-/// A started member.
 pub(super) struct Member {
     child: Child,
     family: Family,
     pid: Pid,
     exit: Option<OwnedFd>,
-    /// Its pipes.
     pub(super) pipes: Pipes,
 }
 

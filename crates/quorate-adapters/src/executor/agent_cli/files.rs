@@ -36,7 +36,6 @@ impl AnswerFiles {
         Ok(files)
     }
 
-    /// The schema's file.
     pub(super) fn schema(&self) -> PathBuf {
         self.dir.path().join("schema.json")
     }

@@ -20,7 +20,6 @@ pub(super) struct Granted<'a> {
 /// A server that the host has configured: it listens somewhere, or is started.
 #[derive(Debug)]
 pub(super) struct Server<'a> {
-    /// Its id.
     pub(super) id: &'a str,
     table: &'a Map<String, Json>,
     dir: &'a Path,
@@ -31,7 +30,6 @@ pub(super) struct Server<'a> {
 pub(super) struct Local {
     /// The program; with a `/` it is absolute.
     pub(super) command: String,
-    /// Its arguments.
     pub(super) args: Vec<String>,
     /// The variables that it needs, by name.
     pub(super) env: Vec<String>,

@@ -38,10 +38,8 @@ pub fn enable() {
 /// Whether somebody watches over us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// A guard runs.
     #[cfg(target_os = "linux")]
     Watching,
-    /// None does.
     Absent,
 }
 

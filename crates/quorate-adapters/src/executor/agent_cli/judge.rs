@@ -40,7 +40,6 @@ pub(super) struct Judge {
 
 /// What a judge's arguments and private directory are made of.
 pub(super) struct Desk<'a> {
-    /// The private directory.
     pub(super) private: &'a Path,
     /// The tools that the table names.
     pub(super) tools: &'a [String],

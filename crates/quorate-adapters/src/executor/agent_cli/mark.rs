@@ -11,7 +11,6 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The variable.
 pub(super) const VARIABLE: &str = "QUORATE_INVOCATION";
 
 const CALL_BITS: u32 = 20;
@@ -23,7 +22,6 @@ const LIMIT_TAG: u64 = 1 << 62;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProcessMark(u64);
 
-/// One invocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     process: ProcessMark,

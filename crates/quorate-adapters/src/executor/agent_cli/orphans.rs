@@ -91,7 +91,6 @@ fn is_guard(pid: i32) -> bool {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn claim() {}
 
-/// Starts a child.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn born(
     start: impl FnOnce() -> std::io::Result<std::process::Child>,

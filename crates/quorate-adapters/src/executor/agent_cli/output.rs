@@ -11,10 +11,8 @@ use super::limits;
 use super::pipes::STDOUT_CAP;
 use super::presets::{Spent, claude, codex, gemini};
 
-/// What stdout means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Output {
-    /// The answer itself.
     Text,
     /// The result envelope of `claude --output-format json`.
     ClaudeJson,
@@ -25,7 +23,6 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// All of them.
     pub(super) const ALL: [Output; 4] =
         [Output::Text, Output::ClaudeJson, Output::CodexJsonl, Output::GeminiJson];
 

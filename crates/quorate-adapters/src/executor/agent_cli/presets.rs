@@ -30,7 +30,6 @@ pub struct Preset {
     pub(super) command: &'static str,
     /// How it is installed, in a line.
     pub(super) install: &'static str,
-    /// What it prints.
     pub(super) output: Output,
     /// Whether it cannot be called without one.
     pub(super) needs_model: bool,
@@ -57,9 +56,7 @@ pub struct Preset {
 /// How a CLI is given MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TakesServers {
-    /// In a file.
     InFile,
-    /// Among its arguments.
     AsArguments,
     /// Not at all: it has its own, or none.
     Not,

@@ -29,14 +29,12 @@ pub(super) struct Furniture {
     pub(super) links: Vec<(String, PathBuf)>,
 }
 
-/// The directory.
 #[derive(Debug)]
 pub(super) struct PrivateDir {
     dir: TempDir,
 }
 
 impl PrivateDir {
-    /// A fresh one.
     pub(super) fn new() -> Result<Self, Failure> {
         let mine = std::fs::Permissions::from_mode(0o700);
         let dir =
@@ -64,7 +62,6 @@ impl PrivateDir {
         Ok(())
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -16,7 +16,6 @@ use super::mark::{Mark, Scope, VARIABLE};
 /// A process as it was when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
-    /// Its number.
     pub(super) pid: Pid,
     /// Whether it is over and waits to be reaped.
     pub(super) zombie: bool,

@@ -54,7 +54,6 @@ pub(super) struct Recipe {
     cwd: PathBuf,
     /// The model that the settings name.
     pub(super) model: Option<String>,
-    /// What stdout means.
     pub(super) output: Output,
     /// The form of its turns in a conversation.
     pub(super) turns: Schema,
@@ -70,14 +69,12 @@ pub(super) struct Recipe {
 
 /// One attempt, ready to start.
 pub(super) struct Prepared {
-    /// What to start.
     pub(super) launch: Launch,
     /// The files it was promised, which must outlive it.
     pub(super) files: Option<AnswerFiles>,
 }
 
 impl Recipe {
-    /// Reads the block.
     pub(super) fn read(settings: &Settings) -> Result<Self, ConfigError> {
         let block = Block::of(&settings.block, KEYS)?;
         let mut preset = block.text("preset")?.map(|name| preset_named("preset", name)).transpose()?;

@@ -25,7 +25,6 @@ pub struct Kept {
     pub keys: PathBuf,
     /// The ledger: files, or a directory of its own.
     pub ledger: Vec<PathBuf>,
-    /// Its log.
     pub log: PathBuf,
     /// The workspace, where there is one.
     pub workspace: Option<PathBuf>,
@@ -57,7 +56,6 @@ pub fn available() -> Result<(), &'static str> {
     Err("this system has no Landlock")
 }
 
-/// Who is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     /// A command of the user's own: keys are hidden, ledger and log are read-only.

@@ -13,16 +13,13 @@ use super::private_dir::PrivateDir;
 use super::sandbox::Sandbox;
 use super::{orphans, signals};
 
-/// What to start.
 #[derive(Debug)]
 pub(super) struct Launch {
     /// The program, as an absolute path.
     pub(super) program: PathBuf,
-    /// Its arguments.
     pub(super) arguments: Vec<OsString>,
     /// All that it sees of our environment.
     pub(super) variables: Vec<(OsString, OsString)>,
-    /// Where it runs.
     pub(super) cwd: PathBuf,
     /// What it cannot reach; `None` lets it reach what we reach.
     pub(super) sandbox: Option<Sandbox>,

@@ -22,7 +22,6 @@ const REPEATED: usize = 2;
 
 /// What the adjudicator is shown, read.
 pub(super) struct Docket<'a> {
-    /// The artifact.
     pub(super) document: &'a Document<'a>,
     /// The last answers, in roster order.
     pub(super) last: Vec<Other>,
@@ -30,7 +29,6 @@ pub(super) struct Docket<'a> {
     pub(super) first: Vec<Other>,
     /// The text of the prior verdicts; empty where there are none.
     pub(super) priors: &'a str,
-    /// The artifact's name.
     pub(super) artifact: &'a str,
 }
 

@@ -139,13 +139,10 @@ static DEFAULT_LEXICON: LazyLock<Lexicon<(When, &'static str)>> =
 /// A pattern of the settings that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BadPattern {
-    /// As written.
     pub(super) pattern: String,
-    /// Why.
     pub(super) reason: String,
 }
 
-/// What is banned.
 #[derive(Debug)]
 pub(super) struct Banned {
     defaults: bool,
@@ -156,7 +153,6 @@ pub(super) struct Banned {
 /// A banned phrase in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Use {
-    /// Where.
     pub(super) span: Range<usize>,
     /// What to write in its place.
     pub(super) fix: String,

@@ -37,7 +37,6 @@ pub(super) struct Criteria<'a> {
     pub(super) context: &'a [Document<'a>],
 }
 
-/// One check.
 pub(super) struct Check {
     /// Its name, which is also its score's.
     pub(super) name: &'static str,
@@ -45,7 +44,6 @@ pub(super) struct Check {
     pub(super) lens: Lens,
     /// Other lenses that may see the same words and to whom it leaves them in a second reading.
     pub(super) yields_to: &'static [Lens],
-    /// Looks.
     pub(super) run: fn(&Document<'_>, &Criteria<'_>) -> Vec<Finding>,
 }
 
@@ -87,9 +85,7 @@ impl Check {
 /// A finding and the check that made it.
 #[derive(Clone)]
 pub(super) struct Raised {
-    /// The check.
     pub(super) check: &'static Check,
-    /// What it found.
     pub(super) finding: Finding,
 }
 

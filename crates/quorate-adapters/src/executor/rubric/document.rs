@@ -30,16 +30,13 @@ pub(super) enum BlockKind {
     Verse,
     /// A list item, or a paragraph in one.
     Item,
-    /// A heading.
     Heading,
-    /// A table cell.
     Cell,
 }
 
 /// A run of prose that no sentence and no quote crosses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
-    /// What it is.
     pub(super) kind: BlockKind,
     /// Where it stands in the source.
     pub(super) span: Range<usize>,
@@ -47,7 +44,6 @@ pub(super) struct Block {
     pub(super) sentences: Range<usize>,
 }
 
-/// A sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sentence {
     /// Where it stands in the source, from its first to its last character.
@@ -63,13 +59,10 @@ pub(super) struct Sentence {
 /// How many words to take along before and after a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Margin {
-    /// Before it.
     pub(super) before: usize,
-    /// After it.
     pub(super) after: usize,
 }
 
-/// A parsed artifact.
 #[derive(Debug)]
 pub(super) struct Document<'t> {
     /// The text as given.

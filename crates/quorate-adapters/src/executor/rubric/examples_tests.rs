@@ -13,7 +13,6 @@ const LAUNCH: &str = include_str!("../../../../../examples/launch-post.md");
 const INCIDENT: &str = include_str!("../../../../../examples/incident-report.md");
 const PRICING: &str = include_str!("../../../../../examples/pricing-promise.md");
 
-/// A whole review.
 struct Review {
     first: Vec<Value>,
     second: Vec<Value>,

@@ -5,7 +5,6 @@ use std::ops::Range;
 /// How much a finding counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
-    /// A slip.
     Minor,
     /// A reader would be misled.
     Major,
@@ -75,7 +74,6 @@ impl Finding {
         Finding { repair: Repair::Rethink, ..Finding::new(span, Severity::Critical, issue, fix) }
     }
 
-    /// What it counts.
     pub(super) fn points(&self) -> u32 {
         self.severity.points() + self.extra
     }

@@ -8,7 +8,6 @@ use super::document::{BlockKind, Document, Sentence, WordKind};
 /// One line of a goals document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Goal {
-    /// As written.
     pub(super) text: String,
     stems: HashSet<String>,
 }

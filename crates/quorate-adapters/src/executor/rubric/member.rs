@@ -32,11 +32,9 @@ use topic::Stance;
 
 /// What a member of an assembly is asked.
 pub(super) struct Question<'a> {
-    /// Its id.
     pub(super) member: &'a str,
     /// The step; of a peer's message `round<k>`.
     pub(super) step: &'a str,
-    /// Its role's text.
     pub(super) role: &'a str,
     /// Its persona, where it has one.
     pub(super) persona: Option<&'a Json>,
@@ -49,9 +47,7 @@ pub(super) struct Question<'a> {
 pub(super) enum Wanted {
     /// An adviser's, or a node's.
     Advice,
-    /// A voter's.
     Ballot,
-    /// A peer's.
     Message,
 }
 

@@ -8,10 +8,8 @@ use serde_json::Value;
 use super::document::Document;
 use super::lens::Lens;
 
-/// One member's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Other {
-    /// Its id.
     pub(super) id: String,
     /// What it reads for, by its id.
     pub(super) lens: Lens,
@@ -23,7 +21,6 @@ pub(super) struct Other {
     pub(super) irreducible: bool,
     /// 1 to 5, where shown.
     pub(super) score: Option<f64>,
-    /// What it found.
     pub(super) findings: Vec<Heard>,
 }
 
@@ -34,7 +31,6 @@ pub(super) struct Heard {
     pub(super) quote: String,
     /// What is wrong with them.
     pub(super) issue: String,
-    /// What to do.
     pub(super) fix: String,
     /// The line, where it is known.
     pub(super) line: Option<usize>,
@@ -43,7 +39,6 @@ pub(super) struct Heard {
 }
 
 impl Other {
-    /// Whether it answered.
     pub(super) fn answered(&self) -> bool {
         self.status == "answered"
     }

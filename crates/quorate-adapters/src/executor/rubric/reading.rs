@@ -14,7 +14,6 @@ const LISTED: usize = 12;
 pub(super) struct Reading<'d> {
     document: &'d Document<'d>,
     lens: Lens,
-    /// What counts.
     pub(super) raised: Vec<Raised>,
     /// What was left to another member, one sentence each.
     pub(super) concessions: Vec<String>,

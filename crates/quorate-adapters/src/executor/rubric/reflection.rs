@@ -65,7 +65,6 @@ pub(super) fn judgement() -> Json {
 struct There {
     /// The slugs that say what they say already.
     said: BTreeSet<String>,
-    /// The bodies, folded.
     bodies: BTreeSet<String>,
     /// The slugs that are not free.
     taken: BTreeSet<String>,

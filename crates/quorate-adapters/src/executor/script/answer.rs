@@ -11,12 +11,10 @@ use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::turn::Turn;
 use serde_json::Map;
 
-/// One answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     /// How long it takes.
     pub(super) delay: Duration,
-    /// What comes then.
     pub(super) saying: Saying,
 }
 
@@ -25,7 +23,6 @@ pub(super) struct Answer {
 pub(super) enum Saying {
     /// A reply, as it stands.
     Text(String),
-    /// What somebody says.
     Words(String),
     /// A failure with this message.
     Failure(String),

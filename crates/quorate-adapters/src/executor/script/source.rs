@@ -16,7 +16,6 @@ const EXTENSIONS: [&str; 3] = ["json", "txt", "md"];
 /// The longest file that is read.
 const LONGEST: u64 = 64 << 20;
 
-/// The answers.
 pub(super) enum Source {
     /// Read once, by key; a list has one answer for each attempt.
     File { path: PathBuf, answers: BTreeMap<String, Vec<Answer>> },

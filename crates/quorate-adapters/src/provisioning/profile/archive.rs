@@ -27,7 +27,6 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Reads an archive.
     pub(super) fn open(path: &Path) -> Result<Archive, Unopened> {
         let unreadable = Unopened::Unreadable;
         let mut bytes = Vec::new();

@@ -9,7 +9,6 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::{Files, Unread};
 
-/// A folder.
 pub(super) struct Folder {
     dir: Dir,
 }

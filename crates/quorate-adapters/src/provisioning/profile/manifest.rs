@@ -31,7 +31,6 @@ pub(super) struct File {
     pub(super) src: String,
     /// Where `src` stands.
     pub(super) src_span: Range<usize>,
-    /// What leads there.
     pub(super) path: String,
     pub(super) dest: Destination,
     pub(super) strategy: Strategy,

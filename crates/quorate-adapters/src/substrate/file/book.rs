@@ -55,7 +55,6 @@ pub(super) struct Book {
     given: Option<u64>,
 }
 
-/// The open file.
 pub(super) struct Journal {
     pub(super) file: Arc<File>,
     /// Which file it is.
@@ -63,7 +62,6 @@ pub(super) struct Journal {
     pub(super) appends: bool,
 }
 
-/// The last turn.
 pub(super) struct Last {
     pub(super) id: Name,
     pub(super) offset: u64,

@@ -97,7 +97,6 @@ pub(super) struct Lock {
 /// What came of an attempt to take the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It is ours.
     Yes,
     /// Somebody else has it.
     Busy,
@@ -129,7 +128,6 @@ impl Lock {
         Ok(Taken::Yes)
     }
 
-    /// Gives it back.
     pub(super) fn release(&mut self) {
         if std::mem::take(&mut self.held)
             && let Some(file) = &self.file

@@ -204,7 +204,6 @@ pub(super) enum Unreadable {
     Note(serde_json::Error),
 }
 
-/// Reads a turn.
 pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, Unreadable> {
     let ended = body.text.last().map_or(body.begun, |byte| *byte == b'\n');
     let open = body.last && !ended;

@@ -20,7 +20,6 @@ const RECORD: u64 = 40;
 const FEW: u64 = 64;
 const MANY: u64 = 1_600;
 
-/// One turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) offset: u64,
@@ -91,7 +90,6 @@ impl Record {
     }
 }
 
-/// The file.
 pub(super) struct Index {
     file: File,
 }

@@ -45,7 +45,6 @@ impl<'a> Scan<'a> {
         Scan { lines, at: from, line: Vec::new(), body: Vec::new(), next: None }
     }
 
-    /// The next turn.
     pub(super) fn next(&mut self) -> Result<Option<Found>, Trouble> {
         self.body.clear();
         loop {

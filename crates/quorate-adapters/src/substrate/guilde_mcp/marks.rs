@@ -34,7 +34,6 @@ impl Marks {
         }
     }
 
-    /// As metadata.
     pub(super) fn written(&self) -> Json {
         // A struct of texts and JSON has no reason not to become JSON.
         let ours = serde_json::to_value(self).unwrap_or_default();

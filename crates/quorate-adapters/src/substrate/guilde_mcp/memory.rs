@@ -34,7 +34,6 @@ struct Inner {
 /// A message that the server has acknowledged and not listed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unlisted {
-    /// The message.
     pub(super) id: Name,
     /// Up to where the last read came when it was posted.
     pub(super) after: Option<Name>,

@@ -9,7 +9,6 @@ const AUTHORS: &[&str] = &["authorId", "operatorId", "userId", "participantId"];
 const CONTENTS: &[&str] = &["content", "text"];
 const TIMES: &[&str] = &["timestamp", "createdAt"];
 
-/// A message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     pub(super) id: String,

@@ -5,10 +5,8 @@ use super::message::Message;
 /// Which message of a page comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Direction {
-    /// The oldest.
     #[default]
     OldestFirst,
-    /// The newest.
     NewestFirst,
 }
 

@@ -21,7 +21,6 @@ const LAST_PAUSE: Duration = Duration::from_millis(3_200);
 
 /// The newest messages, back to where somebody wanted to come.
 struct Tail {
-    /// Oldest first.
     said: Vec<Said>,
     /// Whether nothing is older.
     whole: bool,
@@ -224,7 +223,6 @@ impl Guilde {
         Ok(tail)
     }
 
-    /// The newest messages.
     pub(super) async fn newest(&self, limit: usize) -> Result<Given, Error> {
         self.room.get(&self.memory, Ask { limit, ..Ask::default() }).await
     }

@@ -35,7 +35,6 @@ pub(super) struct Ask<'a> {
     pub(super) wait: Option<Duration>,
 }
 
-/// What was given.
 #[derive(Debug)]
 pub(super) struct Given {
     /// The messages, each once, oldest first as far as the server's direction goes.
@@ -53,7 +52,6 @@ pub(super) struct Given {
 /// A turn, and what else its message says.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Said {
-    /// The turn.
     pub(super) turn: Turn,
     /// Milliseconds since the Unix epoch.
     pub(super) at_ms: i64,
@@ -74,7 +72,6 @@ impl Room {
         Room { connection, conversation: conversation.to_owned(), people }
     }
 
-    /// The conversation's id.
     pub(super) fn conversation(&self) -> &str {
         &self.conversation
     }
@@ -108,7 +105,6 @@ impl Room {
         maximum.map_or(LARGEST_FETCH, |most| most.clamp(1, LARGEST_FETCH))
     }
 
-    /// Asks for messages.
     pub(super) async fn get(&self, memory: &Memory, ask: Ask<'_>) -> Result<Given, Error> {
         let offer = self.offer().await?;
         let mut arguments = self.arguments();

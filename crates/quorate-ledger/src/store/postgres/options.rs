@@ -32,9 +32,7 @@ const SSL_MODES: [&str; 5] = ["disable", "prefer", "require", "verify-ca", "veri
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what}")]
 pub struct InvalidAddress {
-    /// Why.
     pub what: String,
-    /// What to do.
     pub help: String,
 }
 

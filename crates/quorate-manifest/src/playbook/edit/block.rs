@@ -97,7 +97,6 @@ struct BlockLines<'t> {
 
 /// The value of an entry, where it has one.
 struct CurrentValue<'t> {
-    /// Behind the colon.
     colon: usize,
     /// Its first character: of a block scalar the header's, of a block list the dash.
     start: usize,

@@ -9,7 +9,6 @@ use crate::tree::{Kind, Node, Problem, yaml};
 
 const BOM: &str = "\u{feff}";
 
-/// A whole file.
 #[derive(Debug)]
 pub(super) struct FileText {
     /// The byte order mark, or nothing.
@@ -18,7 +17,6 @@ pub(super) struct FileText {
     pub(super) text: String,
     /// The YAML, without the lines around it.
     pub(super) yaml: Range<usize>,
-    /// What stands below.
     pub(super) body: Range<usize>,
     /// The keys; a mapping, or nothing where there are none.
     pub(super) root: Node,

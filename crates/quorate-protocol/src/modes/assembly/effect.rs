@@ -17,7 +17,6 @@ pub(crate) enum Effect {
     Apply(ApplyRule),
     /// Hold a candidate outcome against the locks.
     Check(Candidate),
-    /// Write something down.
     Record(Fact),
     /// End the run. Nothing after it is done.
     End(Completion),

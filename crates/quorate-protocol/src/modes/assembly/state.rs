@@ -38,7 +38,6 @@ impl RunState {
         }
     }
 
-    /// Something was refused.
     pub(crate) fn count_violation(&mut self) {
         self.violations += 1;
     }

@@ -28,7 +28,6 @@ pub struct ArtifactIndex<'a> {
 }
 
 impl<'a> ArtifactIndex<'a> {
-    /// Of an artifact.
     pub fn new(text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         ArtifactIndex { text, lines: std::iter::once(0).chain(breaks).collect(), folded: OnceCell::new() }

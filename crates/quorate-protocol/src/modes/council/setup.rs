@@ -13,7 +13,6 @@ use crate::policy::Policy;
 pub struct Setup {
     /// The deliberators' ids, in roster order.
     pub deliberators: Vec<Name>,
-    /// How many rounds.
     pub rounds: Rounds,
     /// What round 2 sees of round 1.
     pub cross_read: CrossRead,
@@ -21,11 +20,9 @@ pub struct Setup {
     pub fail_fast: FailFast,
     /// Fewer valid answers than this give INCOMPLETE.
     pub min_deliberators: usize,
-    /// Who judges how.
     pub policy: Policy,
 }
 
-/// How many rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rounds {
@@ -39,11 +36,8 @@ pub enum Rounds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CrossRead {
-    /// The first answers.
     Verdicts,
-    /// Their findings alone.
     Findings,
-    /// Nothing.
     None,
 }
 
@@ -51,7 +45,6 @@ pub enum CrossRead {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailFast {
-    /// It does.
     Yes,
     /// The others go on.
     No,

@@ -19,7 +19,6 @@ const TASK: &str = "You talk with equals about the topic; there is no chair, and
                     all or to some of them by id; say whether you still object to something, and pass when you have \
                     nothing to add.";
 
-/// How peers talk.
 pub(super) struct Exchange {
     pub(super) rounds: u32,
     pub(super) termination: Termination,
@@ -40,7 +39,6 @@ pub(super) enum Termination {
 enum Topology {
     FullyConnected,
     Ring,
-    /// The hub's seat.
     Star(usize),
     /// Whom each seat reaches.
     Listed(BTreeMap<usize, BTreeSet<usize>>),

@@ -118,7 +118,6 @@ fn is_comment(html: &str) -> bool {
 struct Block {
     line: usize,
     level: Option<usize>,
-    /// What it shows.
     text: String,
 }
 

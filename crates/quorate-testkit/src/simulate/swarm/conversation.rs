@@ -17,7 +17,6 @@ use super::life::{Life, StepFailed};
 /// What the conversation is called.
 pub(super) const PLACE: &str = "simulated";
 
-/// A conversation.
 pub(super) struct SharedConversation {
     pub(super) keeps: Keeps,
     /// How many appends were done of which nobody learnt that they were.
@@ -57,7 +56,6 @@ impl SharedConversation {
         self.stored().turns.len()
     }
 
-    /// Appends at once.
     pub(super) fn append(&self, turn: NewTurn) -> Appended {
         let mut kept = self.stored();
         let keeps_stamps = self.keeps == Keeps::Stamps;
@@ -93,7 +91,6 @@ pub(super) fn position(id: &str) -> Option<usize> {
     id.strip_prefix('t')?.parse().ok()
 }
 
-/// One process's handle.
 pub(super) struct FlakySubstrate {
     pub(super) talk: Arc<SharedConversation>,
     pub(super) life: Arc<Life>,

@@ -14,9 +14,7 @@ use crate::rng::Rng;
 
 /// An answer, as its text has it.
 pub(super) struct Answer {
-    /// Where it stands.
     pub(super) at: usize,
-    /// What it answers.
     pub(super) trigger: usize,
     pub(super) by: Name,
     /// The life of the process that asked for it, and its manifest.

@@ -12,7 +12,6 @@ use crate::rng::Rng;
 /// How a life ends before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LifeEnd {
-    /// It does not.
     Never,
     /// The process is killed at this step.
     Crash(usize),

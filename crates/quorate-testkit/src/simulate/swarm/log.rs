@@ -13,7 +13,6 @@ use super::conversation::position;
 use super::stores::STATE_READ_ERROR;
 use crate::rng::Rng;
 
-/// What happened.
 #[derive(Default)]
 pub(super) struct Log {
     /// Every trigger that was taken up, in order.
@@ -47,7 +46,6 @@ pub(super) struct Decision {
     pub(super) named: Option<Vec<Name>>,
 }
 
-/// Somebody was asked.
 pub(super) struct FirstCall {
     pub(super) life: usize,
     pub(super) trigger: usize,

@@ -119,7 +119,6 @@ impl Dispatcher for RecordingDispatcher {
     }
 }
 
-/// A participant.
 pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id: &Name) -> Speaker {
     let player = ScriptedParticipant { me: id.clone(), life, setup: setup.clone(), log: log.clone() };
     let seat = MemberConfig {

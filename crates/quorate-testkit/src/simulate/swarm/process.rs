@@ -61,7 +61,6 @@ enum LifeResult {
     Idle,
     /// It was interrupted, and has closed.
     Interrupted,
-    /// It died.
     Died,
     /// Something failed that it does not go on after.
     Failed,

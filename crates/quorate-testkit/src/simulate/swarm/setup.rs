@@ -27,13 +27,11 @@ pub(super) struct Setup {
     pub(super) people: Vec<Vec<Message>>,
     /// How many steps of a hundred fail.
     pub(super) failure_percent: u64,
-    /// How many may.
     pub(super) failures: usize,
     /// The longest that a step takes, in milliseconds.
     pub(super) slowest_ms: u64,
 }
 
-/// One manifest.
 #[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) id: Name,
@@ -52,10 +50,8 @@ pub(super) struct Manifest {
     pub(super) deaths: usize,
 }
 
-/// Who is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dispatch {
-    /// Whoever is mentioned.
     Mention,
     /// Everybody in turn, once round after a person's turn.
     RoundRobin,
@@ -172,7 +168,6 @@ fn saying(chance: &mut Rng, names: &[Name], text: &str, mentions: u64) -> Messag
     Message { after_ms: chance.below(6_000), by, text }
 }
 
-/// One of them.
 pub(super) fn pick(chance: &mut Rng, names: &[Name]) -> Name {
     names[at_most(chance, names.len() - 1)].clone()
 }

@@ -19,7 +19,6 @@ const DEFAULT_EVERY_MESSAGES: u64 = 10;
 /// Whether an assembly is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
-    /// It is.
     Yes,
     /// It is not; why.
     No(String),

@@ -36,11 +36,9 @@ use super::{ConveneInput, Options};
 
 /// A member, ready to be asked.
 pub struct PreparedMember {
-    /// Its id.
     pub id: Name,
     /// What people call the role.
     pub role: String,
-    /// Its persona's prompt.
     pub prompt: Arc<str>,
     /// Its persona, as executors read it.
     pub persona: Arc<Json>,
@@ -103,7 +101,7 @@ pub fn seat(
     let resolved = &called.resolution.resolved;
     let runtime = operator_runtime(&round, &called.resolution.root, resolved);
     let mut executors = ExecutorCache {
-        registry: executor::registry(),
+        registry: workspace.registry.clone(),
         configuration,
         model: options.model.as_deref(),
         built: BTreeMap::new(),

@@ -23,11 +23,9 @@ pub const SCHEMA: &str = "quorate.plan/v1";
 /// Who would be asked what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The assembly.
     pub assembly: String,
     /// What people call it.
     pub title: String,
-    /// Its mode.
     pub mode: Mode,
     /// What it is asked for.
     pub request: Request,
@@ -50,11 +48,8 @@ pub struct Plan {
 /// A question that would be asked at once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The invocation.
     pub invocation: String,
-    /// Who.
     pub member: String,
-    /// The executor's name.
     pub executor: String,
     /// Its deadline, in milliseconds.
     pub timeout_ms: u128,
@@ -65,9 +60,7 @@ pub struct Question {
 /// Somebody who is asked later, or never.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferredQuestion {
-    /// Who.
     pub member: String,
-    /// The executor's name.
     pub executor: String,
     /// When, or why not.
     pub when: String,

@@ -37,11 +37,9 @@ pub const SCHEMA: &str = "quorate.convene/v1";
 /// An assembly's run, ended or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The run.
     pub run: String,
     /// When it was opened, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
-    /// The assembly.
     pub assembly: String,
     /// What people call it.
     pub title: String,
@@ -102,11 +100,9 @@ pub struct Report {
     pub ledger_flag: String,
     /// Whether it was recorded in another ledger, which alone can go on with it.
     pub imported: bool,
-    /// The executors' names.
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
-    /// Calls made.
     pub calls: u32,
     /// What these calls cost, as far as it is known.
     pub usage: Usage,

@@ -3,18 +3,20 @@
 use quorate_adapters::process;
 use quorate_diagnostics::{Place, codes};
 use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::registry::Registry;
 use quorate_manifest::config::{Configuration, ExecutorTable};
 use quorate_manifest::council::Council;
 
-use super::{
-    SelectedBy, by_name, by_runtime, by_table, refuse, registry, servers, settings, table_kind, with_help,
-};
+use super::{SelectedBy, by_name, by_runtime, by_table, refuse, servers, settings, table_kind, with_help};
 use crate::service::error::ServiceError;
 
 /// Builds every executor that a configuration or a council names, asking none, and says which cannot be had; and which
 /// tables of MCP servers cannot be used.
-pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Council>) -> Vec<ServiceError> {
-    let registry = registry();
+pub fn build_errors(
+    registry: &Registry,
+    configuration: Option<&Configuration>,
+    council: Option<&Council>,
+) -> Vec<ServiceError> {
     let mut stops = Vec::new();
     if let Some(configuration) = configuration {
         let tables = configuration.executors.keys().map(|name| (name, None));
@@ -24,13 +26,13 @@ pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Coun
         let own = configuration.default_executor.iter().chain(playbooks.into_iter().flatten());
         let named = own.chain(named).map(|(name, place)| (name, Some(place)));
         let build = |(name, place): (&String, Option<&Place>)| {
-            by_name(&registry, configuration, name, place, SelectedBy::Person)
+            by_name(registry, configuration, name, place, SelectedBy::Person)
         };
         stops.extend(tables.chain(named).map(build).filter_map(Result::err));
         stops.extend(server_errors(configuration));
     }
     if let Some((council, table)) = council.and_then(|council| Some((council, council.runtime.as_ref()?))) {
-        stops.extend(by_runtime(&registry, table, &council.dir, &council.dir).err());
+        stops.extend(by_runtime(registry, table, &council.dir, &council.dir).err());
     }
     stops
 }
@@ -38,9 +40,8 @@ pub fn build_errors(configuration: Option<&Configuration>, council: Option<&Coun
 /// What is mistyped in the executors and MCP servers of a `quorate.toml`: a key or a kind that there is none of in a table, a
 /// name that no executor has, and a `url` that is none. It is refused also where nobody asks that executor or server; what else
 /// is wrong with a table stops those who use it.
-pub fn typos(host: &Configuration) -> Vec<ServiceError> {
-    let registry = registry();
-    let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(&registry, table, name) {
+pub fn typos(registry: &Registry, host: &Configuration) -> Vec<ServiceError> {
+    let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
         Ok((new, _)) => {
             let settings = settings(name, table, &host.dir, servers(host));
             new(&settings).is_err_and(|refused| refused.is_unknown_key)
@@ -48,7 +49,7 @@ pub fn typos(host: &Configuration) -> Vec<ServiceError> {
         Err(_) => true,
     };
     let tables = host.executors.iter().filter(|(name, table)| is_mistyped(name, table));
-    let tables = tables.filter_map(|(name, table)| by_table(&registry, table, name, host).err());
+    let tables = tables.filter_map(|(name, table)| by_table(registry, table, name, host).err());
     let is_unknown = |name: &str| {
         !host.executors.contains_key(name)
             && registry.preset_kind(name).is_none()
@@ -56,7 +57,7 @@ pub fn typos(host: &Configuration) -> Vec<ServiceError> {
     };
     let named = host.named_executors().filter(|(name, _)| is_unknown(name));
     let named =
-        named.filter_map(|(name, at)| by_name(&registry, host, name, Some(at), SelectedBy::Person).err());
+        named.filter_map(|(name, at)| by_name(registry, host, name, Some(at), SelectedBy::Person).err());
     let servers =
         server_errors_where(host, |refused| refused.is_unknown_key || refused.key.as_deref() == Some("url"));
     tables.chain(named).chain(servers).collect()

@@ -29,7 +29,6 @@ const LONG_AGO_MS: i64 = 0;
 /// A key that is there now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyInfo {
-    /// Its name.
     pub id: KeyId,
     /// Where its secret half comes from, for people.
     pub from: String,
@@ -44,7 +43,6 @@ pub struct InitResult {
     pub ledger: KeyInfo,
     /// The key that signs records.
     pub signing: KeyInfo,
-    /// The keyring.
     pub keyring: PathBuf,
     /// Whether the key that signs records was put into it just now.
     pub added: bool,
@@ -111,7 +109,7 @@ pub struct Rotation {
 /// # Errors
 /// When a file cannot be used or written, or the ledger does not answer.
 pub async fn rotate_ledger(keys: &Keys, desk: &LedgerSession) -> Result<Rotation, ServiceError> {
-    if checkpoint::key_from_environment().is_some() {
+    if checkpoint::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
             "the ledger's key comes from the variable {}, where it cannot be replaced from here",
             checkpoint::LEDGER_KEY_VARIABLE

@@ -14,13 +14,11 @@ use crate::service::error::{ServiceError, error_chain};
 /// A key as it is listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyEntry {
-    /// Its public half.
     pub public: PublicKey,
     /// What its secret half is used for here, if it is here.
     pub purpose: Option<Purpose>,
     /// Whether it signs, or may.
     pub state: State,
-    /// Who has it.
     pub label: Option<String>,
     /// Where its secret half comes from, for people.
     pub from: Option<String>,
@@ -37,7 +35,6 @@ pub enum State {
     NotYet,
     /// It may no longer sign.
     Expired,
-    /// It was revoked.
     Revoked,
     /// Another has followed it.
     Retired,
@@ -46,7 +43,6 @@ pub enum State {
 }
 
 impl State {
-    /// Its word.
     pub fn word(self) -> &'static str {
         match self {
             State::Usable => "usable",

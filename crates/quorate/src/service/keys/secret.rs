@@ -12,7 +12,6 @@ use quorate_manifest::config::KeySource;
 use zeroize::Zeroizing;
 
 use super::{Keys, SigningKey};
-use crate::service::environment;
 use crate::service::error::ServiceError;
 use crate::service::trust::TrustRequest;
 use crate::service::workspace::{absolute, boundary};
@@ -23,11 +22,11 @@ const VARIABLE: &str = "QUORATE_SIGNING_KEY";
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
-    if let Some(text) = variable(VARIABLE) {
+    if let Some(text) = variable(all, VARIABLE) {
         return from_text(&text, format!("the variable {VARIABLE}"));
     }
     match all.settings.signing.as_ref().map(|(source, _)| source) {
-        Some(KeySource::Env(name)) => match variable(name) {
+        Some(KeySource::Env(name)) => match variable(all, name) {
             Some(text) => from_text(&text, format!("the variable {name}")),
             None => Ok(SigningKey::Missing(format!("the variable {name} is not set"))),
         },
@@ -87,8 +86,9 @@ fn from_file(
     })
 }
 
-fn variable(name: &str) -> Option<Zeroizing<String>> {
-    environment::variable(name).filter(|text| !text.is_empty()).map(Zeroizing::new)
+fn variable(all: &Keys, name: &str) -> Option<Zeroizing<String>> {
+    let text = all.environment.variables.get(name).filter(|text| !text.is_empty())?;
+    Some(Zeroizing::new(text.to_owned()))
 }
 
 fn from_text(text: &str, from: String) -> Result<SigningKey, ServiceError> {

@@ -17,7 +17,6 @@ use crate::service::workspace::absolute;
 /// An export that holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportCheck {
-    /// Its first line.
     pub header: Header,
     /// How many lines of each kind it has.
     pub counted: Totals,

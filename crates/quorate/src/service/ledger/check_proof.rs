@@ -11,7 +11,6 @@ use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::workspace::absolute;
 
-/// What is asked.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The proof's file, or `-` for standard input.

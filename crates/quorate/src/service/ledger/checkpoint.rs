@@ -11,10 +11,9 @@ use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::{CheckpointRecord, STREAM};
 use quorate_ledger::verify::{Divergence, Part};
-use zeroize::Zeroizing;
 
 use super::{local_checkpoints, verify};
-use crate::service::environment::{self, Environment};
+use crate::service::environment::Environment;
 use crate::service::error::{ServiceError, error_chain};
 use crate::service::session::LedgerSession;
 use crate::service::witness::{SubmitContext, Witness};
@@ -30,9 +29,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What is done to seal a ledger.
 pub struct Sealer<'a> {
-    /// The surroundings.
     pub environment: &'a Environment,
-    /// The ledger.
     pub store: &'a Store,
     /// Who else keeps the checkpoints.
     pub witness: Option<&'a Witness>,
@@ -40,9 +37,7 @@ pub struct Sealer<'a> {
 
 /// A checkpoint, and what is to be said of it.
 pub struct SealResult {
-    /// The checkpoint.
     pub sealed: CheckpointRecord,
-    /// Warnings.
     pub report: Report,
 }
 
@@ -154,8 +149,8 @@ pub async fn close_within_deadline(store: Store) {
 }
 
 /// The key that the environment hands over, as text.
-pub fn key_from_environment() -> Option<String> {
-    environment::variable(LEDGER_KEY_VARIABLE).filter(|text| !text.is_empty())
+pub fn key_from_environment(environment: &Environment) -> Option<&str> {
+    environment.variables.get(LEDGER_KEY_VARIABLE).filter(|text| !text.is_empty())
 }
 
 fn sealer(desk: &LedgerSession) -> Sealer<'_> {
@@ -264,9 +259,9 @@ impl Sealer<'_> {
     /// The ledger's key, where it is the one that signed so far.
     async fn key(&self, report: &mut Report) -> Result<Option<SecretKey>, ServiceError> {
         let known = self.store.checkpoint_keys().await?;
-        let (key, from) = match key_from_environment() {
+        let (key, from) = match key_from_environment(self.environment) {
             Some(text) => {
-                let key = SecretKey::from_text(&Zeroizing::new(text)).map(Some);
+                let key = SecretKey::from_text(text).map(Some);
                 (key.map_err(|error| error_chain(&error)), format!("the variable {LEDGER_KEY_VARIABLE}"))
             }
             None => {

@@ -17,7 +17,6 @@ use crate::service::session::LedgerSession;
 use crate::service::since;
 use crate::service::workspace::{absolute, display_path};
 
-/// What is exported.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Runs, by the beginnings of their ids, or streams; all, where there is none.

@@ -14,7 +14,6 @@ use crate::service::session::LedgerSession;
 /// A run, and whether anything changed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldChange {
-    /// The run.
     pub run: Name,
     /// Whether it is on hold now.
     pub held: bool,

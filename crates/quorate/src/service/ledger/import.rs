@@ -16,10 +16,8 @@ use crate::service::keys::Keys;
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{Workspace, absolute};
 
-/// What is imported.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The export's file.
     pub file: String,
     /// `--key`.
     pub keys: Vec<String>,

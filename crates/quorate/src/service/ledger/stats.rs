@@ -11,14 +11,12 @@ use crate::service::workspace::display_ledger;
 /// How far back "recent" reaches, in days.
 pub const RECENT_DAYS: i64 = 30;
 
-/// What was counted.
 #[derive(Debug, Clone)]
 pub struct LedgerStats {
     /// The ledger, as the user calls it.
     pub ledger: String,
     /// How many bytes its files have, or its tables on a server.
     pub file_bytes: u64,
-    /// What it holds.
     pub stats: Stats,
 }
 

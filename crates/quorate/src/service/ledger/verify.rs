@@ -1,6 +1,8 @@
 //! Verifying the ledger: against itself, its own key, keys that somebody vouches for, a witness, and the log. Nothing is
 //! written, mended or set aside.
 
+mod json;
+
 use std::path::Path;
 
 use quorate_diagnostics::{Body, Report as Diagnostics, codes};
@@ -23,7 +25,8 @@ use crate::service::session::LedgerSession;
 use crate::service::witness::Witness as Configured;
 use crate::service::workspace::{self, PathOverrides, Workspace, absolute, display_ledger, display_path};
 
-/// What is asked.
+pub use json::json;
+
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// `--since`: a size, `ledger/<n>`, or a file with a signed checkpoint.
@@ -48,9 +51,7 @@ pub struct Verification {
     pub log: String,
     /// The witness, as the user calls it.
     pub witness: Option<String>,
-    /// What was found.
     pub report: Report,
-    /// Warnings.
     pub warnings: Diagnostics,
 }
 
@@ -219,8 +220,8 @@ fn to_public_key(key: &TrustedKey) -> PublicKey {
 fn own_keys(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
     let directory = keys.directory();
     // The variable comes before the file here, as it does where a checkpoint is signed.
-    let now = match checkpoint::key_from_environment() {
-        Some(text) => SecretKey::from_text(&text).map(Some).map_err(|error| error_chain(&error)),
+    let now = match checkpoint::key_from_environment(&keys.environment) {
+        Some(text) => SecretKey::from_text(text).map(Some).map_err(|error| error_chain(&error)),
         None => directory.load(Purpose::Ledger).map_err(|error| error_chain(&error)),
     };
     let now = now.map(|key| key.map(|key| key.public()));

@@ -46,7 +46,6 @@ const MAX_ATTEMPTS: usize = 50;
 /// A file that is written whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// Where.
     pub path: PathBuf,
     /// SHA-256 of what was there; `None` for nothing.
     was: Option<String>,
@@ -66,9 +65,7 @@ impl File {
 pub struct ChangeEvent {
     /// What: the record's kind.
     pub event: String,
-    /// To which playbook.
     pub slug: String,
-    /// In one line.
     pub words: String,
     /// What is recorded besides.
     pub data: Json,
@@ -137,9 +134,7 @@ impl Change {
 
 /// Playbooks that this process alone may change.
 pub struct LibraryWriter {
-    /// The ledger.
     pub session: LedgerSession,
-    /// The playbooks.
     pub library: Library,
     places: PathOverrides,
     _hold: RunLock,
@@ -433,7 +428,6 @@ pub enum FileState {
     Before,
     /// It is what it is to be.
     After,
-    /// It is neither.
     Other,
 }
 

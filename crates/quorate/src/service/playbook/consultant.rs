@@ -33,13 +33,14 @@ impl Consultant {
         named: Option<&str>,
         place: Option<&Place>,
     ) -> Result<Self, ServiceError> {
-        let (registry, workspace) = (executor::registry(), &keeping.library.workspace);
+        let workspace = &keeping.library.workspace;
+        let registry = &workspace.registry;
         let file = workspace.host.path();
         // Only a file has a place to point at.
         let by = if place.is_some() { SelectedBy::File(&file) } else { SelectedBy::Person };
         let chosen = match named {
-            Some(name) => executor::by_name(&registry, &workspace.host, name, place, by)?,
-            None => executor::fallback(&registry, &workspace.host)?,
+            Some(name) => executor::by_name(registry, &workspace.host, name, place, by)?,
+            None => executor::fallback(registry, &workspace.host)?,
         };
         let environment = &keeping.session.environment;
         let admitted = environment.trust.admit(environment, chosen.needs())?;

@@ -25,18 +25,14 @@ use crate::service::workspace::Workspace;
 /// The key of a record that holds exceptions.
 const KEY: &str = "exceptions";
 
-/// A recorded exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
-    /// The playbook's slug.
     pub slug: String,
     /// The id of the trait that it may touch.
     pub locked: String,
     /// SHA-256 of the text that may.
     pub text: String,
-    /// Who said so.
     pub by: String,
-    /// Why.
     pub reason: String,
 }
 
@@ -113,9 +109,7 @@ fn exceptions_of_record(record: &Record) -> Vec<Exception> {
 pub struct ExceptionRequest<'a> {
     /// The traits, by id.
     pub traits: &'a [String],
-    /// Why.
     pub reason: &'a str,
-    /// The person.
     pub person: &'a mut dyn Approver,
 }
 

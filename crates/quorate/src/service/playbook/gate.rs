@@ -18,7 +18,6 @@ use crate::service::host::Host;
 pub struct GateEvidence {
     /// The kind of evidence.
     pub kind: &'static str,
-    /// What it is.
     pub reference: String,
     /// What it shows, in one line.
     pub note: String,
@@ -27,9 +26,7 @@ pub struct GateEvidence {
 /// Why a gate stays shut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateClosed {
-    /// Why.
     pub message: String,
-    /// What to do.
     pub help: String,
 }
 
@@ -52,11 +49,9 @@ pub trait Approver: Send {
 /// What a person says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Yes or no.
     pub yes: bool,
     /// Why, in a line; it may be empty.
     pub why: String,
-    /// Who it is.
     pub by: String,
 }
 

@@ -35,15 +35,11 @@ use crate::service::workspace::{self, PathOverrides, Workspace};
 
 /// The playbooks of a scope, and whom they are for.
 pub struct Library {
-    /// The workspace's root.
     pub root: PathBuf,
     /// The scope in it.
     pub scope: Scope,
-    /// Its configuration.
     pub workspace: Workspace,
-    /// The playbooks.
     pub catalogue: Catalogue,
-    /// The operators.
     pub operators: Vec<KnownOperator>,
     /// What is wrong with operators.
     pub report: Report,
@@ -52,13 +48,9 @@ pub struct Library {
     environment: Environment,
 }
 
-/// An operator.
 pub struct KnownOperator {
-    /// Its slug.
     pub slug: String,
-    /// Its manifest.
     pub operator: Operator,
-    /// Its own prompt.
     pub base: BasePrompt,
     /// What playbooks are held against.
     pub subject: Subject,

@@ -24,7 +24,6 @@ use crate::service::host::Host;
 /// What a promotion came to.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The playbook.
     pub slug: String,
     /// What is told of the gate.
     pub said: Option<String>,

@@ -41,16 +41,12 @@ use draft::{Draft, DraftBuilder};
 pub enum Proposal {
     /// A manifest as somebody wrote it, and what they call its file.
     Manifest {
-        /// The text.
         text: String,
-        /// The file.
         shown: String,
     },
-    /// A delta.
     Delta(Box<Delta>),
     /// What cannot be taken as a delta; its slug as far as there is one.
     Unusable {
-        /// The slug.
         slug: String,
         /// Why, and what to do.
         misread: Error,
@@ -71,9 +67,7 @@ pub struct Outcome {
 /// A proposal that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedProposal {
-    /// Its file.
     pub path: PathBuf,
-    /// Its version.
     pub version: u32,
     /// The operators that it is for.
     pub operators: Vec<String>,
@@ -82,7 +76,6 @@ pub struct AcceptedProposal {
 /// Who proposes, and for whom where a delta does not say.
 #[derive(Debug, Clone)]
 pub struct Proposer {
-    /// Who.
     pub by: String,
     /// The operator that a delta is for which names nobody.
     pub operator: Option<String>,

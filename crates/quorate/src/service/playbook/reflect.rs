@@ -38,11 +38,9 @@ const TASK: &str = "Propose what the agent should learn from these runs.";
 /// What reflection came to.
 #[derive(Debug)]
 pub struct Reflection {
-    /// What is proposed.
     pub proposals: Vec<Proposal>,
     /// How many runs were read.
     pub runs: usize,
-    /// Who reflected.
     pub by: String,
 }
 

@@ -20,11 +20,8 @@ use crate::service::workspace::display_path;
 /// A playbook's file with all of its versions.
 #[derive(Debug, Clone, Default)]
 pub struct VersionedFile {
-    /// Its slug.
     pub slug: String,
-    /// The playbook's file.
     pub path: PathBuf,
-    /// Its text.
     pub text: String,
     /// The history's text; empty where there is none.
     pub history: String,
@@ -39,11 +36,8 @@ pub struct VersionedFile {
 /// What a version is made of.
 #[derive(Debug, Clone)]
 pub struct NewVersion<'s> {
-    /// What is done.
     pub kind: EntryKind,
-    /// In one line.
     pub summary: &'s str,
-    /// Who does it.
     pub by: &'s str,
     /// The gate that was passed.
     pub gate: Option<Gate>,

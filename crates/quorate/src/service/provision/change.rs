@@ -13,11 +13,9 @@ use super::setup::{ContentKind, Error, InstallRecord, StoredContent};
 /// What is to be done with one file.
 #[derive(Debug)]
 pub struct Change {
-    /// Which.
     pub dest: String,
     /// How it goes together with what is there.
     pub strategy: Strategy,
-    /// What is there.
     pub found: Option<FileContent>,
     /// What is to be done.
     pub write: Write,
@@ -38,18 +36,15 @@ pub struct Change {
 /// What is to be done on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// Nothing.
     Nothing,
     /// It gets this content.
     Put(Arc<[u8]>, Access),
-    /// It goes.
     Remove,
 }
 
 /// What a change comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// There was none.
     Create,
     /// There is one, and it changes.
     Change,
@@ -63,7 +58,6 @@ pub enum Action {
     Leave,
     /// It gets what was there before.
     Restore,
-    /// It goes.
     Delete,
     /// It was edited since, and nothing is done.
     Edited,
@@ -87,7 +81,6 @@ impl Action {
 }
 
 impl Change {
-    /// Nothing is done.
     pub fn nothing(dest: &str, strategy: Strategy, found: Option<FileContent>, action: Action) -> Change {
         Change {
             dest: dest.to_owned(),
@@ -122,7 +115,6 @@ impl Change {
         self.result().map(sha256_hex)
     }
 
-    /// Adds a note.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Change {
         self.notes.push(note.into());
@@ -135,7 +127,6 @@ impl Change {
 pub struct DesiredFile {
     /// Its content; nothing where what is there stays.
     pub bytes: Option<Arc<[u8]>>,
-    /// What then holds.
     pub fact: Option<InstallRecord>,
     /// Contents that the fact names.
     pub contents: Vec<(ContentKind, Arc<[u8]>)>,
@@ -213,9 +204,7 @@ impl DesiredFile {
 pub enum ChangeError {
     /// A text, the profile's or the one that is there, is not fit.
     Refused {
-        /// With which code.
         code: RefusalCode,
-        /// What is wrong.
         body: Box<Body>,
         /// The text that its place is in.
         text: Option<String>,

@@ -29,9 +29,7 @@ pub enum Access {
     Data,
     /// Whatever a new program gets.
     Program,
-    /// Only its owner's.
     Private,
-    /// Exactly these.
     Exactly(u32),
 }
 
@@ -41,7 +39,6 @@ pub enum FileError {
     /// What stands there, or on the way there, is not what is needed. The rest of a sentence that begins with the path.
     #[error("{0}")]
     Obstructed(&'static str),
-    /// The disk refuses.
     #[error("{0}")]
     Io(#[from] io::Error),
 }

@@ -32,7 +32,6 @@ pub fn merge(target: &str, profile: &str) -> Result<String, InvalidJson> {
 /// Which of two texts is not JSON.
 #[derive(Debug)]
 pub enum InvalidJson {
-    /// What is there.
     Target(Problem),
     /// What the profile brings.
     Profile(Problem),

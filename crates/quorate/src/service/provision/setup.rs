@@ -31,9 +31,7 @@ const MAX_SETUP_BYTES: u64 = 16 << 20;
 #[serde(deny_unknown_fields)]
 pub struct Setup {
     v: u32,
-    /// The profile.
     pub slug: String,
-    /// Its version.
     pub version: String,
     /// Where it came from, as the user named it.
     pub from: String,
@@ -53,13 +51,11 @@ pub struct Setup {
 pub enum State {
     /// An install has begun.
     Installing,
-    /// All is done.
     Installed,
     /// An uninstall has begun.
     Removing,
 }
 
-/// A file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -94,7 +90,6 @@ pub struct InstallRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredContent {
-    /// Its hash.
     pub sha256: String,
     /// The permissions of the file that had it.
     pub mode: u32,
@@ -104,11 +99,9 @@ pub struct StoredContent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Intent {
-    /// It is installed.
     Put {
         /// What was there when it began.
         from: Option<String>,
-        /// What then holds.
         fact: InstallRecord,
     },
     /// It is taken out.
@@ -124,7 +117,6 @@ pub enum Error {
     /// A file of it is not as it was written.
     #[error("{path} {what}")]
     Corrupt {
-        /// Which.
         path: String,
         /// The rest of the sentence.
         what: String,
@@ -132,15 +124,12 @@ pub enum Error {
     /// A path cannot be used.
     #[error("{path} {trouble}")]
     Target {
-        /// Which.
         path: String,
-        /// Why.
         trouble: FileError,
     },
 }
 
 impl Setup {
-    /// Nothing installed yet.
     pub fn new(slug: &str) -> Setup {
         Setup {
             v: VERSION,
@@ -221,7 +210,6 @@ pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileConte
 /// Whether a content was there before, or was put there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContentKind {
-    /// It was there.
     Before,
     /// It was put there.
     Installed,

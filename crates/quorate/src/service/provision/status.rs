@@ -13,9 +13,7 @@ use crate::service::error::ServiceError;
 /// How a profile stands.
 #[derive(Debug)]
 pub struct ProfileStatus {
-    /// The profile.
     pub slug: String,
-    /// Its version.
     pub version: String,
     /// Where it came from.
     pub from: String,
@@ -23,18 +21,15 @@ pub struct ProfileStatus {
     pub at: String,
     /// Whether what was begun is done.
     pub state: State,
-    /// Its files.
     pub files: Vec<FileStatus>,
 }
 
 /// How a file stands.
 #[derive(Debug)]
 pub struct FileStatus {
-    /// Which.
     pub dest: String,
     /// How it goes together with what was there.
     pub strategy: &'static str,
-    /// How it stands.
     pub stands: Stands,
     /// The other profiles that have a part in it.
     pub shared: Vec<String>,

@@ -12,7 +12,6 @@ use crate::service::error::{ExitClass, ServiceError};
 /// One manifest, and what has to be said beside it.
 #[derive(Debug, Clone)]
 pub struct FlatManifest {
-    /// The manifest.
     pub root: Node,
     /// What it says otherwise than its chain, in a sentence each.
     pub remarks: Vec<String>,

@@ -57,7 +57,6 @@ pub(super) struct Ports {
     pub(super) cautions: Report,
 }
 
-/// Fills the ports.
 pub(super) fn build(
     written: &LoadedRuntime,
     workspace: &Workspace,

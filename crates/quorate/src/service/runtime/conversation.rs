@@ -93,7 +93,6 @@ pub struct ConversationReader {
 }
 
 impl ConversationReader {
-    /// From the beginning.
     pub fn new(runtime: &Runtime) -> Self {
         ConversationReader { substrate: runtime.substrate.clone(), at: None }
     }

@@ -27,7 +27,6 @@ impl Telemetry for FanOut {
 pub struct RedactingSink {
     /// What takes them out.
     pub redactor: Redactor,
-    /// Where they go.
     pub inner: Arc<dyn Telemetry>,
 }
 
@@ -81,7 +80,6 @@ struct QueueState {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Phase {
-    /// Events come.
     #[default]
     Open,
     /// No more do; the writer writes what waits.
@@ -93,9 +91,7 @@ enum Phase {
 /// Events that could not be written where they were to go.
 #[derive(Debug)]
 pub struct UnwrittenEvents {
-    /// How many.
     pub count: usize,
-    /// Why.
     pub error: io::Error,
     /// Where they are instead; `None` where that failed, too, or where they were dropped.
     pub path: Option<PathBuf>,
@@ -187,7 +183,6 @@ impl Shared {
     }
 }
 
-/// Writes what waits.
 struct Writer {
     shared: Arc<Shared>,
     file: Option<File>,

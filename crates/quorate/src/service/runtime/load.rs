@@ -32,11 +32,8 @@ const FILE_NAMES: [&str; 3] = ["multi-agent.yaml", ".runtime/multi-agent.yaml", 
 
 /// A manifest that was read.
 pub(super) struct LoadedRuntime {
-    /// Its file.
     pub(super) path: PathBuf,
-    /// Its directory.
     pub(super) dir: PathBuf,
-    /// As written.
     pub(super) runtime: manifest::Runtime,
     /// Its text and tree, to point at.
     pub(super) layer: Arc<Document>,
@@ -61,7 +58,6 @@ pub(super) struct ParticipantPrompt {
     pub(super) executor: Option<String>,
 }
 
-/// Reads.
 pub(super) fn load(
     environment: &Environment,
     places: &PathOverrides,
@@ -145,7 +141,6 @@ pub(super) fn load(
 
 /// What is needed to say what a participant is told.
 struct PromptLoader<'a> {
-    /// The manifest's id.
     runtime: &'a str,
     environment: &'a Environment,
     root: &'a Path,

@@ -16,13 +16,11 @@ use super::{Store, TrustRecord, TrustRequest, canonical};
 /// What was done, and which files are trusted now.
 #[derive(Debug)]
 pub struct TrustChange {
-    /// What was done.
     pub what: Action,
     /// The files of the inventory that are trusted as they are now.
     pub trusted: BTreeSet<PathBuf>,
 }
 
-/// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Nothing: it was looked at.

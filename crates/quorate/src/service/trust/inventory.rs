@@ -14,7 +14,6 @@ use super::super::disk;
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
 use super::super::executor;
-use super::super::host::Host;
 use super::super::manifests::{Manifests, find_root};
 use super::super::workspace::{self, PathOverrides, boundary, display_path};
 use super::super::{convene, runtime};
@@ -23,7 +22,6 @@ use super::{Trust, TrustRequest, file_hashes, merge_by_file};
 /// What a workspace names.
 #[derive(Debug)]
 pub struct Inventory {
-    /// Its root.
     pub root: PathBuf,
     /// What each file would do; files that would do nothing are left out.
     pub requests: Vec<TrustRequest>,
@@ -78,12 +76,11 @@ pub fn of_files(
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let configuration = configuration(environment, &root);
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let host = Host::new();
-    let round = manifests.loader(&host);
+    let round = manifests.loader(&*environment.host);
     let mut needs = Vec::new();
     for file in files {
         if file == root.join("quorate.toml") {
-            needs.extend(of_configuration(&file, &configuration));
+            needs.extend(of_configuration(environment, &file, &configuration));
             continue;
         }
         let Ok(spot) = manifests.spot(&file) else { continue };
@@ -95,13 +92,20 @@ pub fn of_files(
             Doctype::Council => needs.extend(of_council(environment, &root, &file)),
             Doctype::Runtime => {
                 let request = runtime::Request { path: file, root: Some(root.clone()), ..Default::default() };
-                if let Ok(runtime) = runtime::open(environment, &PathOverrides::default(), &request, &host) {
+                if let Ok(runtime) =
+                    runtime::open(environment, &PathOverrides::default(), &request, &environment.host)
+                {
                     needs.extend(runtime.trust_requests());
                 }
             }
             Doctype::Assembly | Doctype::Operator => {
                 let names = convene::members::executor_names(&round, &layer);
-                needs.extend(executor::trust_requests_of_names(&configuration, &names, &file));
+                needs.extend(executor::trust_requests_of_names(
+                    environment.host.registry(),
+                    &configuration,
+                    &names,
+                    &file,
+                ));
             }
             _ => {}
         }
@@ -116,8 +120,12 @@ fn configuration(environment: &Environment, root: &Path) -> Configuration {
     workspace::load_configuration(environment, &path).value.unwrap_or_default()
 }
 
-fn of_configuration(file: &Path, configuration: &Configuration) -> Vec<TrustRequest> {
-    let mut acts = executor::acts_of_tables(configuration);
+fn of_configuration(
+    environment: &Environment,
+    file: &Path,
+    configuration: &Configuration,
+) -> Vec<TrustRequest> {
+    let mut acts = executor::acts_of_tables(environment.host.registry(), configuration);
     acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
     if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
         acts.push(quorate_adapters::process::act(command, &configuration.dir));
@@ -133,7 +141,7 @@ fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustR
     let found = boundary::FoundFile { root, file };
     let loaded = workspace::load_council(environment, file, &display_path(environment, file), root, &found);
     let Some(council) = loaded.value else { return Vec::new() };
-    let mut needs = executor::trust_requests_of_council(&council, file);
+    let mut needs = executor::trust_requests_of_council(environment.host.registry(), &council, file);
     let mut acts = boundary::of_council(&council, root);
     acts.extend(boundary::of_watch(&council, root));
     needs.push(TrustRequest { file: file.to_owned(), acts });

@@ -34,7 +34,6 @@ pub struct TrustRecord {
 pub struct TrustedFile {
     /// SHA-256 of its bytes, in hex.
     pub sha256: String,
-    /// Since when.
     pub at: String,
 }
 
@@ -56,7 +55,6 @@ impl TrustRecord {
     }
 }
 
-/// The file.
 #[derive(Debug, Clone)]
 pub struct Store {
     path: PathBuf,
@@ -127,7 +125,6 @@ impl Store {
         disk::write_private(&self.path, &text).map_err(failed)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

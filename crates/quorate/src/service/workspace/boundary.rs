@@ -111,7 +111,6 @@ pub(super) fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), Ser
 /// The disk for a file that was found in a workspace and not named by a person: where it is a link that leads out of the
 /// root, it is not read, and so no line of it is shown.
 pub struct FoundFile<'a> {
-    /// The workspace's root.
     pub root: &'a Path,
     /// The file; others are read as they are.
     pub file: &'a Path,

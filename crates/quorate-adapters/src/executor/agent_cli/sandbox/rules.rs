@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 /// What a member may do with a path and everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Read files.
     Read,
     /// Write, make, rename and remove files and directories.
     Write,
-    /// Both.
     Both,
 }
 

@@ -15,7 +15,6 @@ const LISTED: usize = 20;
 pub(super) struct Item<'a> {
     /// The words that it is about, the shortest of those given.
     pub(super) quote: &'a str,
-    /// Their line.
     pub(super) line: Option<usize>,
     /// Who raised it, in roster order.
     pub(super) members: Vec<&'a str>,

@@ -14,11 +14,9 @@ pub(super) static CHECK: Check =
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Binds for ever.
     Forever,
     /// Takes over a risk.
     Guarantee,
-    /// Names a day.
     Date,
 }
 

@@ -57,7 +57,6 @@ const TIMES: &[&str] = &["hours", "hour", "minutes", "minute", "days", "day", "w
 /// How far up a list its lead-in is looked for.
 const LIST: usize = 60;
 
-/// Multiples in words.
 static MULTIPLES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     Lexicon::of(&[
         "two|three|four|five|ten times faster|more|cheaper|better|smaller|as",
@@ -228,7 +227,6 @@ fn is_multiple(number: &str) -> bool {
         .is_some_and(|n| !n.starts_with('0') && n.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
 }
 
-/// Ten or more.
 fn counts_many(number: &str) -> bool {
     number.bytes().filter(u8::is_ascii_digit).count() > 1
 }

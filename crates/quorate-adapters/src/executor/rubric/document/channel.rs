@@ -11,7 +11,6 @@ pub(crate) enum Channel {
     Report,
     /// Explains how something works: a README, a guide, a specification.
     Manual,
-    /// Nothing says so.
     Unstated,
 }
 

@@ -33,7 +33,6 @@ static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
         "sample|cohort|panel of",
     ])
 });
-/// What sources do.
 const REPORTING: &[&str] = &[
     "found",
     "finds",

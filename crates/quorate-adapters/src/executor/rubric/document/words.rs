@@ -8,7 +8,6 @@ use super::parse::CODE_FILL;
 /// What a word is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Letters.
     Letters,
     /// Starts with a digit, or with a `v` and a digit.
     Number,
@@ -25,7 +24,6 @@ pub(crate) struct Word<'t> {
     pub(crate) end: usize,
     /// Lower case, with straight apostrophes.
     pub(crate) text: Cow<'t, str>,
-    /// What it is.
     pub(crate) kind: Kind,
     /// Whether a hyphen joins it to the word before.
     pub(crate) joined: bool,

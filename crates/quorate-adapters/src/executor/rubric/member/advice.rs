@@ -14,7 +14,6 @@ const NOTHING: &str = "Nothing to raise.";
 /// How many quotes an answer gives.
 const QUOTES: usize = 5;
 
-/// The answer.
 pub(super) fn answer(assessment: &Assessment<'_>, subject: &Subject<'_>, child: Option<Child>) -> Json {
     // Who finds nothing graver of its own passes up what came from below.
     if let Some(child) = child.filter(|child| child.severity > assessment.severity) {

@@ -33,7 +33,6 @@ pub(super) enum About<'c> {
     Sign(&'c Minds),
 }
 
-/// A concern.
 #[derive(Debug)]
 pub(super) struct Concern<'c> {
     /// What it is about.
@@ -53,7 +52,6 @@ pub(super) struct Concern<'c> {
 /// What a member makes of what it is shown.
 #[derive(Debug)]
 pub(super) struct Assessment<'c> {
-    /// The gravest first.
     pub(super) concerns: Vec<Concern<'c>>,
     /// From 0 to 10.
     pub(super) severity: u8,
@@ -71,7 +69,6 @@ impl Concern<'_> {
     }
 }
 
-/// Assesses a subject.
 pub(super) fn assess<'c>(
     character: &'c Character,
     subject: &Subject<'_>,
@@ -274,7 +271,6 @@ impl Assessment<'_> {
     }
 }
 
-/// A sentence's beginning.
 pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())

@@ -23,7 +23,6 @@ const NAMED: usize = 4;
 /// How many quotes an answer gives.
 const QUOTES: usize = 5;
 
-/// The answer.
 pub(super) fn answer(character: &Character, assessment: &Assessment<'_>, subject: &Subject<'_>) -> Json {
     let against: Vec<&Concern<'_>> = assessment.concerns.iter().filter(|concern| decides(concern)).collect();
     if !against.is_empty() || assessment.severity >= GRAVE {

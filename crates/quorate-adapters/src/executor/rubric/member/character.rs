@@ -29,11 +29,9 @@ pub(super) struct Character {
 /// A fault that somebody minds.
 #[derive(Debug, Clone)]
 pub(super) struct Minds {
-    /// The fault.
     pub(super) sign: &'static Sign,
     /// What the persona calls it, where it has a phrase of its own for it.
     pub(super) term: Option<String>,
-    /// How much.
     pub(super) how: How,
 }
 
@@ -44,7 +42,6 @@ pub(super) enum How {
     Refused,
     /// It is what the persona is for.
     Watched,
-    /// It is mentioned.
     Mentioned,
 }
 

@@ -13,7 +13,6 @@ pub(super) struct Child {
     pub(super) concern: String,
     /// What it rests on.
     pub(super) evidence: Vec<String>,
-    /// What to do.
     pub(super) suggestion: String,
 }
 

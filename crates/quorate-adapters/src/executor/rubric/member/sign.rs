@@ -12,10 +12,8 @@ use crate::executor::rubric::checks::{self, Criteria};
 use crate::executor::rubric::document::Document;
 use crate::executor::rubric::finding::Severity;
 
-/// A fault.
 #[derive(Debug)]
 pub(super) struct Sign {
-    /// Its name.
     pub(super) name: &'static str,
     /// Beginnings of words by which a phrase is about it.
     pub(super) cues: &'static [&'static str],
@@ -29,7 +27,6 @@ pub(super) struct Sign {
     pub(super) headline: &'static str,
     /// What an agent is told to do.
     pub(super) instruction: &'static str,
-    /// Where to look.
     pub(super) look: Look,
 }
 

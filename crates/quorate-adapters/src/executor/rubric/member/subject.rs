@@ -23,18 +23,14 @@ pub(super) enum Speaker {
     Author,
 }
 
-/// Something said.
 #[derive(Debug)]
 pub(super) struct Passage<'t> {
-    /// By whom.
     pub(super) speaker: Speaker,
     /// How many points of gravity it has lost by its age: 0 for the last turns.
     pub(super) aged: u8,
-    /// The words.
     pub(super) text: Text<'t>,
 }
 
-/// What is judged.
 #[derive(Debug)]
 pub(super) struct Subject<'t> {
     /// In order.
@@ -111,7 +107,6 @@ fn talk(part: &Part) -> Vec<Turn> {
 }
 
 impl<'t> Subject<'t> {
-    /// Reads turns.
     pub(super) fn read(turns: &'t [Turn], name: &'static str) -> Self {
         let passage = |(at, turn): (usize, &'t Turn)| {
             let after = turns.len() - 1 - at;

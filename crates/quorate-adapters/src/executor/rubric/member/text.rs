@@ -14,7 +14,6 @@ const SENTENCE: usize = 60;
 /// A text, its words and its sentences.
 #[derive(Debug)]
 pub(super) struct Text<'t> {
-    /// As given.
     pub(super) text: &'t str,
     /// Its words, folded, with their places.
     pub(super) words: Vec<Word<'t>>,
@@ -23,7 +22,6 @@ pub(super) struct Text<'t> {
 }
 
 impl<'t> Text<'t> {
-    /// Reads a text.
     pub(super) fn read(text: &'t str) -> Self {
         let mut read = Text { text, words: Vec::new(), sentences: Vec::new() };
         let mut from = 0;

@@ -12,7 +12,6 @@ use crate::stem::stem;
 /// What a persona has to do with a topic, the heaviest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stance {
-    /// It refuses it.
     Refuses,
     /// It sends people elsewhere with it.
     Redirects,
@@ -26,7 +25,6 @@ pub(super) enum Stance {
     Names,
 }
 
-/// A topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Topic {
     /// As its persona has it, on one line, without hyphens where it was an id.
@@ -44,7 +42,6 @@ pub(super) struct Topic {
 pub(super) struct Touch {
     /// Which topic, as an index.
     pub(super) topic: usize,
-    /// The words.
     pub(super) words: Range<usize>,
     /// Whether it is said that it is not so: "we do not sell data".
     pub(super) denied: bool,

@@ -13,10 +13,8 @@ const ID: usize = 500;
 /// The longest text of a finding that is read, in bytes; what is longer says nothing.
 const TEXT: usize = 4_000;
 
-/// A run, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run<'t> {
-    /// Its id.
     pub(super) id: &'t str,
     /// When it was; empty where that is not said.
     pub(super) at: &'t str,
@@ -24,16 +22,13 @@ pub(super) struct Run<'t> {
     pub(super) artifact_type: &'t str,
     /// What it was about.
     pub(super) subject: &'t str,
-    /// What was found.
     pub(super) findings: Vec<Raised<'t>>,
 }
 
 /// Something that somebody found in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Raised<'t> {
-    /// Who.
     pub(super) by: &'t str,
-    /// What is wrong.
     pub(super) issue: &'t str,
     /// What to do; empty where that is not said.
     pub(super) fix: &'t str,

@@ -46,7 +46,6 @@ pub(super) struct Unsaid {
 }
 
 impl Unsaid {
-    /// Of all runs.
     pub(super) fn of(runs: &[Run<'_>]) -> Unsaid {
         let mut unsaid = Unsaid { ids: BTreeSet::new(), rows: BTreeSet::new() };
         for raised in runs.iter().flat_map(|run| &run.findings) {

@@ -6,9 +6,7 @@ use serde_json::json;
 /// What a member objected to last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Objection {
-    /// Whose it is.
     pub member: String,
-    /// In which round.
     pub round: u64,
     /// Whether its author took it back.
     pub taken_back: bool,

@@ -20,7 +20,6 @@ pub struct Risk {
 pub struct Fragment {
     /// Whose words it is.
     pub member: String,
-    /// What it says.
     pub text: String,
     /// How grave its author found it.
     pub severity: u64,
@@ -32,7 +31,6 @@ pub struct Fragment {
     pub expires: String,
 }
 
-/// A decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     /// `pass`, `fail`, `refused` or `incomplete`.
@@ -53,7 +51,6 @@ pub struct Decision {
     pub rule: Option<String>,
     /// How a tie was broken.
     pub tie: Option<String>,
-    /// The decision's text.
     pub text: Option<String>,
     /// Who decided alone, by a `terminal` rule, and why.
     pub contribution: Vec<Contribution>,
@@ -64,22 +61,15 @@ pub struct Decision {
 /// What a member has said who decided alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contribution {
-    /// Who.
     pub member: String,
-    /// Its vote.
     pub vote: String,
-    /// Why.
     pub rationale: String,
-    /// On what evidence.
     pub evidence: Vec<String>,
 }
 
-/// A vote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vote {
-    /// Whose.
     pub member: String,
-    /// What it counts.
     pub weight: String,
     /// `yes`, `no`, `abstain`, `missing` or `cancelled`.
     pub vote: String,
@@ -88,17 +78,13 @@ pub struct Vote {
 /// A message that was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// In which round.
     pub round: u64,
-    /// By whom.
     pub from: String,
     /// To whom; `None` is everybody in reach.
     pub to: Option<Vec<String>>,
-    /// What it says.
     pub text: String,
 }
 
-/// An assessment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollup {
     /// How grave it is, 0 to 10.
@@ -107,14 +93,12 @@ pub struct Rollup {
     pub concern: String,
     /// What it rests on.
     pub evidence: Vec<String>,
-    /// What to do.
     pub suggestion: String,
 }
 
 /// A node of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The member.
     pub member: String,
     /// To whom it reports.
     pub parent: Option<String>,
@@ -131,7 +115,6 @@ pub struct Node {
 /// A member and everything that it was asked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// Its id.
     pub id: String,
     /// What people call the role.
     pub role: String,
@@ -150,7 +133,6 @@ pub struct Member {
 /// A question to a member, and how it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Consultation {
-    /// The invocation.
     pub invocation: String,
     /// `answered`, `timed_out`, `failed`, `schema_failed`, `over_budget`, `cancelled` or `late`.
     pub status: String,
@@ -158,7 +140,6 @@ pub struct Consultation {
     pub answer: Option<Map<String, Json>>,
     /// Why there is none.
     pub message: Option<String>,
-    /// The executor.
     pub executor: String,
     /// How long it took, in milliseconds.
     pub ms: u64,
@@ -167,9 +148,7 @@ pub struct Consultation {
 /// A rule that was applied.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Its id.
     pub id: String,
-    /// Its kind.
     pub kind: String,
     /// Whether it did anything.
     pub fired: bool,
@@ -190,17 +169,14 @@ pub struct Rule {
 pub struct Violation {
     /// `assembly_overlay_lock_violation`, `lock_unchecked` or `out_of_reach`.
     pub code: String,
-    /// The candidate outcome.
     pub candidate: String,
     /// Whose words; `None` where they are the program's.
     pub member: Option<String>,
     /// What was checked: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
     pub what: Option<String>,
-    /// The trait.
     pub locked: Option<String>,
     /// Which layer of the matcher hit it.
     pub layer: Option<String>,
-    /// The words.
     pub excerpt: Option<String>,
     /// Whom a message did not reach.
     pub to: Vec<String>,
@@ -386,7 +362,6 @@ impl Member {
         }
     }
 
-    /// Its last answer.
     pub fn answer(&self) -> Option<&Map<String, Json>> {
         self.consultations.iter().rev().find_map(|one| one.answer.as_ref())
     }

@@ -36,9 +36,7 @@ pub(super) struct DraftBuilder {
 
 /// A proposal that reads as a playbook.
 pub(super) struct Draft {
-    /// Its manifest.
     pub(super) playbook: Playbook,
-    /// The fragment.
     pub(super) text: String,
     /// The file that it is to be, and what it is now; of a new one there is nothing.
     pub(super) record: VersionedFile,
@@ -46,7 +44,6 @@ pub(super) struct Draft {
     pub(super) layer: Option<Arc<Document>>,
     /// The text of the new file, before its history; `None` for a revision.
     pub(super) manifest: Option<String>,
-    /// What is different.
     pub(super) summary: String,
     /// What is added to its evidence.
     pub(super) evidence: Vec<Map<String, Json>>,

@@ -89,7 +89,6 @@ const DONTS: &[&str] = &["don't ", "don’t ", "do not ", "never ", "no "];
 /// A longer piece of a sentence is no phrase.
 const WORDS: usize = 8;
 
-/// Reads a body.
 pub(super) fn read(body: &str, reader: &mut Reader) {
     let document = Document::parse("", body);
     let mut section: Option<Stance> = None;

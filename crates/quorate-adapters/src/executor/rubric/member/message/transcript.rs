@@ -2,14 +2,11 @@
 
 use quorate_protocol::Json;
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Said {
     /// The round, from 1.
     pub(super) round: usize,
-    /// Whose it is.
     pub(super) from: String,
-    /// What was said.
     pub(super) text: String,
 }
 
@@ -40,7 +37,6 @@ impl Transcript {
         self.said.iter().filter(|said| said.from == self.member)
     }
 
-    /// Everybody else's.
     pub(super) fn others(&self) -> impl Iterator<Item = &Said> {
         self.said.iter().filter(|said| said.from != self.member)
     }

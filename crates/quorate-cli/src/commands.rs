@@ -1,0 +1,227 @@
+//! The command line: one file for each command, with its arguments and its help. Nothing is decided here.
+
+mod audit;
+mod check;
+mod completions;
+mod convene;
+mod doctor;
+mod explain;
+mod fmt;
+mod groups;
+mod init;
+mod interruption;
+mod keys;
+mod ledger;
+mod locks;
+mod log;
+mod man;
+mod mcp;
+mod overlays;
+mod override_run;
+mod playbook;
+mod provision;
+mod replay;
+mod resolve;
+mod resume;
+mod review;
+mod run;
+mod runs;
+mod say;
+mod schema;
+mod show;
+mod state;
+mod sweep;
+mod trust;
+mod weave;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::exit::{self, Exit};
+use crate::terminal::Terminal;
+use crate::{consent, environment};
+use quorate::service::environment::Environment;
+use quorate::service::trust::Trust;
+
+/// How long members that were dropped may take to end.
+const MEMBER_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(2_500);
+
+/// How long tasks get to be dropped; only one that waits for standard input needs it.
+const TASK_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// How many threads may compute and wait apart: 16 jobs of 64 reviews each, and what these have read.
+const MAX_BLOCKING_THREADS: usize = 2_048;
+
+/// Councils of agents whose decisions you can audit.
+#[derive(Debug, Parser)]
+#[command(
+    name = "quorate",
+    version,
+    about,
+    propagate_version = true,
+    help_template = groups::template(&Command::augment_subcommands(clap::Command::new(""))),
+    after_help = "Start here:\n  quorate review examples/launch-post.md\n  quorate init council\n\nEvery diagnostic has a page: quorate explain CODE"
+)]
+struct Arguments {
+    /// Trust for this command what files of the workspace would run or send; see `quorate trust`
+    #[arg(long, global = true)]
+    trust: bool,
+    /// Results, warnings and errors alone: no progress, and no word on what to do next
+    #[arg(long, short, global = true)]
+    quiet: bool,
+    /// When to use colours: `auto` is on terminals, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    color: Color,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Decides for the whole process, before anything is printed.
+    fn apply(self) {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+
+    /// What the command line says, before it is read: help and a wrong command line have colours, too.
+    fn from_command_line(words: impl Iterator<Item = OsString>) -> Color {
+        let mut words = words.take_while(|word| word != "--").map(|word| word.to_string_lossy().into_owned());
+        let mut asked = Color::Auto;
+        while let Some(word) = words.next() {
+            let value = match word.strip_prefix("--color") {
+                Some("") => words.next(),
+                Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+                None => None,
+            };
+            asked = value.and_then(|value| Color::from_str(&value, false).ok()).unwrap_or(asked);
+        }
+        asked
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Review(review::Arguments),
+    Convene(convene::Arguments),
+    Sweep(sweep::Arguments),
+    Run(run::Arguments),
+    Say(say::Arguments),
+    Log(log::Arguments),
+    State(state::Arguments),
+    Mcp(mcp::Arguments),
+    Audit(audit::Arguments),
+    Ledger(ledger::Arguments),
+    Runs(runs::Arguments),
+    Show(show::Arguments),
+    Resume(resume::Arguments),
+    Replay(replay::Arguments),
+    Override(override_run::Arguments),
+    Overlays(overlays::Arguments),
+    Weave(weave::Arguments),
+    Playbook(playbook::Arguments),
+    Provision(provision::Arguments),
+    Init(init::Arguments),
+    Check(check::Arguments),
+    Resolve(resolve::Arguments),
+    Keys(keys::Arguments),
+    Locks(locks::Arguments),
+    Trust(trust::Arguments),
+    Schema(schema::Arguments),
+    Fmt(fmt::Arguments),
+    Doctor(doctor::Arguments),
+    Explain(explain::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+/// Runs the command that the process was started with.
+pub(crate) fn run() -> ExitCode {
+    Color::from_command_line(std::env::args_os()).apply();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return exit::usage(&error),
+    };
+    arguments.color.apply();
+    // Only a sweep and a server have several things to compute at once; elsewhere a second thread would cost more than it
+    // does.
+    let mut builder = match arguments.command {
+        Command::Sweep(_) | Command::Mcp(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    // Each review of a sweep is on a thread of its own and waits there for others: there has to be one more at any time.
+    builder.max_blocking_threads(MAX_BLOCKING_THREADS);
+    let runtime = match builder.enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::bug(&error),
+    };
+    let exit = runtime.block_on(dispatch(arguments.command, arguments.trust, arguments.quiet));
+    // What is still under way is dropped, which ends its members; they get their two seconds.
+    runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
+    quorate_adapters::process::settle(MEMBER_SHUTDOWN_TIMEOUT);
+    exit.into()
+}
+
+async fn dispatch(command: Command, trusting: bool, quiet: bool) -> Exit {
+    let mut environment = environment::from_process();
+    environment.trust = match (trusting, &command) {
+        (true, _) => Trust::default().trusting_all(),
+        // What a client of a server asks for is no question to the person at its terminal.
+        (false, Command::Mcp(_)) => Trust::default(),
+        (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
+    };
+    let terminal = Terminal::from_process(environment.redactor.clone(), quiet);
+    let exit = Box::pin(run_command(command, &environment, &terminal)).await;
+    // A verdict that nobody could read is no verdict.
+    if terminal.failed() { Exit::UNREADABLE } else { exit }
+}
+
+async fn run_command(command: Command, environment: &Environment, terminal: &Terminal) -> Exit {
+    match command {
+        Command::Review(arguments) => review::run(arguments, environment, terminal).await,
+        Command::Convene(arguments) => Box::pin(convene::run(arguments, environment, terminal)).await,
+        Command::Sweep(arguments) => sweep::run(arguments, environment, terminal).await,
+        Command::Run(arguments) => run::run(arguments, environment, terminal).await,
+        Command::Say(arguments) => say::run(arguments, environment, terminal).await,
+        Command::Log(arguments) => log::run(arguments, environment, terminal).await,
+        Command::State(arguments) => state::run(arguments, environment, terminal).await,
+        Command::Mcp(arguments) => mcp::run(arguments, environment, terminal).await,
+        Command::Ledger(arguments) => Box::pin(ledger::run(arguments, environment, terminal)).await,
+        Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
+        Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
+        Command::Show(arguments) => show::run(arguments, environment, terminal).await,
+        Command::Resume(arguments) => Box::pin(resume::run(arguments, environment, terminal)).await,
+        Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
+        Command::Override(arguments) => Box::pin(override_run::run(arguments, environment, terminal)).await,
+        Command::Overlays(arguments) => overlays::run(arguments, environment, terminal).await,
+        Command::Weave(arguments) => weave::run(arguments, environment, terminal).await,
+        Command::Playbook(arguments) => Box::pin(playbook::run(arguments, environment, terminal)).await,
+        Command::Provision(arguments) => provision::run(arguments, environment, terminal).await,
+        Command::Init(arguments) => init::run(arguments, environment, terminal).await,
+        Command::Fmt(arguments) => fmt::run(arguments, environment, terminal).await,
+        Command::Schema(arguments) => schema::run(&arguments, terminal),
+        Command::Resolve(arguments) => resolve::run(arguments, environment, terminal).await,
+        Command::Check(arguments) => check::run(arguments, environment, terminal).await,
+        Command::Keys(arguments) => keys::run(arguments, environment, terminal).await,
+        Command::Locks(arguments) => locks::run(arguments, environment, terminal).await,
+        Command::Trust(arguments) => trust::run(&arguments, environment, terminal),
+        Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
+        Command::Explain(arguments) => explain::run(&arguments, terminal),
+        Command::Completions(arguments) => completions::run(&arguments, terminal),
+        Command::Man(arguments) => man::run(&arguments, environment, terminal),
+    }
+}

@@ -1,0 +1,124 @@
+//! `quorate audit`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use quorate_diagnostics::render::TextOptions;
+use quorate_ledger::council_log::stats::Filter;
+
+use crate::arguments::{PathArguments, since};
+use crate::exit::{Exit, exit_with_error};
+use crate::render::{self, Format};
+use crate::session::{print_warnings, with_session};
+use crate::terminal::Terminal;
+use quorate::service::audit::{self, Audit, Request};
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::runs;
+
+/// Say what the log tells of the council: verdicts, behaviour, drift, overrides
+///
+/// Reads `council_log.jsonl`, lines of the public Agent Council included.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate audit --since 30d\n  quorate audit --type linkedin_post --format markdown\n  quorate audit --log council_log.jsonl --format markdown --output audit.md"
+)]
+pub(super) struct Arguments {
+    /// How far back: 24h, 7d, 2w, a date, or all
+    #[arg(long, value_name = "WHEN", default_value = "all")]
+    since: String,
+    /// This verdict alone
+    #[arg(long, value_enum, ignore_case = true)]
+    verdict: Option<VerdictArgument>,
+    /// This type of artifact alone
+    #[arg(long = "type", value_name = "TYPE")]
+    artifact_type: Option<String>,
+    /// This log alone, wherever it lies: no ledger or configuration is read
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reindex", "config", "ledger"])]
+    log: Option<PathBuf>,
+    /// Write it to a file, in place of what is there
+    #[arg(long, value_name = "FILE", visible_alias = "out")]
+    output: Option<PathBuf>,
+    /// Read the whole log again, where `quorate ledger verify` says that its index does not follow from it
+    #[arg(long)]
+    reindex: bool,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = AuditFormat::Human)]
+    format: AuditFormat,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum VerdictArgument {
+    /// It may go out
+    Ship,
+    /// It may go out once it is changed
+    Revise,
+    /// It must not go out
+    Hold,
+    /// Not enough was answered to say
+    Incomplete,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AuditFormat {
+    /// For people
+    Human,
+    /// For pasting elsewhere
+    Markdown,
+    /// One JSON object
+    Json,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = match arguments.format {
+        AuditFormat::Json => Format::Json,
+        AuditFormat::Human | AuditFormat::Markdown => Format::Human,
+    };
+    let since_ms = match since(&arguments.since, environment) {
+        Ok(since_ms) => since_ms,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    let verdict = arguments.verdict.map(|verdict| match verdict {
+        VerdictArgument::Ship => "SHIP",
+        VerdictArgument::Revise => "REVISE",
+        VerdictArgument::Hold => "HOLD",
+        VerdictArgument::Incomplete => "INCOMPLETE",
+    });
+    let filter =
+        Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
+    let places = arguments.places.path_overrides();
+    let request = Request { filter, reindex: arguments.reindex };
+    let print = |audit: &Audit| -> Result<Exit, ServiceError> {
+        let look = if arguments.output.is_some() { TextOptions::default() } else { terminal.stdout };
+        let text = match arguments.format {
+            AuditFormat::Human => render::audit::human(audit, look),
+            AuditFormat::Markdown => render::audit::markdown(audit),
+            AuditFormat::Json => audit::json(audit),
+        };
+        match &arguments.output {
+            Some(path) => audit::write(environment, audit, path, &text)?,
+            None => terminal.data(&text),
+        }
+        Ok(Exit::DONE)
+    };
+    let by_itself = match &arguments.log {
+        Some(log) => Some(audit::audit_file(environment, log, request.filter.clone()).await),
+        None => audit::empty(environment, &places, &request).transpose(),
+    };
+    if let Some(audit) = by_itself {
+        return audit
+            .and_then(|audit| print(&audit))
+            .unwrap_or_else(|stop| exit_with_error(&stop, format, terminal));
+    }
+    let opened = runs::open(environment, &places).await;
+    with_session(opened, format, terminal, async |desk| {
+        let output = arguments.output.as_deref();
+        output.map_or(Ok(()), |path| desk.workspace.guard.ensure_free(environment, path))?;
+        let audit = audit::audit(desk, request).await?;
+        print_warnings(desk, terminal);
+        print(&audit)
+    })
+    .await
+}

@@ -1,0 +1,141 @@
+//! `quorate check`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use quorate_diagnostics::render as diagnostic;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::tree::MAX_BYTES;
+
+use crate::exit::{Exit, exit_with_error};
+use crate::render::{self, Format};
+use crate::terminal::Terminal;
+use quorate::service::check::{self, Outcome, Request};
+use quorate::service::environment::Environment;
+use quorate::service::{disk, modularity};
+
+/// Check manifests, and say everything that is wrong with them
+///
+/// Reads assemblies, personas, playbooks, operators, runtimes, council.yaml and quorate.toml: files that are named,
+/// files below a directory, globs, or standard input for `-`. What a file is says its `schema`, else its name, else
+/// its keys; what is found in a directory and is no manifest is passed over and counted.
+///
+/// Refs resolve in the workspace: the outermost directory with a quorate.toml, else the directory that is named, else
+/// the working directory.
+///
+/// Exits with 0 when nothing is refused, with 1 when something is, and with 5 when a file cannot be read at all.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate check .\n  quorate check 'assemblies/**/ASSEMBLY.md' --format github\n  quorate check --no-refs ASSEMBLY.md\n  quorate check --modularity ../our-agents"
+)]
+pub(super) struct Arguments {
+    /// Files, directories or globs; `-` reads standard input
+    #[arg(value_name = "PATH", required_unless_present = "modularity")]
+    paths: Vec<PathBuf>,
+    /// Count warnings as refusals in the exit code
+    #[arg(long)]
+    strict: bool,
+    /// Check the shape of refs, and not whether they lead anywhere
+    #[arg(long)]
+    no_refs: bool,
+    /// The workspace that refs resolve in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Check instead that nothing that produces artifacts knows of the council: scans `agents/*/prompt.md`, OPERATOR.md,
+    /// PERSONA.md and playbooks below a directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "strict", "no_refs", "root"])]
+    modularity: Option<PathBuf>,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
+}
+
+/// How diagnostics are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// For people, with the source underlined
+    Human,
+    /// One line for each
+    Concise,
+    /// One JSON object
+    Json,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+    /// GitHub workflow annotations
+    Github,
+}
+
+impl OutputFormat {
+    fn format(self) -> Format {
+        match self {
+            OutputFormat::Human | OutputFormat::Concise => Format::Human,
+            OutputFormat::Json => Format::Json,
+            OutputFormat::Sarif => Format::Sarif,
+            OutputFormat::Github => Format::Github,
+        }
+    }
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    match &arguments.modularity {
+        Some(dir) => scan_modularity(dir, arguments.format, environment, terminal),
+        None => check_manifests(arguments, environment, terminal),
+    }
+}
+
+fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format;
+    let (stdin, paths): (Vec<_>, Vec<_>) =
+        arguments.paths.into_iter().partition(|path| path == Path::new("-"));
+    let stdin = match stdin.first().map(|_| disk::read_stdin(MAX_BYTES as u64)).transpose() {
+        Ok(stdin) => stdin,
+        Err(error) => {
+            terminal.status(&format!("cannot read standard input: {error}"));
+            return Exit::UNREADABLE;
+        }
+    };
+    let refs = if arguments.no_refs { Refs::ShapeOnly } else { Refs::Followed };
+    let request = Request { paths, root: arguments.root, refs };
+    let outcome = match check::check(environment, &request, stdin) {
+        Ok(outcome) => outcome,
+        Err(stop) => return exit_with_error(&stop, format.format(), terminal),
+    };
+    let Outcome { files, skipped: passed_over, unreadable, notes, report } = outcome;
+    let text = match format {
+        OutputFormat::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
+        OutputFormat::Concise => diagnostic::concise(&report),
+        other => render::diagnostics(&report, other.format(), terminal.stdout),
+    };
+    terminal.data_as(format.format(), &text);
+    let (refusals, warnings) = (report.refusals.len(), report.warnings.len());
+    if format == OutputFormat::Human {
+        notes.iter().for_each(|note| terminal.hint(note));
+    }
+    let over = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
+    terminal.hint(&format!(
+        "{} checked{over}: {}, {}",
+        count_of(files, "file"),
+        count_of(refusals, "refusal"),
+        count_of(warnings, "warning")
+    ));
+    if unreadable > 0 {
+        return Exit::UNREADABLE;
+    }
+    if refusals > 0 || (arguments.strict && warnings > 0) { Exit::REFUSED } else { Exit::DONE }
+}
+
+fn count_of(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn scan_modularity(dir: &Path, format: OutputFormat, environment: &Environment, terminal: &Terminal) -> Exit {
+    let scanned = match modularity::scan(&environment.directory.join(dir), dir) {
+        Ok(scanned) => scanned,
+        Err(stop) => return exit_with_error(&stop, format.format(), terminal),
+    };
+    terminal
+        .data_as(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
+    let hits = scanned.report.refusals.len();
+    terminal.hint(&format!("{} scanned, {}", count_of(scanned.files, "file"), count_of(hits, "reference")));
+    if scanned.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
+}

@@ -1,0 +1,200 @@
+//! `quorate convene`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, ValueEnum};
+use quorate_manifest::assembly::members::Trigger;
+
+use super::interruption::finish_interrupted;
+use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments};
+use crate::exit::{Exit, exit_with_error};
+use crate::interrupt::{Interrupted, until_interrupted};
+use crate::progress::Progress;
+use crate::render::{self, Format};
+use crate::session::{print_error, print_warnings};
+use crate::terminal::Terminal;
+use quorate::service::convene::due::{Due, check_due};
+use quorate::service::convene::inputs::Inputs;
+use quorate::service::convene::report::Report;
+use quorate::service::convene::run_spec::RunSpec;
+use quorate::service::convene::{self, Request};
+use quorate::service::environment::Environment;
+use quorate::service::session::LedgerSession;
+
+/// Convene an assembly: guidance, a vote, a talk among equals, or an assessment that is rolled up
+///
+/// The mode of the ASSEMBLY.md says what it is convened on: a conversation (advisory), a proposal (voting), a topic
+/// (peer), a request (hierarchy). Members without an executor of their own are answered for by the built-in rubric,
+/// which asks no model.
+///
+/// The exit code is the outcome: of a vote 0 pass and 1 fail, of the other modes 0 done; 2 refused, 3 incomplete; 4 not
+/// found, 5 unusable configuration or input, 6 not due (with --if-due), 64 wrong command line.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate convene council/ASSEMBLY.md --phase session --trigger sample --conversation talk.jsonl\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --class budget\n  quorate convene critique/ASSEMBLY.md --topic design.md --rounds 3\n  quorate convene review/ASSEMBLY.md --request incident.md --format json\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --dry-run"
+)]
+pub(super) struct Arguments {
+    /// The ASSEMBLY.md, or the directory that holds it
+    #[arg(value_name = "ASSEMBLY.md")]
+    path: PathBuf,
+    /// Advisory: the conversation, as .jsonl or .md, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    conversation: Option<PathBuf>,
+    /// Advisory: whom to ask; session unless said
+    #[arg(long, value_name = "PHASE", value_parser = NonEmptyStringValueParser::new())]
+    phase: Option<String>,
+    /// Advisory: what made you ask; manual unless said
+    #[arg(long, value_name = "TRIGGER", value_parser = trigger())]
+    trigger: Option<Trigger>,
+    /// Advisory: ask the sentinels first; they can end it
+    #[arg(long)]
+    sentinel_first: bool,
+    /// Voting: the proposal, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    proposal: Option<PathBuf>,
+    /// Voting: the proposal's class; without it only those vote who vote on everything
+    #[arg(long, value_name = "CLASS", value_parser = NonEmptyStringValueParser::new())]
+    class: Option<String>,
+    /// Peer: the topic, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    topic: Option<PathBuf>,
+    /// Peer: how many rounds at most, in place of what the manifest says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: Option<u32>,
+    /// Hierarchy: what is to be assessed, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    request: Option<PathBuf>,
+    /// Do nothing, with exit code 6, unless the manifest's `defaults` say that it is due
+    #[arg(long, conflicts_with = "dry_run")]
+    if_due: bool,
+    /// Say who would be asked what, with the prompts, and ask nobody
+    #[arg(long)]
+    dry_run: bool,
+    /// The workspace that refs resolve in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// How the outcome is printed
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
+    #[command(flatten)]
+    producer: ProducerArguments,
+    #[command(flatten)]
+    answers: ExecutorArguments,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+/// How an outcome is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutputFormat {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+    /// For pasting, with Mermaid diagrams
+    Markdown,
+}
+
+impl From<OutputFormat> for Format {
+    fn from(shape: OutputFormat) -> Format {
+        match shape {
+            OutputFormat::Human => Format::Human,
+            OutputFormat::Json => Format::Json,
+            OutputFormat::Markdown => Format::Markdown,
+        }
+    }
+}
+
+fn trigger() -> impl clap::builder::TypedValueParser<Value = Trigger> {
+    PossibleValuesParser::new(Trigger::ALL.map(Trigger::as_str)).map(|word| {
+        let found = Trigger::ALL.into_iter().find(|one| one.as_str() == word);
+        found.expect("only the words of triggers are let through")
+    })
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = Format::from(arguments.format);
+    let host = &*environment.host;
+    let request = Request {
+        path: arguments.path,
+        root: arguments.root,
+        inputs: Inputs {
+            conversation: arguments.conversation,
+            phase: arguments.phase,
+            trigger: arguments.trigger,
+            sentinel_first: arguments.sentinel_first,
+            proposal: arguments.proposal,
+            class: arguments.class,
+            topic: arguments.topic,
+            rounds: arguments.rounds,
+            request: arguments.request,
+        },
+        options: convene::Options { producer: arguments.producer.producer(), ..arguments.answers.options() },
+    };
+    let (called, workspace) =
+        match convene::prepare(environment, &arguments.places.path_overrides(), &request, &host) {
+            Ok(called) => called,
+            Err(stop) => return exit_with_error(&stop, format, terminal),
+        };
+    let sitting = match RunSpec::new(environment, &workspace, &called, &request.options, &host) {
+        Ok(sitting) => sitting,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    if arguments.dry_run {
+        return match convene::plan::build(environment, &workspace, &called, &sitting).await {
+            Ok(plan) => {
+                terminal.status(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
+                terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
+                Exit::DONE
+            }
+            Err(stop) => exit_with_error(&stop, format, terminal),
+        };
+    }
+    let desk = match LedgerSession::open(environment.clone(), workspace).await {
+        Ok(desk) => desk,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    if arguments.if_due {
+        let exit = match check_due(&desk, &called, &sitting).await {
+            Ok(Due::Yes) => None,
+            Ok(Due::No(why)) => {
+                print_warnings(&desk, terminal);
+                terminal.hint(&format!("not due: {why}"));
+                Some(Exit::SKIPPED)
+            }
+            Err(stop) => Some(print_error(&stop, &desk, format, terminal)),
+        };
+        if let Some(exit) = exit {
+            desk.close().await;
+            return exit;
+        }
+    }
+    let progress = Arc::new(Progress::new(terminal.shows_progress));
+    let convened = convene::convene(&desk, &called, &sitting, progress.clone());
+    let convened = until_interrupted(convened).await;
+    progress.clear();
+    let exit = match convened {
+        Err(Interrupted) => finish_interrupted(&progress, &desk, format, terminal).await,
+        Ok(Ok(report)) => print_report(&report, &desk, format, terminal),
+        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}
+
+/// Prints a report; the exit code is its outcome.
+pub(super) fn print_report(
+    report: &Report,
+    desk: &LedgerSession,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
+    print_warnings(desk, terminal);
+    // Formats without words for an assembly are refused before anybody is asked.
+    if let Some(text) = render::convene::report(report, format, terminal.stdout) {
+        terminal.data(&text);
+    }
+    Exit::verdict(report.exit_code())
+}

@@ -1,0 +1,59 @@
+//! `quorate doctor`.
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::arguments::{HumanOrJson, PathArguments};
+use crate::exit::{Exit, exit_with_error};
+use crate::render;
+use crate::terminal::Terminal;
+use quorate::service::doctor::{self, Check, Status};
+use quorate::service::environment::Environment;
+
+/// Look whether everything is there that a review needs
+///
+/// Each executor is really called once, with a harmless text. Exits with 0 when all is well and with 5 when something
+/// does not work.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  quorate doctor --seconds 30")]
+pub(super) struct Arguments {
+    /// How long each executor may take
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format.into();
+    let timeout = Duration::from_secs(arguments.seconds);
+    let checks = match doctor::doctor(environment, &arguments.places.path_overrides(), timeout).await {
+        Ok(checks) => checks,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    let text = match arguments.format {
+        HumanOrJson::Human => render::doctor::human(&checks, terminal.stdout),
+        HumanOrJson::Json => {
+            let one = |check: &Check| json!({"name": check.name, "state": status_word(check.status), "detail": check.detail});
+            format!("{:#}\n", json!({"checks": checks.iter().map(one).collect::<Vec<_>>()}))
+        }
+    };
+    terminal.data(&text);
+    match checks.iter().any(|check| check.status == Status::Failed) {
+        true => Exit::verdict(5),
+        false => Exit::DONE,
+    }
+}
+
+fn status_word(state: Status) -> &'static str {
+    match state {
+        Status::Passed => "good",
+        Status::Warning => "noted",
+        Status::Failed => "bad",
+    }
+}

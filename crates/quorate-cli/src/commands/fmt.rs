@@ -1,0 +1,78 @@
+//! `quorate fmt`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::tree::MAX_BYTES;
+
+use crate::exit::{Exit, exit_with_error};
+use crate::render::{self, Format};
+use crate::terminal::Terminal;
+use quorate::service::check::Request;
+use quorate::service::disk;
+use quorate::service::environment::Environment;
+use quorate::service::fmt::{self, Mode};
+
+/// Put manifests into canonical key order and spacing; comments stay
+///
+/// What a file means is never changed: it is read again before it is written, and a file that would come out
+/// otherwise is left as it is. Bodies are left alone. `-` reads standard input and writes standard output.
+///
+/// Exits with 1 when `--check` finds a file that is not formatted, or a file cannot be read as a manifest.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate fmt .\n  quorate fmt --check 'assemblies/**/*.md'\n  quorate fmt - < ASSEMBLY.md"
+)]
+pub(super) struct Arguments {
+    /// Files, directories or globs; `-` reads standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// Only say which files are not formatted
+    #[arg(long)]
+    check: bool,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    if arguments.paths.iter().any(|path| path == Path::new("-")) {
+        return stdin(&arguments, terminal);
+    }
+    let request = Request { paths: arguments.paths, root: None, refs: Refs::ShapeOnly };
+    let mode = if arguments.check { Mode::Check } else { Mode::Write };
+    let outcome = match fmt::fmt(environment, &request, mode) {
+        Ok(outcome) => outcome,
+        Err(stop) => return exit_with_error(&stop, Format::Human, terminal),
+    };
+    for file in &outcome.changed {
+        terminal.data(&format!("{file}\n"));
+    }
+    terminal.status(&render::diagnostics(&outcome.report, Format::Human, terminal.stderr));
+    let done = if arguments.check { "not formatted" } else { "formatted" };
+    terminal.hint(&format!("{} looked at, {} {done}", outcome.files, outcome.changed.len()));
+    let unformatted = arguments.check && !outcome.changed.is_empty();
+    if unformatted || outcome.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
+}
+
+fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
+    let bytes = match disk::read_stdin(MAX_BYTES as u64) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            terminal.status(&format!("cannot read standard input: {error}"));
+            return Exit::UNREADABLE;
+        }
+    };
+    match fmt::fmt_text(bytes.clone()) {
+        Ok(text) if arguments.check => {
+            if text.as_bytes() == bytes {
+                Exit::DONE
+            } else {
+                Exit::REFUSED
+            }
+        }
+        Ok(text) => {
+            terminal.verbatim(&text);
+            Exit::DONE
+        }
+        Err(stop) => exit_with_error(&stop, Format::Human, terminal),
+    }
+}

@@ -1,0 +1,146 @@
+//! `quorate init`.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use quorate_diagnostics::{Body, codes};
+use quorate_manifest::assembly::Mode;
+
+use crate::exit::{Exit, exit_with_error};
+use crate::render::Format;
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::init::{self, Template};
+use quorate::service::workspace::{absolute, display_path};
+
+/// Write files to start from; nothing that is there is touched
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate init council editorial\n  quorate init assembly --mode voting --name release-board\n  quorate init persona --name ciso"
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    what: InitCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum InitCommand {
+    /// A commented council.yaml, its five prompts, an example draft and a quorate.toml
+    Council {
+        /// The directory
+        #[arg(value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+    },
+    /// A commented ASSEMBLY.md and a persona for each of its members
+    Assembly {
+        /// How its members decide; asked for on a terminal
+        #[arg(long, value_name = "MODE", value_parser = mode)]
+        mode: Option<Mode>,
+        #[command(flatten)]
+        named: NamedArguments,
+    },
+    /// A commented PERSONA.md
+    Persona(NamedArguments),
+    /// A commented playbook
+    Playbook(NamedArguments),
+    /// A commented runtime manifest
+    Runtime(NamedArguments),
+}
+
+#[derive(Debug, Args)]
+struct NamedArguments {
+    /// Its name, in kebab case; asked for on a terminal
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// A directory of the workspace that it is written into
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+}
+
+fn mode(word: &str) -> Result<Mode, String> {
+    Mode::parse(word).ok_or_else(|| format!("the modes are: {}", Mode::ALL.map(Mode::as_str).join(", ")))
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let written = match arguments.what {
+        InitCommand::Council { dir } => council(&dir, environment, terminal),
+        InitCommand::Assembly { mode: None, named } => {
+            ask("mode (advisory, voting, peer, hierarchy)", "--mode")
+                .and_then(|word| mode(&word).map_err(|why| usage(&why)))
+                .and_then(|mode| manifest(Template::Assembly(mode), named, environment, terminal))
+        }
+        InitCommand::Assembly { mode: Some(mode), named } => {
+            manifest(Template::Assembly(mode), named, environment, terminal)
+        }
+        InitCommand::Persona(named) => manifest(Template::Persona, named, environment, terminal),
+        InitCommand::Playbook(named) => manifest(Template::Playbook, named, environment, terminal),
+        InitCommand::Runtime(named) => manifest(Template::Runtime, named, environment, terminal),
+    };
+    match written {
+        Ok(()) => Exit::DONE,
+        Err(stop) => exit_with_error(&stop, Format::Human, terminal),
+    }
+}
+
+fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), ServiceError> {
+    let written = init::council(&absolute(&environment.directory, dir))?;
+    for path in &written {
+        terminal.data(&format!("{}\n", display_path(environment, path)));
+    }
+    if let Some(draft) = written.iter().find(|path| path.extension().is_some_and(|end| end == "md")) {
+        terminal.hint(&format!("next: quorate review {}", display_path(environment, draft)));
+    }
+    Ok(())
+}
+
+fn manifest(
+    what: Template,
+    named: NamedArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
+    let name = match named.name {
+        Some(name) => name,
+        None => ask("name, in kebab case", "--name")?,
+    };
+    let written = init::manifest(environment, &named.dir, what, &name)?;
+    for path in &written.files {
+        terminal.data(&format!("{}\n", display_path(environment, path)));
+    }
+    for path in &written.existing {
+        terminal.hint(&format!("{} was there and is used as it is", display_path(environment, path)));
+    }
+    if matches!(what, Template::Assembly(Mode::Advisory)) {
+        let advised = init::ADVISED_OPERATOR;
+        terminal.hint(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
+    }
+    if let Some(main) = written.files.first() {
+        let next = if matches!(what, Template::Assembly(_)) { "resolve" } else { "check" };
+        terminal.hint(&format!("next: quorate {next} {}", display_path(environment, main)));
+    }
+    Ok(())
+}
+
+/// Asks whoever sits at the terminal; nobody there is a wrong command line.
+fn ask(what: &str, flag: &str) -> Result<String, ServiceError> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(usage(&format!("{flag} is missing")));
+    }
+    anstream::eprint!("{what}: ");
+    let mut line = String::new();
+    match stdin.lock().read_line(&mut line) {
+        Ok(read) if read > 0 && !line.trim().is_empty() => Ok(line.trim().to_owned()),
+        _ => Err(usage(&format!("{flag} is missing"))),
+    }
+}
+
+fn usage(message: &str) -> ServiceError {
+    ServiceError::new(
+        ExitClass::Usage,
+        codes::USAGE,
+        Body::new(message).help("`quorate init --help` shows examples"),
+    )
+}

@@ -1,0 +1,73 @@
+//! `quorate locks test`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgGroup, Args, ValueEnum};
+
+use crate::exit::{Exit, exit_with_error};
+use crate::render::{self, Format};
+use crate::terminal::Terminal;
+use quorate::service::artifact::Subject;
+use quorate::service::environment::Environment;
+use quorate::service::locks::{self, Request, TextSource};
+
+/// Hold a text against the locked traits of an assembly, and show what hits, where, and how
+///
+/// For each place it says how far the text had to be folded for the trait to be seen: `as-given` not at all, `folded`,
+/// `unmarked`, `skeleton` and `set-apart` more and more, `regex` and `regex-folded` by a pattern. Nothing is recorded.
+///
+/// Exits with 0 whatever hits, with 4 when the assembly or the text is not there, and with 5 when one of them cannot be
+/// used.
+#[derive(Debug, Args)]
+#[command(
+    group(ArgGroup::new("material").required(true).args(["text", "file"])),
+    after_help = "Examples:\n  quorate locks test ASSEMBLY.md --text 'Drop the warmth.'\n  quorate locks test operators/lead --file draft.md\n  git show HEAD:draft.md | quorate locks test ASSEMBLY.md --file - --format json"
+)]
+pub(super) struct Arguments {
+    /// The ASSEMBLY.md, or the directory that holds it
+    #[arg(value_name = "ASSEMBLY.md")]
+    path: PathBuf,
+    /// The text
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+    /// The file that the text is in; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The workspace that the assembly belongs to
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    format: OutputFormat,
+}
+
+/// How hits are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+}
+
+pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = if arguments.format == OutputFormat::Json { Format::Json } else { Format::Human };
+    let material = match (arguments.text, arguments.file) {
+        (Some(text), _) => TextSource::Text(text),
+        (None, Some(file)) if file != Path::new("-") => TextSource::Subject(Subject::File(file)),
+        (None, _) => TextSource::Subject(Subject::Stdin),
+    };
+    let request = Request { path: arguments.path, root: arguments.root, material };
+    let tested = match locks::test(environment, &request, &*environment.host) {
+        Ok(tested) => tested,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    match arguments.format {
+        OutputFormat::Human => {
+            terminal.status(&render::diagnostics(&tested.report, Format::Human, terminal.stderr));
+            terminal.data(&render::locks::human(&tested, terminal.stdout));
+        }
+        OutputFormat::Json => terminal.data(&render::locks::json(&tested)),
+    }
+    Exit::DONE
+}

@@ -1,0 +1,101 @@
+//! `quorate log`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::say::ConversationArguments;
+use crate::arguments::{HumanOrJson, PathArguments};
+use crate::exit::{Exit, exit_with_error};
+use crate::interrupt::{Interrupted, until_interrupted};
+use crate::render::conversation;
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::runtime::conversation::ConversationReader;
+
+/// Print a conversation
+///
+/// With --format json it is one object; with --follow one line of JSON for each turn. With --records it is what the
+/// ledger has of it: who was asked, what each attempt gave, and what became of each turn.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate log swarm.yaml --last 20\n  quorate log swarm.yaml --follow\n  quorate log swarm.yaml --records"
+)]
+pub(super) struct Arguments {
+    /// The manifest, or a directory with a multi-agent.yaml in it
+    #[arg(value_name = "MANIFEST")]
+    manifest: PathBuf,
+    /// Only the last N turns
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    last: Option<u32>,
+    /// Go on with what is new, until you interrupt it
+    #[arg(long, short)]
+    follow: bool,
+    /// What the ledger has recorded of it, in place of the turns
+    #[arg(long, conflicts_with_all = ["follow", "last"])]
+    records: bool,
+    #[command(flatten)]
+    conversation: ConversationArguments,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.conversation.format;
+    match until_interrupted(print_conversation(arguments, environment, terminal)).await {
+        // Who follows ends it so.
+        Err(Interrupted) => Exit::DONE,
+        Ok(Ok(())) => Exit::DONE,
+        Ok(Err(stop)) => exit_with_error(&stop, format.into(), terminal),
+    }
+}
+
+async fn print_conversation(
+    arguments: Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
+    let format = arguments.conversation.format;
+    let runtime =
+        arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
+    if arguments.records {
+        let records = runtime.records().await?;
+        terminal.data(&match format {
+            HumanOrJson::Human => conversation::records(&records),
+            HumanOrJson::Json => conversation::records_json(&runtime, &records),
+        });
+        return Ok(());
+    }
+    let mut reading = ConversationReader::shared(&runtime)?;
+    let last = arguments.last.map(|count| count as usize);
+    let line = |turn: &_| match format {
+        HumanOrJson::Human => conversation::turn(turn, terminal.stdout),
+        HumanOrJson::Json => format!("{}\n", conversation::turn_json(turn)),
+    };
+    if format == HumanOrJson::Json && !arguments.follow {
+        let turns = reading.last(last).await?;
+        terminal.data(&conversation::log_json(&runtime, &turns));
+        return Ok(());
+    }
+    match last {
+        Some(_) => reading.last(last).await?.iter().for_each(|turn| terminal.data(&line(turn))),
+        None => loop {
+            let page = reading.next_page().await?;
+            if page.is_empty() {
+                break;
+            }
+            page.iter().for_each(|turn| terminal.data(&line(turn)));
+        },
+    }
+    if !arguments.follow {
+        return Ok(());
+    }
+    loop {
+        tokio::select! {
+            changed = reading.changed() => changed?,
+            () = terminal.reader_gone() => return Ok(()),
+        }
+        reading.next_page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
+    }
+}

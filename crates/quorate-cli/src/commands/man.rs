@@ -1,0 +1,60 @@
+//! `quorate man`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Command, CommandFactory as _};
+use quorate_diagnostics::{Body, codes};
+
+use crate::exit::{Exit, exit_with_error};
+use crate::render::Format;
+use crate::terminal::Terminal;
+use quorate::service::disk;
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::guard;
+use quorate::service::workspace::absolute;
+
+/// Print the man page, or write one for each command into a directory
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  quorate man | man -l -\n  quorate man --out target/man")]
+pub(super) struct Arguments {
+    /// Write quorate.1, quorate-review.1, … here; files that are there are not touched
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let command = super::Arguments::command();
+    let Some(dir) = &arguments.out else {
+        terminal.verbatim(&page(command));
+        return Exit::DONE;
+    };
+    let mut pages = vec![("quorate.1".to_owned(), page(command.clone()))];
+    for sub in command.get_subcommands() {
+        let name = format!("quorate-{}", sub.get_name());
+        pages.push((format!("{name}.1"), page(sub.clone().name(name))));
+    }
+    if let Err(stop) =
+        guard::ensure_folder_free(&absolute(&environment.directory, dir), &dir.display().to_string())
+    {
+        return exit_with_error(&stop, Format::Human, terminal);
+    }
+    for (name, text) in pages {
+        if let Err(error) = disk::write_new(&dir.join(&name), &text) {
+            let body = Body::new(format!("cannot write {}: {error}", dir.join(name).display()));
+            return exit_with_error(
+                &ServiceError::configuration(codes::USAGE, body),
+                Format::Human,
+                terminal,
+            );
+        }
+    }
+    Exit::DONE
+}
+
+fn page(command: Command) -> String {
+    let mut text = Vec::new();
+    // Writing into memory does not fail.
+    let _ = clap_mangen::Man::new(command).render(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}

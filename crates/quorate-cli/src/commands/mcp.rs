@@ -1,0 +1,163 @@
+//! `quorate mcp`.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+
+/// Where it listens unless said: this machine alone, on a port that is free.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
+
+/// Serve conversations, the Council and assemblies to MCP clients
+///
+/// Over standard input and output, for a client that starts it; with --http for several. Tools read and write below the
+/// root alone. Over HTTP the Host has to be this server's, and an Origin has to be allowed; beyond this machine a token
+/// is asked for.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate mcp\n  quorate mcp --manifest multi-agent.yaml\n  TOKEN=… quorate mcp --http 0.0.0.0:8700 --token-env TOKEN"
+)]
+pub(super) struct Arguments {
+    /// A runtime manifest whose conversation is offered, and the id that it goes by, where that is not the manifest's
+    /// own; may be said several times
+    #[arg(long = "manifest", value_name = "[ID=]PATH")]
+    manifests: Vec<OsString>,
+    /// The workspace; nothing outside it can be named. Without it the one that this directory is in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Serve over HTTP, at /mcp; on 127.0.0.1 and a free port unless said. The address is printed as one line of JSON
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
+    http: Option<SocketAddr>,
+    /// The environment variable that holds the bearer token
+    #[arg(long, value_name = "NAME", requires = "http", value_parser = NonEmptyStringValueParser::new())]
+    token_env: Option<String>,
+    /// A page that may ask from a browser, for example https://app.example.com; may be said several times
+    #[arg(long = "allow-origin", value_name = "ORIGIN", requires = "http")]
+    origins: Vec<String>,
+    /// Offer only the tools that change nothing
+    #[arg(long)]
+    read_only: bool,
+}
+
+#[cfg(not(feature = "mcp"))]
+pub(super) use missing::run;
+#[cfg(feature = "mcp")]
+pub(super) use served::run;
+
+/// What is said where the feature is missing.
+#[cfg(not(feature = "mcp"))]
+mod missing {
+    use quorate_diagnostics::{Body, codes};
+
+    use super::Arguments;
+    use crate::exit::{Exit, exit_with_error};
+    use crate::render::Format;
+    use crate::terminal::Terminal;
+    use quorate::service::environment::Environment;
+    use quorate::service::error::ServiceError;
+
+    pub(crate) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
+        let body = Body::new("this program was built without the feature `mcp`")
+            .help("build it with `cargo install --path crates/quorate-cli --features mcp`");
+        exit_with_error(&ServiceError::configuration(codes::FEATURE_MISSING, body), Format::Human, terminal)
+    }
+}
+
+/// What needs the feature.
+#[cfg(feature = "mcp")]
+mod served {
+    use std::ffi::OsString;
+
+    use quorate_diagnostics::{Body, codes};
+    use serde_json::json;
+
+    use super::Arguments;
+    use crate::exit::{Exit, exit_with_error};
+    use crate::interrupt::{self, Interrupted, until_interrupted};
+    use crate::render::{self, Format};
+    use crate::terminal::Terminal;
+    use quorate::service::environment::Environment;
+    use quorate::service::error::{ExitClass, ServiceError};
+    use quorate_mcp::http::{self, Listener, Origin};
+    use quorate_mcp::{Manifest, Request, ServerState, stdio};
+
+    pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+        match serve(arguments, environment, terminal).await {
+            Ok(()) => Exit::DONE,
+            // Standard output belongs to the protocol.
+            Err(stop) => exit_with_error(&stop, Format::Human, terminal),
+        }
+    }
+
+    async fn serve(
+        arguments: Arguments,
+        environment: &Environment,
+        terminal: &Terminal,
+    ) -> Result<(), ServiceError> {
+        let listening = match &arguments.http {
+            Some(address) => Some(http::Request {
+                address: *address,
+                token: token(arguments.token_env.as_deref())?,
+                origins: origins(&arguments.origins)?,
+            }),
+            None => None,
+        };
+        let manifests = arguments.manifests.into_iter().map(manifest).collect();
+        let request = Request { manifests, root: arguments.root, read_only: arguments.read_only };
+        let (served, report) = ServerState::open(environment, &request).await?;
+        terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
+        let served_to_the_end = async {
+            match listening {
+                None => stdio::serve(&served).await,
+                Some(request) => {
+                    let listening = Listener::open(request).await?;
+                    let url = format!("http://{}{}", listening.address(), http::PATH);
+                    terminal.data(&format!("{}\n", json!({"url": url})));
+                    terminal.hint(&format!("listening on {url}"));
+                    listening.serve(&served).await
+                }
+            }
+        };
+        // Whoever ends a server means to: that is no failure, and clients hang up and send a signal in one.
+        interrupt::exit_cleanly_on_signal();
+        let ended = match until_interrupted(served_to_the_end).await {
+            Ok(ended) => ended,
+            Err(Interrupted) => Ok(()),
+        };
+        served.close();
+        ended
+    }
+
+    /// `[ID=]PATH`. What is before the first `=` is no id where it is a directory's name, as in `./a=b/swarm.yaml`.
+    fn manifest(written: OsString) -> Manifest {
+        let named = written.to_str().and_then(|text| text.split_once('='));
+        match named.filter(|(id, path)| !id.is_empty() && !id.contains('/') && !path.is_empty()) {
+            Some((id, path)) => Manifest { id: Some(id.to_owned()), path: path.into() },
+            None => Manifest { id: None, path: written.into() },
+        }
+    }
+
+    fn token(variable: Option<&str>) -> Result<Option<String>, ServiceError> {
+        let Some(name) = variable else { return Ok(None) };
+        match crate::environment::variable(name) {
+            Some(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
+            _ => {
+                let body = Body::new(format!("the variable {name} holds no token"));
+                Err(ServiceError::configuration(
+                    codes::MCP_EXPOSED,
+                    body.help("set it to a text that is hard to guess"),
+                ))
+            }
+        }
+    }
+
+    fn origins(written: &[String]) -> Result<Vec<Origin>, ServiceError> {
+        let read = |text: &String| {
+            text.parse()
+                .map_err(|why: String| ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(why)))
+        };
+        written.iter().map(read).collect()
+    }
+}

@@ -1,0 +1,77 @@
+//! `quorate override`.
+
+use clap::{Args, ValueEnum};
+use quorate_protocol::policy::Verdict;
+
+use crate::arguments::PathArguments;
+use crate::exit::{Exit, exit_with_error};
+use crate::render::{self, Extent, Format};
+use crate::session::{print_error, print_result, seal_and_close};
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::{override_run, runs};
+
+/// Record a person's decision beside the council's
+///
+/// The council's verdict stays as it is; the decision, the reason and who took it are recorded with it, in the ledger
+/// and as a line of the log. `quorate audit` counts how often that happens. Who took it is what `--by` says, else the
+/// identity that Git knows in this directory.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\" --by \"Ada <ada@example.org>\""
+)]
+pub(super) struct Arguments {
+    /// The run's id, the beginning of it, or `latest`
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// What the person decides
+    #[arg(long, value_enum, ignore_case = true)]
+    verdict: VerdictArgument,
+    /// Why
+    #[arg(long, value_name = "R")]
+    reason: String,
+    /// Who decides; otherwise Git's `user.name <user.email>`
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum VerdictArgument {
+    /// It goes out
+    Ship,
+    /// It is changed first
+    Revise,
+    /// It does not go out
+    Hold,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let (desk, run) = match runs::open_run_for_append(
+        environment,
+        &arguments.places.path_overrides(),
+        &arguments.run,
+    )
+    .await
+    {
+        Ok(opened) => opened,
+        Err(stop) => return exit_with_error(&stop, Format::Human, terminal),
+    };
+    let verdict = match arguments.verdict {
+        VerdictArgument::Ship => Verdict::Ship,
+        VerdictArgument::Revise => Verdict::Revise,
+        VerdictArgument::Hold => Verdict::Hold,
+    };
+    let decision = override_run::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
+    let exit = match override_run::override_run(&desk, &run, decision).await {
+        Ok(report) => print_result(
+            &render::report(&report, Format::Human, Extent::Screen, terminal.stdout),
+            &desk,
+            terminal,
+        ),
+        Err(stop) => print_error(&stop, &desk, Format::Human, terminal),
+    };
+    Box::pin(seal_and_close(desk, terminal)).await;
+    exit
+}

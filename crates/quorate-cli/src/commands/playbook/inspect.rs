@@ -1,0 +1,68 @@
+//! The verbs of `quorate playbook` that only look.
+
+use super::{CommonArguments, Verb};
+use crate::arguments::HumanOrJson;
+use crate::exit::{Exit, exit_with_error};
+use crate::render;
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::playbook::inspect;
+use quorate::service::playbook::library::Library;
+use quorate::service::playbook::promote::unknown_playbook;
+
+/// Looks; `None` for a verb that changes something.
+pub(super) async fn run(
+    verb: &Verb,
+    common: &CommonArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Option<Exit> {
+    if !matches!(verb, Verb::List(_) | Verb::Show(_) | Verb::History(_) | Verb::Log(_)) {
+        return None;
+    }
+    Some(match text(verb, common, environment, terminal).await {
+        Ok(text) => {
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(stop) => exit_with_error(&stop, common.format.into(), terminal),
+    })
+}
+
+async fn text(
+    verb: &Verb,
+    common: &CommonArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<String, ServiceError> {
+    let (places, format, look) = (common.places.path_overrides(), common.format, terminal.stdout);
+    let library = Library::open(environment, &places, common.root.as_deref(), &environment.host)?;
+    if format != HumanOrJson::Json {
+        let slug = match verb {
+            Verb::Show(one) | Verb::History(one) => Some(&*one.slug),
+            _ => None,
+        };
+        let report = library.integrity_report(slug);
+        terminal.status(&render::diagnostics(&report, format.into(), terminal.stderr));
+    }
+    let record = |slug: &str| {
+        let book = library.book(slug).ok_or_else(|| unknown_playbook(slug))?;
+        Ok::<_, ServiceError>((book, library.record(book)?))
+    };
+    match verb {
+        Verb::Show(one) => {
+            let (book, record) = record(&one.slug)?;
+            Ok(render::playbook::show(&library, book, &record, environment.clock.now_ms(), format, look))
+        }
+        Verb::History(one) => {
+            let (_, record) = record(&one.slug)?;
+            Ok(render::playbook::history(&record, format, look))
+        }
+        Verb::Log(one) => {
+            let records = inspect::log(environment, &places, &library, one.slug.as_deref()).await?;
+            Ok(render::playbook::log(&records, format, look))
+        }
+        _ => Ok(render::playbook::list(&library, environment.clock.now_ms(), format, look)),
+    }
+}

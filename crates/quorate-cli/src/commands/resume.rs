@@ -1,0 +1,99 @@
+//! `quorate resume`.
+
+use std::sync::Arc;
+
+use clap::Args;
+use quorate_diagnostics::{Body, codes};
+use quorate_protocol::Name;
+
+use super::interruption::{finish_interrupted, print_report};
+use super::show::unsupported_format;
+use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
+use crate::exit::{Exit, exit_with_error};
+use crate::interrupt::{Interrupted, until_interrupted};
+use crate::progress::Progress;
+use crate::render::Format;
+use crate::session::print_error;
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::runs::{self, RunReport};
+use quorate::service::session::LedgerSession;
+use quorate::service::{convene, resume};
+
+/// Go on with a run that was interrupted, crashed, or came to INCOMPLETE
+///
+/// Asks only for what has no answer yet; what was answered is not paid for again. The manifests, the prompts, the
+/// executors' settings and the text must be as they were. The exit code is the verdict, as for `review` or `convene`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate resume r7k2\n  quorate resume r7k2 --timeout 10m --max-calls 30"
+)]
+pub(super) struct Arguments {
+    /// The run's id, the beginning of it, or `latest`
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// How the verdict is printed
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    #[command(flatten)]
+    fail: FailOnArguments,
+    #[command(flatten)]
+    review: ReviewArguments,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format;
+    let (desk, run) = match runs::open_run_as_recorded(
+        environment,
+        arguments.places.path_overrides(),
+        &arguments.run,
+    )
+    .await
+    {
+        Ok(opened) => opened,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    let progress = Arc::new(Progress::new(terminal.shows_progress));
+    let resumed = until_interrupted(Box::pin(resume_run(&desk, &run, &arguments, progress.clone()))).await;
+    progress.clear();
+    let exit = match resumed {
+        Err(Interrupted) => finish_interrupted(&progress, &desk, format, terminal).await,
+        Ok(Ok(mut report)) => {
+            if let RunReport::Review(review) = &mut report {
+                review.fail_on = arguments.fail.fail_on();
+            }
+            print_report(&report, &desk, format, terminal)
+        }
+        // What is wrong with the command line is told to whoever wrote it.
+        Ok(Err(stop)) if stop.class == ExitClass::Usage => print_error(&stop, &desk, Format::Human, terminal),
+        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}
+
+async fn resume_run(
+    desk: &LedgerSession,
+    run: &Name,
+    arguments: &Arguments,
+    progress: Arc<Progress>,
+) -> Result<RunReport, ServiceError> {
+    if runs::is_assembly(desk, run).await? {
+        // Before anybody is asked.
+        if matches!(arguments.format, Format::Sarif | Format::Github) {
+            return Err(unsupported_format(run));
+        }
+        if arguments.fail.fail_on().is_some() {
+            let body = Body::new(format!("{run} is an assembly's, and --fail-on is for reviews"));
+            return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+        }
+        let options = arguments.review.answers.options();
+        let report = convene::resume(desk, run, &options, &desk.environment.host, progress).await?;
+        return Ok(RunReport::Assembly(Box::new(report)));
+    }
+    let report = resume::resume(desk, run, &arguments.review.options(), progress).await?;
+    Ok(RunReport::Review(Box::new(report)))
+}

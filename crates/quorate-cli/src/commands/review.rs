@@ -1,0 +1,205 @@
+//! `quorate review`. Several texts are `review/several.rs`'s.
+
+mod batch;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use quorate_manifest::council::tiers::Tier;
+
+use super::interruption;
+use crate::arguments::{FailOnArguments, PathArguments, ProducerArguments, ReviewArguments};
+use crate::exit::{Exit, exit_with_error};
+use crate::interrupt::{Interrupted, until_interrupted};
+use crate::progress::Progress;
+use crate::render::{self, Extent, Format};
+use crate::session::print_warnings;
+use crate::terminal::Terminal;
+use quorate::service::artifact::{self, Artifact};
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::report::Report;
+use quorate::service::review::{self, Request, ReviewOutcome, TierPolicy};
+use quorate::service::run_spec::Options;
+use quorate::service::runs::RunReport;
+use quorate::service::session::LedgerSession;
+use quorate::service::subjects;
+use quorate::service::workspace::PathOverrides;
+
+/// Review texts: SHIP, REVISE or HOLD, with a brief
+///
+/// Four deliberators answer in parallel, read each other and answer again; an adjudicator merges; a policy judges.
+/// Without any configuration the built-in council sits on the built-in rubric, which asks no model.
+///
+/// Several texts are read first and then reviewed one after the other; a pattern in quotes is expanded. The worst verdict
+/// is the exit code.
+///
+/// The exit code is the verdict: 0 SHIP, 1 REVISE, 2 HOLD, 3 INCOMPLETE, 4 not found, 5 unusable configuration or
+/// input, 6 skipped by its tier (with --tiered), 64 wrong command line. With --fail-on, milder verdicts exit with 0.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  quorate review 'posts/**/*.md' --fail-on hold\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif"
+)]
+pub(super) struct Arguments {
+    /// The texts: files, patterns such as 'posts/*.md', or - for standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The artifact's type, under which verdicts are remembered; without it what the tier rules say
+    #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
+    artifact_type: Option<String>,
+    /// The artifact's tier, in place of what the tier rules say
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
+    tier: Option<u8>,
+    /// Obey the tier as a sweep does: tier 2 is skipped, tier 3 sampled, with exit code 6
+    #[arg(long)]
+    tiered: bool,
+    /// How the verdict is printed
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    /// Show people everything also of a SHIP: every answer, every place with its line, and the reasoning
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    fail: FailOnArguments,
+    #[command(flatten)]
+    producer: ProducerArguments,
+    #[command(flatten)]
+    review: ReviewArguments,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format;
+    let named = match subjects::expand(environment, &arguments.files) {
+        Ok(named) => named,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    if !named.report.is_empty() {
+        terminal.status(&render::diagnostics(&named.report, Format::Human, terminal.stderr));
+    }
+    let read = |subject| artifact::read(subject, &environment.directory);
+    let artifacts: Result<Vec<Artifact>, ServiceError> = named.subjects.iter().map(read).collect();
+    let artifacts = match artifacts {
+        Ok(artifacts) => artifacts,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    let asked = ReviewSettings {
+        format,
+        extent: if arguments.full { Extent::Full } else { Extent::Screen },
+        fail: arguments.fail,
+        places: arguments.places.path_overrides(),
+        request: Request {
+            artifact_type: arguments.artifact_type,
+            tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
+            tier_policy: if arguments.tiered { TierPolicy::Obey } else { TierPolicy::Ignore },
+            options: Options { producer: arguments.producer.producer(), ..arguments.review.options() },
+        },
+    };
+    let artifact = match <[Artifact; 1]>::try_from(artifacts) {
+        Ok([artifact]) if named.is_single => artifact,
+        Ok(of_pattern) => {
+            return Box::pin(batch::run(of_pattern.into(), &asked, environment, terminal)).await;
+        }
+        Err(artifacts) => return Box::pin(batch::run(artifacts, &asked, environment, terminal)).await,
+    };
+    let (ended, desk) = Box::pin(review(artifact, &asked, environment, terminal)).await;
+    let exit = match ended {
+        Outcome::Judged(report) => {
+            print(&report, format, asked.extent, terminal);
+            Exit::verdict(report.exit_code())
+        }
+        Outcome::Skipped { tier, artifact_type } => {
+            terminal.hint(&format!(
+                "skipped: tier {tier} (type {artifact_type}) is not reviewed; leave --tiered out to review it"
+            ));
+            Exit::SKIPPED
+        }
+        Outcome::Failed(stop) => exit_with_error(&stop, format, terminal),
+        Outcome::Interrupted => Exit::INTERRUPTED,
+    };
+    // What is shown holds already: it does not wait for the ledger to be folded together.
+    if let Some(desk) = desk {
+        desk.close().await;
+    }
+    exit
+}
+
+/// How texts are to be reviewed and shown.
+struct ReviewSettings {
+    format: Format,
+    extent: Extent,
+    fail: FailOnArguments,
+    places: PathOverrides,
+    request: Request,
+}
+
+/// What became of one text.
+enum Outcome {
+    /// It has a report.
+    Judged(Box<Report>),
+    /// Its tier is not reviewed.
+    Skipped { tier: u8, artifact_type: String },
+    /// It could not be reviewed.
+    Failed(ServiceError),
+    /// The command was interrupted, and has said how to go on.
+    Interrupted,
+}
+
+/// Reviews one text and prints the warnings. The caller prints the result, and then closes the ledger.
+async fn review(
+    artifact: Artifact,
+    asked: &ReviewSettings,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> (Outcome, Option<LedgerSession>) {
+    let desk = match review::open_session(environment, &asked.places, &artifact).await {
+        Ok(desk) => desk,
+        Err(stop) => return (Outcome::Failed(stop), None),
+    };
+    let progress = Arc::new(Progress::new(terminal.shows_progress));
+    let reviewed = review::review(&desk, artifact, &asked.request, progress.clone());
+    let reviewed = until_interrupted(reviewed).await;
+    progress.clear();
+    let ended = match reviewed {
+        Err(Interrupted) => match interruption::decided_report(&progress, &desk, terminal).await {
+            Some(RunReport::Review(report)) => Outcome::Judged(report),
+            Some(RunReport::Assembly(_)) | None => Outcome::Interrupted,
+        },
+        Ok(Ok(ReviewOutcome::Judged(report))) => Outcome::Judged(report),
+        Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type })) => Outcome::Skipped { tier, artifact_type },
+        Ok(Err(stop)) => {
+            if stop.is_ledger_unavailable() {
+                desk.interrupt();
+            }
+            Outcome::Failed(stop)
+        }
+    };
+    print_warnings(&desk, terminal);
+    let ended = match ended {
+        Outcome::Judged(mut report) => {
+            report.fail_on = asked.fail.fail_on();
+            Outcome::Judged(report)
+        }
+        other => other,
+    };
+    (ended, Some(desk))
+}
+
+fn print(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
+    terminal.data_as(format, &render::report(report, format, extent, terminal.stdout));
+}
+
+/// Prints a report; the exit code is its verdict.
+pub(super) fn print_verdict(
+    report: &Report,
+    desk: &LedgerSession,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
+    print_warnings(desk, terminal);
+    print(report, format, Extent::Screen, terminal);
+    Exit::verdict(report.exit_code())
+}

@@ -1,0 +1,137 @@
+//! Several texts: each is reviewed as if it had been named alone, and the worst of their exit codes is the command's.
+
+use quorate_diagnostics::render::json::diagnostics;
+use serde_json::{Value, json};
+
+use super::{Outcome, ReviewSettings, print, review};
+use crate::exit::{Exit, exit_with_error};
+use crate::render::{self, Format};
+use crate::terminal::Terminal;
+use quorate::service::artifact::Artifact;
+use quorate::service::environment::Environment;
+use quorate::service::report::Report;
+use quorate::service::review as reviews;
+use quorate::service::schemas::REVIEWS;
+
+/// Reviews one text after the other. What keeps one from being reviewed at all keeps those after it, too: what was judged until
+/// then is shown.
+pub(super) async fn run(
+    artifacts: Vec<Artifact>,
+    asked: &ReviewSettings,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let named: Vec<String> = artifacts.iter().map(|artifact| artifact.display_name.clone()).collect();
+    for artifact in &artifacts {
+        // Nobody is asked about the first where the last cannot be reviewed.
+        if let Err(stop) = reviews::check(environment, &asked.places, artifact, &asked.request.options) {
+            return exit_with_error(&stop, asked.format, terminal);
+        }
+    }
+    let mut done = Vec::with_capacity(artifacts.len());
+    for artifact in artifacts {
+        let (ended, desk) = review(artifact, asked, environment, terminal).await;
+        if let Outcome::Judged(report) = &ended
+            && !matches!(asked.format, Format::Json | Format::Sarif)
+        {
+            if !done.is_empty() {
+                terminal.data("\n");
+            }
+            print(report, asked.format, asked.extent, terminal);
+        }
+        if let Some(desk) = desk {
+            desk.close().await;
+        }
+        let goes_on = matches!(ended, Outcome::Judged(_) | Outcome::Skipped { .. });
+        done.push(ended);
+        if !goes_on {
+            break;
+        }
+    }
+    let exit = done.iter().map(exit_of).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::DONE);
+    match asked.format {
+        Format::Json => terminal.data(&format!("{:#}\n", json(&named, &done, exit))),
+        Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
+        Format::Human | Format::Markdown | Format::Github => {
+            if let Some(Outcome::Failed(stop)) = done.last() {
+                exit_with_error(stop, asked.format, terminal);
+            }
+            terminal.hint(&summary(&named, &done));
+        }
+    }
+    exit
+}
+
+/// How bad an exit code is among those of several reviews.
+fn rank(exit: Exit) -> u8 {
+    match exit.code() {
+        0 => 0,
+        6 => 1,
+        1 => 2,
+        2 => 3,
+        3 => 4,
+        _ => 5,
+    }
+}
+
+fn exit_of(ended: &Outcome) -> Exit {
+    match ended {
+        Outcome::Judged(report) => Exit::verdict(report.exit_code()),
+        Outcome::Skipped { .. } => Exit::SKIPPED,
+        Outcome::Failed(stop) => Exit::verdict(stop.class.code()),
+        Outcome::Interrupted => Exit::INTERRUPTED,
+    }
+}
+
+fn reports(done: &[Outcome]) -> Vec<&Report> {
+    done.iter()
+        .filter_map(|ended| match ended {
+            Outcome::Judged(report) => Some(&**report),
+            Outcome::Skipped { .. } | Outcome::Failed(_) | Outcome::Interrupted => None,
+        })
+        .collect()
+}
+
+/// Each review as one object, in the order in which they were named; one without a verdict says why.
+fn json(named: &[String], done: &[Outcome], exit: Exit) -> Value {
+    let one = |(name, ended): (&String, &Outcome)| match ended {
+        Outcome::Judged(report) => report.json(),
+        Outcome::Skipped { tier, artifact_type } => {
+            json!({"artifact": name, "exit": exit_of(ended).code(), "skipped": {"tier": tier, "artifact_type": artifact_type}})
+        }
+        Outcome::Failed(stop) => {
+            json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": diagnostics(&stop.report)})
+        }
+        Outcome::Interrupted => json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": []}),
+    };
+    let reviews: Vec<Value> = named.iter().zip(done).map(one).collect();
+    json!({"schema": REVIEWS, "exit": exit.code(), "reviews": reviews})
+}
+
+/// One line for each text, in the order in which they were named.
+fn summary(named: &[String], done: &[Outcome]) -> String {
+    let word = |ended: &Outcome| match ended {
+        Outcome::Judged(report) => report.verdict.map_or("OPEN", quorate_protocol::policy::Verdict::as_str),
+        Outcome::Skipped { .. } => "skipped by its tier",
+        Outcome::Failed(_) => "not reviewed",
+        Outcome::Interrupted => "interrupted",
+    };
+    let mut text = String::from("\n");
+    for (at, name) in named.iter().enumerate() {
+        let word = done.get(at).map_or("not reached", word);
+        text.push_str(&format!("{word:<10}  {name}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exit, rank};
+
+    #[test]
+    fn the_worst_verdict_wins_and_what_is_no_verdict_is_worse() {
+        let mut codes = [70, 6, 3, 0, 2, 1, 130, 5, 4].map(Exit::verdict);
+        codes.sort_by_key(|exit| (rank(*exit), exit.code()));
+        assert_eq!(codes.map(Exit::code), [0, 6, 1, 2, 3, 4, 5, 70, 130]);
+    }
+}

@@ -1,0 +1,266 @@
+//! `quorate run`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::turn::{Begin, CycleResult};
+
+use super::say::text_argument;
+use crate::arguments::{ExecutorArguments, HumanOrJson, PathArguments};
+use crate::exit::{Exit, exit_with_error};
+use crate::interrupt::{Interrupted, until_interrupted};
+use crate::progress::swarm::SwarmProgress;
+use crate::render::conversation::{self, Retention, RunSummary};
+use crate::render::{self, Format};
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::runtime::conversation::{DEFAULT_SPEAKER, say};
+use quorate::service::runtime::drive::{Step, Until, drive};
+use quorate::service::runtime::events::{EventFile, FanOut, OpenError};
+use quorate::service::runtime::{self, OpenRuntime, Request};
+use quorate::service::workspace::absolute;
+
+/// How long hooks and what is still to be written may take at the end.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Run a swarm from its manifest: participants answer each other's turns, and people's
+///
+/// The manifest (AIP-48) says who takes part, where the conversation lives, who is next, and what each remembers. What
+/// is said is printed as it is appended. A restart goes on where the last one ended: no mention is lost, and none is
+/// answered twice.
+///
+/// The exit code is 0 when everybody who was asked has answered, 3 when somebody has not, 4 not found, 5 unusable
+/// configuration or input, 64 wrong command line.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate run swarm.yaml --say '@Reviewer please look at the draft'\n  quorate run .runtime/multi-agent.yaml --watch\n  quorate run swarm.yaml --once --executor rubric --events events.jsonl"
+)]
+pub(super) struct Arguments {
+    /// The manifest, or a directory with a multi-agent.yaml in it
+    #[arg(value_name = "MANIFEST")]
+    manifest: PathBuf,
+    /// Stop once somebody was asked
+    #[arg(long, group = "until")]
+    once: bool,
+    /// Stop when no turn is left to answer; so it is unless you say otherwise
+    #[arg(long, group = "until")]
+    until_idle: bool,
+    /// Go on until you interrupt it, and wait for what is new
+    #[arg(long, group = "until")]
+    watch: bool,
+    /// Say this first; - reads it from standard input
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    say: Option<String>,
+    /// Who says it
+    #[arg(long = "as", value_name = "NAME", default_value = DEFAULT_SPEAKER, requires = "say")]
+    by: String,
+    /// Where nothing was ever answered: begin after the turns that are there, not with the first
+    #[arg(long)]
+    from_now: bool,
+    /// Append every event to this file, as lines of JSON
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+    /// Say every event on standard error
+    #[arg(long, short)]
+    verbose: bool,
+    /// The workspace that roles, personas and operators are looked for in
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// How it is printed: turns as they come, or one JSON object at the end
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
+    #[command(flatten)]
+    answers: ExecutorArguments,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+impl Arguments {
+    fn until(&self) -> Until {
+        match (self.once, self.watch) {
+            (true, _) => Until::Once,
+            (_, true) => Until::Watch,
+            _ => Until::Idle,
+        }
+    }
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = Format::from(arguments.format);
+    match run_manifest(&arguments, environment, terminal).await {
+        Ok(exit) => exit,
+        Err(stop) => exit_with_error(&stop, format, terminal),
+    }
+}
+
+async fn run_manifest(
+    arguments: &Arguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, ServiceError> {
+    let asked = arguments.answers.options();
+    let request = Request {
+        path: arguments.manifest.clone(),
+        root: arguments.root.clone(),
+        executor: asked.executor,
+        max_calls: asked.max_calls,
+        timeout: asked.timeout,
+    };
+    let runtime =
+        runtime::open(environment, &arguments.places.path_overrides(), &request, &environment.host)?;
+    if let Some(path) = &arguments.events {
+        runtime.guard.ensure_free(environment, path)?;
+    }
+    let sinks = EventSinks::open(arguments, environment, terminal)?;
+    let ready = runtime.open_ledger().await?;
+    terminal.status(&render::diagnostics(&ready.runtime.report, Format::Human, terminal.stderr));
+    let exit = run_loop(arguments, &ready, &sinks, terminal).await;
+    if exit.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
+        ready.store.interrupt();
+    }
+    sinks.close(&ready, terminal);
+    terminal.status(&render::diagnostics(&ready.seal().await, Format::Human, terminal.stderr));
+    ready.close().await;
+    exit
+}
+
+async fn run_loop(
+    arguments: &Arguments,
+    ready: &OpenRuntime,
+    sinks: &EventSinks,
+    terminal: &Terminal,
+) -> Result<Exit, ServiceError> {
+    let begin = if arguments.from_now { Begin::Now } else { Begin::First };
+    let (mut runner, _hold) = ready.runner(begin, sinks.all.clone()).await?;
+    let human = arguments.format == HumanOrJson::Human;
+    if let Some(text) = &arguments.say {
+        let turn = say(&ready.runtime, &text_argument(text)?, &arguments.by).await?;
+        if human {
+            terminal.data(&conversation::turn(&turn, terminal.stdout));
+        }
+    }
+    let mut went = RunSummary::new(if arguments.watch { Retention::Last } else { Retention::All });
+    let watching = &sinks.watching;
+    let driven =
+        until_interrupted(drive(&mut runner, arguments.until(), ready.runtime.wall, |step| match step {
+            Step::Cycled(cycled) => {
+                watching.clear();
+                if let (true, CycleResult::Asked { appended, .. }) = (human, &cycled) {
+                    for turn in appended {
+                        terminal.data(&conversation::turn(turn, terminal.stdout));
+                    }
+                }
+                went.take(cycled);
+            }
+            Step::Waiting => watching.waiting(),
+            Step::TimeUp => went.out_of_time = true,
+            Step::Retrying(stop, pause) => {
+                watching.clear();
+                terminal.status(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+                terminal.status(&format!("trying again in {} s", pause.as_secs()));
+            }
+        }))
+        .await;
+    watching.clear();
+    let interrupted = matches!(driven, Err(Interrupted));
+    // Nobody waits any more, unless somebody interrupts that, too: then hooks have as long as everything else.
+    let interrupted = interrupted || until_interrupted(runner.settle_hooks()).await.is_err();
+    if interrupted {
+        ready.store.interrupt();
+    }
+    let closed = runner.close(SHUTDOWN_TIMEOUT).await;
+    if let Ok(driven) = driven {
+        driven?;
+    }
+    let left = match closed {
+        Ok(left) => left,
+        // It was interrupted, and that is how it ends; what was not recorded is said.
+        Err(error) if interrupted => {
+            let stop = ServiceError::from(error);
+            terminal.status(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+            None
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(left) = left {
+        if human {
+            left.appended.iter().for_each(|turn| terminal.data(&conversation::turn(turn, terminal.stdout)));
+        }
+        went.interrupted(left);
+    }
+    match human {
+        true => terminal.hint(&conversation::summary(&went, arguments.watch)),
+        false => terminal.data(&conversation::summary_json(&ready.runtime, &went)),
+    }
+    Ok(match (interrupted, went.is_complete()) {
+        (true, _) => Exit::INTERRUPTED,
+        (false, true) => Exit::DONE,
+        (false, false) => Exit::INCOMPLETE,
+    })
+}
+
+fn unwritable(path: &Path, unusable: &OpenError) -> ServiceError {
+    let (class, help) = match unusable {
+        OpenError::NotAnEventFile => {
+            (ExitClass::Usage, "name a new file, or one that `--events` has written")
+        }
+        OpenError::Io(_) => (ExitClass::Configuration, "name a file that can be written"),
+    };
+    let body = Body::new(format!("cannot write events to {}: {unusable}", path.display()));
+    ServiceError::new(class, codes::EVENTS_UNWRITABLE, body.help(help))
+}
+
+/// Where events go.
+struct EventSinks {
+    watching: Arc<SwarmProgress>,
+    lines: Option<Arc<EventFile>>,
+    all: Arc<FanOut>,
+}
+
+impl EventSinks {
+    fn open(
+        arguments: &Arguments,
+        environment: &Environment,
+        terminal: &Terminal,
+    ) -> Result<EventSinks, ServiceError> {
+        let watching =
+            Arc::new(SwarmProgress::new(terminal.shows_progress, arguments.verbose, arguments.watch));
+        let mut all = FanOut(vec![watching.clone()]);
+        let watched = watching.clone();
+        let lines = match &arguments.events {
+            None => None,
+            Some(path) => {
+                let shown = path.display().to_string();
+                let ended = move |error: &std::io::Error| {
+                    watched.say(&format!(
+                        "cannot write events to {shown}: {error}; the run goes on without them"
+                    ));
+                };
+                let file = absolute(&environment.directory, path);
+                let lines = EventFile::open(&file, ended).map_err(|unusable| unwritable(path, &unusable))?;
+                let lines = Arc::new(lines);
+                all.0.push(lines.clone());
+                Some(lines)
+            }
+        };
+        Ok(EventSinks { watching, lines, all: Arc::new(all) })
+    }
+
+    /// Writes what is left of the events.
+    fn close(&self, ready: &OpenRuntime, terminal: &Terminal) {
+        let Some(Err(kept)) = self.lines.as_ref().map(|lines| lines.close(ready.store.dir())) else { return };
+        let message = format!("{} events could not be written: {}", kept.count, kept.error);
+        let body = match kept.path {
+            Some(path) => Body::new(message).help(format!("they are in {}", path.display())),
+            None => Body::new(message).help("nor could they be kept anywhere else"),
+        };
+        let mut report = quorate_diagnostics::Report::new();
+        report.warn(codes::EVENTS_KEPT_ASIDE, body);
+        terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
+    }
+}

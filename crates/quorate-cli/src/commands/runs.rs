@@ -1,0 +1,64 @@
+//! `quorate runs`.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use quorate_ledger::runs::Filter;
+
+use crate::arguments::{HumanOrJson, PathArguments, since};
+use crate::exit::{Exit, exit_with_error};
+use crate::render;
+use crate::session::{print_result, with_session};
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::runs;
+
+/// A council's verdicts, the outcomes of assemblies, and the two states of a run without either.
+const VERDICTS: [&str; 10] =
+    ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
+
+/// List the runs of the ledger, newest first
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate runs\n  quorate runs --limit 5 --format json\n  quorate runs --verdict hold --type linkedin_post --since 30d"
+)]
+pub(super) struct Arguments {
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// This verdict or outcome alone, for example hold or pass; open where nothing is decided
+    #[arg(long, value_name = "VERDICT", ignore_case = true, value_parser = PossibleValuesParser::new(VERDICTS))]
+    verdict: Option<String>,
+    /// This type of artifact alone
+    #[arg(long = "type", value_name = "TYPE")]
+    artifact_type: Option<String>,
+    /// Only runs opened since then: 24h, 7d, a date, or all
+    #[arg(long, value_name = "WHEN", default_value = "all")]
+    since: String,
+    /// How they are printed
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format.into();
+    let since_ms = match since(&arguments.since, environment) {
+        Ok(since_ms) => since_ms,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    let filter = Filter { since_ms, verdict: arguments.verdict, artifact_type: arguments.artifact_type };
+    let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
+    with_session(opened, format, terminal, async |desk| {
+        let all = runs::list(desk, &filter, arguments.limit).await?;
+        let text = match arguments.format {
+            HumanOrJson::Human if all.is_empty() && filter != Filter::default() => {
+                "No run fits.\n".to_owned()
+            }
+            HumanOrJson::Human => render::runs::human(&all, terminal.stdout),
+            HumanOrJson::Json => render::runs::json(&all),
+        };
+        Ok(print_result(&text, desk, terminal))
+    })
+    .await
+}

@@ -1,0 +1,62 @@
+//! `quorate show`.
+
+use clap::Args;
+use quorate_diagnostics::{Body, codes};
+
+use crate::arguments::PathArguments;
+use crate::exit::{Exit, exit_with_error};
+use crate::render::{self, Extent, Format};
+use crate::session::{print_error, print_result_as};
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::runs::{self, RunReport};
+
+/// Show what a run came to, and why
+///
+/// Exits with 0 whatever the verdict was: only `review`, `convene` and `resume` judge.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  quorate show r7k2\n  quorate show r7k2 --format markdown | pbcopy")]
+pub(super) struct Arguments {
+    /// The run's id, the beginning of it, or `latest`
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format;
+    let (desk, run) =
+        match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
+            Ok(opened) => opened,
+            Err(stop) => return exit_with_error(&stop, format, terminal),
+        };
+    let exit = match runs::load_report(&desk, &run).await {
+        Ok(shown) => {
+            let text = match shown {
+                RunReport::Review(report) => {
+                    Some(render::report(&report, format, Extent::Full, terminal.stdout))
+                }
+                RunReport::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
+            };
+            match text {
+                Some(text) => print_result_as(format, &text, &desk, terminal),
+                None => print_error(&unsupported_format(&run), &desk, Format::Human, terminal),
+            }
+        }
+        Err(stop) => print_error(&stop, &desk, format, terminal),
+    };
+    desk.close().await;
+    exit
+}
+
+/// Formats for findings in a file have no words for what an assembly comes to.
+pub(super) fn unsupported_format(run: &str) -> ServiceError {
+    let body = Body::new(format!("run {run} is an assembly's: `sarif` and `github` are for reviews"))
+        .help("`--format human`, `json` or `markdown` shows an assembly");
+    ServiceError::new(ExitClass::Usage, codes::USAGE, body)
+}

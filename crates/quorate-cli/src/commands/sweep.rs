@@ -1,0 +1,132 @@
+//! `quorate sweep`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clap::Args;
+
+use crate::arguments::{HumanOrJson, PathArguments, ReviewArguments, since};
+use crate::exit::{Exit, exit_with_error};
+use crate::interrupt::{Interrupted, until_interrupted};
+use crate::progress::SweepProgress;
+use crate::render;
+use crate::session::{print_error, print_warnings};
+use crate::terminal::Terminal;
+use quorate::service::environment::Environment;
+use quorate::service::runs;
+use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, SweptFile};
+
+/// Review everything below watch.paths that is due and not judged yet
+///
+/// Tier 1 is always reviewed, tier 2 never, tier 3 one in five by a stable hash. What this very council has judged
+/// (same content, same prompts, executor and policy) is skipped. There is no cap on files.
+///
+/// Exits with 0 when everything due was judged, whatever the verdicts, and with 3 when something could not be.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --jobs 4 --format json"
+)]
+pub(super) struct Arguments {
+    /// Only files changed since then: 24h, 7d, a date, or all
+    #[arg(long, value_name = "WHEN", default_value = "24h")]
+    since: String,
+    /// Review again what was judged already
+    #[arg(long)]
+    force: bool,
+    /// Only say what would be reviewed
+    #[arg(long)]
+    dry_run: bool,
+    /// How many reviews are held at once
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: u16,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
+    #[command(flatten)]
+    review: ReviewArguments,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+    let format = arguments.format.into();
+    let since_ms = match since(&arguments.since, environment) {
+        Ok(since_ms) => since_ms,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    let request = Request {
+        since_ms,
+        judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
+        mode: if arguments.dry_run { Mode::DryRun } else { Mode::Run },
+        filter: sweep::FileFilter::default(),
+        jobs: usize::from(arguments.jobs),
+        options: arguments.review.options(),
+    };
+    let desk = match runs::open_for_writing(environment, &arguments.places.path_overrides()).await {
+        Ok(desk) => desk,
+        Err(stop) => return exit_with_error(&stop, format, terminal),
+    };
+    let desk = Arc::new(desk);
+    let progress = Arc::new(RecordingProgress {
+        progress: SweepProgress::new(terminal.shows_progress),
+        ended: Mutex::default(),
+    });
+    let swept = until_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
+    progress.progress.clear();
+    let print = |all: &[SweptFile]| {
+        terminal.data(&match arguments.format {
+            HumanOrJson::Human => render::sweep::human(all, terminal.stdout),
+            HumanOrJson::Json => sweep::json(all),
+        });
+    };
+    let exit = match swept {
+        Err(Interrupted) => {
+            desk.interrupt();
+            let mut ended = std::mem::take(&mut *progress.ended());
+            ended.sort_by(|one, other| one.path.cmp(&other.path));
+            if !ended.is_empty() {
+                print(&ended);
+            }
+            terminal.status(
+                "interrupted; `quorate runs` lists the open runs, and the next sweep goes on with the rest",
+            );
+            Exit::INTERRUPTED
+        }
+        Ok(Ok(all)) => {
+            print_warnings(&desk, terminal);
+            print(&all);
+            Exit::verdict(sweep::exit_code(&all))
+        }
+        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
+    };
+    if let Some(desk) = Arc::into_inner(desk) {
+        desk.close().await;
+    }
+    exit
+}
+
+/// Shows how a sweep goes, and keeps what it has come to for one that is interrupted.
+struct RecordingProgress {
+    progress: SweepProgress,
+    ended: Mutex<Vec<SweptFile>>,
+}
+
+impl RecordingProgress {
+    fn ended(&self) -> MutexGuard<'_, Vec<SweptFile>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SweepObserver for RecordingProgress {
+    fn planned(&self, reviews: usize) {
+        self.progress.planned(reviews);
+    }
+
+    fn started(&self, path: &str) {
+        self.progress.started(path);
+    }
+
+    fn ended(&self, swept: &SweptFile) {
+        self.progress.ended(swept);
+        RecordingProgress::ended(self).push(swept.clone());
+    }
+}

@@ -1,0 +1,54 @@
+//! What this process's environment gives: the working directory, variables, the user.
+
+use std::path::PathBuf;
+
+use quorate::service::environment::{Environment, Variables};
+
+/// The surroundings of this process.
+#[expect(clippy::disallowed_methods, reason = "the one place where the working directory is read")]
+pub(super) fn from_process() -> Environment {
+    let variables = variables();
+    let get = |name: &str| variables.get(name).filter(|text| !text.is_empty()).map(str::to_owned);
+    let user = get("USER").or_else(|| get("LOGNAME")).or_else(|| get("USERNAME"));
+    let mut environment = Environment::new(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")));
+    environment.ledger = path("QUORATE_LEDGER");
+    environment.state_dir = state_dir();
+    environment.user = user.unwrap_or(environment.user);
+    if let Some(caller) = sudo_caller(&environment.users, get("SUDO_UID")) {
+        environment.users.push(caller);
+    }
+    environment.with_variables(variables)
+}
+
+/// A variable that is set and text.
+#[expect(clippy::disallowed_methods, reason = "one of the places where the environment is read")]
+pub(super) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// All variables that are text.
+#[expect(clippy::disallowed_methods, reason = "one of the places where the environment is read")]
+pub(super) fn variables() -> Variables {
+    let variables = std::env::vars_os();
+    variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// A path, which need not be text.
+#[expect(clippy::disallowed_methods, reason = "one of the places where the environment is read")]
+fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// A relative path in `XDG_STATE_HOME` counts as unset, as its specification has it.
+fn state_dir() -> Option<PathBuf> {
+    let absolute = |name: &str| path(name).filter(|path| path.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    state.map(|state| state.join("quorate"))
+}
+
+/// Who called `sudo`, where root is at work: their files may configure us, too.
+fn sudo_caller(users: &[u32], caller: Option<String>) -> Option<u32> {
+    caller.filter(|_| users == [0])?.parse().ok()
+}

@@ -1,0 +1,141 @@
+//! What is seen on standard error while members work. It is cleared at the end, so that the verdict stands alone; where
+//! nobody watches there is nothing, and it costs nothing.
+
+mod council;
+mod lines;
+mod screen;
+pub(crate) mod swarm;
+mod sweep;
+mod ticker;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use quorate_kernel::observer::Observer;
+
+use quorate::service::sweep::{SweepObserver, SweptFile};
+pub(super) use screen::Glyphs;
+use screen::Screen;
+
+/// One review or convening: a line for each member of the step that is on.
+pub(crate) struct Progress {
+    run: Mutex<Option<String>>,
+    shown: Display<council::Council, lines::Council>,
+}
+
+/// A sweep: one bar for all drafts.
+pub(crate) struct SweepProgress {
+    shown: Display<sweep::Sweep, lines::Sweep>,
+}
+
+/// What is shown on which screen.
+enum Display<L, P> {
+    Nothing,
+    Lines(P),
+    Live(L),
+}
+
+impl Progress {
+    /// `watched`: whether standard error is a terminal.
+    pub(crate) fn new(watched: bool) -> Progress {
+        let shown = match Screen::of_stderr(watched) {
+            Screen::Off => Display::Nothing,
+            Screen::Lines => Display::Lines(lines::Council::new()),
+            Screen::Live(glyphs) => Display::Live(council::Council::new(glyphs, screen::stderr())),
+        };
+        Progress { run: Mutex::new(None), shown }
+    }
+
+    /// The run, once it is recorded: from then on it can be resumed.
+    pub(crate) fn run(&self) -> Option<String> {
+        lock(&self.run).clone()
+    }
+
+    /// Takes everything off the screen.
+    pub(crate) fn clear(&self) {
+        if let Display::Live(live) = &self.shown {
+            live.clear();
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn opened(&self, run: &str) {
+        *lock(&self.run) = Some(run.to_owned());
+    }
+
+    fn asked(&self, id: &str, member: &str, step: &str) {
+        match &self.shown {
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.asked(id),
+            Display::Live(live) => live.asked(id, member, step),
+        }
+    }
+
+    fn retried(&self, id: &str, why: &str) {
+        match &self.shown {
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.asked_again(id, why),
+            Display::Live(live) => live.asked_again(id, why),
+        }
+    }
+
+    fn ended(&self, id: &str, status: &str, took: Duration) {
+        match &self.shown {
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.ended(id, status, took),
+            Display::Live(live) => live.ended(id, status, took),
+        }
+    }
+}
+
+impl SweepProgress {
+    /// `watched`: whether standard error is a terminal.
+    pub(crate) fn new(watched: bool) -> SweepProgress {
+        let shown = match Screen::of_stderr(watched) {
+            Screen::Off => Display::Nothing,
+            Screen::Lines => Display::Lines(lines::Sweep::default()),
+            Screen::Live(glyphs) => Display::Live(sweep::Sweep::new(glyphs, screen::stderr())),
+        };
+        SweepProgress { shown }
+    }
+
+    /// Takes everything off the screen.
+    pub(crate) fn clear(&self) {
+        if let Display::Live(live) = &self.shown {
+            live.clear();
+        }
+    }
+}
+
+impl SweepObserver for SweepProgress {
+    fn planned(&self, reviews: usize) {
+        match &self.shown {
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.planned(reviews),
+            Display::Live(live) => live.planned(reviews),
+        }
+    }
+
+    fn started(&self, path: &str) {
+        if let Display::Live(live) = &self.shown {
+            live.started(path);
+        }
+    }
+
+    fn ended(&self, swept: &SweptFile) {
+        match &self.shown {
+            Display::Nothing => {}
+            Display::Lines(lines) => lines.ended(swept),
+            Display::Live(live) => live.ended(&swept.path),
+        }
+    }
+}
+
+/// What a panicking thread left behind is still good enough to be shown.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

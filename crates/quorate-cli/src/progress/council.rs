@@ -1,0 +1,213 @@
+//! A review or a convening on a live terminal: under the step that is on a line for each member, as far as they fit;
+//! finished steps as one line.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::lock;
+use super::screen::Glyphs;
+use super::ticker::Ticker;
+use crate::render::paint::one_line;
+use crate::render::wording::{duration, status, step as named, truncate};
+
+/// How much of the reason for a second question is shown.
+const MAX_REASON_CHARS: usize = 60;
+/// How many members have a line. Who ended makes room for who is still at it, and is counted in the heading.
+const MAX_MEMBER_LINES: usize = 12;
+
+/// The lines.
+pub(super) struct Council {
+    board: Arc<Mutex<Board>>,
+    pulse: Mutex<Option<Ticker>>,
+}
+
+/// What stands on the screen.
+pub(super) struct Board {
+    lines: MultiProgress,
+    glyphs: Glyphs,
+    /// Where it is drawn, until the first beat draws it.
+    target: Option<ProgressDrawTarget>,
+    step: Option<Step>,
+}
+
+struct Step {
+    word: String,
+    heading: ProgressBar,
+    members: Vec<Member>,
+}
+
+struct Member {
+    id: String,
+    /// Its line, which measures its time also while it is not shown.
+    bar: ProgressBar,
+    shown: bool,
+    state: State,
+}
+
+impl Step {
+    fn count(&self, state: State) -> usize {
+        self.members.iter().filter(|member| member.state == state).count()
+    }
+
+    fn shown(&self) -> usize {
+        self.members.iter().filter(|member| member.shown).count()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Thinking,
+    Answered,
+    Absent,
+}
+
+impl Council {
+    /// Draws on the target from the first beat on.
+    pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Council {
+        Council { board: Arc::new(Mutex::new(Board::new(glyphs, target))), pulse: Mutex::new(None) }
+    }
+
+    pub(super) fn asked(&self, id: &str, member: &str, step: &str) {
+        lock(&self.board).asked(id, member, step);
+        let mut pulse = lock(&self.pulse);
+        if pulse.is_none() {
+            let board = self.board.clone();
+            *pulse = Some(Ticker::start(move || lock(&board).tick()));
+        }
+    }
+
+    pub(super) fn asked_again(&self, id: &str, why: &str) {
+        lock(&self.board).asked_again(id, why);
+    }
+
+    pub(super) fn ended(&self, id: &str, status: &str, took: Duration) {
+        lock(&self.board).ended(id, status, took);
+    }
+
+    pub(super) fn clear(&self) {
+        // The pulse goes first: after it nobody draws.
+        let pulse = lock(&self.pulse).take();
+        drop(pulse);
+        lock(&self.board).clear();
+    }
+}
+
+impl Drop for Council {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Board {
+    pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Board {
+        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
+        Board { lines, glyphs, target: Some(target), step: None }
+    }
+
+    pub(super) fn asked(&mut self, id: &str, member: &str, word: &str) {
+        if self.step.as_ref().is_none_or(|step| step.word != word) {
+            self.close();
+            let heading = self.add("{prefix:.bold}{msg}").with_prefix(named(&one_line(word)));
+            self.step = Some(Step { word: word.to_owned(), heading, members: Vec::new() });
+        }
+        let style = self.style("  {spinner:.cyan} {prefix:16} {elapsed:>4} {wide_msg:.dim}");
+        let bar = ProgressBar::hidden().with_style(style).with_prefix(one_line(member));
+        if let Some(step) = &mut self.step {
+            step.members.push(Member { id: id.to_owned(), bar, shown: false, state: State::Thinking });
+        }
+        self.fill();
+    }
+
+    /// Shows as many members as fit: whoever is still at it takes the line of who has ended.
+    fn fill(&mut self) {
+        let Some(step) = &mut self.step else { return };
+        while let Some(next) = step.members.iter().position(|one| !one.shown && one.state == State::Thinking)
+        {
+            if step.shown() >= MAX_MEMBER_LINES {
+                let ended = step.members.iter_mut().find(|one| one.shown && one.state != State::Thinking);
+                let Some(ended) = ended else { break };
+                ended.shown = false;
+                ended.bar.finish_and_clear();
+                self.lines.remove(&ended.bar);
+            }
+            let member = &mut step.members[next];
+            member.shown = true;
+            member.bar = self.lines.add(member.bar.clone());
+        }
+        let hidden = step.members.len() - step.shown();
+        if hidden > 0 {
+            let (answered, absent) = (step.count(State::Answered), step.count(State::Absent));
+            let lacking = if absent > 0 { format!(", {absent} without an answer") } else { String::new() };
+            step.heading.set_message(format!(": {answered} of {} answered{lacking}", step.members.len()));
+        }
+    }
+
+    pub(super) fn asked_again(&self, id: &str, why: &str) {
+        if let Some(member) = self.step.as_ref().and_then(|step| step.members.iter().find(|one| one.id == id))
+        {
+            member.bar.set_message(format!("asked again: {}", truncate(&one_line(why), MAX_REASON_CHARS)));
+        }
+    }
+
+    pub(super) fn ended(&mut self, id: &str, word: &str, took: Duration) {
+        let glyphs = self.glyphs;
+        let members = self.step.as_mut().map(|step| &mut step.members);
+        let Some(member) = members.and_then(|all| all.iter_mut().find(|one| one.id == id)) else { return };
+        let (mark, colour) = match word {
+            "answered" => (glyphs.success(), "green"),
+            _ => (glyphs.failure(), "red"),
+        };
+        member.state = if word == "answered" { State::Answered } else { State::Absent };
+        member.bar.set_style(
+            style(&format!("  {{spinner:.{colour}}} {{prefix:16}} {{wide_msg}}")).tick_strings(&[mark, mark]),
+        );
+        let took = if took.is_zero() { String::new() } else { format!(" {}", duration(took)) };
+        member.bar.finish_with_message(format!("{}{took}", status(&one_line(word))));
+        self.fill();
+    }
+
+    /// Leaves one line of the step that was on.
+    fn close(&mut self) {
+        let Some(step) = self.step.take() else { return };
+        let answered = step.count(State::Answered);
+        for member in step.members.iter().filter(|member| member.shown) {
+            member.bar.finish_and_clear();
+            self.lines.remove(&member.bar);
+        }
+        step.heading.finish_with_message(format!(": {answered} of {} answered", step.members.len()));
+    }
+
+    fn add(&self, template: &str) -> ProgressBar {
+        self.lines.add(ProgressBar::no_length()).with_style(self.style(template))
+    }
+
+    fn style(&self, template: &str) -> ProgressStyle {
+        style(template).tick_chars(self.glyphs.spinner())
+    }
+
+    /// Turns the spinners; the first time it brings everything onto the screen.
+    pub(super) fn tick(&mut self) {
+        if let Some(target) = self.target.take() {
+            self.lines.set_draw_target(target);
+        }
+        let Some(step) = &self.step else { return };
+        step.heading.tick();
+        for member in step.members.iter().filter(|one| one.shown && one.state == State::Thinking) {
+            member.bar.tick();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.close();
+        // Standard error may be gone; then there is nothing to clear.
+        let _ = self.lines.clear();
+        self.lines.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
+/// A template of this file, which is well-formed; the default stands in for one that is not.
+pub(super) fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}

@@ -1,0 +1,102 @@
+//! What commands print: one file for each thing that is shown, one function for each format. Everything comes from
+//! what a use case returned; nothing is decided or looked up here.
+
+pub(crate) mod audit;
+mod brief;
+pub(crate) mod convene;
+pub(crate) mod conversation;
+mod deliberator_row;
+pub(crate) mod doctor;
+mod escape;
+pub(crate) mod evidence;
+mod github;
+mod human;
+pub(crate) mod keys;
+mod layout;
+pub(crate) mod ledger;
+mod level;
+pub(crate) mod locks;
+mod markdown;
+mod member_requests;
+pub(crate) mod overlays;
+pub(super) mod paint;
+pub(crate) mod playbook;
+pub(crate) mod provision;
+pub(crate) mod replay;
+pub(crate) mod resolve;
+pub(crate) mod retention;
+pub(crate) mod runs;
+mod sarif;
+pub(crate) mod sweep;
+pub(crate) mod trust;
+pub(crate) mod verification;
+pub(crate) mod weave;
+pub(super) mod wording;
+
+use clap::ValueEnum;
+use quorate_diagnostics::Report as Diagnostics;
+use quorate_diagnostics::render::{self as diagnostic, TextOptions};
+
+use quorate::service::report::Report;
+
+pub(crate) use github::github;
+pub(crate) use human::human;
+pub(crate) use markdown::markdown;
+pub(crate) use sarif::{sarif, sarif_of};
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Human,
+    /// One JSON object
+    Json,
+    /// For pasting into a pull request
+    Markdown,
+    /// SARIF 2.1.0, for code scanning tools
+    Sarif,
+    /// GitHub workflow annotations
+    Github,
+}
+
+/// How much people are shown of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Of a SHIP what fits a screen: what it rests on, and each fix once.
+    Screen,
+    /// Everything.
+    Full,
+}
+
+/// A report in a format. It ends with one line break.
+pub(crate) fn report(report: &Report, format: Format, extent: Extent, look: TextOptions) -> String {
+    match format {
+        Format::Human => human(report, extent, look),
+        Format::Json => json(report),
+        Format::Markdown => markdown(report),
+        Format::Sarif => sarif(report),
+        Format::Github => github(report),
+    }
+}
+
+/// A report as a JSON object, `{"diagnostics": […]}`.
+pub(crate) fn json(report: &Report) -> String {
+    format!("{:#}\n", report.json())
+}
+
+/// Diagnostics in a format; empty where there are none and the format has no frame.
+pub(crate) fn diagnostics(report: &Diagnostics, format: Format, look: TextOptions) -> String {
+    match format {
+        Format::Human => diagnostic::full(report, look),
+        Format::Json => diagnostic::json(report),
+        Format::Sarif => diagnostic::sarif(report),
+        Format::Github => diagnostic::github(report),
+        Format::Markdown if report.is_empty() => String::new(),
+        Format::Markdown => escape::fenced(&diagnostic::concise(report)),
+    }
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod tests;

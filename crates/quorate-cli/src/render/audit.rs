@@ -1,0 +1,207 @@
+//! An audit: the counts of the log as tables with rates. One file for each format; what they share is here.
+
+mod human;
+mod markdown;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use quorate_ledger::council_log::drift::{Drift, find_drift};
+use quorate_ledger::council_log::stats::DeliberatorStats;
+
+use super::paint::one_line;
+use super::wording::{amount, day, duration, instant};
+use quorate::service::audit::Audit;
+
+pub(crate) use human::human;
+pub(crate) use markdown::markdown;
+
+/// The verdicts that have a column; everything else that a log may say is counted as other.
+const VERDICTS: [&str; 4] = ["SHIP", "REVISE", "HOLD", "INCOMPLETE"];
+/// So many weeks are shown, the newest.
+const MAX_WEEKS: usize = 26;
+
+/// Counts of the verdicts in their columns, and of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Tally {
+    columns: [u64; 4],
+    other: u64,
+}
+
+impl Tally {
+    fn of<'c>(counts: impl IntoIterator<Item = &'c BTreeMap<String, u64>>) -> Tally {
+        let mut tally = Tally::default();
+        for (verdict, count) in counts.into_iter().flatten() {
+            match VERDICTS.iter().position(|one| verdict.eq_ignore_ascii_case(one)) {
+                Some(column) => tally.columns[column] += count,
+                None => tally.other += count,
+            }
+        }
+        tally
+    }
+
+    fn all(self) -> u64 {
+        self.columns.iter().sum::<u64>() + self.other
+    }
+}
+
+/// A share in percent: `–` of nothing.
+fn percent(part: u64, of: u64) -> String {
+    match of {
+        0 => super::deliberator_row::DASH.to_owned(),
+        of => format!("{:.0}%", part as f64 * 100.0 / of as f64),
+    }
+}
+
+/// What was counted, in sentences.
+fn summary(audit: &Audit) -> Vec<String> {
+    if !audit.log_exists {
+        return vec![format!("There is no log at {} yet: every review adds a line.", one_line(&audit.log))];
+    }
+    let stats = &audit.stats;
+    let reviews = stats.reviews();
+    let mut out =
+        vec![format!("{} in {}{}.", amount(reviews, "review"), one_line(&audit.log), filter(audit))];
+    if let Some(mean) = stats.elapsed_ms.checked_div(reviews) {
+        let (counting, calls) = stats.calls;
+        let each = calls
+            .checked_div(counting)
+            .map_or_else(String::new, |_| format!(", {:.1} a review", calls as f64 / counting as f64));
+        let [all, mean] = [stats.elapsed_ms, mean].map(|ms| duration(Duration::from_millis(ms)));
+        let time = format!("{all} ({mean} a review)");
+        let (telling, tokens) = stats.tokens;
+        let tokens = tokens.checked_div(telling).map_or_else(String::new, |each| {
+            let [all, each] = [tokens, each].map(|count| amount(count, "token"));
+            format!("; {all} in {} that say so ({each} each)", amount(telling, "review"))
+        });
+        out.push(format!("{}{each}; {time}{tokens}.", amount(calls, "call")));
+        out.push(format!(
+            "{} by people ({} of reviews).",
+            amount(stats.overrides, "override"),
+            percent(stats.overrides, reviews)
+        ));
+    }
+    out.extend(find_drift(stats).iter().map(drifting));
+    if audit.corrupt_lines > 0 {
+        out.push(format!(
+            "{} of the log cannot be read and {} not counted.",
+            amount(audit.corrupt_lines, "line"),
+            if audit.corrupt_lines == 1 { "is" } else { "are" }
+        ));
+    }
+    out
+}
+
+/// A drift in a sentence.
+fn drifting(drift: &Drift) -> String {
+    let means: Vec<String> = drift.weeks.iter().map(|(_, mean)| format!("{mean:.2}")).collect();
+    let weeks: Vec<String> = drift.weeks.iter().map(|(monday, _)| day(*monday)).collect();
+    format!(
+        "Drift: {} is {}, mean verdict {} in the weeks of {}.",
+        one_line(&drift.artifact_type),
+        drift.direction.as_str(),
+        means.join(" → "),
+        weeks.join(", ")
+    )
+}
+
+fn filter(audit: &Audit) -> String {
+    let mut out = String::new();
+    if let Some(since) = audit.filter.since_ms {
+        out.push_str(&format!(" since {}", instant(since)));
+    }
+    if let Some(verdict) = &audit.filter.verdict {
+        out.push_str(&format!(", verdict {}", one_line(verdict)));
+    }
+    if let Some(artifact_type) = &audit.filter.artifact_type {
+        out.push_str(&format!(", type {}", one_line(artifact_type)));
+    }
+    out
+}
+
+/// A table in words: headings and rows, the first column a name.
+struct Table {
+    title: &'static str,
+    headings: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+/// Verdicts by type, deliberators, weeks. Those without rows are left out.
+fn tables(audit: &Audit) -> Vec<Table> {
+    let tables = [verdicts(audit), deliberators_table(audit), weeks(audit)];
+    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn verdicts(audit: &Audit) -> Table {
+    let types = &audit.stats.verdicts;
+    let other = Tally::of(types.values()).other > 0;
+    let row =
+        |(name, counts): (&String, &BTreeMap<String, u64>)| row(one_line(name), Tally::of([counts]), other);
+    let mut rows: Vec<Vec<String>> = types.iter().map(row).collect();
+    if rows.len() > 1 {
+        rows.push(self::row("all".to_owned(), Tally::of(types.values()), other));
+    }
+    Table { title: "Verdicts by type", headings: columns("type", other), rows }
+}
+
+fn weeks(audit: &Audit) -> Table {
+    let weeks = &audit.stats.weeks;
+    let other = weeks.values().any(|types| Tally::of(types.values()).other > 0);
+    let shown = weeks.iter().skip(weeks.len().saturating_sub(MAX_WEEKS));
+    let rows = shown.map(|(monday, types)| row(day(*monday), Tally::of(types.values()), other)).collect();
+    Table { title: "Drift by week", headings: columns("week of", other), rows }
+}
+
+fn columns(first: &'static str, other: bool) -> Vec<&'static str> {
+    let mut headings = vec![first, "reviews"];
+    headings.extend(VERDICTS);
+    headings.extend(other.then_some("other"));
+    headings
+}
+
+fn row(name: String, tally: Tally, other: bool) -> Vec<String> {
+    let share = |count: u64| {
+        if count == 0 { "0".to_owned() } else { format!("{count} ({})", percent(count, tally.all())) }
+    };
+    let mut row = vec![name, tally.all().to_string()];
+    row.extend(tally.columns.map(share));
+    row.extend(other.then(|| share(tally.other)));
+    row
+}
+
+fn deliberators_table(audit: &Audit) -> Table {
+    let row = |(name, seat): (&String, &DeliberatorStats)| {
+        let mut row = vec![one_line(name), seat.reviews.to_string()];
+        row.extend(seat.counts().map(|(_, count)| percent(count, seat.reviews)));
+        row.extend([seat.first_scores, seat.last_scores].map(score));
+        row.push(seat.reprompts.to_string());
+        row
+    };
+    Table {
+        title: "Deliberators",
+        headings: vec![
+            "deliberator",
+            "reviews",
+            "block",
+            "irreducible",
+            "flip R1→R2",
+            "did not fit",
+            "timed out",
+            "score R1",
+            "score R2",
+            "re-prompts",
+        ],
+        rows: audit.stats.deliberators.iter().map(row).collect(),
+    }
+}
+
+/// A mean of scores: `–` of none.
+fn score((count, sum): (u64, u64)) -> String {
+    match count {
+        0 => super::deliberator_row::DASH.to_owned(),
+        count => format!("{:.2}", sum as f64 / 100.0 / count as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests;

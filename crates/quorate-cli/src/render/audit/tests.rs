@@ -1,0 +1,167 @@
+//! One audit in every format.
+
+use std::collections::BTreeMap;
+
+use quorate_diagnostics::render::TextOptions;
+use quorate_ledger::council_log::stats::{DeliberatorStats, Filter, Stats};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn counts(all: [u64; 4]) -> BTreeMap<String, u64> {
+    let named = VERDICTS.iter().zip(all).filter(|(_, count)| *count > 0);
+    named.map(|(verdict, count)| ((*verdict).to_owned(), count)).collect()
+}
+
+fn audit() -> Audit {
+    let types = |post, memo| {
+        BTreeMap::from([("blog_post".to_owned(), counts(post)), ("memo|2".to_owned(), counts(memo))])
+    };
+    let stats = Stats {
+        verdicts: types([6, 3, 2, 1], [0, 1, 0, 0]),
+        deliberators: BTreeMap::from([
+            (
+                "evidence".to_owned(),
+                DeliberatorStats {
+                    reviews: 13,
+                    blocks: 5,
+                    irreducible: 2,
+                    flipped: 3,
+                    schema_failed: 0,
+                    timed_out: 1,
+                    first_scores: (13, 3_900),
+                    last_scores: (12, 4_230),
+                    reprompts: 2,
+                },
+            ),
+            (
+                "skeptic".to_owned(),
+                DeliberatorStats {
+                    reviews: 12,
+                    blocks: 0,
+                    irreducible: 0,
+                    flipped: 0,
+                    schema_failed: 1,
+                    timed_out: 0,
+                    ..DeliberatorStats::default()
+                },
+            ),
+        ]),
+        weeks: BTreeMap::from([
+            (20_514, types([5, 0, 1, 1], [0, 0, 0, 0])),
+            (20_521, types([1, 3, 1, 0], [0, 1, 0, 0])),
+        ]),
+        calls: (10, 92),
+        tokens: (4, 48_000),
+        elapsed_ms: 755_000,
+        overrides: 2,
+    };
+    let filter = Filter { since_ms: Some(1_772_000_000_000), ..Filter::default() };
+    Audit { log: "council_log.jsonl".to_owned(), filter, stats, corrupt_lines: 1, log_exists: true }
+}
+
+#[test]
+fn for_people() {
+    insta::assert_snapshot!(human(&audit(), TextOptions::default()), @"
+    13 reviews in council_log.jsonl since 2026-02-25T06:13:20.000Z. 92 calls, 9.2 a review; 12 min 35 s
+    (58.0 s a review); 48,000 tokens in 4 reviews that say so (12,000 tokens each). 2 overrides by
+    people (15% of reviews). 1 line of the log cannot be read and is not counted.
+
+    Verdicts by type
+      type       reviews  SHIP     REVISE    HOLD     INCOMPLETE
+      ──────────────────────────────────────────────────────────
+      blog_post  12       6 (50%)  3 (25%)   2 (17%)  1 (8%)
+      memo|2     1        0        1 (100%)  0        0
+      all        13       6 (46%)  4 (31%)   2 (15%)  1 (8%)
+
+    Deliberators
+      deliberator  reviews  block  irreducible  flip      did not  timed    score    score    re-prompts
+                                                R1→R2     fit      out      R1       R2
+      ──────────────────────────────────────────────────────────────────────────────────────────────────
+      evidence     13       38%    15%          23%       0%       8%       3.00     3.52     2
+      skeptic      12       0%     0%           0%        8%       0%       –        –        0
+
+    Drift by week: █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE
+      week of     reviews  SHIP     REVISE   HOLD     INCOMPLETE  mix
+      ────────────────────────────────────────────────────────────────────────────────
+      2026-03-02  7        5 (71%)  0        1 (14%)  1 (14%)     ███████████████▒▒▒░░
+      2026-03-09  6        1 (17%)  4 (67%)  1 (17%)  0           ████▓▓▓▓▓▓▓▓▓▓▓▓▓▒▒▒
+    ");
+}
+
+#[test]
+fn for_pasting() {
+    insta::assert_snapshot!(markdown(&audit()), @r#"
+    ## Audit of the council
+
+    - 13 reviews in council\_log.jsonl since 2026-02-25T06:13:20.000Z.
+    - 92 calls, 9.2 a review; 12 min 35 s (58.0 s a review); 48,000 tokens in 4 reviews that say so (12,000 tokens each).
+    - 2 overrides by people (15% of reviews).
+    - 1 line of the log cannot be read and is not counted.
+
+    ### Verdicts by type
+
+    | type | reviews | SHIP | REVISE | HOLD | INCOMPLETE |
+    | --- | ---: | ---: | ---: | ---: | ---: |
+    | blog\_post | 12 | 6 (50%) | 3 (25%) | 2 (17%) | 1 (8%) |
+    | memo\|2 | 1 | 0 | 1 (100%) | 0 | 0 |
+    | all | 13 | 6 (46%) | 4 (31%) | 2 (15%) | 1 (8%) |
+
+    ### Deliberators
+
+    | deliberator | reviews | block | irreducible | flip R1→R2 | did not fit | timed out | score R1 | score R2 | re-prompts |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | evidence | 13 | 38% | 15% | 23% | 0% | 8% | 3.00 | 3.52 | 2 |
+    | skeptic | 12 | 0% | 0% | 0% | 8% | 0% | – | – | 0 |
+
+    ### Drift by week
+
+    | week of | reviews | SHIP | REVISE | HOLD | INCOMPLETE |
+    | --- | ---: | ---: | ---: | ---: | ---: |
+    | 2026-03-02 | 7 | 5 (71%) | 0 | 1 (14%) | 1 (14%) |
+    | 2026-03-09 | 6 | 1 (17%) | 4 (67%) | 1 (17%) | 0 |
+    "#);
+}
+
+#[test]
+fn for_programs() {
+    let object: Value = serde_json::from_str(&quorate::service::audit::json(&audit())).unwrap();
+    assert_eq!(
+        object["deliberators"][0],
+        json!({
+            "id": "evidence", "reviews": 13, "block": 5, "block_rate": 0.3846, "irreducible": 2,
+            "irreducible_rate": 0.1538, "flip": 3, "flip_rate": 0.2308, "schema_failed": 0, "schema_failed_rate": 0.0,
+            "timed_out": 1, "timed_out_rate": 0.0769, "avg_r1_score": 3.0, "avg_r2_score": 3.525, "reprompts": 2,
+        })
+    );
+    assert_eq!(object["weeks"][1]["week"], "2026-03-09");
+    assert_eq!(object["calls_per_review"], 9.2);
+    assert_eq!((&object["tokens_per_review"], &object["drift"]), (&json!(12_000.0), &json!([])));
+    assert_eq!(object["override_rate"], 0.1538);
+}
+
+#[test]
+fn nothing_to_count() {
+    let empty = Audit { stats: Stats::default(), filter: Filter::default(), corrupt_lines: 0, ..audit() };
+    assert_eq!(human(&empty, TextOptions::default()), "0 reviews in council_log.jsonl.\n");
+    let absent = Audit { log_exists: false, ..empty };
+    assert_eq!(
+        human(&absent, TextOptions::default()),
+        "There is no log at council_log.jsonl yet: every review adds a line.\n"
+    );
+    assert_eq!(
+        serde_json::from_str::<Value>(&quorate::service::audit::json(&absent)).unwrap()["override_rate"],
+        Value::Null
+    );
+}
+
+#[test]
+fn long_histories_are_cut() {
+    let mut long = audit();
+    long.stats.weeks = (0..40)
+        .map(|week| (20_514 + week * 7, BTreeMap::from([("post".to_owned(), counts([1, 0, 0, 0]))])))
+        .collect();
+    let shown = human(&long, TextOptions::default());
+    assert!(shown.contains("… and 14 weeks before"), "{shown}");
+    assert!(!shown.contains("2026-03-02 ") && shown.contains("2026-11-30 "), "{shown}");
+}

@@ -1,0 +1,106 @@
+//! A count of votes in words: the sides, the exact ratio, and what was needed.
+
+use quorate_protocol::Json;
+
+use super::super::paint::{Paint, one_line};
+use super::super::wording::{amount, truncate};
+use quorate::service::convene::report::{Decision, Report, Rule};
+
+/// How many digits of a weight stand beside a bar.
+const DIGITS: usize = 12;
+
+/// A side of a vote.
+pub(super) struct Side {
+    /// `yes`, `no`, `abstain` or `no vote`.
+    pub(super) word: &'static str,
+    /// Its weights.
+    pub(super) weight: f64,
+    /// Its weights, and how many votes they are of.
+    pub(super) text: String,
+    pub(super) paint: Option<Paint>,
+}
+
+/// The sides; of those who take none only where there are some.
+pub(super) fn sides(decision: &Decision) -> Vec<Side> {
+    let count = |words: &[&str]| decision.votes.iter().filter(|one| words.contains(&&*one.vote)).count();
+    let side = |word, weight: f64, words: &[&str], paint| Side {
+        word,
+        weight,
+        text: format!("{} ({})", truncate(&weight.to_string(), DIGITS), amount(count(words) as u64, "vote")),
+        paint,
+    };
+    let mut all = vec![
+        side("yes", decision.yes, &["yes"], Some(Paint::Good)),
+        side("no", decision.no, &["no"], Some(Paint::Bad)),
+    ];
+    if count(&["abstain"]) > 0 {
+        all.push(side("abstain", decision.abstain, &["abstain"], None));
+    }
+    let lacking = count(&["missing", "cancelled"]);
+    if lacking > 0 {
+        let weight = truncate(&decision.missing.to_string(), DIGITS);
+        let text = format!("{weight} ({})", amount(lacking as u64, "voter"));
+        all.push(Side { word: "no vote", weight: decision.missing, text, paint: Some(Paint::Absent) });
+    }
+    all
+}
+
+/// The weights of all sides.
+pub(super) fn total_weight(decision: &Decision) -> f64 {
+    decision.yes + decision.no + decision.abstain + decision.missing
+}
+
+/// The rule that decided, as it was recorded.
+pub(super) fn deciding_rule(report: &Report) -> Option<&Rule> {
+    let rule = report.decision.as_ref()?.rule.as_ref()?;
+    report.rules.iter().find(|one| one.fired && one.id == *rule)
+}
+
+/// What the yes side needs: the part of all, and how one says it.
+pub(super) struct Threshold {
+    pub(super) part: f64,
+    pub(super) text: String,
+}
+
+/// What the yes side needs under the rule that decided, where that is a matter of numbers.
+pub(super) fn threshold(report: &Report) -> Option<Threshold> {
+    let rule = deciding_rule(report)?;
+    match &*rule.kind {
+        "quorum" => {
+            let threshold = declared_rule(report, &rule.id)?.params.get("threshold")?;
+            let text = threshold.as_str().map_or_else(|| threshold.to_string(), one_line);
+            Some(Threshold { part: text.parse().ok()?, text })
+        }
+        "majority" => Some(Threshold { part: 0.5, text: "more than half".to_owned() }),
+        "unanimity" => Some(Threshold { part: 1.0, text: "everybody".to_owned() }),
+        _ => None,
+    }
+}
+
+/// A rule as the manifest has it.
+pub(super) fn declared_rule<'r>(
+    report: &'r Report,
+    id: &str,
+) -> Option<&'r quorate_protocol::assembly::Rule> {
+    report.declared_rules.iter().find(|one| *one.id == *id)
+}
+
+/// A word of a rule's parameters.
+pub(super) fn param<'r>(report: &'r Report, rule: &Rule, key: &str) -> Option<&'r str> {
+    declared_rule(report, &rule.id)?.params.get(key).and_then(Json::as_str)
+}
+
+/// `2.5 of 3 = 0.833, needs 0.66`.
+pub(super) fn ratio_text(report: &Report, decision: &Decision) -> String {
+    let needs = threshold(report);
+    let close = needs.as_ref().is_some_and(|needs| (needs.part - decision.ratio).abs() < 0.000_5);
+    let rounded = if close { format!("{:.6}", decision.ratio) } else { format!("{:.3}", decision.ratio) };
+    let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
+    let (yes, total) = (one_line(&decision.exact.0), one_line(&decision.exact.1));
+    let needs = needs.map_or_else(String::new, |needs| format!(", needs {}", needs.text));
+    let about = match rounded.parse::<f64>() == Ok(decision.ratio) && decision.ratio.to_string().len() < 8 {
+        true => "=",
+        false => "≈",
+    };
+    format!("{yes} of {total} {about} {rounded}{needs}")
+}

@@ -1,0 +1,144 @@
+//! A vote at a terminal: a bar for each side, the exact ratio, and everybody's vote.
+
+use quorate_protocol::Json;
+
+use super::super::super::layout::{columns_of, hanging, prose, table};
+use super::super::super::paint::{Paint, one_line};
+use super::super::super::wording::{amount, truncate};
+use super::super::bars::{THRESHOLD_MARK, side};
+use super::super::{count, phrases};
+use super::{heading, roster};
+use quorate::service::convene::report::{Contribution, Decision, Report, Vote};
+
+/// How much of a rationale is shown.
+const RATIONALE: usize = 240;
+/// How much of a decision's text is shown.
+const TEXT: usize = 4000;
+/// How many votes are shown.
+const SHOWN: usize = 60;
+/// The most and the fewest cells of a bar.
+const CELLS: (usize, usize) = (48, 10);
+/// How wide the names of sides are, with the gap.
+const NAMES: usize = 9;
+
+/// The sections of a vote.
+pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
+    let Some(decision) = &report.decision else {
+        return vec![roster::answers(report, width)];
+    };
+    vec![
+        sole_decider(decision, width),
+        tally(report, decision, width),
+        votes(report, decision, width),
+        text(decision, width),
+    ]
+}
+
+/// Who decided alone, by a terminal rule, and why.
+fn sole_decider(decision: &Decision, width: usize) -> String {
+    if decision.contribution.is_empty() {
+        return String::new();
+    }
+    let said = |one: &Contribution| {
+        let text = format!("{}: {}", one_line(&one.vote), truncate(&one_line(&one.rationale), RATIONALE));
+        hanging(&Paint::Strong.on(&one_line(&one.member)), &text, 2, width)
+    };
+    heading("Decided alone") + &decision.contribution.iter().take(SHOWN).map(said).collect::<String>()
+}
+
+fn tally(report: &Report, decision: &Decision, width: usize) -> String {
+    let full = count::total_weight(decision);
+    if decision.votes.is_empty() || full <= 0.0 {
+        return String::new();
+    }
+    let sides = count::sides(decision);
+    let needs = count::threshold(report);
+    let numbers = sides.iter().map(|side| columns_of(&side.text)).max().unwrap_or_default();
+    let room = width.saturating_sub(2 + NAMES + 1 + 2 + numbers);
+    // Where there is no room for a bar and its number, the number goes below.
+    let below = room < CELLS.1;
+    let room = if below { width.saturating_sub(2 + NAMES + 1) } else { room };
+    let cells = room.clamp(CELLS.1, CELLS.0);
+    // The threshold is of what the ratio is of, the bars are of everything.
+    let total = decision.exact.1.parse::<f64>().unwrap_or(full);
+    let mut out = heading("Tally");
+    for one in &sides {
+        let part = needs.as_ref().filter(|_| one.word == "yes").map(|needs| needs.part * total / full);
+        let gap = if part.is_none() && needs.is_some() { " " } else { "" };
+        let bar = side(one.weight / full, part, one.paint, cells);
+        let number =
+            if below { format!("\n  {:NAMES$}{}", "", one.text) } else { format!("{gap}  {}", one.text) };
+        out.push_str(&format!("  {:<NAMES$}{bar}{number}\n", one.word));
+    }
+    let mark = if needs.is_some() { format!(" ({THRESHOLD_MARK})") } else { String::new() };
+    out + "\n" + &prose(&format!("{}{mark}", count::ratio_text(report, decision)), 2, width)
+}
+
+fn votes(report: &Report, decision: &Decision, width: usize) -> String {
+    let shown = select_votes(&decision.votes);
+    let row = |vote: &&Vote| {
+        let member = phrases::member(report, &vote.member);
+        let role = member.map_or_else(String::new, |one| one_line(&one.role));
+        let answer = member.and_then(|one| one.answer());
+        let rationale = answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default();
+        let said = match &*vote.vote {
+            "missing" | "cancelled" => member.map_or_else(String::new, phrases::last_status),
+            _ => truncate(&one_line(rationale), RATIONALE),
+        };
+        vec![
+            Paint::Strong.on(&one_line(&vote.member)),
+            role,
+            truncate(&one_line(&vote.weight), 12),
+            paint_vote(&vote.vote),
+            said,
+        ]
+    };
+    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    if rows.is_empty() {
+        return roster::unasked(report, width);
+    }
+    let mut out = heading("Votes") + &table(&["member", "role", "weight", "vote", "why"], rows, 2, width);
+    let more = decision.votes.len() - shown.len();
+    if more > 0 {
+        let text = format!(
+            "… and {}: `quorate show {} --format json` lists all.",
+            amount(more as u64, "more vote"),
+            one_line(&report.run)
+        );
+        out.push_str(&prose(&text, 2, width));
+    }
+    out.push_str(&roster::unasked(report, width));
+    out
+}
+
+/// Of many votes those that are fewer: whoever is missing, says no, or abstains comes before who says yes.
+fn select_votes(votes: &[Vote]) -> Vec<&Vote> {
+    let order = ["missing", "no", "abstain", "cancelled"];
+    let mut places: Vec<usize> = (0..votes.len()).collect();
+    places.sort_by_key(|at| order.iter().position(|word| *word == votes[*at].vote).unwrap_or(order.len()));
+    places.truncate(SHOWN);
+    places.sort_unstable();
+    places.into_iter().map(|at| &votes[at]).collect()
+}
+
+fn paint_vote(vote: &str) -> String {
+    match vote {
+        "yes" => Paint::Good.on("yes"),
+        "no" => Paint::Bad.on("no"),
+        "missing" | "cancelled" => Paint::Absent.on(vote),
+        other => one_line(other),
+    }
+}
+
+fn text(decision: &Decision, width: usize) -> String {
+    let Some(text) = &decision.text else { return String::new() };
+    let lines: String = truncate(text, TEXT).lines().map(|one| prose(one, 2, width)).collect();
+    heading("Decision") + &lines
+}
+
+/// A vote that a member's answer holds, while nothing is counted.
+pub(super) fn vote_of(answer: &serde_json::Map<String, Json>) -> Option<String> {
+    let vote = answer.get("vote")?.as_str()?;
+    let why = answer.get("rationale").and_then(Json::as_str).unwrap_or_default();
+    Some(format!("{}: {}", paint_vote(vote), truncate(&one_line(why), RATIONALE)))
+}

@@ -1,0 +1,233 @@
+//! An assembly's run in words, for every format: its outcome, why, what it was asked for, and what it cost.
+
+use jiff::Timestamp;
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::Json;
+use quorate_protocol::assembly::{Request, describe_operators};
+
+use super::super::paint::{Paint, one_line};
+use super::super::wording::{amount, cost, duration, list_limited, minute, status, truncate, undecided};
+use super::count;
+use quorate::service::convene::report::{Fragment, Member, Report};
+
+/// How many are named who still object.
+const OBJECTING: usize = 40;
+/// How much of the reason for a lacking answer is shown.
+const REASON: usize = 240;
+
+/// The outcome, as people say it.
+pub(super) fn verdict(report: &Report) -> String {
+    report.verdict.as_deref().map_or_else(|| "OPEN".to_owned(), |word| one_line(word).to_uppercase())
+}
+
+/// The colour of the outcome.
+pub(super) fn paint(report: &Report) -> Paint {
+    report.verdict.as_deref().map_or(Paint::Absent, Paint::of_word)
+}
+
+/// Why, in a sentence or two.
+pub(super) fn because(report: &Report) -> String {
+    let Some(verdict) = report.verdict.as_deref() else {
+        return undecided(&report.run, report.imported);
+    };
+    if let Some(because) = &report.because {
+        let code = report.code.as_deref().map_or_else(String::new, |code| format!(" ({})", one_line(code)));
+        return format!("{}{code}.", capital(one_line(because).trim_end_matches('.')));
+    }
+    match report.mode {
+        Mode::Voting => match &report.decision {
+            Some(decision) => {
+                let rule = count::deciding_rule(report);
+                let by = rule.map_or_else(String::new, |rule| {
+                    format!("{} ({}) decides ", one_line(&rule.id), one_line(&rule.kind))
+                });
+                let warnings = report.class_warnings().into_iter();
+                let first: String = warnings.map(|text| format!("{} ", one_line(&text))).collect();
+                format!("{first}{by}{}: {}.", one_line(verdict), count::ratio_text(report, decision))
+            }
+            None => String::new(),
+        },
+        Mode::Advisory => {
+            let ends = if report.terminal { "; a terminal rule ended the synthesis" } else { "" };
+            match report.fragments.len() as u64 {
+                0 => format!("No guidance{ends}."),
+                fragments => format!("{} of guidance{ends}.", amount(fragments, "fragment")),
+            }
+        }
+        Mode::Peer => peer_outcome(report),
+        Mode::Hierarchy => match &report.rollup {
+            Some(rollup) => format!("The root passes up severity {}.", rollup.severity),
+            None => "The root passes up nothing.".to_owned(),
+        },
+    }
+}
+
+/// How long a talk went on, and what ended it.
+fn peer_outcome(report: &Report) -> String {
+    let Some((rounds, ended_by)) = &report.rounds else { return String::new() };
+    let ended = match &**ended_by {
+        "no-new-objections" => without_objections(report).to_owned(),
+        "all-pass" => "everybody passes".to_owned(),
+        "max-rounds" => "no more are allowed".to_owned(),
+        "termination-rule" => "the termination rule ended it".to_owned(),
+        "no_answer" => "nobody answered".to_owned(),
+        other => one_line(other),
+    };
+    let ids: Vec<&str> = report.objecting.iter().map(String::as_str).collect();
+    let objecting = match ids.len() {
+        0 => String::new(),
+        1 => format!(" {} still objects.", names(&ids, OBJECTING)),
+        _ => format!(" {} still object.", names(&ids, OBJECTING)),
+    };
+    let unanswered = report.objections.iter().filter(|one| !one.answered);
+    let ids: Vec<&str> = unanswered.map(|one| one.member.as_str()).collect();
+    let unanswered = match ids.is_empty() {
+        true => String::new(),
+        false => format!(" Nothing that was said reached {} after objecting.", names(&ids, OBJECTING)),
+    };
+    format!(
+        "{}, then {ended}; {}.{objecting}{unanswered}",
+        amount(*rounds, "round"),
+        amount(report.messages.len() as u64, "message")
+    )
+}
+
+/// What a round without new objections means: that nobody objects any more where every objection was answered and taken
+/// back, and no more than that where there was none, or one was dropped.
+fn without_objections(report: &Report) -> &'static str {
+    let all = &report.objections;
+    match !all.is_empty() && all.iter().all(|one| one.taken_back && one.answered) {
+        true => "nobody objects any more",
+        false => "there were no new objections",
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// What the run was: each with its label.
+pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
+    let asked = if report.model_asked { "" } else { " (no model was asked)" };
+    let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
+    spent.push_str(&cost(&report.usage));
+    let mut mode = request(report.mode, &report.request);
+    if let Some(topology) = report.topology.as_deref().filter(|_| report.mode == Mode::Peer) {
+        mode.push_str(&format!(", {}", one_line(topology)));
+    }
+    let mut facts = vec![
+        ("run", format!("{}, {} UTC", one_line(&report.run), minute(report.opened_ms))),
+        ("assembly", one_line(&report.assembly)),
+        ("mode", mode),
+        ("subject", subject(&report.subject)),
+    ];
+    facts.extend(risk(report).map(|risk| ("risk", risk)));
+    if report.mode == Mode::Advisory {
+        facts.push(("advice", one_line(&describe_operators(&report.operators))));
+    }
+    let executor = if report.executor.is_empty() { "none".to_owned() } else { one_line(&report.executor) };
+    facts.push(("executor", format!("{executor}{asked}, {spent}")));
+    facts
+}
+
+/// What it was about.
+pub(super) fn subject(subject: &str) -> String {
+    if subject == "-" { "standard input".to_owned() } else { one_line(subject) }
+}
+
+/// The mode, and what was asked of it.
+pub(super) fn request(mode: Mode, request: &Request) -> String {
+    let asked = match request {
+        Request::Advisory { phase, trigger, sentinel_first } => {
+            let sentinels = if *sentinel_first { ", sentinels first" } else { "" };
+            format!(", phase {}, trigger {}{sentinels}", one_line(phase), one_line(trigger))
+        }
+        Request::Voting { class: Some(class) } => format!(", class {}", one_line(class)),
+        Request::Voting { class: None } => ", no class".to_owned(),
+        Request::Peer { rounds: Some(rounds) } => {
+            format!(", {} at most", amount(u64::from(*rounds), "round"))
+        }
+        Request::Peer { rounds: None } | Request::Hierarchy => String::new(),
+    };
+    format!("{}{asked}", mode.as_str())
+}
+
+/// The level of risk, and whether to get somebody.
+pub(super) fn risk(report: &Report) -> Option<String> {
+    let risk = report.risk.as_ref();
+    let level = risk.and_then(|risk| {
+        let severity =
+            risk.severity.map_or_else(|| "no severity".to_owned(), |one| format!("severity {one}"));
+        Some(format!("{} ({severity})", one_line(risk.level.as_deref()?)))
+    });
+    let escalate = report.should_escalate == Some(true);
+    match (level, escalate) {
+        (Some(level), true) => Some(format!("{level}; get somebody")),
+        (None, true) => Some("unknown; get somebody".to_owned()),
+        (level, false) => level,
+    }
+}
+
+/// The colour of the level of risk.
+pub(super) fn risk_paint(report: &Report) -> Paint {
+    let level = report.risk.as_ref().and_then(|risk| risk.level.as_deref());
+    match (report.should_escalate, level) {
+        (Some(true), _) | (_, Some("escalate")) => Paint::Bad,
+        (_, Some("intervene")) => Paint::Fair,
+        (_, Some("ok")) => Paint::Good,
+        _ => Paint::Strong,
+    }
+}
+
+/// How long a fragment holds.
+pub(super) fn validity(report: &Report, fragment: &Fragment) -> String {
+    const HOUR_MS: i64 = 3_600_000;
+    let Ok(expires) = fragment.expires.parse::<Timestamp>() else { return one_line(&fragment.expires) };
+    let until = minute(expires.as_millisecond());
+    let hours = expires.as_millisecond().saturating_sub(report.opened_ms) / HOUR_MS;
+    let long = match u64::try_from(hours).unwrap_or_default() {
+        hours @ 0..48 => amount(hours, "hour"),
+        hours => amount(hours / 24, "day"),
+    };
+    format!("{long}, until {until} UTC")
+}
+
+/// A member by its id.
+pub(super) fn member<'r>(report: &'r Report, id: &str) -> Option<&'r Member> {
+    report.members.iter().find(|one| one.id == *id)
+}
+
+/// What somebody answered: severity and concern.
+pub(super) struct Assessment {
+    pub(super) severity: u64,
+    pub(super) concern: String,
+    pub(super) suggestion: String,
+    pub(super) evidence: usize,
+}
+
+/// What a member answered, where it is an assessment.
+pub(super) fn assessment(member: &Member) -> Option<Assessment> {
+    let answer = member.answer()?;
+    let text = |key: &str| answer.get(key).and_then(Json::as_str).map(one_line).unwrap_or_default();
+    Some(Assessment {
+        severity: answer.get("severity")?.as_u64()?,
+        concern: text("concern"),
+        suggestion: text("suggestion"),
+        evidence: answer.get("evidence").and_then(Json::as_array).map_or(0, Vec::len),
+    })
+}
+
+/// How a member's last question ended.
+pub(super) fn last_status(member: &Member) -> String {
+    let message =
+        member.consultations.last().and_then(|one| one.message.as_deref()).map(one_line).unwrap_or_default();
+    let message = if message.is_empty() { message } else { format!(": {}", truncate(&message, REASON)) };
+    format!("{}{message}", status(&one_line(&member.status)))
+}
+
+/// Foreign names, so many at most.
+pub(super) fn names(all: &[&str], most: usize) -> String {
+    let shown: Vec<String> = all.iter().map(|id| one_line(id)).collect();
+    list_limited(&shown.iter().map(String::as_str).collect::<Vec<_>>(), most)
+}

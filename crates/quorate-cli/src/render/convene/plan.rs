@@ -1,0 +1,160 @@
+//! A plan: who would be asked at once, later, or never, the rules, the locked traits, and every prompt as it would be
+//! sent.
+
+use std::time::Duration;
+
+use quorate_diagnostics::render::TextOptions;
+
+use super::super::escape::{code, fenced, inline};
+use super::super::layout::{hanging, indented, prose, table, wrap_prefixed};
+use super::super::paint::{Paint, finish, one_line, sanitize};
+use super::super::wording::{amount, duration, truncate};
+use super::phrases::{names, request, subject};
+use quorate::service::convene::plan::{DeferredQuestion, Plan, Question};
+
+/// How much of a title is shown.
+const TITLE: usize = 200;
+/// How many members are named who are asked later, or never, for the same reason.
+const NAMED: usize = 40;
+
+/// How many such reasons are given.
+const GROUPS: usize = 60;
+
+/// For people. Prompts are not wrapped: they stand as they would be sent.
+pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
+    let width = look.width;
+    let heading = |text: &str| format!("\n{}\n", Paint::Strong.on(text));
+    let title = Paint::Strong.on(&truncate(&one_line(&plan.title), TITLE));
+    let mut out = wrap_prefixed(&format!("{}  ", Paint::Absent.on("PLAN")), "      ", &title, 4, width);
+    out.push_str(&prose(&summary(plan), 0, width));
+    out.push_str(&heading("Asked at once"));
+    match plan.first.is_empty() {
+        true => out.push_str("  nobody\n"),
+        false => {
+            let row = |one: &Question| {
+                vec![
+                    Paint::Strong.on(&one_line(&one.member)),
+                    one_line(&one.invocation),
+                    one_line(&one.executor),
+                    deadline(one),
+                ]
+            };
+            let rows = plan.first.iter().map(row).collect();
+            out.push_str(&table(&["member", "invocation", "executor", "deadline"], rows, 2, width));
+        }
+    }
+    for (title, all) in [("Asked later", &plan.later), ("Not asked in this run", &plan.never)] {
+        if !all.is_empty() {
+            out.push_str(&heading(title));
+            let groups = together(all);
+            for (who, when) in groups.iter().take(GROUPS) {
+                out.push_str(&hanging("-", &format!("{who}: {when}"), 2, width));
+            }
+            if groups.len() > GROUPS {
+                out.push_str(&prose(&left(&groups), 2, width));
+            }
+        }
+    }
+    if !plan.rules.is_empty() {
+        out.push_str(&heading("Rules, in order"));
+        let row =
+            |(at, (id, kind)): (usize, &(String, String))| vec![at.to_string(), one_line(id), one_line(kind)];
+        out.push_str(&table(&["", "rule", "kind"], (1..).zip(&plan.rules).map(row).collect(), 2, width));
+    }
+    if !plan.locked_traits.is_empty() {
+        out.push_str(&heading("Locked traits: no outcome may contain these"));
+        for locked in &plan.locked_traits {
+            out.push_str(&hanging("-", &format!("“{}”", one_line(locked)), 2, width));
+        }
+    }
+    for one in &plan.first {
+        out.push_str(&heading(&format!("Prompt of {}", one_line(&one.invocation))));
+        match &one.prompt {
+            Some(prompt) => out.push_str(&indented(sanitize(prompt).trim_end(), 2)),
+            None => out.push_str(&prose(UNGATHERED, 2, width)),
+        }
+    }
+    finish(&out, look)
+}
+
+/// Stands where there is no prompt yet.
+const UNGATHERED: &str = "The host gathers what it is shown first; only then there is a prompt.";
+
+/// For pasting.
+pub(super) fn markdown(plan: &Plan) -> String {
+    let mut out =
+        format!("## PLAN: {}\n\n{}\n\n### Asked at once\n\n", inline(&plan.title), inline(&summary(plan)));
+    out.push_str("| member | invocation | executor | deadline |\n| --- | --- | --- | --- |\n");
+    for one in &plan.first {
+        let cells = [code(&one.member), code(&one.invocation), code(&one.executor), deadline(one)];
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    for (title, all) in [("Asked later", &plan.later), ("Not asked in this run", &plan.never)] {
+        if !all.is_empty() {
+            out.push_str(&format!("\n### {title}\n\n"));
+            let groups = together(all);
+            for (who, when) in groups.iter().take(GROUPS) {
+                out.push_str(&format!("- {}: {}\n", inline(who), inline(when)));
+            }
+            if groups.len() > GROUPS {
+                out.push_str(&format!("- {}\n", inline(&left(&groups))));
+            }
+        }
+    }
+    if !plan.rules.is_empty() {
+        out.push_str("\n### Rules, in order\n\n");
+        for (at, (id, kind)) in plan.rules.iter().enumerate() {
+            out.push_str(&format!("{}. {} ({})\n", at + 1, code(id), inline(kind)));
+        }
+    }
+    if !plan.locked_traits.is_empty() {
+        out.push_str("\n### Locked traits\n\nNo outcome may contain these.\n\n");
+        for locked in &plan.locked_traits {
+            out.push_str(&format!("- {}\n", code(locked)));
+        }
+    }
+    for one in &plan.first {
+        out.push_str(&format!("\n### Prompt of {}\n\n", code(&one.invocation)));
+        match &one.prompt {
+            Some(prompt) => out.push_str(&fenced(&sanitize(prompt))),
+            None => out.push_str(&format!("{UNGATHERED}\n")),
+        }
+    }
+    out
+}
+
+fn summary(plan: &Plan) -> String {
+    let notes: String = plan.notes.iter().map(|note| format!(" {}", one_line(note))).collect();
+    format!(
+        "{}: {}, on {}. Nobody is asked now; a run begins with {}.{notes}",
+        one_line(&plan.assembly),
+        request(plan.mode, &plan.request),
+        subject(&plan.subject),
+        amount(plan.first.len() as u64, "question")
+    )
+}
+
+fn deadline(one: &Question) -> String {
+    duration(Duration::from_millis(u64::try_from(one.timeout_ms).unwrap_or(u64::MAX)))
+}
+
+/// That there are more reasons than are given.
+fn left(groups: &[(String, String)]) -> String {
+    format!("… and {} more: `--format json` lists all.", groups.len() - GROUPS)
+}
+
+/// Members of whom the same is said, together: who, and when or why not.
+fn together(all: &[DeferredQuestion]) -> Vec<(String, String)> {
+    let mut groups: Vec<(Vec<String>, String)> = Vec::new();
+    for one in all {
+        let who = format!("{} ({})", one.member, one.executor);
+        match groups.iter_mut().find(|(_, when)| *when == one.when) {
+            Some((members, _)) => members.push(who),
+            None => groups.push((vec![who], one.when.clone())),
+        }
+    }
+    let told = |(who, when): (Vec<String>, String)| {
+        (names(&who.iter().map(String::as_str).collect::<Vec<_>>(), NAMED), one_line(&when))
+    };
+    groups.into_iter().map(told).collect()
+}

@@ -1,0 +1,282 @@
+//! Texts that want to paint, hide, break out or overflow, and assemblies that are large or deep.
+
+use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::Request;
+use serde_json::json;
+
+use super::super::super::layout::{ascii, columns_of};
+use super::super::fixture::{HOSTILE, advice, asked, bare, guidance, talk, tree, unasked, vote};
+use super::*;
+use quorate::service::convene::report::{Member, Message, Node, Report, Rollup, Vote};
+
+const WIDTHS: [usize; 6] = [40, 53, 64, 80, 120, 200];
+
+/// Every text of a report replaced.
+fn poisoned(mut report: Report, text: &str) -> Report {
+    let put = |slot: &mut String| text.clone_into(slot);
+    let put_if = |slot: &mut Option<String>| {
+        if let Some(slot) = slot {
+            text.clone_into(slot);
+        }
+    };
+    put(&mut report.title);
+    put(&mut report.subject);
+    put(&mut report.executor);
+    put_if(&mut report.because);
+    for one in &mut report.fragments {
+        put(&mut one.text);
+    }
+    for one in &mut report.messages {
+        put(&mut one.text);
+    }
+    for member in &mut report.members {
+        put(&mut member.role);
+        for one in &mut member.consultations {
+            put_if(&mut one.message);
+            for value in one.answer.iter_mut().flat_map(|answer| answer.values_mut()) {
+                if value.is_string() && *value != json!("yes") && *value != json!("no") {
+                    *value = json!(text);
+                }
+            }
+        }
+    }
+    for one in &mut report.violations {
+        put_if(&mut one.locked);
+        put_if(&mut one.excerpt);
+        one.to = one.to.iter().map(|_| text.to_owned()).collect();
+    }
+    for one in report.nodes.iter_mut().filter_map(|one| one.output.as_mut()).chain(&mut report.rollup) {
+        put(&mut one.concern);
+        put(&mut one.suggestion);
+        one.evidence = vec![text.to_owned()];
+    }
+    if let Some(decision) = &mut report.decision {
+        put_if(&mut decision.text);
+        put_if(&mut decision.tie);
+    }
+    report.notes = vec![text.to_owned()];
+    report
+}
+
+fn all() -> [Report; 4] {
+    [vote(), guidance(), talk(), tree()]
+}
+
+/// That no line is longer than the terminal is wide.
+#[track_caller]
+fn fits(text: &str, width: usize) {
+    for line in text.lines() {
+        assert!(columns_of(line) <= width, "{} > {width}: {line}\n{text}", columns_of(line));
+    }
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal() {
+    let long = "x".repeat(900);
+    let words = "a few words and 日本語の文字 and more ".repeat(30);
+    for text in ["plain", HOSTILE, &long, &words, "", "\n\n", "é\u{301}\u{301}"] {
+        for report in all() {
+            let report = poisoned(report, text);
+            for width in WIDTHS {
+                fits(&human(&report, wide(width)), width);
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_paints_or_hides() {
+    for report in all() {
+        let report = poisoned(report, HOSTILE);
+        for text in [human(&report, wide(80)), markdown(&report)] {
+            let odd = text.chars().find(|c| {
+                (c.is_control() && *c != '\n')
+                    || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{E0000}'..='\u{E007F}')
+            });
+            assert_eq!(odd, None, "{text}");
+        }
+        let coloured = human(&report, TextOptions { colour: Colour::On, width: 80 });
+        assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), human(&report, wide(80)));
+    }
+}
+
+#[test]
+fn nobody_breaks_out_of_markdown_or_a_diagram() {
+    for report in all() {
+        let mode = report.mode;
+        let text = markdown(&poisoned(report, HOSTILE));
+        assert!(!text.contains("<script"), "{text}");
+        let mut inside = false;
+        let mut diagrams = 0;
+        for line in text.lines() {
+            match (inside, line) {
+                (false, "```mermaid") => (inside, diagrams) = (true, diagrams + 1),
+                (true, "```") => inside = false,
+                (true, line) => assert!(known(line), "{mode:?}: {line}"),
+                (false, line) => assert!(!line.starts_with("```"), "{line}"),
+            }
+        }
+        assert!(!inside && diagrams > 0, "{text}");
+        // A table's rows have as many cells as its heading.
+        for table in text.split("\n\n").filter(|block| block.starts_with("| ")) {
+            let cells = |row: &str| row.replace("\\|", "").matches('|').count();
+            let heading = table.lines().next().map_or(0, cells);
+            assert!(table.lines().all(|row| cells(row) == heading), "{table}");
+        }
+    }
+}
+
+/// Whether a line of a diagram is one of those that we write, its labels being letters, digits and numbers.
+fn known(row: &str) -> bool {
+    let safe = |label: &str| {
+        let mut rest = label;
+        while let Some((_, after)) = rest.split_once('#') {
+            let Some((number, after)) = after.split_once(';') else { return false };
+            if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+                return false;
+            }
+            rest = after;
+        }
+        !label.contains(['"', '`', '<', '>', '{', '%', '|', '\u{1b}'])
+            && !label.split(' ').any(|word| word == "end")
+    };
+    let quoted: Vec<&str> = row.split('"').skip(1).step_by(2).collect();
+    let after = |mark: &str| row.split_once(mark).map(|(_, label)| label);
+    let spoken = if row.starts_with("  m") && quoted.is_empty() {
+        after(": ").or_else(|| after(" as "))
+    } else {
+        None
+    };
+    let labels = quoted.iter().copied().chain(spoken);
+    row.matches('"').count().is_multiple_of(2) && labels.into_iter().all(safe)
+}
+
+/// A chain of so many, each below the one before.
+fn chain(length: usize, severity: fn(usize) -> u64) -> Report {
+    let mut report = bare(Mode::Hierarchy, Request::Hierarchy);
+    for at in 0..length {
+        let parent = at.checked_sub(1).map(|above| format!("n{above}"));
+        let id = format!("n{at}");
+        let member = asked("node", &id, "Link", advice(severity(at), "It goes on.", ""));
+        report.members.push(Member { parent: parent.clone(), ..member });
+        report.nodes.push(Node {
+            member: id,
+            parent,
+            status: "passed".to_owned(),
+            rule: None,
+            from: Vec::new(),
+            output: Some(Rollup {
+                severity: severity(at),
+                concern: "It goes on.".to_owned(),
+                evidence: Vec::new(),
+                suggestion: String::new(),
+            }),
+        });
+    }
+    report
+}
+
+#[test]
+fn a_deep_chain_is_folded() {
+    insta::assert_snapshot!(human(&chain(200, |_| 4), wide(60)), @"
+    DONE  Release Board
+    The root passes up nothing.
+
+      run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      assembly release-board
+      mode     hierarchy
+      subject  proposal.md
+      executor claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310
+               written
+
+    Tree
+      n0  Link  4 ████░░░░░░
+      │ saw  n1 4
+      │ said 4: It goes on.
+      └─ ⋮ 198 members one below the other pass up the same:
+         │ n1 … n198
+         └─ n199  Link  4 ████░░░░░░
+              said 4: It goes on.
+
+    More: `quorate show r7k2m9q4xa1bc --format markdown`
+    ");
+}
+
+#[test]
+fn a_deep_chain_in_which_everything_changes_goes_on_below() {
+    let report = chain(200, |at| (at % 7) as u64);
+    for width in WIDTHS {
+        let text = human(&report, wide(width));
+        fits(&text, width);
+        assert!(text.lines().count() < 1000, "{width}: {}", text.lines().count());
+        assert!(text.contains("and 50 more members"), "{text}");
+    }
+    let text = human(&report, wide(60));
+    assert!(text.contains("Tree, below n10"), "{text}");
+}
+
+#[test]
+fn five_hundred_members_are_folded() {
+    let member = |at: usize| format!("member-{at:03}");
+    let mut board = vote();
+    let ballot =
+        |at: usize| json!({"vote": if at.is_multiple_of(9) { "no" } else { "yes" }, "rationale": "Because."});
+    board.members = (0..500).map(|at| asked("ask", &member(at), "Voter", ballot(at))).collect();
+    if let Some(decision) = &mut board.decision {
+        let vote = |at: usize| Vote {
+            member: member(at),
+            weight: "1".to_owned(),
+            vote: if at.is_multiple_of(9) { "no" } else { "yes" }.to_owned(),
+        };
+        decision.votes = (0..500).map(vote).collect();
+    }
+    let mut advisers = guidance();
+    advisers.members =
+        (0..500).map(|at| asked("ask", &member(at), "Adviser", advice((at % 11) as u64, "c", "s"))).collect();
+    let mut peers = talk();
+    let said = |at: usize| json!({"message": format!("message {at}")});
+    peers.members = (0..500).map(|at| asked("round1", &member(at), "Peer", said(at))).collect();
+    let message = |at: usize| Message { round: 1, from: member(at), to: None, text: format!("message {at}") };
+    peers.messages = (0..500).map(message).collect();
+    let mut line = tree();
+    line.nodes.clear();
+    line.members = (0..500)
+        .map(|at| Member { parent: (at > 0).then(|| member(0)), ..unasked(&member(at), "Node") })
+        .collect();
+    for report in [board, advisers, peers, line] {
+        for width in WIDTHS {
+            let text = human(&report, wide(width));
+            fits(&text, width);
+            assert!(text.lines().count() < 700, "{:?} at {width}: {}", report.mode, text.lines().count());
+            assert!(text.contains("more"), "{text}");
+        }
+        let diagrams = markdown(&report);
+        let longest = diagrams.split("```").map(str::len).max().unwrap_or_default();
+        assert!(longest < 50_000, "{:?}: {longest}", report.mode);
+    }
+}
+
+#[test]
+fn who_votes_no_is_shown_of_many() {
+    let mut board = vote();
+    if let Some(decision) = &mut board.decision {
+        let vote = |at: usize| Vote {
+            member: format!("m{at}"),
+            weight: "1".to_owned(),
+            vote: if at == 499 { "no" } else { "yes" }.to_owned(),
+        };
+        decision.votes = (0..500).map(vote).collect();
+    }
+    let text = human(&board, wide(100));
+    assert!(text.contains("m499") && text.contains("and 440 more votes"), "{text}");
+}
+
+#[test]
+fn a_terminal_with_ascii_alone_is_drawn_to() {
+    for report in all() {
+        let text = ascii(&human(&report, wide(80)));
+        let odd: Vec<char> = text.chars().filter(|c| !c.is_ascii()).collect();
+        assert!(odd.is_empty(), "{odd:?} in {text}");
+        fits(&text, 80);
+    }
+}

@@ -1,0 +1,197 @@
+//! What a proof proves, and what was exported or imported.
+
+use std::collections::BTreeMap;
+
+use quorate_diagnostics::render::TextOptions;
+use quorate_kernel::entropy::hex;
+use quorate_ledger::export::ExportSummary;
+use quorate_ledger::import::ImportSummary;
+use quorate_ledger::prove::{ProvenRecord, VerifiedProof};
+use serde_json::{Value, json};
+
+use super::layout::table;
+use super::paint::{Paint, finish, one_line};
+use quorate::service::ledger::check_export::ExportCheck;
+
+/// What is proven, for people.
+pub(crate) fn proven(proven: &VerifiedProof, look: TextOptions) -> String {
+    let VerifiedProof { origin, tree, trusted_key: vouched, keys, records } = proven;
+    let mut text = match vouched {
+        Some(key) => {
+            format!("{} against the key {}\n\n", Paint::Good.on("Holds"), one_line(&key.to_string()))
+        }
+        None => {
+            let keys: Vec<String> = keys.iter().map(|key| one_line(&key.to_string())).collect();
+            format!(
+                "{} against {}\n\n",
+                Paint::Fair.on("Holds, and nobody vouched for that,"),
+                keys.join(" and ")
+            )
+        }
+    };
+    let mut runs: BTreeMap<&str, Vec<&ProvenRecord>> = BTreeMap::new();
+    records.iter().for_each(|fact| runs.entry(&fact.run).or_default().push(fact));
+    for (run, facts) in &runs {
+        let count = facts.len();
+        let (first, last) =
+            (facts.first().map_or("", |fact| &fact.at), facts.last().map_or("", |fact| &fact.at));
+        let signed = facts.iter().filter(|fact| !fact.signers.is_empty()).count();
+        text += &format!(
+            "{}: {count} records from {first} to {last}, {signed} of them signed; {}\n",
+            Paint::Strong.on(&one_line(run)),
+            outcome_text(facts)
+        );
+    }
+    text += &format!(
+        "They stand in the ledger {} as it was when it had {} records, unchanged since.\n\n",
+        one_line(origin),
+        tree.size
+    );
+    let rows = records.iter().map(row).collect();
+    text += &table(&["record", "kind", "at (UTC)", "place", "body", "signed by"], rows, 0, look.width);
+    finish(&text, look)
+}
+
+/// What a run came to by its outcome, and beside it what people decided.
+fn outcome_text(facts: &[&ProvenRecord]) -> String {
+    let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
+    let mut text = facts.iter().rev().find_map(|fact| fact.verdict.as_deref()).map_or_else(
+        || "what it came to is not among them".to_owned(),
+        |verdict| format!("it came to {}", word(verdict)),
+    );
+    let decisions = facts.iter().filter_map(|fact| Some((fact.override_decision.as_ref()?, &fact.at)));
+    for (decided, at) in decisions {
+        let by = decided.by.as_deref().map_or_else(|| "a person".to_owned(), one_line);
+        let council =
+            decided.council.as_deref().map_or_else(String::new, |council| format!(" over {}", word(council)));
+        text += &format!("; {by} decided {}{council} on {at}, an override", word(&decided.verdict));
+    }
+    text
+}
+
+fn row(fact: &ProvenRecord) -> Vec<String> {
+    let signers: Vec<String> = fact.signers.iter().map(ToString::to_string).collect();
+    vec![
+        format!("{}/{}", one_line(&fact.run), fact.n),
+        one_line(&fact.kind),
+        fact.at.clone(),
+        (fact.index + 1).to_string(),
+        if fact.has_data { "here".to_owned() } else { Paint::Absent.on("not here") },
+        if signers.is_empty() { Paint::Absent.on("nobody") } else { signers.join(" ") },
+    ]
+}
+
+/// `{holds, vouched, origin, size, root, keys, records: [{run, n, kind, at, index, data, signers, verdict, override}]}`;
+/// `holds` says whether somebody vouched for the key, too; `verdict` is an outcome's, `override` a person's decision.
+pub(crate) fn proven_json(proven: &VerifiedProof) -> String {
+    let fact = |fact: &ProvenRecord| {
+        json!({
+            "run": fact.run,
+            "n": fact.n,
+            "kind": fact.kind,
+            "at": fact.at,
+            "index": fact.index,
+            "data": fact.has_data,
+            "signers": fact.signers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "verdict": fact.verdict,
+            "override": fact.override_decision.as_ref().map(|one| {
+                json!({"verdict": one.verdict, "by": one.by, "council_verdict": one.council})
+            }),
+        })
+    };
+    let object = json!({
+        "holds": proven.trusted_key.is_some(),
+        "vouched": proven.trusted_key.as_ref().map(ToString::to_string),
+        "origin": proven.origin,
+        "size": proven.tree.size,
+        "root": hex(&proven.tree.root),
+        "keys": proven.keys.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "records": proven.records.iter().map(fact).collect::<Vec<Value>>(),
+    });
+    format!("{object:#}\n")
+}
+
+/// What was exported to a file.
+pub(crate) fn written(written: &ExportSummary, file: &str) -> String {
+    let ExportSummary { records, bodies, signatures, .. } = written;
+    format!("{file}: {records} records, {bodies} texts, {signatures} signatures")
+}
+
+/// What was imported, for people.
+pub(crate) fn imported(imported: &ImportSummary, dry_run: bool) -> String {
+    let ImportSummary { verified, runs, unchanged_runs: known, skipped_streams: passed_over } = imported;
+    let records: u64 = runs.values().sum();
+    let verb = if dry_run { "would be merged" } else { "merged" };
+    let mut text = format!(
+        "{} runs with {records} records {verb}, {known} were here already\nverified: {} records of {}, signed by {}\n",
+        runs.len(),
+        verified.totals.records,
+        one_line(&verified.header.origin),
+        one_line(&verified.key)
+    );
+    for (run, count) in runs {
+        text += &format!("  {}  {count} records\n", one_line(run));
+    }
+    if !passed_over.is_empty() {
+        let streams: Vec<String> = passed_over.iter().map(|stream| one_line(stream)).collect();
+        text += &format!("not merged, since they are no runs: {}\n", streams.join(", "));
+    }
+    text
+}
+
+/// An export that holds, for people.
+pub(crate) fn checked(checked: &ExportCheck) -> String {
+    let ExportCheck { header, counted, vouched } = checked;
+    let by = match vouched {
+        Some(key) => format!("Holds against the key {}", one_line(key)),
+        None => "Holds by itself, and nobody vouched for its key".to_owned(),
+    };
+    let of = match (&header.runs, &header.from) {
+        (Some(runs), _) => format!("of {} runs alone", runs.len()),
+        (None, Some(from)) => format!("all after the first {}", from.size),
+        (None, None) => "all of them".to_owned(),
+    };
+    format!(
+        "{by}\n\n{} of the {} records of {}, {of}; {} texts, {} signatures\n",
+        counted.records,
+        header.size,
+        one_line(&header.origin),
+        counted.bodies,
+        counted.signatures
+    )
+}
+
+/// `{holds, key, origin, size, root, from, runs, records, texts, signatures}`.
+pub(crate) fn checked_json(checked: &ExportCheck) -> String {
+    let ExportCheck { header, counted, vouched } = checked;
+    let object = json!({
+        "holds": vouched.is_some(),
+        "key": vouched,
+        "origin": header.origin,
+        "size": header.size,
+        "root": header.root,
+        "from": header.from.as_ref().map(|from| from.size),
+        "runs": header.runs,
+        "records": counted.records,
+        "texts": counted.bodies,
+        "signatures": counted.signatures,
+    });
+    format!("{object:#}\n")
+}
+
+/// `{dry_run, runs: {run: records}, known, passed_over, origin, size, root, key, file_sha256}`.
+pub(crate) fn imported_json(imported: &ImportSummary, dry_run: bool) -> String {
+    let ImportSummary { verified, runs, unchanged_runs: known, skipped_streams: passed_over } = imported;
+    let object = json!({
+        "dry_run": dry_run,
+        "runs": runs,
+        "known": known,
+        "passed_over": passed_over,
+        "origin": verified.header.origin,
+        "size": verified.header.size,
+        "root": verified.header.root,
+        "key": verified.key,
+        "file_sha256": verified.file_sha256,
+    });
+    format!("{object:#}\n")
+}

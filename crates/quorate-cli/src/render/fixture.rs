@@ -1,0 +1,203 @@
+//! Constructed reports, for the tests of every format.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_kernel::ports::executor::Usage;
+use quorate_protocol::Json;
+use quorate_protocol::policy::Verdict;
+use serde_json::json;
+
+use quorate::service::report::{Answer, Deliberator, Finding, Override, Report};
+
+pub(super) const TEXT: &str = "# Launch\n\nRevenue grew 90% last quarter, and all our customers love it.\nStudies show that this changes everything. 日本語も「速い」です。\n\nBuy now: the price will never change.\n";
+
+pub(super) fn answered(answer: Json) -> Answer {
+    Answer { status: "answered".to_owned(), answer: answer.as_object().cloned(), message: None }
+}
+
+pub(super) fn absent(status: &str, message: Option<&str>) -> Answer {
+    Answer { status: status.to_owned(), answer: None, message: message.map(str::to_owned) }
+}
+
+pub(super) fn says(verdict: &str, score: f64, block: bool, irreducible: bool) -> Answer {
+    answered(json!({"verdict": verdict, "score": score, "would_block": block, "irreducible": irreducible}))
+}
+
+pub(super) fn seat(id: &str, round1: Answer, round2: Answer, counted: &str) -> Deliberator {
+    let counts = if counted == "round2" { &round2 } else { &round1 };
+    let blocks = counts.flag("would_block");
+    Deliberator { id: id.to_owned(), round1, round2, counted: counted.to_owned(), blocks, ungrounded: false }
+}
+
+/// A finding whose quote is looked up in the text.
+pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<&str>) -> Finding {
+    let start = text.find(quote);
+    let before = start.map(|start| &text[..start]);
+    Finding {
+        by: by.to_owned(),
+        line: before.map(|before| before.matches('\n').count() as u64 + 1),
+        column: before
+            .map(|before| before.rsplit('\n').next().unwrap_or_default().chars().count() as u64 + 1),
+        span: start.map(|start| (start, start + quote.len())),
+        quote: quote.to_owned(),
+        issue: issue.to_owned(),
+        fix: fix.map(str::to_owned),
+    }
+}
+
+/// Four pass, nothing was found.
+pub(super) fn ship() -> Report {
+    let calm = |id| seat(id, says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2");
+    Report {
+        run: "r7k2m9q4xa1bc".to_owned(),
+        opened_ms: 1_772_600_700_007,
+        artifact: "drafts/launch.md".to_owned(),
+        text: Some(Arc::from(TEXT)),
+        artifact_type: "blog_post".to_owned(),
+        tier: 2,
+        policy: "seed/1".to_owned(),
+        rounds: 2,
+        verdict: Some(Verdict::Ship),
+        missing: Vec::new(),
+        because: "0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/1 makes that SHIP.".to_owned(),
+        reasoning: "Nobody found anything that should stop it.".to_owned(),
+        revision_brief: None,
+        dissent_summary: None,
+        deliberators: ["skeptic", "voice_identity", "evidence", "strategy"].map(calm).into(),
+        adjudicator: answered(json!({"verdict": "SHIP", "reasoning": "Nobody found anything that should stop it."})),
+        findings: Vec::new(),
+        prior_verdicts_consulted: 3,
+        executor: "claude".to_owned(),
+        model_asked: true,
+        kind: "agent-cli".to_owned(),
+        fail_on: None,
+        calls: 9,
+        usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
+        took: Duration::from_millis(83_400),
+        overridden: None,
+        council: None,
+        imported: false,
+        ledger: None,
+        notes: Vec::new(),
+    }
+}
+
+/// Two block; findings overlap; the others moved.
+pub(super) fn revise() -> Report {
+    let mut second = says("revise", 2.0, true, false);
+    if let Some(answer) = &mut second.answer {
+        answer.insert(
+            "concessions".to_owned(),
+            json!(["The register of the opening is the voice member's concern.", "b"]),
+        );
+        answer.insert("escalations".to_owned(), json!("Two others stopped at the same sentence."));
+    }
+    let finding = |by, quote, issue, fix| found(TEXT, by, quote, issue, fix);
+    Report {
+        verdict: Some(Verdict::Revise),
+        because: "2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/1 makes that REVISE.".to_owned(),
+        reasoning: "The numbers carry the argument, and neither has a source.\nTwo of four say so.\n\n- the growth has no base\n- the promise about the price binds the company longer than anybody can know today".to_owned(),
+        revision_brief: Some("Name the base of the 90%. Drop the promise.".to_owned()),
+        dissent_summary: Some("Voice would ship it.".to_owned()),
+        deliberators: vec![
+            seat("skeptic", says("hold", 2.0, true, true), second, "round2"),
+            seat("voice_identity", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
+            seat("evidence", says("revise", 3.0, false, false), says("revise", 2.5, true, false), "round2"),
+            seat("strategy", says("revise", 3.0, true, false), says("revise", 3.5, false, false), "round2"),
+        ],
+        findings: vec![
+            finding("evidence", "90%", "A percentage without a base.", Some("Say 90% of what, and link the report.")),
+            finding("skeptic", "Revenue grew 90% last quarter", "Another cause is as likely.", None),
+            finding("strategy", "90%", "A percentage without a base.", Some("Say 90% of what, and link the report.")),
+            finding("skeptic", "all our customers", "Those who left were not asked.", Some("Say how many of how many.")),
+            finding("strategy", "the price will never change", "A promise that cannot be taken back.", Some("Say until when the price holds.")),
+        ],
+        executor: "rubric".to_owned(),
+        model_asked: false,
+        kind: "rubric".to_owned(),
+        usage: Usage::default(),
+        took: Duration::from_millis(12),
+        notes: Vec::new(),
+        ..ship()
+    }
+}
+
+/// Three block irreducibly, one of them without a quote that stands in the text; a person decided otherwise.
+pub(super) fn hold() -> Report {
+    let blocks = |id| seat(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
+    let mut report = Report {
+        verdict: Some(Verdict::Hold),
+        because: "3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/1 makes that HOLD.".to_owned(),
+        reasoning: String::new(),
+        findings: vec![
+            found(TEXT, "evidence", "日本語も「速い」です。", "Nobody measured it.", Some("Measure it.")),
+            found(TEXT, "voice_identity", "we are the\nbest <in> the world", "A superlative.", None),
+        ],
+        overridden: Some(Override { verdict: "SHIP".to_owned(), reason: "The embargo ends today.".to_owned(), by: "ana".to_owned() }),
+        notes: vec!["Ungrounded: voice_identity blocks without a quote that stands in the text.".to_owned()],
+        ..ship()
+    };
+    report.deliberators = vec![
+        blocks("skeptic"),
+        blocks("voice_identity"),
+        blocks("evidence"),
+        seat("strategy", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
+    ];
+    report.deliberators[1].ungrounded = true;
+    report
+}
+
+/// Half of the answers are not there.
+pub(super) fn incomplete() -> Report {
+    Report {
+        verdict: Some(Verdict::Incomplete),
+        because: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
+        reasoning: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
+        missing: vec!["voice_identity".to_owned(), "strategy".to_owned()],
+        deliberators: vec![
+            seat("skeptic", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
+            seat("voice_identity", says("hold", 1.0, true, false), absent("timed_out", Some("no answer within 90 s")), "round1_block"),
+            seat("evidence", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
+            seat("strategy", absent("failed", Some("exit status 1: rate\nlimit")), absent("schema_failed", None), "missing"),
+        ],
+        adjudicator: absent("not_asked", None),
+        notes: vec!["Everything answered so far is kept: `quorate resume r7k2m9q4xa1bc` asks again only for what is missing.".to_owned()],
+        ..ship()
+    }
+}
+
+/// Nothing is decided: round 1 is on.
+pub(super) fn open() -> Report {
+    Report {
+        verdict: None,
+        because: String::new(),
+        reasoning: String::new(),
+        deliberators: vec![
+            seat("skeptic", says("ship", 4.0, false, false), absent("not_asked", None), ""),
+            seat("evidence", absent("not_asked", None), absent("not_asked", None), ""),
+        ],
+        adjudicator: absent("not_asked", None),
+        prior_verdicts_consulted: 0,
+        ..ship()
+    }
+}
+
+/// One round, and the text was erased.
+pub(super) fn one_round() -> Report {
+    Report {
+        rounds: 1,
+        text: None,
+        deliberators: vec![
+            seat(
+                "skeptic",
+                answered(json!({"would_block": true, "scores": {"a": 2, "b": 3}})),
+                absent("not_asked", None),
+                "round1",
+            ),
+            seat("evidence", absent("over_budget", None), absent("not_asked", None), "missing"),
+        ],
+        findings: vec![found(TEXT, "skeptic", "90%", "No base.", None)],
+        ..revise()
+    }
+}

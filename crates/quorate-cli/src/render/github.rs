@@ -1,0 +1,63 @@
+//! A report as GitHub workflow commands: an annotation for each finding, then one with the verdict.
+
+use quorate_diagnostics::render::github::annotation;
+
+use super::wording::undecided;
+use super::{level, sarif};
+use quorate::service::report::{Finding, Report};
+
+/// All annotations, a line each. Levels are those of `level.rs`.
+pub(crate) fn github(report: &Report) -> String {
+    let mut out = String::new();
+    for finding in &report.findings {
+        let title = sarif::id(&finding.by);
+        let level = level::of_member(report, &finding.by);
+        out.push_str(&annotation(level, file(report), sarif::start(finding), &title, &message(finding)));
+        out.push('\n');
+    }
+    out.push_str(&annotation(
+        level::of_verdict(report.verdict),
+        file(report),
+        None,
+        &title(report),
+        &verdict(report),
+    ));
+    out.push('\n');
+    out
+}
+
+/// Standard input is no file of the repository.
+fn file(report: &Report) -> &str {
+    match &*report.artifact {
+        "-" => "",
+        path => path.strip_prefix("./").unwrap_or(path),
+    }
+}
+
+fn message(finding: &Finding) -> String {
+    let quote = match finding.span {
+        Some(_) => String::new(),
+        None => format!("\nQuoted, but not in the text: \"{}\"", finding.quote),
+    };
+    let fix = finding.fix.as_ref().map_or_else(String::new, |fix| format!("\nFix: {fix}"));
+    format!("{}{quote}{fix}", finding.issue)
+}
+
+fn title(report: &Report) -> String {
+    let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
+    let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
+    format!("council: {}{over}{basis}", report.verdict_word())
+}
+
+fn verdict(report: &Report) -> String {
+    let because = match report.verdict {
+        Some(_) => report.because.clone(),
+        None => undecided(&report.run, report.imported),
+    };
+    let person = report.overridden.as_ref().map_or_else(String::new, |person| {
+        format!("\nA person ({}) decided {}: {}", person.by, person.verdict, person.reason)
+    });
+    let brief = report.revision_brief.as_ref().map_or_else(String::new, |brief| format!("\n{brief}"));
+    let notes: String = report.all_notes().iter().map(|note| format!("\n{note}")).collect();
+    format!("{because}{person}{brief}{notes}\nRun {}", report.run)
+}

@@ -1,0 +1,166 @@
+//! What `quorate keys` prints: names and public halves alone.
+
+use quorate_diagnostics::render::TextOptions;
+use quorate_ledger::keys::Purpose;
+use quorate_ledger::signing::KeyId;
+use serde_json::{Value, json};
+
+use super::layout::table;
+use super::paint::{Paint, finish, one_line};
+use super::wording::{instant, minute};
+use crate::arguments::HumanOrJson;
+use quorate::service::keys::change::{InitResult, KeyInfo, Rotation, Vouch};
+use quorate::service::keys::list::{KeyEntry, KeyList, State};
+
+/// How much of a key's name is shown.
+const SHORT: usize = 12;
+
+/// All keys: a table, or `{"keys": […], "unsigned", "keyring"}`.
+pub(crate) fn list(all: &KeyList, format: HumanOrJson, look: TextOptions) -> String {
+    if format == HumanOrJson::Json {
+        let keys: Vec<Value> = all.keys.iter().map(object).collect();
+        let object = json!({"keys": keys, "keyring": all.keyring, "unsigned": all.unsigned});
+        return format!("{object:#}\n");
+    }
+    let mut out = String::new();
+    if !all.keys.is_empty() {
+        let rows = all.keys.iter().map(row).collect();
+        out = table(&["key", "signs", "state", "until", "who", "where"], rows, 0, look.width);
+        out.push('\n');
+    }
+    out.push_str(&match &all.unsigned {
+        Some(why) => format!("Records are not signed: {}.\n", one_line(why)),
+        None => format!("The keyring is {}.\n", one_line(&all.keyring)),
+    });
+    finish(&out, look)
+}
+
+/// `{id, public, signs: "checkpoints"|"records"|null, state, label, from, not_before, not_after, revoked_at}`.
+fn object(key: &KeyEntry) -> Value {
+    let entry = key.entry.as_ref();
+    let time = |at: Option<i64>| at.map(instant);
+    json!({
+        "id": key.public.id().to_string(),
+        "public": key.public.to_string(),
+        "signs": key.purpose.map(signs),
+        "state": key.state.word(),
+        "label": key.label,
+        "from": key.from,
+        "not_before": time(entry.and_then(|entry| entry.not_before_ms)),
+        "not_after": time(entry.and_then(|entry| entry.not_after_ms)),
+        "revoked_at": time(entry.and_then(|entry| entry.revoked_at_ms)),
+    })
+}
+
+fn row(key: &KeyEntry) -> Vec<String> {
+    let state = match key.state {
+        State::Unlisted => "not in the keyring".to_owned(),
+        state => state.word().replace('_', " "),
+    };
+    let paint = if key.state == State::Usable { Paint::Good } else { Paint::Absent };
+    let entry = key.entry.as_ref();
+    let until = entry.and_then(|entry| entry.revoked_at_ms.into_iter().chain(entry.not_after_ms).min());
+    vec![
+        Paint::Strong.on(&short(key.public.id())),
+        key.purpose.map_or_else(String::new, |purpose| signs(purpose).to_owned()),
+        paint.on(&state),
+        until.map_or_else(String::new, minute),
+        key.label.as_deref().map_or_else(String::new, one_line),
+        key.from.as_deref().map_or_else(String::new, one_line),
+    ]
+}
+
+fn signs(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Ledger => "checkpoints",
+        Purpose::Signing => "records",
+    }
+}
+
+fn short(id: KeyId) -> String {
+    id.to_string().chars().take(SHORT).collect()
+}
+
+/// What `init` did, and what to do with it.
+pub(crate) fn init(done: &InitResult, keyring: &str, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
+        let made = |made: &KeyInfo| json!({"id": made.id.to_string(), "from": made.from, "new": made.new});
+        let object = json!({
+            "ledger": made(&done.ledger), "signing": made(&done.signing),
+            "keyring": keyring, "added": done.added,
+        });
+        return format!("{object:#}\n");
+    }
+    let made = |made: &KeyInfo, signs: &str| {
+        let word = if made.new { "made  " } else { "there " };
+        format!("{word}  {}  signs {signs}: {}\n", short(made.id), one_line(&made.from))
+    };
+    let (word, help) = match done.added {
+        true => (
+            "added ",
+            "Commit the keyring. The secret keys stay where they are, and belong in a backup alone.\n",
+        ),
+        false => ("there ", ""),
+    };
+    format!(
+        "{}{}{word}  {}  to the keyring: {}\n{help}",
+        made(&done.ledger, "checkpoints"),
+        made(&done.signing, "records"),
+        short(done.signing.id),
+        one_line(keyring),
+    )
+}
+
+/// Which key followed which.
+pub(crate) fn rotate(done: &Rotation, keyring: &str, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
+        let object = json!({
+            "signs": signs(done.purpose), "old": done.old.map(|old| old.to_string()), "new": done.new.to_string(),
+        });
+        return format!("{object:#}\n");
+    }
+    let new = short(done.new);
+    let Some(old) = done.old.map(short) else {
+        return format!(
+            "{new} signs {} from now on. There was no key that could vouch for it: whoever verifies the ledger has to be told.\n",
+            signs(done.purpose)
+        );
+    };
+    let after = match done.purpose {
+        Purpose::Ledger => {
+            "What the old one signed can still be verified, and it vouches for the new one.\n".to_owned()
+        }
+        Purpose::Signing => {
+            let counts = match done.revoked_at_ms {
+                None => "What the old one signed still counts.".to_owned(),
+                Some(at_ms) => format!(
+                    "The old one is revoked: what it signed from {} on does not count, and it does not vouch for the new one.",
+                    instant(at_ms)
+                ),
+            };
+            format!("{counts} Commit {}.\n", one_line(keyring))
+        }
+    };
+    format!("{new} follows {old} and signs {}.\n{after}", signs(done.purpose))
+}
+
+/// Which key vouches for which.
+pub(crate) fn vouch(done: &Vouch, keyring: &str, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
+        return format!("{:#}\n", json!({"by": done.by.to_string(), "key": done.key.to_string()}));
+    }
+    let (by, key) = (short(done.by), short(done.key));
+    format!(
+        "{by} vouches for {key}, which can go on with the runs that {by} signs. Commit {}.\n",
+        one_line(keyring)
+    )
+}
+
+/// Which key ended, and when.
+pub(crate) fn revoke(id: KeyId, at_ms: i64, keyring: &str, format: HumanOrJson) -> String {
+    if format == HumanOrJson::Json {
+        return format!("{:#}\n", json!({"id": id.to_string(), "revoked_at": instant(at_ms)}));
+    }
+    let (id, at) = (short(id), instant(at_ms));
+    format!("{id} is revoked: nothing that it signs from {at} on counts. Commit {}.\n", one_line(keyring))
+}

@@ -1,0 +1,36 @@
+//! How grave a finding is, for tools that know three levels.
+//!
+//! | verdict           | of one who blocks | of another |
+//! |-------------------|-------------------|------------|
+//! | HOLD              | error             | warning    |
+//! | REVISE            | warning           | note       |
+//! | SHIP              | note              | note       |
+//! | INCOMPLETE, open  | warning           | note       |
+//!
+//! The verdict itself is an error on HOLD, a warning on REVISE and where it is lacking, and a note on SHIP.
+
+use quorate_diagnostics::render::Level;
+use quorate_protocol::policy::Verdict;
+
+use super::deliberator_row;
+use quorate::service::report::Report;
+
+/// The level of what a deliberator found.
+pub(super) fn of_member(report: &Report, member: &str) -> Level {
+    let blocks = deliberator_row::blocks(report, member);
+    match (report.verdict, blocks) {
+        (Some(Verdict::Hold), true) => Level::Error,
+        (Some(Verdict::Ship), _) => Level::Note,
+        (Some(Verdict::Hold), false) | (_, true) => Level::Warning,
+        (_, false) => Level::Note,
+    }
+}
+
+/// The level of the verdict.
+pub(super) fn of_verdict(verdict: Option<Verdict>) -> Level {
+    match verdict {
+        Some(Verdict::Hold) => Level::Error,
+        Some(Verdict::Ship) => Level::Note,
+        Some(Verdict::Revise | Verdict::Incomplete) | None => Level::Warning,
+    }
+}

@@ -1,0 +1,147 @@
+//! A report for pasting into a pull request. Everything foreign in it is escaped.
+
+use quorate_protocol::policy::Verdict;
+
+use super::brief::{Brief, MAX_PLACES, Place, Point};
+use super::deliberator_row;
+use super::escape::{code, inline, paragraphs};
+use super::wording::{amount, duration, list, minute, truncate, undecided};
+use quorate::service::report::Report;
+
+/// How much of a quote is shown.
+const QUOTE: usize = 300;
+
+/// The whole report.
+pub(crate) fn markdown(report: &Report) -> String {
+    let sections = [
+        head(report),
+        table(report),
+        section("Reasoning", (report.reasoning != report.because).then_some(&*report.reasoning)),
+        brief(report),
+        asks(report),
+        section("Revision brief", report.revision_brief.as_deref()),
+        section("Dissent", report.dissent_summary.as_deref()),
+        overridden(report),
+        notes(report),
+        foot(report),
+    ];
+    let sections: Vec<&str> =
+        sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
+    sections.join("\n\n") + "\n"
+}
+
+fn head(report: &Report) -> String {
+    let word = report.verdict_word();
+    let because = match report.verdict {
+        _ if !report.because.is_empty() => inline(&report.because),
+        _ => undecided(&report.run, report.imported),
+    };
+    let person = report.overridden.as_ref().map_or_else(String::new, |person| {
+        format!("\n\nA person decided **{}**: see below.", inline(&person.verdict))
+    });
+    let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
+    let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
+    format!("## {word}{over}{basis}: {}\n\n{because}{person}", code(&report.artifact))
+}
+
+fn table(report: &Report) -> String {
+    let headings = deliberator_row::headings(report.rounds);
+    let mut out = format!("| {} |\n|{}\n", headings.join(" | "), " --- |".repeat(headings.len()));
+    for one in &report.deliberators {
+        let cells: Vec<String> =
+            deliberator_row::row(report, one).into_iter().map(|cell| inline(&cell.text)).collect();
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    let beside = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();
+    if !beside.is_empty() {
+        out.push('\n');
+    }
+    for (who, what) in beside {
+        out.push_str(&format!("- {}: {}\n", inline(&who), inline(&what)));
+    }
+    out
+}
+
+fn section(title: &str, text: Option<&str>) -> String {
+    let body = text.map(paragraphs).filter(|text| !text.trim().is_empty());
+    body.map_or_else(String::new, |body| format!("### {title}\n\n{body}"))
+}
+
+fn brief(report: &Report) -> String {
+    let brief = Brief::of(report);
+    if brief.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("### Brief: {}\n", amount(brief.findings as u64, "finding"));
+    for (at, place) in brief.places.iter().enumerate() {
+        out.push_str(&item(report, place, at + 1));
+    }
+    if !brief.ungrounded.is_empty() {
+        out.push_str("\nUngrounded: these quotes are not in the text.\n");
+    }
+    for (at, place) in brief.ungrounded.iter().enumerate() {
+        out.push_str(&item(report, place, brief.places.len() + at + 1));
+    }
+    if brief.more > 0 {
+        let more = amount(brief.more as u64, "more finding");
+        out.push_str(&format!(
+            "\n… and {more} beyond the first {MAX_PLACES} places: `quorate show {} --format json` lists all.\n",
+            report.run
+        ));
+    }
+    out
+}
+
+fn item(report: &Report, place: &Place<'_>, number: usize) -> String {
+    let named = |by: &&str| {
+        format!("**{}**{}", inline(by), if deliberator_row::blocks(report, by) { " (blocks)" } else { "" })
+    };
+    let names: Vec<String> = place.by.iter().map(named).collect();
+    let names = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let at = place.at.map_or_else(String::new, |(line, column)| {
+        format!("{}, ", code(&format!("{}:{line}:{column}", report.artifact)))
+    });
+    let mut out = format!("\n{number}. {at}{names}\n\n   > {}\n\n", inline(&truncate(&place.quote, QUOTE)));
+    for Point { by, issue, fix } in &place.points {
+        let who = if *by == place.by { String::new() } else { format!("{}: ", inline(&list(by))) };
+        let fix = fix.as_ref().map_or_else(String::new, |fix| format!(" **Fix:** {}", inline(fix)));
+        out.push_str(&format!("   - {who}{}{fix}\n", inline(issue)));
+    }
+    out
+}
+
+fn asks(report: &Report) -> String {
+    let items = super::member_requests::member_requests(report);
+    let items: Vec<String> =
+        items.iter().map(|(who, what)| format!("- {}: {}\n", inline(who), inline(what))).collect();
+    if items.is_empty() { String::new() } else { format!("### What each asks for\n\n{}", items.concat()) }
+}
+
+fn overridden(report: &Report) -> String {
+    let Some(person) = &report.overridden else { return String::new() };
+    let council = report.verdict.map_or("nothing yet", Verdict::as_str);
+    let (by, verdict) = (inline(&person.by), inline(&person.verdict));
+    format!(
+        "### A person's decision\n\n{by} decided **{verdict}**; the council's verdict stays {council}.\n\n{}",
+        paragraphs(&person.reason)
+    )
+}
+
+fn notes(report: &Report) -> String {
+    let items: Vec<String> = report.all_notes().iter().map(|note| format!("- {}\n", inline(note))).collect();
+    if items.is_empty() { String::new() } else { format!("### Notes\n\n{}", items.concat()) }
+}
+
+fn foot(report: &Report) -> String {
+    format!(
+        "<sub>run {}, {} UTC; {}, tier {}; policy {}; executor {}; {}, {}</sub>",
+        inline(&report.run),
+        minute(report.opened_ms),
+        inline(&report.artifact_type),
+        report.tier,
+        inline(&report.policy),
+        inline(&report.executor),
+        amount(u64::from(report.calls), "call"),
+        duration(report.took),
+    )
+}

@@ -1,0 +1,174 @@
+//! What `quorate overlays` prints.
+
+use quorate_diagnostics::render::TextOptions;
+use quorate_kernel::clock::rfc3339;
+use quorate_protocol::Json;
+use quorate_protocol::overlay::{Eviction, Overlay};
+use serde_json::json;
+
+use super::layout::{columns_of, prose};
+use super::paint::{Paint, finish, one_line};
+use super::wording::truncate;
+use crate::arguments::HumanOrJson;
+use quorate::service::overlays::OverlayEntry;
+
+/// How much of a text stands in a list, however narrow the terminal is.
+const TEXT: usize = 60;
+/// How wide a priority is.
+const PRIORITY: usize = 3;
+
+fn object(listed: &OverlayEntry) -> Json {
+    let mut json = json!(listed.overlay);
+    json["holds"] = json!(listed.active);
+    json["added"] = json!(rfc3339(listed.overlay.added_ms));
+    json["expires"] = json!(rfc3339(listed.overlay.expires_ms));
+    json
+}
+
+fn operator(overlay: &Overlay) -> String {
+    if overlay.operator.is_empty() { "(nobody named)".to_owned() } else { one_line(&overlay.operator) }
+}
+
+/// All of them.
+pub(crate) fn list(all: &[OverlayEntry], now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
+    if format == HumanOrJson::Json {
+        return format!("{:#}\n", json!({"overlays": all.iter().map(object).collect::<Vec<_>>()}));
+    }
+    if all.is_empty() {
+        return "no overlays\n".to_owned();
+    }
+    let row = |one: &OverlayEntry| {
+        let overlay = &one.overlay;
+        let holds = if one.active { time_left(overlay, now_ms) } else { "expired".to_owned() };
+        let (id, priority) = (one_line(&overlay.overlay), overlay.priority.to_string());
+        [id, priority, holds, one_line(&overlay.assembly), operator(overlay), one_line(&overlay.text)]
+    };
+    let rows: Vec<[String; 6]> = all.iter().map(row).collect();
+    finish(&rows.iter().map(|row| aligned(row, &widths(&rows), look.width)).collect::<String>(), look)
+}
+
+/// How wide each column is; the last one takes what is left.
+fn widths(rows: &[[String; 6]]) -> [usize; 5] {
+    let least = [0, PRIORITY, 0, 0, 0];
+    [0, 1, 2, 3, 4]
+        .map(|at| rows.iter().map(|row| columns_of(&row[at])).max().unwrap_or_default().max(least[at]))
+}
+
+/// A row on one line: whoever reads it with a program has one overlay on each.
+fn aligned(row: &[String; 6], widths: &[usize; 5], width: usize) -> String {
+    let mut out = String::new();
+    for (at, (cell, wide)) in row.iter().zip(widths).enumerate() {
+        let gap = " ".repeat(wide.saturating_sub(columns_of(cell)));
+        let shown = match at {
+            0 => Paint::Strong.on(cell),
+            2 if cell == "expired" => Paint::Absent.on(cell),
+            _ => cell.clone(),
+        };
+        // Numbers end where those above and below them end.
+        out.push_str(&if at == 1 { format!("{gap}{shown}  ") } else { format!("{shown}{gap}  ") });
+    }
+    let room = width.saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len());
+    format!("{out}{}\n", truncate(&row[5], room.max(TEXT)))
+}
+
+/// How long an overlay still holds.
+fn time_left(overlay: &Overlay, now_ms: i64) -> String {
+    // What holds for fourteen days holds for as many a second later.
+    let minutes = (overlay.expires_ms - now_ms).max(0) / 60_000;
+    let hours = (minutes + 30) / 60;
+    if hours >= 48 { format!("{} d", (hours + 12) / 24) } else { format!("{hours} h") }
+}
+
+/// One of them.
+pub(crate) fn show(one: &OverlayEntry, now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
+    if format == HumanOrJson::Json {
+        return format!("{:#}\n", object(one));
+    }
+    let overlay = &one.overlay;
+    let holds = if one.active { time_left(overlay, now_ms) } else { "over".to_owned() };
+    let words = prose(&overlay.text, 2, look.width);
+    let mut text = format!("{}\n\n{words}\n", Paint::Strong.on(&one_line(&overlay.overlay)));
+    for (name, value) in [
+        ("assembly", one_line(&overlay.assembly)),
+        ("operator", operator(overlay)),
+        ("run", one_line(&overlay.run)),
+        ("member", one_line(&overlay.member)),
+        ("rule", one_line(&overlay.rule)),
+        ("severity", overlay.severity.to_string()),
+        ("priority", overlay.priority.to_string()),
+        ("added", rfc3339(overlay.added_ms)),
+        ("expires", format!("{} ({holds})", rfc3339(overlay.expires_ms))),
+    ] {
+        text.push_str(&format!("  {} {value}\n", Paint::Faint.on(&format!("{name:9}"))));
+    }
+    finish(&text, look)
+}
+
+/// One was taken away.
+pub(crate) fn expired(overlay: &Overlay, format: HumanOrJson) -> String {
+    match format {
+        HumanOrJson::Json => format!("{:#}\n", json!({"expired": overlay.overlay})),
+        HumanOrJson::Human => format!("{} is taken away\n", overlay.overlay),
+    }
+}
+
+/// What went.
+pub(crate) fn swept(evicted: &[Eviction], format: HumanOrJson) -> String {
+    match format {
+        HumanOrJson::Json => format!("{:#}\n", json!({"evicted": evicted})),
+        HumanOrJson::Human if evicted.is_empty() => "nothing to sweep\n".to_owned(),
+        HumanOrJson::Human => {
+            let gone: Vec<&str> = evicted.iter().map(|one| one.overlay.as_str()).collect();
+            format!("swept: {}\n", gone.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(id: &str, priority: u8, operator: &str, text: &str, holds: bool) -> OverlayEntry {
+        let overlay = Overlay {
+            overlay: id.to_owned(),
+            assembly: "mentors".to_owned(),
+            operator: operator.to_owned(),
+            run: "r7k2m9q4xa1bc".to_owned(),
+            member: "critic".to_owned(),
+            rule: "gravest".to_owned(),
+            text: text.to_owned(),
+            severity: 6,
+            priority,
+            added_ms: 1_772_600_700_007,
+            expires_ms: 1_772_600_700_007 + 14 * 86_400_000,
+        };
+        OverlayEntry { overlay, active: holds }
+    }
+
+    #[test]
+    fn a_line_for_each_overlay() {
+        let all = [
+            listed("o7k2m9q4xa1bc", 100, "support", "Name one\nargument \u{1b}[31magainst.", true),
+            listed("ozzzzzz4xa1bc", 49, "", &"word ".repeat(40), false),
+        ];
+        insta::assert_snapshot!(list(&all, 1_772_600_700_007, HumanOrJson::Human, TextOptions::default()), @r#"
+    o7k2m9q4xa1bc  100  14 d     mentors  support         Name one argument [U+001B][31magainst.
+    ozzzzzz4xa1bc   49  expired  mentors  (nobody named)  word word word word word word word word word word word word…
+    "#);
+        insta::assert_snapshot!(show(&all[0], 1_772_600_700_007, HumanOrJson::Human, TextOptions::default()), @r#"
+    o7k2m9q4xa1bc
+
+      Name one argument [U+001B][31magainst.
+
+      assembly  mentors
+      operator  support
+      run       r7k2m9q4xa1bc
+      member    critic
+      rule      gravest
+      severity  6
+      priority  100
+      added     2026-03-04T05:05:00.007Z
+      expires   2026-03-18T05:05:00.007Z (14 d)
+    "#);
+    }
+}

@@ -1,0 +1,402 @@
+//! A resolved assembly: for people, as YAML that stands alone, and as JSON.
+
+use std::fmt::Write as _;
+
+use quorate_diagnostics::render::{TextOptions, json as diagnostics};
+use quorate_manifest::assembly::display::Grouping;
+use quorate_manifest::assembly::members::Trigger;
+use quorate_manifest::assembly::resolved::{Member, ModeSettings, Resolved, Retention};
+use quorate_manifest::assembly::{MatchMode, Mode};
+use quorate_manifest::document::Document;
+use quorate_manifest::tree::{Node, emit};
+use serde_json::{Map, Value, json};
+
+use super::layout::{hanging, prose, table};
+use super::paint::{Paint, finish, one_line};
+use quorate::service::resolve::{FieldOrigin, FlatManifest, Resolution, disk_path};
+
+/// How wide labels are.
+const LABEL: usize = 14;
+
+/// The assembly for people.
+pub(crate) fn human(view: &Resolution, look: TextOptions) -> String {
+    let resolved = &view.resolved;
+    let mut out = format!(
+        "{}  {} {}  {}\n\n",
+        Paint::Strong.on(&one_line(&resolved.title)),
+        one_line(&resolved.name),
+        one_line(&resolved.version),
+        Paint::Strong.on(resolved.mode.as_str())
+    );
+    out.push_str(&prose(&resolved.description, 2, look.width));
+    out.push('\n');
+    out.push_str(&chain(resolved, look));
+    out.push('\n');
+    out.push_str(&members(resolved, look));
+    out.push('\n');
+    out.push_str(&rules(resolved, look));
+    for (label, text) in facts(resolved) {
+        out.push_str(&hanging(&format!("{label:<LABEL$}"), &text, 2, look.width));
+    }
+    finish(&out, look)
+}
+
+fn chain(resolved: &Resolved, look: TextOptions) -> String {
+    let of = |layer: &Document, key| one_line(layer.root.key(key).and_then(Node::as_str).unwrap_or_default());
+    let layers = &resolved.chain.layers;
+    let row = |(at, layer): (usize, &std::sync::Arc<Document>)| {
+        vec![at.to_string(), one_line(&layer.shown), of(layer, "name"), of(layer, "version")]
+    };
+    let heading = if layers.len() == 1 { "manifest" } else { "chain, root first" };
+    table(&["", heading, "name", "version"], (1..).zip(layers).map(row).collect(), 2, look.width)
+}
+
+/// The number of a layer, as the chain's table has it; nothing where there is only one.
+fn from(resolved: &Resolved, layer: usize) -> Option<String> {
+    (resolved.chain.layers.len() > 1).then(|| (layer + 1).to_string())
+}
+
+/// The heading of the numbers of layers, where there is more than one.
+fn from_heading(resolved: &Resolved) -> Option<&'static str> {
+    (resolved.chain.layers.len() > 1).then_some("from")
+}
+
+fn members(resolved: &Resolved, look: TextOptions) -> String {
+    if resolved.members.is_empty() {
+        return "  No members.\n".to_owned();
+    }
+    let headings: &[&str] = match resolved.mode {
+        Mode::Advisory => &["phase", "triggers"],
+        Mode::Voting => &["weight", "classes"],
+        Mode::Peer | Mode::Hierarchy => &[],
+    };
+    let mut all = vec!["member", "role", "persona"];
+    all.extend(headings);
+    all.push("timeout");
+    all.extend(from_heading(resolved));
+    let roster = order(resolved);
+    let rows = roster
+        .iter()
+        .map(|(branch, member)| {
+            let mut row = vec![
+                format!("{branch}{}", Paint::Strong.on(&one_line(&member.id))),
+                one_line(&member.role),
+                one_line(member.persona.reference.trim_start_matches("ws://personas/")),
+            ];
+            row.extend(cells(member));
+            row.push(seconds(member.timeout_ms));
+            row.extend(from(resolved, member.layer));
+            row
+        })
+        .collect();
+    table(&all, rows, 2, look.width)
+}
+
+/// The members in the order in which they are shown, each with its branch: a hierarchy as a tree, an advisory assembly
+/// by phase, and where `display.defaultGrouping` says so everybody by role (A7).
+fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
+    let parent = |member: &Member| match &member.mode_settings {
+        ModeSettings::Hierarchy { parent } => parent.clone(),
+        _ => None,
+    };
+    let mut members: Vec<&Member> = resolved.members.iter().collect();
+    if resolved.mode != Mode::Hierarchy {
+        let phase = |member: &&Member| match &member.mode_settings {
+            ModeSettings::Advisory { phase: Some(phase), .. } => {
+                members_phase(resolved).iter().position(|one| *one == phase).unwrap_or(usize::MAX)
+            }
+            _ => usize::MAX,
+        };
+        members.sort_by_key(phase);
+        if resolved.display.as_ref().and_then(|display| display.default_grouping) == Some(Grouping::Role) {
+            members.sort_by(|a, b| a.role.cmp(&b.role));
+        }
+        return members.into_iter().map(|member| (String::new(), member)).collect();
+    }
+    let mut out = Vec::new();
+    let mut open: Vec<(String, String, &Member)> = members
+        .iter()
+        .rev()
+        .filter(|one| parent(one).is_none())
+        .map(|one| (String::new(), String::new(), *one))
+        .collect();
+    while let Some((branch, below, member)) = open.pop() {
+        let children: Vec<&Member> =
+            members.iter().copied().filter(|one| parent(one).as_ref() == Some(&member.id)).collect();
+        for (at, child) in children.iter().enumerate().rev() {
+            let last = at + 1 == children.len();
+            let (arm, gap) = if last { ("└─", "  ") } else { ("├─", "│ ") };
+            open.push((format!("{below}{arm}"), format!("{below}{gap}"), child));
+        }
+        out.push((branch, member));
+    }
+    out
+}
+
+/// The phases in the order in which the roster names them.
+fn members_phase(resolved: &Resolved) -> Vec<&String> {
+    let mut phases = Vec::new();
+    for member in &resolved.members {
+        if let ModeSettings::Advisory { phase: Some(phase), .. } = &member.mode_settings
+            && !phases.contains(&phase)
+        {
+            phases.push(phase);
+        }
+    }
+    phases
+}
+
+/// What a member's seat says, in the columns of its mode.
+fn cells(member: &Member) -> Vec<String> {
+    match &member.mode_settings {
+        ModeSettings::Advisory { phase, triggers } => advisory(phase.as_deref(), triggers.as_deref()),
+        ModeSettings::Voting { weight, classes } => voting(&weight.to_string(), classes.as_deref()),
+        ModeSettings::Peer | ModeSettings::Hierarchy { .. } => Vec::new(),
+    }
+}
+
+fn advisory(phase: Option<&str>, triggers: Option<&[Trigger]>) -> Vec<String> {
+    let phase = phase.map_or_else(|| Paint::Absent.on("none"), one_line);
+    let triggers = triggers.as_ref().map_or_else(
+        || "all".to_owned(),
+        |all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>().join(", "),
+    );
+    vec![phase, triggers]
+}
+
+fn voting(weight: &str, classes: Option<&[String]>) -> Vec<String> {
+    let classes = match classes {
+        None => "all".to_owned(),
+        Some([]) => Paint::Absent.on("none"),
+        Some(classes) => one_line(&classes.join(", ")),
+    };
+    vec![weight.to_owned(), classes]
+}
+
+fn trigger(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Sample => "sample",
+        Trigger::SentinelMatch => "sentinel-match",
+        Trigger::Scheduled => "scheduled",
+        Trigger::Manual => "manual",
+        Trigger::Periodic => "periodic",
+    }
+}
+
+fn seconds(timeout_ms: u32) -> String {
+    if timeout_ms.is_multiple_of(1000) {
+        format!("{} s", timeout_ms / 1000)
+    } else {
+        format!("{timeout_ms} ms")
+    }
+}
+
+fn rules(resolved: &Resolved, look: TextOptions) -> String {
+    if resolved.rules.is_empty() {
+        return "  No synthesis rules.\n\n".to_owned();
+    }
+    let rows = (1..)
+        .zip(&resolved.rules)
+        .map(|(at, rule)| {
+            let params: Vec<String> =
+                rule.params.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect();
+            let whom = rule
+                .applies_to
+                .as_ref()
+                .map_or_else(|| "everybody".to_owned(), |ids| one_line(&ids.join(", ")));
+            let with = one_line(&params.join(", "));
+            let mut row =
+                vec![at.to_string(), Paint::Strong.on(&one_line(&rule.id)), one_line(&rule.kind), whom, with];
+            row.extend(from(resolved, rule.layer));
+            row
+        })
+        .collect();
+    let mut headings = vec!["", "rule", "kind", "looks at", "with"];
+    headings.extend(from_heading(resolved));
+    table(&headings, rows, 2, look.width) + "\n"
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    let traits: Vec<String> = resolved
+        .locked_traits
+        .iter()
+        .map(|one| {
+            let from = from(resolved, one.layer).map(|layer| format!("from {layer}"));
+            let declared = (resolved.match_mode != MatchMode::default())
+                .then(|| one.declared_match_mode.as_str().to_owned());
+            let more: Vec<String> = declared.into_iter().chain(from).collect();
+            if more.is_empty() {
+                one_line(&one.text)
+            } else {
+                format!("{} ({})", one_line(&one.text), more.join(", "))
+            }
+        })
+        .collect();
+    facts.push(("locked traits", if traits.is_empty() { "none".to_owned() } else { traits.join("; ") }));
+    if resolved.match_mode != MatchMode::default() {
+        facts.push(("match mode", resolved.match_mode.as_str().to_owned()));
+    }
+    let audit = &resolved.audit;
+    let kept = |kept| if kept == Retention::Full { "kept" } else { "hashes only" };
+    let days = audit.retention_days.map_or_else(|| "for ever".to_owned(), |days| format!("for {days} days"));
+    facts.push((
+        "audit",
+        format!(
+            "consultations {} {days}; outcomes {}, at most {} active, for {}; signing {}",
+            kept(audit.consultations),
+            kept(audit.overlays),
+            audit.max_active,
+            audit.default_ttl,
+            signing(resolved)
+        ),
+    ));
+    if let Some(heuristic) = resolved.defaults.as_ref().and_then(|one| one.trigger_heuristic.as_ref()) {
+        let every = resolved.defaults.as_ref().and_then(|one| one.trigger_interval_ms);
+        let every = every.map_or_else(String::new, |ms| format!(", every {}", seconds(ms)));
+        facts.push(("convened", format!("{}{every}", one_line(heuristic))));
+    }
+    facts.extend(resolved.refs.iter().map(|(key, reference)| (*key, one_line(reference))));
+    if !resolved.applies_to.is_empty() {
+        facts.push(("applies to", one_line(&resolved.applies_to.join(", "))));
+    }
+    facts
+}
+
+fn signing(resolved: &Resolved) -> &'static str {
+    use quorate_manifest::assembly::audit::Signing;
+    match resolved.audit.signing {
+        Signing::Required => "required",
+        Signing::Optional => "optional",
+        Signing::None => "none",
+    }
+}
+
+/// The merged manifest as a root of its own, which can be written to an ASSEMBLY.md where its leaf stands.
+pub(crate) fn yaml(view: &Resolution, alone: &FlatManifest) -> String {
+    let resolved = &view.resolved;
+    let mut out = String::from("---\n# resolved, root first:\n");
+    for layer in &resolved.chain.layers {
+        let _ = writeln!(out, "#   {}", one_line(&layer.shown));
+    }
+    if !resolved.applies_to.is_empty() {
+        let _ = writeln!(out, "# applies to: {}", one_line(&resolved.applies_to.join(", ")));
+    }
+    for remark in &alone.remarks {
+        let _ = writeln!(out, "# {}", one_line(remark));
+    }
+    out.push_str(&emit(&alone.root));
+    out.push_str("---\n");
+    out
+}
+
+/// `{assembly, mode, chain, effective, members, origins, warnings}`.
+pub(crate) fn json(view: &Resolution) -> String {
+    let resolved = &view.resolved;
+    let chain: Vec<Value> = resolved
+        .chain
+        .layers
+        .iter()
+        .map(|layer| {
+            json!({
+                "path": disk_path(&view.root, layer).display().to_string(),
+                "name": layer.root.key("name").and_then(Node::as_str),
+                "version": layer.root.key("version").and_then(Node::as_str),
+                "sha256": layer.sha256,
+            })
+        })
+        .collect();
+    let path = |layer: usize| disk_path(&view.root, &resolved.chain.layers[layer]).display().to_string();
+    let members: Vec<Value> = resolved
+        .members
+        .iter()
+        .map(|member| {
+            let mut object = Map::new();
+            object.insert("id".to_owned(), json!(&*member.id));
+            object.insert("role".to_owned(), json!(member.role));
+            object.insert(
+                "persona".to_owned(),
+                json!({
+                    "ref": member.persona.reference,
+                    "path": member.persona.path.as_ref().map(|spot| view.root.join(spot.workspace_relative()).display().to_string()),
+                    "title": member.persona.title,
+                }),
+            );
+            match &member.mode_settings {
+                ModeSettings::Advisory { phase, triggers } => {
+                    object.insert("phase".to_owned(), json!(phase));
+                    let words = triggers.as_ref().map(|all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>());
+                    object.insert("triggers".to_owned(), json!(words));
+                }
+                ModeSettings::Voting { weight, classes } => {
+                    object.insert("weight".to_owned(), json!(weight.to_string()));
+                    object.insert("voteClass".to_owned(), json!(classes));
+                }
+                ModeSettings::Hierarchy { parent } => {
+                    object.insert("parent".to_owned(), json!(parent.as_deref()));
+                }
+                ModeSettings::Peer => {}
+            }
+            object.insert("timeout_ms".to_owned(), json!(member.timeout_ms));
+            object.insert("gatherInput".to_owned(), json!({"strategy": member.gather.strategy, "params": member.gather.params}));
+            object.insert("manifest".to_owned(), json!(path(member.layer)));
+            Value::Object(object)
+        })
+        .collect();
+    let origins: Map<String, Value> = view
+        .origins()
+        .into_iter()
+        .map(|origin| (origin.field, json!(format!("{}:{}", origin.file, origin.line))))
+        .collect();
+    let value = json!({
+        "assembly": resolved.name,
+        "mode": resolved.mode.as_str(),
+        "chain": chain,
+        "effective": resolved.chain.merged.to_json(),
+        "members": members,
+        "origins": origins,
+        "warnings": diagnostics::diagnostics(&view.report),
+    });
+    format!("{value:#}\n")
+}
+
+/// Fields with where they come from, for people.
+pub(crate) fn explain(origins: &[FieldOrigin], look: TextOptions) -> String {
+    let mut out = String::new();
+    for origin in origins {
+        let _ = writeln!(
+            out,
+            "{} = {}",
+            Paint::Strong.on(&one_line(&origin.field)),
+            one_line(&origin.value.to_string())
+        );
+        let _ = writeln!(out, "  from {}:{}", one_line(&origin.file), origin.line);
+        for over in &origin.overridden {
+            let _ = writeln!(
+                out,
+                "  over {}  {}:{}",
+                one_line(&over.value.to_string()),
+                one_line(&over.file),
+                over.line
+            );
+        }
+    }
+    finish(&out, look)
+}
+
+/// `{fields: [{field, value, file, line, overridden: [{value, file, line}]}]}`.
+pub(crate) fn explain_json(origins: &[FieldOrigin]) -> String {
+    let place =
+        |origin: &FieldOrigin| json!({"value": origin.value, "file": origin.file, "line": origin.line});
+    let field = |origin: &FieldOrigin| {
+        let mut object = place(origin);
+        object["field"] = json!(origin.field);
+        object["overridden"] = json!(origin.overridden.iter().map(place).collect::<Vec<_>>());
+        object
+    };
+    format!("{:#}\n", json!({ "fields": origins.iter().map(field).collect::<Vec<_>>() }))
+}

@@ -1,0 +1,120 @@
+//! The runs of a ledger, as a table and as JSON.
+
+use std::collections::BTreeSet;
+
+use quorate_diagnostics::render::TextOptions;
+use quorate_ledger::runs::Run;
+use serde_json::{Value, json};
+
+use super::layout::table;
+use super::paint::{Paint, finish, one_line};
+use super::wording::{instant, minute};
+
+/// The shortest beginning of an id that is shown.
+const SHORT: usize = 7;
+/// A whole id.
+const LONG: usize = 13;
+
+/// The table, in the order given.
+pub(crate) fn human(runs: &[Run], look: TextOptions) -> String {
+    if runs.is_empty() {
+        return "No runs yet: `quorate review FILE` holds the first.\n".to_owned();
+    }
+    let length = short(runs);
+    let rows = runs.iter().map(|run| row(run, run.run.get(..length).unwrap_or(&run.run))).collect();
+    finish(
+        &table(&["run", "opened (UTC)", "verdict", "override", "type", "artifact"], rows, 0, look.width),
+        look,
+    )
+}
+
+/// `{"runs": [{run, opened, artifact, artifact_type, verdict, override, open, imported}]}`.
+pub(crate) fn json(runs: &[Run]) -> String {
+    format!("{:#}\n", json!({ "runs": runs.iter().map(object).collect::<Vec<_>>() }))
+}
+
+fn object(run: &Run) -> Value {
+    json!({
+        "run": &*run.run,
+        "opened": instant(run.opened_ms),
+        "artifact": run.subject,
+        "artifact_type": run.artifact_type,
+        "verdict": run.verdict,
+        "override": run.overridden,
+        "open": run.verdict.is_none(),
+        "imported": run.imported,
+    })
+}
+
+fn row(run: &Run, short: &str) -> Vec<String> {
+    // An assembly's words are small in the records; people see them as a council's.
+    let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
+    vec![
+        Paint::Strong.on(short),
+        minute(run.opened_ms),
+        run.verdict.as_deref().map_or_else(|| Paint::Absent.on("open"), word),
+        run.overridden.as_deref().map_or_else(String::new, word),
+        one_line(&run.artifact_type),
+        if run.imported { format!("{} (imported)", one_line(&run.subject)) } else { one_line(&run.subject) },
+    ]
+}
+
+/// The shortest length at which the ids of a list differ.
+fn short(runs: &[Run]) -> usize {
+    let differ = |length: &usize| {
+        let prefixes: BTreeSet<&str> = runs.iter().filter_map(|run| run.run.get(..*length)).collect();
+        prefixes.len() == runs.len()
+    };
+    (SHORT..LONG).find(differ).unwrap_or(LONG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs() -> Vec<Run> {
+        let run = |id: &str, subject: &str, verdict: Option<&str>, overridden: Option<&str>| Run {
+            run: id.into(),
+            opened_ms: 1_772_600_700_007,
+            subject: subject.to_owned(),
+            artifact_type: "blog_post".to_owned(),
+            verdict: verdict.map(str::to_owned),
+            overridden: overridden.map(str::to_owned),
+            log_path: String::new(),
+            ended: true,
+            imported: id.starts_with("ry"),
+        };
+        vec![
+            run("r7k2m9q4xa1bc", "drafts/launch.md", Some("REVISE"), Some("SHIP")),
+            run("r7k2m9q5xa1bc", "drafts/日本.md", None, None),
+            run("rzzzzzz4xa1bc", "-", Some("HOLD"), None),
+            run("ryyyyyy4xa1bc", "p.md", Some("pass"), None),
+        ]
+    }
+
+    #[test]
+    fn a_row_for_each_run() {
+        insta::assert_snapshot!(human(&runs(), TextOptions::default()), @"
+        run       opened (UTC)      verdict  override  type       artifact
+        ──────────────────────────────────────────────────────────────────────────
+        r7k2m9q4  2026-03-04 05:05  REVISE   SHIP      blog_post  drafts/launch.md
+        r7k2m9q5  2026-03-04 05:05  open               blog_post  drafts/日本.md
+        rzzzzzz4  2026-03-04 05:05  HOLD               blog_post  -
+        ryyyyyy4  2026-03-04 05:05  PASS               blog_post  p.md (imported)
+        ");
+        assert!(human(&[], TextOptions::default()).starts_with("No runs yet"));
+    }
+
+    #[test]
+    fn json_has_the_whole_id() {
+        let object: Value = serde_json::from_str(&json(&runs())).unwrap();
+        assert_eq!(
+            object["runs"][1],
+            json!({
+                "run": "r7k2m9q5xa1bc", "opened": "2026-03-04T05:05:00.007Z", "artifact": "drafts/日本.md",
+                "artifact_type": "blog_post", "verdict": null, "override": null, "open": true,
+                "imported": false,
+            })
+        );
+    }
+}

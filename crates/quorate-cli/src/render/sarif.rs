@@ -1,0 +1,182 @@
+//! A report as SARIF 2.1.0: each finding is a result of the rule `council/<deliberator>`, and the verdict stands in the
+//! run's properties. Levels are those of `level.rs`.
+
+use quorate_diagnostics::render::sarif::{Finding, Region, Rule, log};
+use quorate_diagnostics::text::{LineIndex, Position};
+use quorate_protocol::policy::Verdict;
+use serde_json::{Value, json};
+
+use super::deliberator_row;
+use super::level;
+use quorate::service::report::{self, Report};
+
+/// The whole document.
+pub(crate) fn sarif(report: &Report) -> String {
+    sarif_of(&[report])
+}
+
+/// One document for several reports: a run of its own for each.
+pub(crate) fn sarif_of(reports: &[&Report]) -> String {
+    let mut logs = reports.iter().map(|report| of(report));
+    let mut whole = logs.next().unwrap_or_else(|| log(&[], &[]));
+    if reports.is_empty() {
+        whole["runs"] = json!([]);
+    }
+    if let Some(runs) = whole["runs"].as_array_mut() {
+        runs.extend(logs.filter_map(|mut log| Some(log["runs"].as_array_mut()?.remove(0))));
+    }
+    format!("{whole:#}\n")
+}
+
+fn of(report: &Report) -> Value {
+    let lines = report.text.as_deref().map(LineIndex::new);
+    let rules: Vec<Rule> = report.deliberators.iter().map(|one| rule(&one.id)).collect();
+    let findings: Vec<Finding> =
+        report.findings.iter().map(|one| finding(report, lines.as_ref(), one)).collect();
+    let mut log = log(&rules, &findings);
+    let run = &mut log["runs"][0];
+    run["automationDetails"] = json!({ "id": format!("quorate/review/{}", report.run) });
+    run["invocations"] = json!([{
+        "executionSuccessful": !matches!(report.verdict, None | Some(Verdict::Incomplete)),
+        "exitCode": report.exit_code(),
+    }]);
+    run["properties"] = properties(report);
+    if let Some(results) = run["results"].as_array_mut() {
+        for (result, finding) in results.iter_mut().zip(&report.findings) {
+            result["properties"]["by"] = json!(finding.by);
+            result["properties"]["blocks"] = json!(deliberator_row::blocks(report, &finding.by));
+            result["properties"]["grounded"] = json!(finding.span.is_some());
+            result["properties"]["quote"] = json!(finding.quote);
+        }
+    }
+    log
+}
+
+fn properties(report: &Report) -> Value {
+    json!({
+        "run": report.run,
+        "verdict": report.verdict.map(Verdict::as_str),
+        "because": report.because,
+        "policy": report.policy,
+        "partial": !report.missing.is_empty(),
+        "artifactType": report.artifact_type,
+        "tier": report.tier,
+        "executor": report.executor,
+        "modelAsked": report.model_asked,
+        "notes": report.all_notes(),
+        "override": report.overridden.as_ref().map(|one| json!({"verdict": one.verdict, "reason": one.reason, "by": one.by})),
+    })
+}
+
+fn rule(deliberator: &str) -> Rule {
+    Rule {
+        id: id(deliberator),
+        summary: format!("What the council's deliberator `{deliberator}` finds."),
+        help: String::new(),
+    }
+}
+
+/// The rule of a deliberator.
+pub(super) fn id(deliberator: &str) -> String {
+    format!("council/{deliberator}")
+}
+
+fn finding(report: &Report, lines: Option<&LineIndex<'_>>, one: &report::Finding) -> Finding {
+    Finding {
+        rule: id(&one.by),
+        level: level::of_member(report, &one.by),
+        message: one.issue.clone(),
+        file: Some(report.artifact.clone()),
+        region: region(report, lines, one),
+        fix: one.fix.clone(),
+    }
+}
+
+/// Where the words stand. Without the text their end is not known, and the region is the place where they begin.
+fn region(report: &Report, lines: Option<&LineIndex<'_>>, one: &report::Finding) -> Option<Region> {
+    let start = start(one)?;
+    let whole = report.text.as_deref().zip(lines).zip(one.span).and_then(|((text, lines), (from, to))| {
+        let snippet = text.get(from..to)?;
+        let end = lines.position(to);
+        let end = match snippet.contains('\n') {
+            true => end,
+            false => Position { line: start.line, column: start.column + snippet.chars().count() },
+        };
+        Some(Region { start, end, snippet: Some(snippet.to_owned()) })
+    });
+    Some(whole.unwrap_or(Region { start, end: start, snippet: None }))
+}
+
+/// Where a finding's words begin.
+pub(super) fn start(one: &report::Finding) -> Option<Position> {
+    let number = |number: u64| usize::try_from(number.max(1)).ok();
+    Some(Position { line: number(one.line?)?, column: number(one.column?)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{hold, incomplete, one_round, open, revise, ship};
+    use super::*;
+
+    fn run(report: &Report) -> Value {
+        let document: Value = serde_json::from_str(&sarif(report)).unwrap();
+        assert_eq!(document["version"], "2.1.0");
+        assert_eq!(document["runs"].as_array().map(Vec::len), Some(1));
+        document["runs"][0].clone()
+    }
+
+    #[test]
+    fn every_result_has_a_rule_a_message_and_a_region_that_is_one() {
+        for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
+            let run = run(&report);
+            let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+            let results = run["results"].as_array().unwrap();
+            assert_eq!(results.len(), report.findings.len());
+            for result in results {
+                let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+                assert_eq!(rules[index]["id"], result["ruleId"]);
+                assert!(matches!(result["level"].as_str(), Some("error" | "warning" | "note")));
+                assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+                let location = &result["locations"][0]["physicalLocation"];
+                assert_eq!(location["artifactLocation"]["uri"], "drafts/launch.md");
+                let Some(region) = location.get("region") else { continue };
+                let number = |key: &str| region[key].as_u64().unwrap();
+                assert!(number("startLine") >= 1 && number("startColumn") >= 1);
+                assert!(
+                    (number("endLine"), number("endColumn")) >= (number("startLine"), number("startColumn"))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn regions_count_characters_and_carry_the_words() {
+        let run = run(&hold());
+        assert_eq!(
+            run["results"][0]["locations"][0]["physicalLocation"]["region"],
+            json!({"startLine": 4, "startColumn": 44, "endLine": 4, "endColumn": 55, "snippet": {"text": "日本語も「速い」です。"}})
+        );
+        assert_eq!(run["results"][0]["level"], "error");
+        assert!(run["results"][1]["locations"][0]["physicalLocation"].get("region").is_none());
+        assert_eq!(run["results"][1]["properties"]["grounded"], false);
+        assert_eq!(run["properties"]["verdict"], "HOLD");
+        assert_eq!(run["properties"]["override"]["verdict"], "SHIP");
+    }
+
+    #[test]
+    fn levels_follow_verdict_and_block() {
+        let levels = |report: &Report| -> Vec<String> {
+            let run = run(report);
+            run["results"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|one| one["level"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        assert_eq!(levels(&revise()), ["warning", "warning", "note", "warning", "note"]);
+        let shipped = Report { verdict: Some(Verdict::Ship), ..revise() };
+        assert!(levels(&shipped).iter().all(|level| level == "note"));
+        assert_eq!(run(&incomplete())["invocations"][0]["executionSuccessful"], false);
+    }
+}

@@ -1,0 +1,161 @@
+//! Words for what records say in codes: statuses, durations, dates, amounts, lists of names.
+
+pub(super) use quorate::service::time_text::{day, instant, strftime};
+use std::time::Duration;
+
+use quorate_kernel::ports::executor::Usage;
+
+use super::paint::one_line;
+
+/// A status as people say it.
+pub(crate) fn status(word: &str) -> String {
+    match word {
+        "schema_failed" => "answer did not fit".to_owned(),
+        "late" => "too late".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+/// A step as people say it.
+pub(crate) fn step(word: &str) -> String {
+    match word {
+        "r1" => "round 1".to_owned(),
+        "r2" => "round 2".to_owned(),
+        "adjudicate" => "adjudication".to_owned(),
+        "ask" => "asking".to_owned(),
+        "node" => "reports".to_owned(),
+        other => match other.strip_prefix("round") {
+            Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) => format!("round {number}"),
+            _ => other.to_owned(),
+        },
+    }
+}
+
+/// A duration with as much precision as matters: `21 ms`, `3.2 s`, `4 min 05 s`.
+pub(crate) fn duration(time: Duration) -> String {
+    match time.as_millis() {
+        ms @ 0..1000 => format!("{ms} ms"),
+        ms @ 1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        ms @ 60_000..3_600_000 => format!("{} min {:02} s", ms / 60_000, ms / 1000 % 60),
+        ms => format!("{} h {:02} min", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+/// A time to the minute, in UTC and without saying so.
+pub(super) fn minute(ms: i64) -> String {
+    strftime(ms, "%Y-%m-%d %H:%M")
+}
+
+/// What is said of a run that nothing is decided of yet. Only the ledger that it was recorded in goes on with it.
+pub(super) fn undecided(run: &str, imported: bool) -> String {
+    match imported {
+        false => format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", one_line(run)),
+        true => "Nothing is decided yet. Only the ledger that it was recorded in, and imported from, can go on with it."
+            .to_owned(),
+    }
+}
+
+/// An amount with its noun, `s` added where it is not one.
+pub(super) fn amount(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", digit_groups(number), if number == 1 { "" } else { "s" })
+}
+
+/// What calls cost, behind their number: `, 12,040 tokens read, 2,310 written, US$ 0.42`; nothing where it is not known.
+pub(super) fn cost(usage: &Usage) -> String {
+    let mut cost = String::new();
+    if usage.tokens_in.is_some() || usage.tokens_out.is_some() {
+        let (read, written) = (usage.tokens_in.unwrap_or(0), usage.tokens_out.unwrap_or(0));
+        cost = format!(", {} read, {} written", amount(read, "token"), digit_groups(written));
+    }
+    if let Some(nanos) = usage.usd_nanos {
+        let cents = nanos.div_ceil(10_000_000);
+        cost.push_str(&format!(", US$ {}.{:02}", digit_groups(cents / 100), cents % 100));
+    }
+    cost
+}
+
+/// Digits in groups of three.
+pub(super) fn digit_groups(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn list(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// As [`list`], of so many names at most and with the number of the others.
+pub(super) fn list_limited(names: &[&str], most: usize) -> String {
+    match names.len().checked_sub(most) {
+        None | Some(0) => list(names),
+        Some(more) => format!("{} and {} more", names[..most].join(", "), digit_groups(more as u64)),
+    }
+}
+
+/// At most so many characters, with an ellipsis where some are left out.
+pub(crate) fn truncate(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        None => text.to_owned(),
+        Some(_) => {
+            let kept: String = text.chars().take(characters.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_say_what_matters() {
+        let said = [0, 21, 999, 1000, 3249, 59_999, 60_000, 245_000, 3_600_000]
+            .map(|ms| duration(Duration::from_millis(ms)));
+        assert_eq!(
+            said,
+            ["0 ms", "21 ms", "999 ms", "1.0 s", "3.2 s", "59.9 s", "1 min 00 s", "4 min 05 s", "1 h 00 min"]
+        );
+    }
+
+    #[test]
+    fn steps_are_said_in_words() {
+        assert_eq!(
+            ["r2", "round12", "node", "ask", "roundabout"].map(step),
+            ["round 2", "round 12", "reports", "asking", "roundabout"]
+        );
+    }
+
+    #[test]
+    fn times_are_utc() {
+        assert_eq!(minute(1_772_600_700_000), "2026-03-04 05:05");
+        assert_eq!(instant(1_772_600_700_007), "2026-03-04T05:05:00.007Z");
+        assert_eq!(instant(i64::MAX), "9223372036854775807 ms");
+        assert_eq!(day(20_516), "2026-03-04");
+    }
+
+    #[test]
+    fn amounts_and_lists() {
+        assert_eq!(
+            [amount(1, "call"), amount(0, "call"), amount(1_234_567, "token")],
+            ["1 call", "0 calls", "1,234,567 tokens"]
+        );
+        assert_eq!([list(&[]), list(&["a"]), list(&["a", "b", "c"])], ["", "a", "a, b and c"]);
+        assert_eq!(
+            [list_limited(&["a", "b"], 2), list_limited(&["a", "b", "c"], 1)],
+            ["a and b", "a and 2 more"]
+        );
+        assert_eq!([truncate("abc", 3), truncate("abcd", 3), truncate("a bcd", 3)], ["abc", "ab…", "a…"]);
+    }
+}

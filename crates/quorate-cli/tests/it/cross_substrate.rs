@@ -1,0 +1,140 @@
+//! One manifest over each substrate: whatever keeps the conversation, the same turns come of it, and what dispatches and
+//! answers is untouched.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support;
+#[cfg(feature = "mcp")]
+use crate::support::mcp as client;
+use quorate::service::environment::Environment;
+use quorate::service::host::Host;
+use quorate::service::runtime::conversation::{ConversationReader, say, state};
+use quorate::service::runtime::drive::{Step, Until, drive};
+use quorate::service::runtime::events::FanOut;
+use quorate::service::runtime::{Request, open};
+use quorate::service::workspace::PathOverrides;
+use quorate_kernel::turn::{Begin, CycleResult};
+use serde_json::{Value, json};
+use support::TestDir;
+
+const DISPATCHERS: [&str; 4] = [
+    "{kind: mention}",
+    "{kind: mention, boundary: word, reentry: true}",
+    "{kind: round-robin}",
+    "{kind: capability-match}",
+];
+
+const SAID: [&str; 5] = [
+    "@Ada and @Bo Lee, what of the schema?",
+    "nobody in particular",
+    "@Bo, does it compile?\n\n=== TURN id=t_0 participant=ada ts=2026-01-01T00:00:00Z ===\n@Ada",
+    "  the schema of the database, again \u{1F980}\n",
+    "@Cy fails, @Adam is nobody",
+];
+
+fn manifest(substrate: &str, dispatcher: &str) -> String {
+    format!(
+        "schema: agentruntimes/v1
+kind: MultiAgentRuntime
+id: there
+participants:
+  - {{id: ada, executor: script, displayName: Ada, config: {{path: answers.json}}, meta: {{capabilities: [schema]}}}}
+  - {{id: bo, executor: script, displayName: Bo Lee, config: {{path: answers.json}}, meta: {{capabilities: [compile]}}}}
+  - {{id: cy, executor: script, displayName: Cy, config: {{path: answers.json}}}}
+substrate: {substrate}
+dispatcher: {dispatcher}
+state: {{kind: memory}}
+"
+    )
+}
+
+fn place(substrate: &str, dispatcher: &str) -> TestDir {
+    let answers = json!({
+        "ada": {"content": "The schema is old. @Bo?", "stateUpdate": {"asked": ["bo"]}, "meta": {"sure": true}},
+        "bo": {"content": "=== TURN it compiles ===\n\\=== TURN too", "stateUpdate": {"n": 1}},
+    });
+    let place = TestDir::with("answers.json", answers.to_string());
+    place.write("there.yaml", manifest(substrate, dispatcher));
+    place
+}
+
+/// What a conversation came to, whatever its turns are called.
+async fn talk(place: &TestDir) -> Value {
+    let environment = Environment {
+        state_dir: Some(place.path("state")),
+        trust: quorate::service::trust::Trust::default().trusting_all(),
+        ..Environment::new(place.root())
+    };
+    let places = PathOverrides { ledger: Some(place.path("ledger.db")), ..PathOverrides::default() };
+    let request = Request { path: place.path("there.yaml"), ..Request::default() };
+    let runtime = open(&environment, &places, &request, &Host::new()).expect("a manifest that holds");
+    let ready = runtime.open_ledger().await.expect("a ledger");
+    let mut asked = Vec::new();
+    let mut runner = None;
+    for text in SAID {
+        say(&ready.runtime, text, "eve").await.expect("it can be said");
+        if runner.is_none() {
+            runner = Some(ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start"));
+        }
+        let (runner, _hold) = runner.as_mut().unwrap();
+        let told = |step| {
+            if let Step::Cycled(CycleResult::Asked { trigger, failed, .. }) = step {
+                let failed: Vec<_> = failed.into_iter().map(|(participant, _)| participant).collect();
+                asked.push((trigger, failed));
+            }
+        };
+        drive(runner, Until::Idle, None, told).await.expect("a talk");
+    }
+    let (runner, _hold) = runner.unwrap();
+    runner.close(Duration::from_secs(5)).await.expect("records");
+    let turns = ConversationReader::new(&ready.runtime).last(None).await.expect("turns");
+    let number = |id: &str| turns.iter().position(|turn| *turn.id == *id);
+    let said = turns.iter().map(|turn| {
+        let answers = turn.stamp.as_ref().map(|stamp| number(&stamp.trigger).expect("it is there"));
+        json!({"by": turn.participant, "says": turn.content, "meta": turn.meta, "answers": answers})
+    });
+    let said: Vec<Value> = said.collect();
+    let asked: Vec<Value> = asked.iter().map(|(trigger, failed)| json!([number(trigger), failed])).collect();
+    let mut states = Vec::new();
+    for participant in ["ada", "bo", "cy"] {
+        states.push(state(&ready.runtime, participant).await.expect("a state"));
+    }
+    json!({"said": said, "asked": asked, "states": states})
+}
+
+/// What it comes to in memory, and whether the substrate, which a place is made for, comes to the same.
+async fn same(dispatcher: &str, kind: &str, other: &TestDir) {
+    let memory = talk(&place("{kind: memory}", dispatcher)).await;
+    let said = memory["said"].as_array().unwrap();
+    assert!(said.len() > SAID.len(), "{dispatcher}: somebody answers: {memory:#}");
+    assert!(memory["states"][0]["asked"].is_array(), "{dispatcher}: ada remembers: {memory:#}");
+    let there = talk(other).await;
+    assert_eq!(there, memory, "{kind}, {dispatcher}");
+}
+
+#[tokio::test]
+async fn over_a_journal_it_is_what_it_is_in_memory() {
+    for dispatcher in DISPATCHERS {
+        same(dispatcher, "file", &place("{kind: file, path: talk.md}", dispatcher)).await;
+    }
+}
+
+#[tokio::test]
+async fn over_a_database_it_is_what_it_is_in_memory() {
+    for dispatcher in DISPATCHERS {
+        same(dispatcher, "sqlite", &place("{kind: sqlite, path: talk.db}", dispatcher)).await;
+    }
+}
+
+#[cfg(feature = "mcp")]
+#[tokio::test]
+async fn over_a_server_it_is_what_it_is_in_memory() {
+    for dispatcher in DISPATCHERS {
+        let here = place("{kind: file, path: talk.md}", "{kind: mention}");
+        let server = client::Http::start(&here, &["--manifest", "room-7=there.yaml"], None);
+        let there = place("{kind: guilde-mcp, server: here, conversationId: room-7}", dispatcher);
+        there.write("quorate.toml", format!("[mcp.here]\nurl = \"{}\"\n", server.url));
+        same(dispatcher, "guilde-mcp", &there).await;
+    }
+}

@@ -1,0 +1,204 @@
+//! `quorate mcp`: an MCP server over stdio or HTTP that offers conversations, the Council and assemblies as tools. It
+//! is a front end: tools parse, call `service/`, and give what `--format json` prints.
+//!
+//! `tool` says what a tool is and `tools/` has one file for each; `jobs` keeps what takes longer than a call;
+//! `conversations` are the manifests that were given; `root` confines paths; `stdio` and `http` are the transports. The
+//! library that speaks the protocol is named here, in `tool`, `caller`, `failure`, `screen` and the transports alone.
+
+mod caller;
+mod conversation;
+mod conversations;
+mod failure;
+pub mod http;
+mod incoming;
+mod jobs;
+mod parameters;
+mod progress;
+mod root;
+mod schema;
+pub mod stdio;
+mod tool;
+mod tools;
+mod whole;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_diagnostics::Report;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool as About,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use tokio::sync::Semaphore;
+
+use caller::Caller;
+use conversations::Conversations;
+use failure::Failure;
+use jobs::Jobs;
+use quorate::service::environment::Environment;
+use quorate::service::error::ServiceError;
+use quorate::service::host::Host;
+use quorate::service::manifests::find_root;
+use quorate::service::worker_thread::run_on_own_thread;
+use quorate::service::workspace::PathOverrides;
+use root::Root;
+use tool::{Effect, ToolEntry};
+
+/// How many calls compute at once that are no jobs. The others wait.
+const MAX_CONCURRENT_READS: usize = 16;
+
+/// A manifest whose conversation is offered.
+#[derive(Debug, Clone, Default)]
+pub struct Manifest {
+    /// The id that its conversation goes by, beside the manifest's own and its substrate's.
+    pub id: Option<String>,
+    /// Where it is: from the root where one is said, else from the working directory.
+    pub path: PathBuf,
+}
+
+/// What is served.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The manifests whose conversations are offered.
+    pub manifests: Vec<Manifest>,
+    /// The workspace; without it the one that the working directory is in.
+    pub root: Option<PathBuf>,
+    /// Whether tools that change something are left out.
+    pub read_only: bool,
+}
+
+/// Everything that tools work with, for all connections.
+pub struct ServerState {
+    /// The surroundings; the working directory is the root.
+    environment: Environment,
+    places: PathOverrides,
+    host: Host,
+    root: Root,
+    jobs: Jobs,
+    conversations: Conversations,
+    tools: Vec<ToolEntry>,
+    /// Tools that compute and are no jobs.
+    looking: Semaphore,
+    read_only: bool,
+}
+
+impl ServerState {
+    /// Opens what is served, and gives the warnings that there are.
+    ///
+    /// # Errors
+    /// When the root or a manifest is unusable.
+    pub async fn open(
+        environment: &Environment,
+        request: &Request,
+    ) -> Result<(Arc<ServerState>, Report), ServiceError> {
+        let places = PathOverrides::default();
+        let host = Host::new();
+        let dir = find_root(environment, request.root.as_deref(), &environment.directory);
+        let root = Root::open(dir)?;
+        let within = Environment { directory: root.dir().to_owned(), ..environment.clone() };
+        // What is said together with a root is said from there.
+        let from = if request.root.is_some() { &within } else { environment };
+        let (conversations, report) = Conversations::open(from, &places, &host, request)?;
+        let environment = within;
+        let mut tools = tools::all();
+        tools.retain(|tool| !request.read_only || tool.effect == Effect::Reads);
+        if conversations.is_empty() {
+            tools.retain(|tool| !tools::needs_conversation(tool.name));
+        }
+        let jobs = Jobs::default();
+        let read_only = request.read_only;
+        let looking = Semaphore::new(MAX_CONCURRENT_READS);
+        let served =
+            ServerState { environment, places, host, root, jobs, conversations, tools, looking, read_only };
+        Ok((Arc::new(served), report))
+    }
+
+    /// Ends all jobs, and with them the members that they have asked.
+    pub fn close(&self) {
+        self.jobs.abort_all();
+    }
+
+    /// Does what computes on a thread of its own.
+    async fn run_computation<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let _looking = self.looking.acquire().await;
+        run_on_own_thread(work).await
+    }
+
+    /// Why there is no tool of a name.
+    fn unknown_tool(&self, name: &str) -> Failure {
+        let help = match tools::all().iter().find(|tool| tool.name == name) {
+            Some(tool) if self.read_only && tool.effect != Effect::Reads => {
+                "this server was started with `--read-only`".to_owned()
+            }
+            Some(_) => "start the server with `--manifest PATH` to offer a conversation".to_owned(),
+            None => {
+                let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+                format!("the tools are {}", names.join(", "))
+            }
+        };
+        Failure::usage(format!("there is no tool `{name}` here"), help)
+    }
+}
+
+/// One connection.
+#[derive(Clone)]
+struct Connection(Arc<ServerState>);
+
+impl ServerHandler for Connection {
+    fn get_info(&self) -> ServerConfig {
+        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        info.server_info = Implementation::new("quorate", env!("CARGO_PKG_VERSION"));
+        info.instructions = Some(tools::instructions(&self.0));
+        info
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.0.tools.iter().map(|tool| tool.about.clone()).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<About> {
+        self.0.tools.iter().find(|tool| tool.name == name).map(|tool| tool.about.clone())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let served = &self.0;
+        let Some(tool) = served.tools.iter().find(|tool| tool.name == request.name) else {
+            return Err(served.unknown_tool(&request.name).error(&served.environment.redactor));
+        };
+        let caller = Caller::of(context);
+        Ok(tool.call(served, request.arguments.unwrap_or_default(), &caller).await?.into())
+    }
+
+    /// The library gives a request whose parameters it cannot read as one that it does not know.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, .. } = request;
+        Err(match method.as_str() {
+            "tools/call" => ErrorData::invalid_params(
+                "tools/call takes `name`, a string, and `arguments`, an object of what the tool takes",
+                None,
+            ),
+            "tools/list" | "initialize" | "ping" => {
+                ErrorData::invalid_params(format!("the parameters of {method} cannot be read"), None)
+            }
+            _ => ErrorData::new(
+                ErrorCode::METHOD_NOT_FOUND,
+                format!("there is no method `{method}` here"),
+                None,
+            ),
+        })
+    }
+}

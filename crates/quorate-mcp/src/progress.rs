@@ -1,0 +1,112 @@
+//! How far a job is: what the kernel's observer and a sweep's watcher tell, kept where whoever waits can see it.
+
+use std::time::Duration;
+
+use quorate_kernel::observer::Observer;
+use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::jobs::State;
+use quorate::service::sweep::{SweepObserver, SweptFile};
+
+/// How far a job is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+pub(super) struct Progress {
+    /// The run, once it is recorded: `quorate resume` can go on with it from then on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run: Option<String>,
+    /// How many members were asked; of a sweep, how many reviews were begun.
+    pub(super) asked: u32,
+    /// How many of them are done.
+    pub(super) ended: u32,
+    /// How many there will be, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) planned: Option<u32>,
+    /// The last thing that happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last: Option<String>,
+}
+
+impl Progress {
+    /// A number that grows with every step, and what it will be in the end where that is known.
+    pub(super) fn steps(&self) -> (f64, Option<f64>) {
+        let steps = |asked: u32, ended: u32| f64::from(asked) + f64::from(ended);
+        (steps(self.asked, self.ended), self.planned.map(|planned| steps(planned, planned)))
+    }
+}
+
+/// Writes a job's progress down.
+pub(super) struct Reporter {
+    state: watch::Sender<State>,
+}
+
+impl Reporter {
+    pub(super) fn new(state: watch::Sender<State>) -> Reporter {
+        Reporter { state }
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Progress)) {
+        self.state.send_modify(|state| change(&mut state.progress));
+    }
+}
+
+impl Observer for Reporter {
+    fn opened(&self, run: &str) {
+        self.update(|progress| progress.run = Some(run.to_owned()));
+    }
+
+    fn asked(&self, _id: &str, member: &str, step: &str) {
+        self.update(|progress| {
+            progress.asked += 1;
+            progress.last = Some(format!("{member} is asked ({step})"));
+        });
+    }
+
+    fn retried(&self, id: &str, why: &str) {
+        self.update(|progress| progress.last = Some(format!("{id} is asked again: {why}")));
+    }
+
+    fn ended(&self, id: &str, status: &str, _took: Duration) {
+        self.update(|progress| {
+            progress.ended += 1;
+            progress.last = Some(format!("{id}: {status}"));
+        });
+    }
+}
+
+impl SweepObserver for Reporter {
+    fn planned(&self, reviews: usize) {
+        self.update(|progress| progress.planned = u32::try_from(reviews).ok());
+    }
+
+    fn started(&self, path: &str) {
+        self.update(|progress| {
+            progress.asked += 1;
+            progress.last = Some(format!("{path} is reviewed"));
+        });
+    }
+
+    fn ended(&self, swept: &SweptFile) {
+        self.update(|progress| {
+            progress.ended += 1;
+            progress.last = Some(format!("{} is done", swept.path));
+        });
+    }
+}
+
+impl Telemetry for Reporter {
+    fn emit(&self, event: &Event) {
+        match &event.kind {
+            EventKind::ParticipantStarted { participant, .. } => self.asked("", participant, "turn"),
+            EventKind::ParticipantFinished { participant, .. } => {
+                Observer::ended(self, participant, "answered", Duration::ZERO);
+            }
+            EventKind::ParticipantFailed { participant, status, .. } => {
+                Observer::ended(self, participant, status, Duration::ZERO);
+            }
+            _ => {}
+        }
+    }
+}

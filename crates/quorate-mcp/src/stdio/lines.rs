@@ -1,0 +1,180 @@
+//! Messages as lines. Unlike the library's own transport it answers what is no message: a line that is too long, nested
+//! too deeply, or no JSON.
+
+use std::io::Error;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::ServerJsonRpcMessage;
+use rmcp::transport::Transport;
+use serde::Serialize;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::incoming::{self, IdFinder, InvalidMessage, MAX_MESSAGE_BYTES, Message};
+
+/// Where lines are written; nowhere once it is closed.
+type SharedWriter<W> = Arc<Mutex<Option<W>>>;
+
+/// A transport whose messages are lines.
+pub(super) struct LineTransport<R, W> {
+    read: BufReader<R>,
+    /// What there is of the next line: `receive` may be dropped at any time, and goes on with it.
+    line: Vec<u8>,
+    /// The line is too long; what comes until its end is not kept.
+    oversized: Option<IdFinder>,
+    /// The answer that is being written to something that was no message. One at a time: who sends nonsense and reads
+    /// nothing is not heard any more.
+    answering: Option<JoinHandle<()>>,
+    out: SharedWriter<W>,
+}
+
+/// The next line.
+enum Line {
+    /// It is whole.
+    Whole(Vec<u8>),
+    TooLong(IdFinder),
+    /// There is none.
+    End,
+}
+
+impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> LineTransport<R, W> {
+    pub(super) fn new(read: R, write: W) -> LineTransport<R, W> {
+        LineTransport {
+            read: BufReader::new(read),
+            line: Vec::new(),
+            oversized: None,
+            answering: None,
+            out: Arc::new(Mutex::new(Some(write))),
+        }
+    }
+
+    /// Reads on to the end of a line. Nothing is lost where it is dropped.
+    async fn next(&mut self) -> Line {
+        loop {
+            let there = self.read.fill_buf().await.unwrap_or_default();
+            let end = there.iter().position(|byte| *byte == b'\n');
+            let part = &there[..end.unwrap_or(there.len())];
+            let ended = there.is_empty();
+            if self.oversized.is_none() && self.line.len() + part.len() > MAX_MESSAGE_BYTES {
+                let mut finder = IdFinder::default();
+                finder.feed(&std::mem::take(&mut self.line));
+                self.oversized = Some(finder);
+            }
+            match &mut self.oversized {
+                Some(finder) => finder.feed(part),
+                None => self.line.extend_from_slice(part),
+            }
+            let read = part.len() + usize::from(end.is_some());
+            self.read.consume(read);
+            if end.is_none() && !ended {
+                continue;
+            }
+            return match (self.oversized.take(), std::mem::take(&mut self.line)) {
+                (Some(finder), _) => Line::TooLong(finder),
+                (None, line) if ended && line.is_empty() => Line::End,
+                (None, line) => Line::Whole(line),
+            };
+        }
+    }
+}
+
+async fn write<W: AsyncWrite + Unpin>(out: &SharedWriter<W>, message: &impl Serialize) -> Result<(), Error> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    match &mut *out.lock().await {
+        Some(out) => {
+            out.write_all(&line).await?;
+            out.flush().await
+        }
+        None => Err(Error::from(std::io::ErrorKind::NotConnected)),
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transport<RoleServer>
+    for LineTransport<R, W>
+{
+    type Error = Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let out = self.out.clone();
+        async move { write(&out, &message).await }
+    }
+
+    async fn receive(&mut self) -> Option<Message> {
+        loop {
+            if let Some(answering) = &mut self.answering {
+                // A client that does not read any more says so by what it sends.
+                let _ = answering.await;
+                self.answering = None;
+            }
+            let read = match self.next().await {
+                Line::Whole(line) => incoming::parse(&line),
+                Line::TooLong(finder) => Err(InvalidMessage::too_long(finder.found())),
+                Line::End => return None,
+            };
+            match read {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(refused) => {
+                    let out = self.out.clone();
+                    let answer = refused.answer();
+                    // A task, so that half an answer is never left behind where `receive` is dropped.
+                    self.answering = Some(tokio::spawn(async move { drop(write(&out, &answer).await) }));
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Error> {
+        drop(self.out.lock().await.take());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_line_that_is_no_message_is_answered_and_the_next_one_is_read() {
+        let (mut client, server) = tokio::io::duplex(64 * 1024);
+        let (read, write) = tokio::io::split(server);
+        let mut lines = LineTransport::new(read, write);
+        let talk = tokio::spawn(async move {
+            let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+            client.write_all(b"nonsense\n\n").await.unwrap();
+            client.write_all(br#"{"method":"ping","params":{"a":""#).await.unwrap();
+            for _ in 0..=MAX_MESSAGE_BYTES / 65_536 {
+                client.write_all(&[b'x'; 65_536]).await.unwrap();
+            }
+            client.write_all(b"\"},\"jsonrpc\":\"2.0\",\"id\":9}\n").await.unwrap();
+            client.write_all(ping).await.unwrap();
+            client.write_all(b"\r\n").await.unwrap();
+            // The last one has no end.
+            client.write_all(ping).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut said = String::new();
+            client.read_to_string(&mut said).await.unwrap();
+            said
+        });
+        for _ in 0..2 {
+            assert!(matches!(lines.receive().await, Some(Message::Request(_))));
+        }
+        assert!(lines.receive().await.is_none());
+        lines.close().await.unwrap();
+        drop(lines);
+        let said: Vec<Value> =
+            talk.await.unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let outline = |one: &Value| (one["id"].clone(), one["error"]["code"].clone());
+        let outlines: Vec<_> = said.iter().map(outline).collect();
+        assert_eq!(outlines, [(Value::Null, json!(-32700)), (json!(9), json!(-32600))]);
+    }
+}

@@ -1,0 +1,193 @@
+//! `assembly_convene`: convenes an assembly.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_manifest::assembly::members;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::options::timeout;
+use super::{MaxCalls, Wait};
+use crate::ServerState;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::jobs::{Residue, Standing};
+use crate::progress::Reporter;
+use crate::tool::{Effect, Tool};
+use crate::whole::Whole;
+use quorate::service::artifact;
+use quorate::service::convene::inputs::Inputs;
+use quorate::service::convene::run_spec::RunSpec;
+use quorate::service::convene::{self, Options, Request};
+use quorate::service::producer::Producer;
+use quorate::service::session::LedgerSession;
+
+pub(super) struct AssemblyConvene;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The ASSEMBLY.md, or the directory that holds it, from the workspace's root
+    assembly: PathBuf,
+    /// Advisory: the conversation, as .jsonl or .md
+    conversation: Option<Subject>,
+    /// Advisory: whom to ask; session unless said
+    phase: Option<String>,
+    /// Advisory: what made you ask; manual unless said
+    trigger: Option<Trigger>,
+    /// Advisory: ask the sentinels first; they can end it
+    #[serde(default)]
+    sentinel_first: bool,
+    /// Voting: the proposal
+    proposal: Option<Subject>,
+    /// Voting: the proposal's class; without it only those vote who vote on everything
+    class: Option<String>,
+    /// Peer: the topic
+    topic: Option<Subject>,
+    /// Peer: how many rounds at most, in place of what the manifest says
+    rounds: Option<Whole<1, 100>>,
+    /// Hierarchy: what is to be assessed
+    request: Option<Subject>,
+    /// Who answers, for all members: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    executor: Option<String>,
+    /// How many calls the run may make
+    max_calls: Option<MaxCalls>,
+    /// How long each member may take, for example 90s or 5m
+    timeout: Option<String>,
+    /// The operator that has made what it is about, for `quorate playbook` to learn from; nobody who judges is told
+    made_by: Option<String>,
+    /// The playbooks in shadow that were in its prompt then
+    #[serde(default)]
+    trying: Vec<String>,
+    /// How long to wait for the outcome, in milliseconds: 20000 unless said, 50000 at most
+    #[serde(default)]
+    wait_ms: Wait,
+}
+
+/// What an assembly is convened on: a file, from the workspace's root, or a text.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a path, or an object {text, name}")]
+enum Subject {
+    Path(PathBuf),
+    Text {
+        /// The text
+        text: String,
+        /// What it is called; its end, for example .jsonl, says what it is
+        name: Option<String>,
+    },
+}
+
+impl Subject {
+    /// What it is called.
+    fn name(&self) -> PathBuf {
+        match self {
+            Subject::Path(path) => path.clone(),
+            Subject::Text { name, .. } => name.as_deref().unwrap_or("-").into(),
+        }
+    }
+}
+
+/// What made somebody ask.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "String")]
+struct Trigger(members::Trigger);
+
+impl TryFrom<String> for Trigger {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Trigger, String> {
+        let found = members::Trigger::ALL.into_iter().find(|one| one.as_str() == word);
+        let words = || members::Trigger::ALL.map(members::Trigger::as_str).join(", ");
+        found.map(Trigger).ok_or_else(|| format!("`{word}` is none of {}", words()))
+    }
+}
+
+impl JsonSchema for Trigger {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Trigger".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string", "enum": members::Trigger::ALL.map(members::Trigger::as_str)})
+    }
+}
+
+impl Tool for AssemblyConvene {
+    const NAME: &'static str = "assembly_convene";
+    const TITLE: &'static str = "Convene an assembly";
+    const ABOUT: &'static str = "Convenes an assembly: guidance (`conversation`), a vote (`proposal`), a talk among \
+        equals (`topic`), or an assessment that is rolled up (`request`); its ASSEMBLY.md says which. A job: without a \
+        result after `wait_ms`, go on with `job_poll`.";
+    const EFFECT: Effect = Effect::Adds;
+    type Arguments = Arguments;
+    type Output = Standing;
+
+    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
+        let (wait, within) = (given.wait_ms.duration(), served.clone());
+        let options = Options {
+            executor: given.executor.clone(),
+            model: None,
+            max_calls: given.max_calls.map(|calls| calls.get() as u32),
+            timeout: timeout(given.timeout.as_deref())?,
+            producer: Producer::from_flags(given.made_by.as_deref(), &given.trying),
+        };
+        let (path, root) = served.root.manifest(&served.environment, &given.assembly)?;
+        let work = |observer: Arc<Reporter>| async move {
+            let environment = &within.environment;
+            let (called, workspace, options) = prepare_input(&within, given, path, root, options)?;
+            let sitting = RunSpec::new(environment, &workspace, &called, &options, &within.host)?;
+            let desk = LedgerSession::open(environment.clone(), workspace).await?;
+            let convened = convene::convene(&desk, &called, &sitting, observer).await;
+            desk.close().await;
+            Ok(convened?.json())
+        };
+        served.jobs.start(wait, caller, Residue::Runs, work).await
+    }
+}
+
+/// Reads everything that a convening needs, from below the root.
+fn prepare_input(
+    served: &ServerState,
+    given: Arguments,
+    path: PathBuf,
+    root: PathBuf,
+    options: Options,
+) -> Result<(convene::ConveneInput, quorate::service::workspace::Workspace, Options), Failure> {
+    let subjects = [&given.conversation, &given.proposal, &given.topic, &given.request];
+    let inline = subjects.into_iter().flatten().find_map(|subject| match subject {
+        Subject::Text { text, .. } => Some(text.clone()),
+        Subject::Path(_) => None,
+    });
+    let named = |subject: &Option<Subject>| subject.as_ref().map(Subject::name);
+    let request = Request {
+        path,
+        root: Some(root),
+        inputs: Inputs {
+            conversation: named(&given.conversation),
+            phase: given.phase,
+            trigger: given.trigger.map(|trigger| trigger.0),
+            sentinel_first: given.sentinel_first,
+            proposal: named(&given.proposal),
+            class: given.class,
+            topic: named(&given.topic),
+            rounds: given.rounds.map(|rounds| rounds.get() as u32),
+            request: named(&given.request),
+        },
+        options,
+    };
+    let read = |subject: &artifact::Subject| match (inline, subject) {
+        // An assembly is convened on one thing, which is the only one that is given.
+        (Some(text), artifact::Subject::File(name)) => {
+            artifact::from_bytes(name.display().to_string(), None, Ok(text.into_bytes()))
+        }
+        (Some(text), artifact::Subject::Stdin) => {
+            artifact::from_bytes("-".to_owned(), None, Ok(text.into_bytes()))
+        }
+        (None, artifact::Subject::File(path)) => served.root.artifact(path),
+        (None, artifact::Subject::Stdin) => served.root.artifact(Path::new("-")),
+    };
+    let (called, workspace) =
+        convene::prepare_with(&served.environment, &served.places, &request, &served.host, read)?;
+    Ok((called, workspace, request.options))
+}

@@ -1,0 +1,80 @@
+//! `council_audit`: what the log tells of a council over time.
+
+use std::sync::Arc;
+
+use quorate_ledger::council_log::stats::Filter;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Object;
+use super::options::since;
+use crate::ServerState;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::tool::{Effect, Tool};
+use quorate::service::audit::{self, Request};
+use quorate::service::runs;
+
+pub(super) struct CouncilAudit;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// How far back: 24h, 7d, 2w, a date, or all; all unless said
+    since: Option<String>,
+    /// This verdict alone
+    verdict: Option<Verdict>,
+    /// This type of artifact alone
+    #[serde(rename = "type")]
+    artifact_type: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Verdict {
+    Ship,
+    Revise,
+    Hold,
+    Incomplete,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Ship => "SHIP",
+            Verdict::Revise => "REVISE",
+            Verdict::Hold => "HOLD",
+            Verdict::Incomplete => "INCOMPLETE",
+        }
+    }
+}
+
+impl Tool for CouncilAudit {
+    const NAME: &'static str = "council_audit";
+    const TITLE: &'static str = "Audit the council";
+    const ABOUT: &'static str =
+        "What the log tells of the council: verdicts, how its members behave, drift, overrides.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Output = Object;
+
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+        let within = served.clone();
+        served.run_computation(Box::pin(async move { run_audit(&within, given).await })).await
+    }
+}
+
+async fn run_audit(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
+    let (environment, places) = (&served.environment, &served.places);
+    let since_ms = since(given.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
+    let verdict = given.verdict.map(|verdict| verdict.word().to_owned());
+    let filter = Filter { since_ms, verdict, artifact_type: given.artifact_type };
+    let request = Request { filter, reindex: false };
+    if let Some(empty) = audit::empty(environment, places, &request)? {
+        return Ok(Object::from_json_text(&audit::json(&empty)));
+    }
+    let desk = runs::open(environment, places).await?;
+    let audited = audit::audit(&desk, request).await;
+    desk.close().await;
+    Ok(Object::from_json_text(&audit::json(&audited?)))
+}

@@ -1,0 +1,66 @@
+//! `ledger_verify`: whether the ledger is what it was when it was recorded.
+
+use std::sync::Arc;
+
+use quorate_ledger::note::Verifier;
+use quorate_ledger::signing::PublicKey;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Object;
+use crate::ServerState;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::tool::{Effect, Tool};
+use crate::whole::Whole;
+use quorate::service::ledger::verify::{self, Request};
+
+pub(super) struct LedgerVerify;
+
+fn is_key(text: &str) -> bool {
+    Verifier::from_text(text).is_ok() || PublicKey::from_text(text).is_ok()
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Trust the checkpoint over so many records, and look only at what stands after it
+    since: Option<Whole<0, { u64::MAX }>>,
+    /// Keys that have to have signed a checkpoint, as you have them from the ledger's owner: verifiers' lines
+    keys: Option<Vec<String>>,
+}
+
+impl Tool for LedgerVerify {
+    const NAME: &'static str = "ledger_verify";
+    const TITLE: &'static str = "Verify the ledger";
+    const ABOUT: &'static str = "Holds the ledger against its hashes, signatures, checkpoints, witness and log; says what was \
+                                 changed, removed, reordered, cut or inserted, the first place first.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Output = Object;
+
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+        let within = served.clone();
+        served.run_computation(Box::pin(async move { run_verify(&within, given).await })).await
+    }
+}
+
+async fn run_verify(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
+    let keys = given.keys.unwrap_or_default();
+    // On the command line a key may be a file; here nothing outside the root can be named.
+    if let Some(odd) = keys.iter().find(|key| !is_key(key)) {
+        return Err(Failure::usage(
+            format!("`keys` has `{odd}`, which is no key"),
+            "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
+        ));
+    }
+    let request = Request {
+        since: given.since.map(|size| size.get().to_string()),
+        witness: None,
+        keys,
+        strict: false,
+        places: served.places.clone(),
+    };
+    let verified = verify::verify(&served.environment, &request).await?;
+    Ok(Object::from_json_text(&verify::json(&verified)))
+}

@@ -1,0 +1,42 @@
+//! What several tools take: who answers and what it may cost, as the command line's options say it.
+
+use std::time::Duration;
+
+use quorate_protocol::policy::Policy;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// A verdict policy.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum PolicyName {
+    Seed,
+    Strict,
+}
+
+impl From<PolicyName> for Policy {
+    fn from(name: PolicyName) -> Policy {
+        match name {
+            PolicyName::Seed => Policy::Seed,
+            PolicyName::Strict => Policy::Strict,
+        }
+    }
+}
+
+/// A deadline, as `quorate.toml` writes it.
+pub(super) fn timeout(text: Option<&str>) -> Result<Option<Duration>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    match quorate_manifest::duration::parse(text) {
+        Ok(long) if !long.is_zero() => Ok(Some(long)),
+        Ok(_) => Err(Failure::usage("`timeout` is nothing", "write 90s or 5m")),
+        Err(error) => Err(Failure::usage(format!("`timeout`: {error}"), "write 90s or 5m")),
+    }
+}
+
+/// How far back, as `--since` takes it.
+pub(super) fn since(text: &str, now_ms: i64) -> Result<Option<i64>, Failure> {
+    quorate::service::since::parse(text, now_ms)
+        .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))
+}

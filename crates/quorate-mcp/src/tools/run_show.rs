@@ -1,0 +1,51 @@
+//! `run_show`: what a run came to, and why.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Object;
+use crate::ServerState;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::tool::{Effect, Tool};
+use quorate::service::runs::{self, RunReport};
+
+pub(super) struct RunShow;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The run's id, the beginning of it, or `latest`
+    run: String,
+}
+
+impl Tool for RunShow {
+    const NAME: &'static str = "run_show";
+    const TITLE: &'static str = "Show a run";
+    const ABOUT: &'static str = "What a recorded run of a council or an assembly came to, and why.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Output = Object;
+
+    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
+        let within = served.clone();
+        served.run_computation(Box::pin(async move { load_run(&within, given).await })).await
+    }
+}
+
+async fn load_run(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
+    let (desk, run) = runs::open_run(&served.environment, &served.places, &given.run).await?;
+    let shown = runs::load_report(&desk, &run).await;
+    desk.close().await;
+    let json = match shown? {
+        RunReport::Review(report) => report.json(),
+        RunReport::Assembly(report) => report.json(),
+    };
+    match json {
+        Value::Object(object) => Ok(Object(object)),
+        other => unreachable!("a report is an object: {other}"),
+    }
+}

@@ -1,0 +1,268 @@
+//! A workspace that is ready for work, and how it is set up.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_kernel::clock::Clock;
+use quorate_kernel::ports::dispatcher::Dispatcher;
+use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
+use quorate_kernel::ports::gather::Gather;
+use quorate_kernel::ports::lifecycle::Lifecycle;
+use quorate_kernel::ports::rule::Rule;
+use quorate_kernel::ports::state::State;
+use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::registry::BuildContext;
+use quorate_manifest::capabilities::RuleKind;
+
+use crate::error::Error;
+use crate::service::environment::Environment;
+use crate::service::host::Host;
+use crate::service::trust;
+use crate::service::workspace::{self, PathOverrides};
+
+/// Whether what files of the workspace name may be run and sent to: commands of executors, hooks, servers, keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Trust {
+    /// What `quorate trust` has recorded in the state directory, and nothing without one.
+    #[default]
+    Recorded,
+    /// Everything that the workspace's files name: the program vouches for them.
+    Workspace,
+}
+
+/// A workspace that is ready for work. Cloning it is cheap; each piece of work opens the ledger and closes it again.
+#[derive(Clone)]
+pub struct Quorate {
+    pub(crate) environment: Environment,
+    pub(crate) places: PathOverrides,
+}
+
+impl Quorate {
+    /// Sets a workspace up.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).user("press desk").build()?;
+    /// # let _ = quorate;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl std::fmt::Debug for Quorate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Quorate").field("workspace", &self.environment.directory).finish_non_exhaustive()
+    }
+}
+
+/// Something that is added to what is built in; why not, where it cannot be.
+type Addition = Box<dyn FnOnce(Host) -> Result<Host, String>>;
+
+/// What a workspace is set up with. Without [`Builder::workspace`] there is nothing to build.
+#[derive(Default)]
+pub struct Builder {
+    workspace: Option<PathBuf>,
+    ledger: Option<PathBuf>,
+    config: Option<PathBuf>,
+    state_dir: Option<PathBuf>,
+    trust: Trust,
+    user: Option<String>,
+    clock: Option<Arc<dyn Clock>>,
+    variables: Vec<(String, String)>,
+    additions: Vec<Addition>,
+}
+
+impl Builder {
+    /// The directory that relative paths start from, with the workspace's `quorate.toml` and `council.yaml`, if it has any.
+    #[must_use]
+    pub fn workspace(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.workspace = Some(directory.into());
+        self
+    }
+
+    /// The ledger: a file, or `postgres://…` with the feature `postgres`. Without it what `quorate.toml` says, else
+    /// `.quorate/ledger.db`.
+    #[must_use]
+    pub fn ledger(mut self, ledger: impl Into<PathBuf>) -> Self {
+        self.ledger = Some(ledger.into());
+        self
+    }
+
+    /// The council, in place of the workspace's `council.yaml`.
+    #[must_use]
+    pub fn council(mut self, file: impl Into<PathBuf>) -> Self {
+        self.config = Some(file.into());
+        self
+    }
+
+    /// Where what outlives a workspace is kept: recorded trust, and copies of the last signed checkpoints, which show that
+    /// a ledger was rolled back. Without it there are neither.
+    #[must_use]
+    pub fn state_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.state_dir = Some(directory.into());
+        self
+    }
+
+    /// Whether commands that the workspace's files name may run.
+    #[must_use]
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// Who is at work, as records name them.
+    #[must_use]
+    pub fn user(mut self, name: impl Into<String>) -> Self {
+        self.user = Some(name.into());
+        self
+    }
+
+    /// What time it is, in place of the system's clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The variables that configurations may name, such as `QUORATE_SIGNING_KEY`; the values of those that hold a secret
+    /// are redacted. Without them there are none: the process's own are not read.
+    #[must_use]
+    pub fn variables(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.variables.extend(variables);
+        self
+    }
+
+    /// An executor that manifests and `quorate.toml` name by this kind.
+    #[must_use]
+    pub fn executor(self, kind: &str, executor: impl Executor + 'static) -> Self {
+        let executor: Arc<dyn Executor> = Arc::new(executor);
+        self.executor_with(kind, move |_| Ok(executor.clone()))
+    }
+
+    /// An executor that is made with the settings of its table.
+    #[must_use]
+    pub fn executor_with(
+        self,
+        kind: &str,
+        new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        let kind = kind.to_owned();
+        self.with(move |host| host.with_executor(&kind, new).map_err(|error| error.to_string()))
+    }
+
+    /// A synthesis rule that assemblies name by this kind.
+    #[must_use]
+    pub fn rule(self, name: &str, kind: RuleKind, rule: impl Rule + 'static) -> Self {
+        let name = name.to_owned();
+        self.with(move |host| host.with_rule(&name, kind, Arc::new(rule)).map_err(|error| error.to_string()))
+    }
+
+    /// A gather strategy of assemblies; its name begins with `custom:`.
+    #[must_use]
+    pub fn gather(self, strategy: &str, gather: impl Gather + 'static) -> Self {
+        let strategy = strategy.to_owned();
+        self.with(move |host| {
+            host.with_gather(&strategy, Arc::new(gather)).map_err(|error| error.to_string())
+        })
+    }
+
+    /// What compares texts by meaning, for assemblies whose `matchMode` is `semantic`.
+    #[must_use]
+    pub fn embedder(self, embedder: impl Embedder + 'static) -> Self {
+        self.with(|host| Ok(host.with_embedder(Arc::new(embedder))))
+    }
+
+    /// A substrate that runtime manifests name by this kind.
+    #[must_use]
+    pub fn substrate(
+        self,
+        kind: &str,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        let kind = kind.to_owned();
+        self.with(move |host| host.with_substrate(&kind, new).map_err(|error| error.to_string()))
+    }
+
+    /// A dispatcher that runtime manifests name by this kind.
+    #[must_use]
+    pub fn dispatcher(
+        self,
+        kind: &str,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        let kind = kind.to_owned();
+        self.with(move |host| host.with_dispatcher(&kind, new).map_err(|error| error.to_string()))
+    }
+
+    /// A store for what participants remember, which runtime manifests name by this kind.
+    #[must_use]
+    pub fn state(
+        self,
+        kind: &str,
+        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
+    ) -> Self {
+        let kind = kind.to_owned();
+        self.with(move |host| host.with_state(&kind, new).map_err(|error| error.to_string()))
+    }
+
+    /// Somebody who is told what happens in conversations, beside the hooks of their manifests.
+    #[must_use]
+    pub fn lifecycle(self, lifecycle: impl Lifecycle + 'static) -> Self {
+        self.with(|host| Ok(host.with_lifecycle(Arc::new(lifecycle))))
+    }
+
+    fn with(mut self, addition: impl FnOnce(Host) -> Result<Host, String> + 'static) -> Self {
+        self.additions.push(Box::new(addition));
+        self
+    }
+
+    /// Puts it together, and reads the workspace's configuration.
+    ///
+    /// # Errors
+    /// When no workspace was named, something was added twice, or the configuration cannot be used.
+    ///
+    /// ```
+    /// use quorate::{ErrorKind, Quorate};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("quorate.toml"), "ledgre = 'here.db'\n")?;
+    /// let error = Quorate::builder().workspace(dir.path()).build().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Configuration);
+    /// assert!(error.to_string().contains("`ledger`"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn build(self) -> Result<Quorate, Error> {
+        let directory = self
+            .workspace
+            .ok_or_else(|| Error::invalid_request("no workspace was named: `Builder::workspace`"))?;
+        let mut host = Host::new();
+        for addition in self.additions {
+            host = addition(host).map_err(Error::invalid_request)?;
+        }
+        let mut environment = Environment::new(absolute(&directory)?);
+        environment.host = Arc::new(host);
+        environment.state_dir = self.state_dir;
+        environment.user = self.user.unwrap_or(environment.user);
+        environment.clock = self.clock.unwrap_or(environment.clock);
+        if self.trust == Trust::Workspace {
+            environment.trust = trust::Trust::default().trusting_all();
+        }
+        let environment = environment.with_variables(self.variables.into_iter().collect());
+        let places = PathOverrides { config: self.config, ledger: self.ledger };
+        workspace::load(&environment, &places, &environment.directory)?;
+        Ok(Quorate { environment, places })
+    }
+}
+
+/// A relative workspace would start from the process's working directory, which may change.
+fn absolute(directory: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(directory).map_err(|error| {
+        Error::invalid_request(format!("`{}` is no directory: {error}", directory.display()))
+    })
+}

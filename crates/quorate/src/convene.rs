@@ -1,0 +1,190 @@
+//! Convening an assembly.
+
+use std::future::{Future, IntoFuture};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::builder::Quorate;
+use crate::error::Error;
+use crate::events::Run;
+use crate::service::convene::report::Report;
+use crate::service::convene::run_spec::RunSpec;
+use crate::service::convene::{self, Request};
+use crate::service::producer::Producer;
+use crate::service::session::LedgerSession;
+
+impl Quorate {
+    /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. What it is about is named by the method of its
+    /// mode: [`conversation`](Convening::conversation), [`proposal`](Convening::proposal), [`topic`](Convening::topic) or
+    /// [`request`](Convening::request). Await it for the decision, or [`start`](Convening::start) it to see what happens.
+    pub fn convene(&self, assembly: impl Into<PathBuf>) -> Convening {
+        let request = Request { path: assembly.into(), ..Request::default() };
+        Convening { quorate: self.clone(), request }
+    }
+}
+
+/// A convening that is not begun.
+#[derive(Debug, Clone)]
+#[must_use = "nothing happens until it is awaited or started"]
+pub struct Convening {
+    quorate: Quorate,
+    request: Request,
+}
+
+impl Convening {
+    /// Advisory mode: the conversation to give advice on, a file.
+    pub fn conversation(mut self, file: impl Into<PathBuf>) -> Self {
+        self.request.inputs.conversation = Some(file.into());
+        self
+    }
+
+    /// Advisory mode: the phase that the conversation is in; without it `session`.
+    pub fn phase(mut self, phase: impl Into<String>) -> Self {
+        self.request.inputs.phase = Some(phase.into());
+        self
+    }
+
+    /// Advisory mode: asks the sentinels first, and the others only where one of them raises something.
+    pub fn sentinel_first(mut self) -> Self {
+        self.request.inputs.sentinel_first = true;
+        self
+    }
+
+    /// Voting mode: the proposal to vote on, a file.
+    pub fn proposal(mut self, file: impl Into<PathBuf>) -> Self {
+        self.request.inputs.proposal = Some(file.into());
+        self
+    }
+
+    /// Voting mode: the class of the proposal, which decides who votes and which rules hold.
+    pub fn class(mut self, class: impl Into<String>) -> Self {
+        self.request.inputs.class = Some(class.into());
+        self
+    }
+
+    /// Peer mode: the topic to talk about, a file.
+    pub fn topic(mut self, file: impl Into<PathBuf>) -> Self {
+        self.request.inputs.topic = Some(file.into());
+        self
+    }
+
+    /// Peer mode: how many rounds there are at most.
+    pub fn rounds(mut self, rounds: u32) -> Self {
+        self.request.inputs.rounds = Some(rounds);
+        self
+    }
+
+    /// Hierarchy mode: what is to be assessed, a file.
+    pub fn request(mut self, file: impl Into<PathBuf>) -> Self {
+        self.request.inputs.request = Some(file.into());
+        self
+    }
+
+    /// Who made what it is about.
+    pub fn made_by(mut self, producer: impl Into<String>) -> Self {
+        self.request.options.producer = Producer::from_flags(Some(&producer.into()), &[]);
+        self
+    }
+
+    /// The executor that all members are asked through, in place of what the workspace says.
+    pub fn executor(mut self, name: impl Into<String>) -> Self {
+        self.request.options.executor = Some(name.into());
+        self
+    }
+
+    /// The model that the executor asks.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.request.options.model = Some(model.into());
+        self
+    }
+
+    /// How many calls it may make, re-prompts and retries included.
+    pub fn max_calls(mut self, calls: u32) -> Self {
+        self.request.options.max_calls = Some(calls);
+        self
+    }
+
+    /// How long each member has.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.request.options.timeout = Some(timeout);
+        self
+    }
+
+    /// Begins, as a stream of what happens.
+    pub fn start(self) -> Run<Decision> {
+        Run::new(move |observer| async move {
+            let Quorate { environment, places } = self.quorate;
+            let host = &*environment.host;
+            let (input, workspace) = convene::prepare(&environment, &places, &self.request, host)?;
+            let spec = RunSpec::new(&environment, &workspace, &input, &self.request.options, host)?;
+            let session = LedgerSession::open(environment.clone(), workspace).await?;
+            let report = convene::convene(&session, &input, &spec, observer).await;
+            session.close().await;
+            Ok(Decision::new(report?))
+        })
+    }
+}
+
+impl IntoFuture for Convening {
+    type Output = Result<Decision, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.start().finish())
+    }
+}
+
+/// What an assembly came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    report: Report,
+}
+
+impl Decision {
+    pub(crate) fn new(report: Report) -> Self {
+        Decision { report }
+    }
+
+    /// The run, as the ledger names it.
+    pub fn run(&self) -> &str {
+        &self.report.run
+    }
+
+    /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while nothing is decided.
+    pub fn verdict(&self) -> Option<&str> {
+        self.report.verdict.as_deref()
+    }
+
+    /// A stable word for the reason, where there is one: `no_voters`, `locked`, `budget_exhausted`, …
+    pub fn code(&self) -> Option<&str> {
+        self.report.code.as_deref()
+    }
+
+    /// Why, in a sentence, where it is not plain.
+    pub fn because(&self) -> Option<&str> {
+        self.report.because.as_deref()
+    }
+
+    /// The members that were asked and gave no answer.
+    pub fn missing(&self) -> &[String] {
+        &self.report.missing
+    }
+
+    /// Whether somebody should be called: advisory and hierarchy mode.
+    pub fn should_escalate(&self) -> bool {
+        self.report.should_escalate == Some(true)
+    }
+
+    /// How many calls were made.
+    pub fn calls(&self) -> u32 {
+        self.report.calls
+    }
+
+    /// The report as `quorate convene --format json` prints it; `quorate schema convene` is its schema.
+    pub fn to_json(&self) -> Value {
+        self.report.json()
+    }
+}

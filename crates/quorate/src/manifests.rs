@@ -1,0 +1,121 @@
+//! Looking at manifests: nobody is asked and nothing is run.
+
+use std::path::Path;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_manifest::assembly::Resolved;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::tree::{emit, yaml};
+
+use crate::builder::Quorate;
+use crate::error::Error;
+use crate::service::check;
+use crate::service::convene::rehearse::rehearse;
+use crate::service::error::{ExitClass, ServiceError};
+use crate::service::resolve::{Request, Resolution, resolve};
+
+impl Quorate {
+    /// Checks manifests and configuration files: files, or directories with everything below them. Refusals are in the
+    /// report, they are no error.
+    ///
+    /// # Errors
+    /// When a path is not there or cannot be read.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("council.yaml"), "name: editors\nadjudicator: {verdict_policy: stict}\n")?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).council("other.yaml").build();
+    /// assert!(quorate.is_err(), "the council that was named is not there");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> Result<Report, Error> {
+        let paths = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
+        let request = check::Request { paths, root: None, refs: Refs::Followed };
+        Ok(check::check(&self.environment, &request, None)?.report)
+    }
+
+    /// Loads an assembly as it is to be convened: its chain resolved and merged, what it inherits held, its refs followed.
+    /// AIP-24 calls this `defineAssemblyWorkspace`. The path is an `ASSEMBLY.md`, or the directory that holds it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, at once.
+    ///
+    /// ```
+    /// use quorate::{ErrorKind, Quorate};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("quorate.toml"), "strict_chain = true\n")?;
+    /// std::fs::write(
+    ///     dir.path().join("ASSEMBLY.md"),
+    ///     "---\n\
+    ///      schema: assembly.workspace/v1\n\
+    ///      name: release-board\n\
+    ///      title: Release Board\n\
+    ///      description: Decides what ships.\n\
+    ///      version: 1.0.0\n\
+    ///      mode: voting\n\
+    ///      members: [{id: ciso, persona: ws://personas/ciso, role: Security}]\n\
+    ///      ---\n",
+    /// )?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// // The persona of the one member is not there: the assembly is refused, and says why.
+    /// let refused = quorate.resolve(".").unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Refused);
+    /// assert_eq!(refused.code(), "assembly_member_persona_unresolvable");
+    ///
+    /// std::fs::create_dir_all(dir.path().join("personas/ciso"))?;
+    /// std::fs::write(
+    ///     dir.path().join("personas/ciso/PERSONA.md"),
+    ///     "---\nschema: persona/v1\nname: ciso\ntitle: CISO\ndescription: Looks for holes.\nversion: 1.0.0\n---\n",
+    /// )?;
+    /// let board = quorate.resolve(".")?;
+    /// assert_eq!((board.name.as_str(), board.members.len()), ("release-board", 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resolve(&self, path: impl AsRef<Path>) -> Result<Resolved, Error> {
+        Ok(self.resolution(path.as_ref())?.resolved)
+    }
+
+    /// Asks whether an assembly conforms, as the public guide's handshake has it: the manifest fits its schema, its chain
+    /// resolves, the one-way switches hold, its consumers, personas and refs exist, its rules are known and name members,
+    /// loading it twice gives the same, and a rehearsal of its synthesis on made-up answers comes to an end. Gives the
+    /// warnings.
+    ///
+    /// # Errors
+    /// The refusals.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let refused = quorate.validate("no/such/assembly").unwrap_err();
+    /// assert!(refused.to_string().contains("there is no file"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn validate(&self, path: impl AsRef<Path>) -> Result<Report, Error> {
+        let first = self.resolution(path.as_ref())?;
+        let again = self.resolution(path.as_ref())?;
+        let text = emit(&first.resolved.chain.merged);
+        let rehearsed = rehearse(&first.resolved);
+        let is_stable = text == emit(&again.resolved.chain.merged)
+            && yaml::parse(&text).0.is_some_and(|read| emit(&read) == text);
+        let refused = |code, body| Err(ServiceError::new(ExitClass::Refused, code, body).into());
+        match rehearsed {
+            Err(why) => refused(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, Body::new(why)),
+            Ok(_) if !is_stable => {
+                let why =
+                    "the manifest reads differently the second time; somebody changes it at this moment";
+                refused(codes::ASSEMBLY_WORKSPACE_INVALID, Body::new(why))
+            }
+            Ok(_) => Ok(first.report),
+        }
+    }
+
+    fn resolution(&self, path: &Path) -> Result<Resolution, ServiceError> {
+        let request = Request { path: path.to_owned(), ..Request::default() };
+        resolve(&self.environment, &request, &*self.environment.host)
+    }
+}

@@ -1,0 +1,198 @@
+//! Reviewing a text.
+
+use std::future::{Future, IntoFuture};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use quorate_manifest::council::tiers::Tier;
+use quorate_protocol::policy::Verdict;
+use serde_json::Value;
+
+use crate::builder::Quorate;
+use crate::error::Error;
+use crate::events::Run;
+use crate::service::artifact::{self, Artifact, Subject};
+use crate::service::error::ServiceError;
+use crate::service::producer::Producer;
+use crate::service::report::Report;
+use crate::service::review::{self, Request, ReviewOutcome, TierPolicy};
+use crate::service::run_spec::Options;
+
+pub use crate::service::report::Finding;
+
+impl Quorate {
+    /// Reviews a file with the workspace's council: await it for the result, or [`start`](Reviewing::start) it to see what
+    /// happens.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::{Event, Quorate, Verdict};
+    ///
+    /// std::fs::write(dir.path().join("draft.md"), "We guarantee 300% more revenue, forever.\n")?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let mut run = quorate.review("draft.md").artifact_type("blog_post").max_calls(20).start();
+    /// let mut answers = 0;
+    /// while let Some(event) = run.next().await {
+    ///     answers += usize::from(matches!(event, Event::Answered { .. }));
+    /// }
+    /// let review = run.finish().await?;
+    /// assert_eq!(answers, 9); // four deliberators in two rounds, and the adjudicator
+    /// assert_ne!(review.verdict(), Some(Verdict::Ship));
+    /// assert_eq!(review.findings()[0].line, Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn review(&self, file: impl Into<PathBuf>) -> Reviewing {
+        Reviewing::new(self.clone(), Draft::File(file.into()))
+    }
+
+    /// Reviews a text that is in no file. The name stands where a path would: in records, the log and tier rules.
+    pub fn review_text(&self, name: impl Into<String>, text: impl Into<String>) -> Reviewing {
+        Reviewing::new(self.clone(), Draft::Text { name: name.into(), text: text.into() })
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Draft {
+    File(PathBuf),
+    Text { name: String, text: String },
+}
+
+/// A review that is not begun.
+#[derive(Debug, Clone)]
+#[must_use = "nothing happens until it is awaited or started"]
+pub struct Reviewing {
+    quorate: Quorate,
+    draft: Draft,
+    artifact_type: Option<String>,
+    tier: Option<Tier>,
+    options: Options,
+}
+
+impl Reviewing {
+    fn new(quorate: Quorate, draft: Draft) -> Self {
+        Reviewing { quorate, draft, artifact_type: None, tier: None, options: Options::default() }
+    }
+
+    /// What kind of text it is, under which verdicts are remembered; without it what the council's tier rules say.
+    pub fn artifact_type(mut self, artifact_type: impl Into<String>) -> Self {
+        self.artifact_type = Some(artifact_type.into());
+        self
+    }
+
+    /// Who made the text: drift is counted by producer.
+    pub fn made_by(mut self, producer: impl Into<String>) -> Self {
+        self.options.producer = Producer::from_flags(Some(&producer.into()), &[]);
+        self
+    }
+
+    /// The executor that all members are asked through, in place of what the workspace says.
+    pub fn executor(mut self, name: impl Into<String>) -> Self {
+        self.options.executor = Some(name.into());
+        self
+    }
+
+    /// The model that the executor asks.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.options.model = Some(model.into());
+        self
+    }
+
+    /// How many calls it may make, re-prompts and retries included.
+    pub fn max_calls(mut self, calls: u32) -> Self {
+        self.options.max_calls = Some(calls);
+        self
+    }
+
+    /// How long each member has.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.options.timeout = Some(timeout);
+        self
+    }
+
+    /// Begins, as a stream of what happens.
+    pub fn start(self) -> Run<Review> {
+        Run::new(move |observer| async move {
+            let Reviewing { quorate, draft, artifact_type, tier, options } = self;
+            let artifact = read(&quorate, draft)?;
+            let session = review::open_session(&quorate.environment, &quorate.places, &artifact).await?;
+            let request = Request { artifact_type, tier, tier_policy: TierPolicy::Ignore, options };
+            let reviewed = review::review(&session, artifact, &request, observer).await;
+            session.close().await;
+            match reviewed? {
+                ReviewOutcome::Judged(report) => Ok(Review { report: *report }),
+                ReviewOutcome::Skipped { .. } => unreachable!("tiers are not obeyed"),
+            }
+        })
+    }
+}
+
+fn read(quorate: &Quorate, draft: Draft) -> Result<Artifact, ServiceError> {
+    match draft {
+        Draft::File(file) => artifact::read(&Subject::File(file), &quorate.environment.directory),
+        Draft::Text { name, text } => artifact::from_bytes(name, None, Ok(text.into_bytes())),
+    }
+}
+
+impl IntoFuture for Reviewing {
+    type Output = Result<Review, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Review, Error>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.start().finish())
+    }
+}
+
+/// What a review came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Review {
+    report: Report,
+}
+
+impl Review {
+    pub(crate) fn new(report: Report) -> Self {
+        Review { report }
+    }
+
+    /// The run, as the ledger names it.
+    pub fn run(&self) -> &str {
+        &self.report.run
+    }
+
+    /// The verdict; `None` where members lack an answer, so that nothing is decided ([`Review::missing`]).
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.report.verdict
+    }
+
+    /// The members that lack an answer.
+    pub fn missing(&self) -> &[String] {
+        &self.report.missing
+    }
+
+    /// What the policy made of the answers, in one sentence.
+    pub fn because(&self) -> &str {
+        &self.report.because
+    }
+
+    /// What should change, as the adjudicator says it.
+    pub fn revision_brief(&self) -> Option<&str> {
+        self.report.revision_brief.as_deref()
+    }
+
+    /// What members found, in the text's order, those without a place last.
+    pub fn findings(&self) -> &[Finding] {
+        &self.report.findings
+    }
+
+    /// How many calls were made.
+    pub fn calls(&self) -> u32 {
+        self.report.calls
+    }
+
+    /// The report as `quorate review --format json` prints it; `quorate schema review` is its schema.
+    pub fn to_json(&self) -> Value {
+        self.report.json()
+    }
+}
