@@ -3,56 +3,57 @@
 
 use std::path::Path;
 
-use quorate_manifest::check::{Checked, check_bytes};
-use quorate_manifest::known::{Host, NoKey, RuleKind};
-use quorate_manifest::round::{Options, Round};
-use quorate_manifest::workspace::{Memory, Spot};
+use quorate_manifest::check::{FileOutcome, check_bytes};
+use quorate_manifest::capabilities::{Capabilities, PublicKeyError, RuleKind};
+use quorate_manifest::loader::{Loader, Options};
+use quorate_manifest::workspace::{Memory, WorkspacePath};
 use quorate_manifest::{Source, source};
 use quorate_protocol::rules::Rules;
 
-/// A host with the built-in rules.
+/// The built-in rules, and nothing of a host's own.
 #[derive(Default)]
-struct Built {
+struct BuiltIn {
     rules: Rules,
 }
 
-impl Host for Built {
-    fn rule(&self, kind: &str) -> Option<RuleKind> {
+impl Capabilities for BuiltIn {
+    fn rule_kind(&self, kind: &str) -> Option<RuleKind> {
         self.rules.get(kind).cloned()
     }
 
-    fn rules(&self) -> Vec<&str> {
+    fn rule_kinds(&self) -> Vec<&str> {
         self.rules.names()
     }
 
-    fn gathers(&self, strategy: &str) -> bool {
+    fn has_gather_strategy(&self, strategy: &str) -> bool {
         !strategy.starts_with("custom:")
     }
 
-    fn strategies(&self) -> Vec<&str> {
+    fn gather_strategies(&self) -> Vec<&str> {
         vec!["working-memory"]
     }
 
-    fn pattern(&self, pattern: &str) -> Result<(), String> {
+    fn check_pattern(&self, pattern: &str) -> Result<(), String> {
         if pattern.contains('(') { Err("it opens a group".to_owned()) } else { Ok(()) }
     }
 
-    fn embeds(&self) -> bool {
+    fn has_embedder(&self) -> bool {
         false
     }
 
-    fn public_key(&self, text: &str) -> Result<(), NoKey> {
-        if text.contains('?') { Err(NoKey::Foreign) } else { Ok(()) }
+    fn check_public_key(&self, text: &str) -> Result<(), PublicKeyError> {
+        if text.contains('?') { Err(PublicKeyError::Foreign) } else { Ok(()) }
     }
 }
 
 /// Checks bytes as a file of that name.
 pub fn check(name: &str, bytes: &[u8]) {
     let workspace = Memory::new();
-    let host = Built::default();
-    let round = Round::new(&workspace, &host, Options::default());
-    let spot = Spot::new(name).expect("a plain name");
-    if let Checked::Said(_, report) | Checked::Assembly(report, _) = check_bytes(&round, &spot, bytes.to_vec()) {
+    let capabilities = BuiltIn::default();
+    let loader = Loader::new(&workspace, &capabilities, Options::default());
+    let location = WorkspacePath::new(name).expect("a plain name");
+    let checked = check_bytes(&loader, &location, bytes.to_vec());
+    if let FileOutcome::Checked(_, report) | FileOutcome::Assembly(report, _) = checked {
         for refusal in &report.refusals {
             assert!(!refusal.body.message.is_empty());
         }
@@ -61,10 +62,10 @@ pub fn check(name: &str, bytes: &[u8]) {
     }
 }
 
-/// One file, whatever is asked for.
-pub struct One<'b>(pub &'b [u8]);
+/// A source with one file, whichever is asked for.
+pub struct OneFile<'b>(pub &'b [u8]);
 
-impl Source for One<'_> {
+impl Source for OneFile<'_> {
     fn read(&self, _: &Path) -> Result<Vec<u8>, source::Error> {
         Ok(self.0.to_vec())
     }

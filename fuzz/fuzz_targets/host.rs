@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use quorate_fuzz::One;
+use quorate_fuzz::OneFile;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let loaded = quorate_manifest::host::load(Path::new("quorate.toml"), "quorate.toml", &One(bytes));
-    assert_eq!(loaded.value.is_some(), !loaded.report.refused());
+    let loaded = quorate_manifest::config::load(Path::new("quorate.toml"), "quorate.toml", &OneFile(bytes));
+    assert_eq!(loaded.value.is_some(), !loaded.report.has_refusals());
 });

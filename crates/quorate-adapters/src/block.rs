@@ -11,21 +11,21 @@ pub(crate) struct Block<'a> {
 
 impl<'a> Block<'a> {
     /// The block, if it has no other keys than `known`.
-    pub(crate) fn of(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, ConfigError> {
+    pub(crate) fn parse(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, ConfigError> {
         let unknown: Vec<&str> = keys.keys().map(String::as_str).filter(|key| !known.contains(key)).collect();
         match unknown[..] {
             [] => Ok(Block { keys }),
             [only] => {
                 let help = match nearest(only, known) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("known keys: {}", listed(known)),
+                    None => format!("known keys: {}", quoted_list(known)),
                 };
                 Err(ConfigError::for_unknown_key(only, format!("unknown key `{only}`")).with_help(help))
             }
             // All of them at once, so that nobody mends one to be told of the next.
             [first, ..] => {
-                Err(ConfigError::for_unknown_key(first, format!("unknown keys {}", listed(&unknown)))
-                    .with_help(format!("known keys: {}", listed(known))))
+                Err(ConfigError::for_unknown_key(first, format!("unknown keys {}", quoted_list(&unknown)))
+                    .with_help(format!("known keys: {}", quoted_list(known))))
             }
         }
     }
@@ -110,7 +110,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Names for a message: `` `a`, `b` ``.
-pub(crate) fn listed(names: &[&str]) -> String {
+pub(crate) fn quoted_list(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         let keys = json!({"comand": "x"});
-        let refused = Block::of(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
+        let refused = Block::parse(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
         assert_eq!(refused.key.as_deref(), Some("comand"));
         assert_eq!(refused.help.as_deref(), Some("did you mean `command`?"));
         assert_eq!(nearest("zzz", &["command"]), None);
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn all_unknown_keys_are_told_at_once() {
         let keys = json!({"comand": "x", "args": [], "zzz": 1});
-        let refused = Block::of(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
+        let refused = Block::parse(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
         assert_eq!(refused.message, "unknown keys `comand`, `zzz`");
         assert_eq!(refused.help.as_deref(), Some("known keys: `command`, `args`"));
     }
@@ -152,7 +152,8 @@ mod tests {
     fn types_are_checked_by_key_and_null_is_absent() {
         let keys = json!({"command": 3, "args": ["a", 1], "model": null, "cwd": " "});
         let block =
-            Block::of(keys.as_object().unwrap(), &["command", "args", "model", "cwd", "env_clear"]).unwrap();
+            Block::parse(keys.as_object().unwrap(), &["command", "args", "model", "cwd", "env_clear"])
+                .unwrap();
         assert_eq!(block.text("command").unwrap_err().message, "`command` must be a text, not a number");
         assert_eq!(block.texts("args").unwrap_err().message, "`args` must be a list of texts, not a number");
         assert_eq!(block.text("model").unwrap(), None);
@@ -160,7 +161,7 @@ mod tests {
         assert!(!block.flag("env_clear").unwrap());
         assert_eq!(block.count("command").unwrap(), Some(3));
         let keys = json!({"a": 0, "b": -1, "c": 1.5, "d": "1", "e": null});
-        let block = Block::of(keys.as_object().unwrap(), &["a", "b", "c", "d", "e"]).unwrap();
+        let block = Block::parse(keys.as_object().unwrap(), &["a", "b", "c", "d", "e"]).unwrap();
         for key in ["a", "b", "c", "d"] {
             assert!(block.count(key).unwrap_err().message.contains("must be a whole number"), "{key}");
         }

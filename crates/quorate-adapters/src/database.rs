@@ -11,23 +11,23 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 
-use crate::look::Look;
+use crate::file_stamp::FileStamp;
 
 const SCHEMA: &str = include_str!("database/schema.sql");
 /// The version of [`SCHEMA`], kept in SQLite's `user_version`.
-const VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 1;
 /// Says in SQLite's `application_id` that a file is ours: `Qtlk`.
-const APPLICATION: i64 = 0x5174_6c6b;
+const APPLICATION_ID: i64 = 0x5174_6c6b;
 /// How long to wait for another process's transaction.
-const BUSY: Duration = Duration::from_secs(30);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it is tried again where SQLite does not wait, and after how long.
-const ATTEMPTS: u32 = 500;
-const PAUSE: Duration = Duration::from_millis(20);
+const MAX_OPEN_ATTEMPTS: u32 = 500;
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// What went wrong: what was attempted, and where it comes from.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) what: String,
+pub(crate) struct DatabaseError {
+    pub(crate) message: String,
     pub(crate) source: Option<sqlx::Error>,
 }
 
@@ -36,13 +36,13 @@ pub(crate) struct Database {
     path: PathBuf,
     /// Whether a commit is to survive the loss of power.
     durable: bool,
-    opened: Mutex<Option<Opened>>,
+    open_database: Mutex<Option<OpenDatabase>>,
 }
 
-struct Opened {
+struct OpenDatabase {
     connection: SqliteConnection,
     /// Which file it is.
-    which: Option<(u64, u64)>,
+    file_id: Option<(u64, u64)>,
 }
 
 impl Database {
@@ -50,15 +50,15 @@ impl Database {
     ///
     /// # Errors
     /// When the path is a folder, or none.
-    pub(crate) fn at(dir: &Path, path: &str, durable: bool) -> Result<Self, ConfigError> {
+    pub(crate) fn new(dir: &Path, path: &str, durable: bool) -> Result<Self, ConfigError> {
         let path = std::path::absolute(dir.join(path))
             .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;
         if path.is_dir() {
-            let what = format!("`{}` is a folder; a database is a file", path.display());
-            return Err(ConfigError::for_key("path", what)
+            let message = format!("`{}` is a folder; a database is a file", path.display());
+            return Err(ConfigError::for_key("path", message)
                 .with_help("name a file in it; it is made when it is needed"));
         }
-        Ok(Database { path, durable, opened: Mutex::default() })
+        Ok(Database { path, durable, open_database: Mutex::default() })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -66,67 +66,68 @@ impl Database {
     }
 
     /// What SQLite says, as a failure of this database.
-    pub(crate) fn failure(&self, source: sqlx::Error) -> Failure {
-        Failure {
-            what: format!("the database {} does not answer", self.path.display()),
+    pub(crate) fn error(&self, source: sqlx::Error) -> DatabaseError {
+        DatabaseError {
+            message: format!("the database {} does not answer", self.path.display()),
             source: Some(source),
         }
     }
 
-    pub(crate) async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, Failure> {
-        let mut opened = self.opened.lock().await;
+    pub(crate) async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, DatabaseError> {
+        let mut open_database = self.open_database.lock().await;
         // SQLite would go on writing into a file that somebody has deleted or replaced.
-        let which = Look::at(&self.path).ok().flatten().map(|look| look.file);
-        if opened.as_ref().is_none_or(|opened| opened.which != which || which.is_none()) {
-            *opened = None;
-            *opened = Some(self.open().await?);
+        let file_id = FileStamp::of_path(&self.path).ok().flatten().map(|look| look.file_id);
+        if open_database.as_ref().is_none_or(|opened| opened.file_id != file_id || file_id.is_none()) {
+            *open_database = None;
+            *open_database = Some(self.open().await?);
         }
-        MutexGuard::try_map(opened, |opened| opened.as_mut().map(|opened| &mut opened.connection))
-            .map_err(|_| Failure { what: format!("{} is closed", self.path.display()), source: None })
+        MutexGuard::try_map(open_database, |opened| opened.as_mut().map(|opened| &mut opened.connection))
+            .map_err(|_| DatabaseError {
+                message: format!("{} is closed", self.path.display()),
+                source: None,
+            })
     }
 
     #[expect(clippy::disallowed_methods, reason = "a database may be in a folder that is not there yet")]
-    async fn open(&self) -> Result<Opened, Failure> {
+    async fn open(&self) -> Result<OpenDatabase, DatabaseError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(|error| self.failure(sqlx::Error::Io(error)))?;
+        std::fs::create_dir_all(folder).map_err(|error| self.error(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
             .filename(&self.path)
             .create_if_missing(true)
             .synchronous(if self.durable { SqliteSynchronous::Full } else { SqliteSynchronous::Normal })
-            .busy_timeout(BUSY)
+            .busy_timeout(BUSY_TIMEOUT)
             .disable_statement_logging();
         let mut attempts = 0;
         let (connection, other) = loop {
-            match connected(&options).await {
+            match connect(&options).await {
                 Ok(opened) => break opened,
                 Err(error) if is_no_database(&error) => return Err(self.refused("no database")),
                 // Whoever makes the file at the same moment is done soon, and SQLite does not wait for that.
-                Err(error) if is_busy(&error) && attempts < ATTEMPTS => attempts += 1,
-                Err(error) => return Err(self.failure(error)),
+                Err(error) if is_busy(&error) && attempts < MAX_OPEN_ATTEMPTS => attempts += 1,
+                Err(error) => return Err(self.error(error)),
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         };
         match other {
             Some(what) => Err(self.refused(&what)),
             None => {
-                let which = Look::at(&self.path).ok().flatten().map(|look| look.file);
-                Ok(Opened { connection, which })
+                let file_id = FileStamp::of_path(&self.path).ok().flatten().map(|look| look.file_id);
+                Ok(OpenDatabase { connection, file_id })
             }
         }
     }
 
-    fn refused(&self, what: &str) -> Failure {
-        let what = format!("{} is {what}; it is left as it is: name another `path`", self.path.display());
-        Failure { what, source: None }
+    fn refused(&self, what: &str) -> DatabaseError {
+        let message = format!("{} is {what}; it is left as it is: name another `path`", self.path.display());
+        DatabaseError { message, source: None }
     }
 }
 
 /// A connection, and what the file is where it is not ours.
-async fn connected(
-    options: &SqliteConnectOptions,
-) -> Result<(SqliteConnection, Option<String>), sqlx::Error> {
+async fn connect(options: &SqliteConnectOptions) -> Result<(SqliteConnection, Option<String>), sqlx::Error> {
     let mut connection = options.connect().await?;
-    let other = made(&mut connection).await?;
+    let other = ensure_schema(&mut connection).await?;
     if other.is_none() {
         // Only now: this is kept in the file, which may have been somebody else's.
         sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await?;
@@ -135,16 +136,16 @@ async fn connected(
 }
 
 /// Makes the tables in an empty file; what it is instead, where it is not ours.
-async fn made(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
+async fn ensure_schema(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
     // In a transaction, so that nobody makes the tables between two looks.
     let mut transaction = connection.begin().await?;
-    if let Some(known) = is_ours(&mut transaction).await? {
+    if let Some(known) = identify(&mut transaction).await? {
         return Ok(known.err());
     }
     transaction.rollback().await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     // Somebody else may have been faster.
-    match is_ours(&mut transaction).await? {
+    match identify(&mut transaction).await? {
         Some(known) => Ok(known.err()),
         None => {
             sqlx::raw_sql(SCHEMA).execute(&mut *transaction).await?;
@@ -158,18 +159,18 @@ async fn made(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx:
 }
 
 /// Whether a file is ours, or what it is instead; `None` where there is nothing in it.
-async fn is_ours(connection: &mut SqliteConnection) -> Result<Option<Result<(), String>>, sqlx::Error> {
+async fn identify(connection: &mut SqliteConnection) -> Result<Option<Result<(), String>>, sqlx::Error> {
     let number = async |connection: &mut SqliteConnection, query: &'static str| {
         sqlx::query(query).fetch_one(connection).await.map(|row| row.get::<i64, _>(0))
     };
     let application = number(connection, "PRAGMA application_id").await?;
     let version = number(connection, "PRAGMA user_version").await?;
-    if (application, version) == (APPLICATION, VERSION) {
+    if (application, version) == (APPLICATION_ID, SCHEMA_VERSION) {
         return Ok(Some(Ok(())));
     }
-    if application == APPLICATION {
-        let what = format!("of version {version}, and this program reads version {VERSION}");
-        return Ok(Some(Err(what)));
+    if application == APPLICATION_ID {
+        let message = format!("of version {version}, and this program reads version {SCHEMA_VERSION}");
+        return Ok(Some(Err(message)));
     }
     let tables = number(connection, "SELECT COUNT(*) FROM sqlite_master").await?;
     match (application, version, tables) {

@@ -33,7 +33,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
         registry.state(state::mcp_kv::KIND, state::mcp_kv::new)?;
     }
     #[cfg(not(feature = "mcp"))]
-    crate::needs_mcp::absent(&mut registry)?;
+    crate::mcp_kinds::register_unavailable(&mut registry)?;
     registry.state(state::sqlite::KIND, state::sqlite::new)?;
     registry.provisioning(provisioning::profile::KIND, provisioning::profile::new)?;
     registry.provisioning(provisioning::memory::KIND, provisioning::memory::new)?;
@@ -41,7 +41,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     for preset in agent_cli::PRESETS {
         registry.preset(preset.name, agent_cli::KIND);
     }
-    registry.set_bare_preset(agent_cli::KIND, agent_cli::BARE);
+    registry.set_bare_preset(agent_cli::KIND, agent_cli::BARE_PRESET);
     registry.set_default_kind(rubric::KIND);
     registry.set_command_kind(agent_cli::KIND);
     public_runtimes::register(&mut registry);

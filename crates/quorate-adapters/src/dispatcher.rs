@@ -11,7 +11,7 @@ use quorate_kernel::ports::dispatcher::{COMMON_KEYS, Input};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::registry::BuildContext;
 
-use crate::block::{Block, listed, nearest};
+use crate::block::{Block, nearest, quoted_list};
 
 /// The key that lets somebody answer itself.
 const REENTRY: &str = "reentry";
@@ -21,9 +21,9 @@ const WINDOW: &str = "window";
 const MAX_AGENT_TURNS: &str = "maxAgentTurns";
 
 /// A dispatcher's block: the keys that all have, and its own.
-fn block<'a>(build: &BuildContext<'a>, own: &[&str]) -> Result<Block<'a>, ConfigError> {
+fn parse_block<'a>(build: &BuildContext<'a>, own: &[&str]) -> Result<Block<'a>, ConfigError> {
     let known: Vec<&str> = COMMON_KEYS.into_iter().chain(own.iter().copied()).collect();
-    Block::of(build.block, &known)
+    Block::parse(build.block, &known)
 }
 
 /// Those who may be chosen, in the manifest's order: all but the author of the last turn, unless reentry is allowed.
@@ -33,14 +33,18 @@ fn candidates<'a>(input: &Input<'a>, reentry: bool) -> impl Iterator<Item = &'a 
 }
 
 /// A list of participants in a block, each once.
-fn ids(build: &BuildContext<'_>, block: &Block<'_>, key: &str) -> Result<Vec<String>, ConfigError> {
+fn participant_ids(
+    build: &BuildContext<'_>,
+    block: &Block<'_>,
+    key: &str,
+) -> Result<Vec<String>, ConfigError> {
     let ids = block.texts(key)?;
     let known: Vec<&str> = build.participants.iter().map(|one| &*one.id).collect();
     for (at, id) in ids.iter().enumerate() {
         if !known.contains(&id.as_str()) {
             let help = match nearest(id, &known) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the participants are {}", listed(&known)),
+                None => format!("the participants are {}", quoted_list(&known)),
             };
             return Err(ConfigError::for_key(key, format!("`{id}` takes no part")).with_help(help));
         }

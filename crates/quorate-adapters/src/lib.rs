@@ -6,14 +6,14 @@ pub mod default_registry;
 pub mod dispatcher;
 pub mod effectors;
 pub mod executor;
+pub(crate) mod file_stamp;
 pub mod lifecycle;
-pub(crate) mod look;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
-pub(crate) mod needs_mcp;
+pub(crate) mod mcp_kinds;
 pub mod process;
 pub mod provisioning;
-pub(crate) mod regular;
+pub(crate) mod regular_file;
 pub(crate) mod server_table;
 pub mod state;
 pub(crate) mod stem;

@@ -6,12 +6,12 @@
 //! The library that speaks the protocol is named in `connection`, `transport` and `outcome` alone.
 
 mod connection;
-mod offer;
-mod outcome;
+mod error;
 mod server;
+mod server_tools;
 mod shared;
+mod tool_result;
 mod transport;
-mod trouble;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use quorate_kernel::ports::executor::{ConfigError, Servers};
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use crate::block::{Block, listed, nearest};
-pub(crate) use connection::{Connection, Repeat, Until};
-pub(crate) use offer::Offer;
-pub(crate) use trouble::Trouble;
+use crate::block::{Block, nearest, quoted_list};
+pub(crate) use connection::{CallDeadline, Connection, Retry};
+pub(crate) use error::CallError;
+pub(crate) use server_tools::ServerTools;
 
 /// The key of a block that names the server.
-pub(crate) const SERVER: &str = "server";
+pub(crate) const SERVER_KEY: &str = "server";
 
 /// The server of a block that names none.
-const DEFAULT: &str = "guilde";
+const DEFAULT_SERVER: &str = "guilde";
 
 /// Arguments of a tool.
 pub(crate) type Arguments = Map<String, Json>;
@@ -43,8 +43,8 @@ pub(crate) fn connection(
     servers: &Servers,
     dir: &Path,
 ) -> Result<Arc<Connection>, ConfigError> {
-    let named = block.text(SERVER)?;
-    let id = named.unwrap_or(DEFAULT);
+    let named = block.text(SERVER_KEY)?;
+    let id = named.unwrap_or(DEFAULT_SERVER);
     let Some((_, table)) = servers.get(id) else {
         let known: Vec<&str> = servers.ids().collect();
         let help = match nearest(id, &known) {
@@ -52,11 +52,13 @@ pub(crate) fn connection(
             None if known.is_empty() => {
                 format!("add a table `[mcp.{id}]` with `url` or `command` to quorate.toml")
             }
-            None => format!("known servers: {}; or add a table `[mcp.{id}]` to quorate.toml", listed(&known)),
+            None => {
+                format!("known servers: {}; or add a table `[mcp.{id}]` to quorate.toml", quoted_list(&known))
+            }
         };
         return Err(
-            ConfigError::for_key(SERVER, format!("no MCP server `{id}` is configured")).with_help(help)
+            ConfigError::for_key(SERVER_KEY, format!("no MCP server `{id}` is configured")).with_help(help)
         );
     };
-    Ok(shared::connection(server::Server::read(id, table, dir)?))
+    Ok(shared::connection(server::Server::parse(id, table, dir)?))
 }

@@ -7,7 +7,7 @@ use quorate_kernel::ports::executor::{ConfigError, SideEffect};
 use quorate_protocol::Json;
 
 use crate::executor::agent_cli;
-use crate::executor::agent_cli::once::Once;
+use crate::executor::agent_cli::oneshot::OneshotCommand;
 use crate::server_table;
 
 /// Turns this process into the guard when it was started as one: the helper that ends members if the program is
@@ -38,7 +38,7 @@ pub fn claim_orphans() {
 
 /// Keeps other processes of the same user from looking into this one: its memory, its environment, which may hold a signing
 /// key, and its descriptors. Where the system has no such thing nothing changes; root can look into everything.
-pub fn close_to_others() {
+pub fn deny_inspection() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -47,7 +47,7 @@ pub fn close_to_others() {
     }
 }
 
-pub use agent_cli::sandbox::{Kept, available as can_confine, keep as keep_from_members};
+pub use agent_cli::sandbox::{LedgerFiles, available as can_confine, protect as protect_from_members};
 
 /// Says that [`run_guard_if_asked`] stands at the beginning of `main`, so that a guard can be started.
 pub fn enable_guard() {
@@ -61,35 +61,38 @@ pub fn adopt_orphans() -> bool {
 }
 
 /// Waits, at most for `limit`, until nothing runs any more that members had started.
-pub fn settle(limit: Duration) {
-    agent_cli::settle(limit);
+pub fn wait_for_members(limit: Duration) {
+    agent_cli::wait_for_members(limit);
 }
 
-/// What [`ask`] with the same words means, for a person who decides whether to trust the file that they stand in.
-pub fn act(command: &[String], dir: &Path) -> SideEffect {
+/// What [`run_command`] with the same words does, for a person who decides whether to trust the file that they stand in.
+pub fn command_side_effect(command: &[String], dir: &Path) -> SideEffect {
     let (program, arguments) =
         command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
-    agent_cli::act::start(program, arguments, &[], dir)
+    agent_cli::side_effect::of_command(program, arguments, &[], dir)
 }
 
 /// What connecting to an MCP server means: its command is started, or texts and a token are sent to its address.
-pub fn act_of_server(id: &str, table: &serde_json::Map<String, Json>, dir: &Path) -> SideEffect {
+pub fn server_side_effect(id: &str, table: &serde_json::Map<String, Json>, dir: &Path) -> SideEffect {
     let text = |key: &str| table.get(key).and_then(Json::as_str);
     let texts = |key: &str| -> Vec<String> {
         let items = table.get(key).and_then(Json::as_array).into_iter().flatten();
         items.filter_map(Json::as_str).map(str::to_owned).collect()
     };
-    let mut act = match (text("url"), text("command")) {
+    let mut side_effect = match (text("url"), text("command")) {
         (Some(url), _) => SideEffect::new(match text("token") {
             Some(token) => format!("send texts and the value of {token} to {url}"),
             None => format!("send texts to {url}"),
         }),
-        (None, command) => {
-            agent_cli::act::start(command.unwrap_or_default(), &texts("args"), &texts("env"), dir)
-        }
+        (None, command) => agent_cli::side_effect::of_command(
+            command.unwrap_or_default(),
+            &texts("args"),
+            &texts("env"),
+            dir,
+        ),
     };
-    act.what.push_str(&format!(" (MCP server `{id}`)"));
-    act
+    side_effect.what.push_str(&format!(" (MCP server `{id}`)"));
+    side_effect
 }
 
 /// Whether the table of an MCP server can be read, whether or not anybody uses it.
@@ -102,8 +105,8 @@ pub fn check_server(table: &serde_json::Map<String, Json>) -> Result<(), ConfigE
 
 /// Ends at once everything that members had started, without the two seconds that they have otherwise. Takes a second at
 /// most, where the system does not let go of a process. The program calls it before it exits in a hurry.
-pub fn end_members() {
-    agent_cli::end_members();
+pub fn terminate_members() {
+    agent_cli::terminate_members();
 }
 
 /// Runs a command of the user's own as members are run: it is given a text on stdin, and ended with all that it started
@@ -112,8 +115,14 @@ pub fn end_members() {
 ///
 /// # Errors
 /// When it does not succeed, for a person.
-pub async fn ask(command: &[String], dir: &Path, text: String, timeout: Duration) -> Result<String, String> {
+pub async fn run_command(
+    command: &[String],
+    dir: &Path,
+    text: String,
+    timeout: Duration,
+) -> Result<String, String> {
     let (program, arguments) = command.split_first().ok_or("no command is named")?;
-    let once = Once::new(program, arguments.to_vec(), Vec::new(), dir).map_err(|refused| refused.message)?;
-    once.ask(text.into(), timeout).await
+    let once = OneshotCommand::new(program, arguments.to_vec(), Vec::new(), dir)
+        .map_err(|refused| refused.message)?;
+    once.run_for_output(text.into(), timeout).await
 }

@@ -50,7 +50,7 @@ pub(crate) enum Target {
 /// # Errors
 /// When it has an unknown key, a value of the wrong type, no address of a server, or not exactly one of `url` and `command`.
 pub(crate) fn read(table: &Map<String, Json>) -> Result<ServerTable, ConfigError> {
-    let block = Block::of(table, KEYS)?;
+    let block = Block::parse(table, KEYS)?;
     let timeout = block.text("timeout")?.map(|written| {
         quorate_manifest::duration::parse(written).map_err(|error| {
             ConfigError::for_key("timeout", format!("`{written}`: {error}"))

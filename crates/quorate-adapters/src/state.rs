@@ -12,7 +12,7 @@ use serde_json::Map;
 
 /// Refuses a state that nests too deep to be recorded and read wherever it goes. Every store refuses it, written and
 /// read: files and databases have other writers, too.
-fn admit(participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
+fn check_depth(participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
     if nesting::is_object_deeper(state, nesting::MAX_DEPTH) {
         let what = format!(
             "the state of `{participant}` nests deeper than {} levels; make it flatter",

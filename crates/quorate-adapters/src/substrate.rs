@@ -2,11 +2,11 @@
 //! so that a transcript has the same ids wherever it is kept.
 
 pub mod file;
+pub(crate) mod file_watcher;
 #[cfg(feature = "mcp")]
 pub mod guilde_mcp;
 pub mod memory;
 pub mod sqlite;
-pub(crate) mod watch;
 
 use quorate_kernel::clock;
 use quorate_kernel::conversation::{MAX_TURN_BYTES, NewTurn};
@@ -19,10 +19,10 @@ use sha2::{Digest, Sha256};
 use crate::block::Block;
 
 /// How many hexadecimal digits an id has.
-const DIGITS: usize = 12;
+const ID_DIGITS: usize = 12;
 
 /// Whether a turn is to survive the loss of power before an append returns: the key `sync`, true unless said.
-fn synced(build: &BuildContext<'_>, block: &Block<'_>) -> Result<bool, ConfigError> {
+fn parse_sync(build: &BuildContext<'_>, block: &Block<'_>) -> Result<bool, ConfigError> {
     match build.block.get("sync") {
         None | Some(Json::Null) => Ok(true),
         Some(_) => block.flag("sync"),
@@ -30,7 +30,7 @@ fn synced(build: &BuildContext<'_>, block: &Block<'_>) -> Result<bool, ConfigErr
 }
 
 /// Refuses what a journal could not hold. Every substrate refuses it, so that a manifest can change its substrate.
-fn admit(turn: &NewTurn) -> Result<(), Error> {
+fn check_turn(turn: &NewTurn) -> Result<(), Error> {
     let participant = &*turn.participant;
     if participant.is_empty() {
         return Err(Error::Refused("a turn needs an author: the participant's id is empty".into()));
@@ -70,14 +70,14 @@ fn admit(turn: &NewTurn) -> Result<(), Error> {
 }
 
 /// The id of a turn, which follows from what it is (K5).
-fn id(participant: &str, timestamp: &str, content: &str) -> Name {
+fn turn_id(participant: &str, timestamp: &str, content: &str) -> Name {
     let mut hash = Sha256::new();
     for part in [participant.as_bytes(), b"\0", timestamp.as_bytes(), b"\0", content.as_bytes()] {
         hash.update(part);
     }
-    let mut id = String::with_capacity(2 + DIGITS);
+    let mut id = String::with_capacity(2 + ID_DIGITS);
     id.push_str("t_");
-    for byte in &hash.finalize()[..DIGITS / 2] {
+    for byte in &hash.finalize()[..ID_DIGITS / 2] {
         for nibble in [byte >> 4, byte & 15] {
             id.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
         }
@@ -86,7 +86,7 @@ fn id(participant: &str, timestamp: &str, content: &str) -> Name {
 }
 
 /// One millisecond later: where a turn goes on to whose id is taken.
-fn later(timestamp: &str) -> Result<String, Error> {
+fn next_millisecond(timestamp: &str) -> Result<String, Error> {
     clock::parse_rfc3339(timestamp)
         .map(|at| clock::rfc3339(at + 1))
         .ok_or_else(|| Error::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")))
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn an_id_is_the_public_formula() {
         // printf 'reviewer\0002026-05-23T10:00:00Z\000hello' | sha256sum
-        assert_eq!(&*id("reviewer", "2026-05-23T10:00:00Z", "hello"), "t_e29ade760981");
-        assert_eq!(later("2026-05-23T10:00:00.999Z").unwrap(), "2026-05-23T10:00:01.000Z");
+        assert_eq!(&*turn_id("reviewer", "2026-05-23T10:00:00Z", "hello"), "t_e29ade760981");
+        assert_eq!(next_millisecond("2026-05-23T10:00:00.999Z").unwrap(), "2026-05-23T10:00:01.000Z");
     }
 }

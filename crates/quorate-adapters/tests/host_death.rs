@@ -1,21 +1,21 @@
 //! What is left when our own process dies (X6): nothing, however it dies. Each test starts this same binary again as a
-//! host that asks an animal of the zoo, ends the host in its way, and watches the process table.
+//! host that asks a hostile command, ends the host in its way, and watches the process table.
 //!
 //! The binary has no test harness, because a guard is the host's own executable with another first argument.
 
 #![expect(clippy::disallowed_methods, reason = "processes and their time are what is tested")]
 
 #[expect(dead_code, reason = "the other test binary uses the rest")]
-#[path = "it/zoo/animal.rs"]
-mod animal;
+#[path = "it/cli_scripts/cli_script.rs"]
+mod script;
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use animal::{Animal, left_of};
 use quorate_adapters::executor::agent_cli::{self, guard};
 use rustix::process::{Pid, Signal, kill_process};
+use script::{CliScript, count_processes};
 
 /// Two seconds between being asked and being killed, and a little room for a busy machine.
 const LIMIT: Duration = Duration::from_millis(3_000);
@@ -34,7 +34,7 @@ fn main() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         [guard::ARGUMENT, ..] => guard::run(),
-        ["host", how, animal] => host(how, animal),
+        ["host", how, script] => host(how, script),
         _ if arguments.contains(&"--list") => list(arguments.contains(&"--ignored")),
         _ => run(&arguments),
     }
@@ -60,22 +60,22 @@ fn run(arguments: &[&str]) {
     }
 }
 
-/// Is a host: asks one animal, whose marker it prints, and is not there any more when the answer would come.
-fn host(how: &str, animal: &str) {
+/// Is a host: asks one command, whose marker it prints, and is not there any more when the answer would come.
+fn host(how: &str, script: &str) {
     if how != "unguarded" {
         guard::enable();
         agent_cli::adopt_orphans().expect("Linux");
     }
-    let animal = Animal::new(animal);
-    println!("{}", animal.marker);
+    let script = CliScript::new(script);
+    println!("{}", script.marker);
     match how {
-        "exits" => animal::runtime().block_on(async {
-            let asked = animal.invoke("prompt", Duration::from_secs(60));
+        "exits" => script::runtime().block_on(async {
+            let asked = script.invoke("prompt", Duration::from_secs(60));
             let _ = tokio::time::timeout(Duration::from_millis(500), asked).await;
             std::process::exit(0);
         }),
         _ => {
-            let _ = animal.ask_within("prompt", Duration::from_secs(60));
+            let _ = script.ask_within("prompt", Duration::from_secs(60));
         }
     }
 }
@@ -87,10 +87,10 @@ struct Host {
 }
 
 impl Host {
-    /// Starts a host and waits until its animal has at least `grown` processes.
-    fn start(how: &str, animal: &str, grown: usize) -> Host {
+    /// Starts a host and waits until its command has at least `grown` processes.
+    fn start(how: &str, script: &str, grown: usize) -> Host {
         let mut child = Command::new(std::env::current_exe().expect("this binary"))
-            .args(["host", how, animal])
+            .args(["host", how, script])
             .stdout(Stdio::piped())
             .spawn()
             .expect("this binary runs");
@@ -101,7 +101,7 @@ impl Host {
             marker.push(char::from(byte[0]));
         }
         let host = Host { child, marker };
-        within(LIMIT, "the animal did not start", || left_of(&host.marker) >= grown);
+        within(LIMIT, "the script did not start", || count_processes(&host.marker) >= grown);
         host
     }
 
@@ -112,15 +112,15 @@ impl Host {
     /// Waits for the host's end and for that of all it had started.
     fn assert_nothing_is_left(mut self) {
         self.child.wait().expect("it is ours");
-        within(LIMIT, "processes are left", || left_of(&self.marker) == 0);
+        within(LIMIT, "processes are left", || count_processes(&self.marker) == 0);
     }
 }
 
 fn a_killed_host_leaves_nothing() {
-    for (animal, grown) in
+    for (script, grown) in
         [("hangs", 1), ("ignores_term", 2), ("leaves_a_nameless_session", 1), ("forks_a_tree", 8)]
     {
-        let host = Host::start("guarded", animal, grown);
+        let host = Host::start("guarded", script, grown);
         host.signal(Signal::KILL);
         host.assert_nothing_is_left();
     }

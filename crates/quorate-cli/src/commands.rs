@@ -172,7 +172,7 @@ pub(crate) fn run() -> ExitCode {
     let exit = runtime.block_on(dispatch(arguments.command, arguments.trust, arguments.quiet));
     // What is still under way is dropped, which ends its members; they get their two seconds.
     runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
-    quorate_adapters::process::settle(MEMBER_SHUTDOWN_TIMEOUT);
+    quorate_adapters::process::wait_for_members(MEMBER_SHUTDOWN_TIMEOUT);
     exit.into()
 }
 

@@ -46,16 +46,16 @@ impl From<Exit> for ExitCode {
 }
 
 /// Says why a use case stopped, on standard error; with a machine's format on standard output.
-pub(super) fn exit_with_error(stop: &ServiceError, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn exit_with_error(error: &ServiceError, format: Format, terminal: &Terminal) -> Exit {
     match format {
         Format::Human | Format::Markdown => {
-            terminal.status(&render::diagnostics(&stop.report, Format::Human, terminal.stderr))
+            terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr))
         }
         Format::Json | Format::Sarif | Format::Github => {
-            terminal.data_as(format, &render::diagnostics(&stop.report, format, terminal.stdout))
+            terminal.data_as(format, &render::diagnostics(&error.report, format, terminal.stdout))
         }
     }
-    Exit(stop.class.code())
+    Exit(error.class.code())
 }
 
 /// The command line could not be read, or help was asked for.

@@ -126,7 +126,7 @@ mod listener {
     fn notify_or_exit() {
         let listens = LISTENER.lock().unwrap_or_else(PoisonError::into_inner).take();
         if listens.is_none_or(|listens| listens.send(()).is_err()) {
-            quorate_adapters::process::end_members();
+            quorate_adapters::process::terminate_members();
             std::process::exit(EXIT_CODE.load(Ordering::Relaxed).into());
         }
     }

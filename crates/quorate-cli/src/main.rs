@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     process::run_guard_if_asked();
     // Until then Ctrl-C ends the process without a word and with no exit code of its own.
     interrupt::start_listening();
-    process::close_to_others();
+    process::deny_inspection();
     process::restore_signals();
     process::adopt_orphans();
     process::claim_orphans();

@@ -1,4 +1,4 @@
-//! Commands at a desk: it is opened, something is done and said, and it is closed, whatever came of it.
+//! Commands at a session: it is opened, something is done and said, and it is closed, whatever came of it.
 
 use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
@@ -6,63 +6,68 @@ use super::terminal::Terminal;
 use quorate::service::error::ServiceError;
 use quorate::service::session::LedgerSession;
 
-/// Works at a desk and closes it.
+/// Works at a session and closes it.
 pub(super) async fn with_session(
     opened: Result<LedgerSession, ServiceError>,
     format: Format,
     terminal: &Terminal,
     work: impl AsyncFnOnce(&LedgerSession) -> Result<Exit, ServiceError>,
 ) -> Exit {
-    let desk = match opened {
-        Ok(desk) => desk,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+    let session = match opened {
+        Ok(session) => session,
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let exit = match work(&desk).await {
+    let exit = match work(&session).await {
         Ok(exit) => exit,
-        Err(stop) => print_error(&stop, &desk, format, terminal),
+        Err(error) => print_error(&error, &session, format, terminal),
     };
-    Box::pin(seal_and_close(desk, terminal)).await;
+    Box::pin(seal_and_close(session, terminal)).await;
     exit
 }
 
-/// Seals what was appended, says what is wrong with that, and closes the desk.
-pub(super) async fn seal_and_close(desk: LedgerSession, terminal: &Terminal) {
-    if desk.store.has_appended() {
-        Box::pin(desk.seal()).await;
-        print_warnings(&desk, terminal);
+/// Seals what was appended, says what is wrong with that, and closes the session.
+pub(super) async fn seal_and_close(session: LedgerSession, terminal: &Terminal) {
+    if session.store.has_appended() {
+        Box::pin(session.seal()).await;
+        print_warnings(&session, terminal);
     }
-    Box::pin(desk.close()).await;
+    Box::pin(session.close()).await;
 }
 
-/// Prints what was done at a desk.
-pub(super) fn print_result(text: &str, desk: &LedgerSession, terminal: &Terminal) -> Exit {
-    print_result_as(Format::Human, text, desk, terminal)
+/// Prints what was done at a session.
+pub(super) fn print_result(text: &str, session: &LedgerSession, terminal: &Terminal) -> Exit {
+    print_result_as(Format::Human, text, session, terminal)
 }
 
-/// Prints what was done at a desk, in a format.
-pub(super) fn print_result_as(format: Format, text: &str, desk: &LedgerSession, terminal: &Terminal) -> Exit {
-    print_warnings(desk, terminal);
+/// Prints what was done at a session, in a format.
+pub(super) fn print_result_as(
+    format: Format,
+    text: &str,
+    session: &LedgerSession,
+    terminal: &Terminal,
+) -> Exit {
+    print_warnings(session, terminal);
     terminal.data_as(format, text);
     Exit::DONE
 }
 
-/// Prints why a command at a desk stopped.
+/// Prints why a command at a session stopped.
 pub(super) fn print_error(
-    stop: &ServiceError,
-    desk: &LedgerSession,
+    error: &ServiceError,
+    session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
 ) -> Exit {
-    if stop.is_ledger_unavailable() {
-        desk.interrupt();
+    if error.is_ledger_unavailable() {
+        session.interrupt();
     }
-    print_warnings(desk, terminal);
-    exit_with_error(stop, format, terminal)
+    print_warnings(session, terminal);
+    exit_with_error(error, format, terminal)
 }
 
-/// Prints what a desk has to say besides the result.
-pub(super) fn print_warnings(desk: &LedgerSession, terminal: &Terminal) {
-    let report = desk.take_warnings();
+/// Prints what a session has to say besides the result.
+pub(super) fn print_warnings(session: &LedgerSession, terminal: &Terminal) {
+    let report = session.take_warnings();
     if !report.is_empty() {
         terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
     }

@@ -85,10 +85,7 @@ pub enum Error {
     Stalled(Name),
     /// The protocol asked somebody who has no seat.
     #[error("run {run} asks `{member}`, who has no seat")]
-    NoExecutor {
-        run: Name,
-        member: Name,
-    },
+    NoExecutor { run: Name, member: Name },
 }
 
 impl RunConfig {

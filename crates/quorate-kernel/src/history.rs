@@ -81,17 +81,10 @@ pub enum Error {
     Unknown(Name),
     /// The body of a record that is needed was erased.
     #[error("the body of record {run}/{n} was erased")]
-    Erased {
-        run: Name,
-        n: u64,
-    },
+    Erased { run: Name, n: u64 },
     /// A record is not as this version writes it.
     #[error("record {run}/{n} cannot be read: {what}")]
-    Unreadable {
-        run: Name,
-        n: u64,
-        what: &'static str,
-    },
+    Unreadable { run: Name, n: u64, what: &'static str },
 }
 
 /// The records that a protocol asks for.

@@ -168,15 +168,10 @@ pub enum CycleResult {
         why: Option<String>,
     },
     /// The dispatcher could not say who answers this turn; nobody does.
-    Undecided {
-        trigger: Name,
-        why: String,
-    },
+    Undecided { trigger: Name, why: String },
     /// The calls of this run do not suffice for everybody who is to answer this turn: nobody was asked, and it is still
     /// to be answered.
-    BudgetExhausted {
-        trigger: Name,
-    },
+    BudgetExhausted { trigger: Name },
     /// There is no new turn.
     NoNewTurn,
 }

@@ -60,9 +60,7 @@ pub enum ExportError {
     #[error("nothing is sealed yet")]
     NoCheckpoint,
     #[error("the ledger has no run {run}")]
-    UnknownRun {
-        run: Name,
-    },
+    UnknownRun { run: Name },
     /// It is to start after more records than are sealed.
     #[error("it would start after {since} records, and {size} are sealed")]
     SinceTooLarge {

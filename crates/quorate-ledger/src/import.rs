@@ -74,10 +74,7 @@ pub enum ImportError {
     },
     /// It contradicts what is here.
     #[error("{id}: {what}")]
-    Conflict {
-        id: String,
-        what: String,
-    },
+    Conflict { id: String, what: String },
     /// The ledger does not answer.
     #[error(transparent)]
     Ledger(#[from] Error),

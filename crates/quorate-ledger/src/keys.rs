@@ -71,20 +71,13 @@ pub enum Error {
     },
     /// The file holds no key.
     #[error("{} is no key", path.display())]
-    NotAKey {
-        path: PathBuf,
-        source: InvalidKey,
-    },
+    NotAKey { path: PathBuf, source: InvalidKey },
     /// There is a key already; it is never overwritten.
     #[error("{} is there already, and a key is never overwritten", path.display())]
-    AlreadyExists {
-        path: PathBuf,
-    },
+    AlreadyExists { path: PathBuf },
     /// There is no key that another could follow.
     #[error("{} is not there", path.display())]
-    Missing {
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
 }
 
 impl Directory {

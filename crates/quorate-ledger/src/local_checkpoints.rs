@@ -56,10 +56,7 @@ pub enum Error {
     NotACheckpoint(String),
     /// The copy that is there and the checkpoint cannot both be of one ledger.
     #[error("cannot replace the checkpoint in {}: {why}", path.display())]
-    Contradicts {
-        path: PathBuf,
-        why: String,
-    },
+    Contradicts { path: PathBuf, why: String },
     /// The file system refuses.
     #[error(transparent)]
     File(#[from] keys::Error),

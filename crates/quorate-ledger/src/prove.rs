@@ -78,14 +78,10 @@ pub struct ProofRecord {
 #[derive(Debug, thiserror::Error)]
 pub enum ProveError {
     #[error("the ledger has no record {id}")]
-    UnknownRecord {
-        id: String,
-    },
+    UnknownRecord { id: String },
     /// A record stands after the last checkpoint.
     #[error("record {id} is not sealed yet")]
-    NotSealed {
-        id: String,
-    },
+    NotSealed { id: String },
     /// Nobody signed the last checkpoint.
     #[error("nobody signed the last checkpoint")]
     UnsignedCheckpoint,

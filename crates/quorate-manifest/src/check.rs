@@ -39,16 +39,16 @@ pub enum FileOutcome {
     Unreadable(Report),
 }
 
-pub fn check(round: &Loader<'_>, spot: &WorkspacePath, named: Discovery) -> FileOutcome {
-    match round.open(spot) {
+pub fn check(loader: &Loader<'_>, location: &WorkspacePath, named: Discovery) -> FileOutcome {
+    match loader.open(location) {
         OpenResult::Missing => FileOutcome::Missing,
         OpenResult::Unreadable(_)
-            if named == Discovery::Walked && doctype::from_name(spot.name()).is_none() =>
+            if named == Discovery::Walked && doctype::from_name(location.name()).is_none() =>
         {
             FileOutcome::Skipped
         }
         OpenResult::Unreadable(why) => {
-            let shown = round.display_name(spot);
+            let shown = loader.display_name(location);
             let place = Place { file: shown.as_str().into(), span: 0..0, path: String::new() };
             let body = Body::new(format!("`{shown}` cannot be read: {why}")).at(place);
             let mut report = Report::new();
@@ -56,72 +56,74 @@ pub fn check(round: &Loader<'_>, spot: &WorkspacePath, named: Discovery) -> File
             report.refuse(codes::FILE_UNREADABLE, body);
             FileOutcome::Unreadable(report)
         }
-        OpenResult::UnknownDoctype(report) => check_unknown(spot, named, report),
-        OpenResult::Document(layer) => check_document(round, &layer, named),
+        OpenResult::UnknownDoctype(report) => check_unknown(location, named, report),
+        OpenResult::Document(document) => check_document(loader, &document, named),
     }
 }
 
-/// Says which consumers the files of a round will make, so that a view for one of them is not refused for being early
+/// Says which consumers the files that are checked together will make, so that a view for one of them is not refused for being early
 /// (M15).
-pub fn register_planned(round: &Loader<'_>, spots: &[WorkspacePath]) {
-    for spot in spots.iter().filter(|spot| doctype::from_name(spot.name()) == Some(Doctype::Operator)) {
-        if let OpenResult::Document(layer) = round.open(spot)
-            && let Some(reference) = operator::load::reference(&layer)
+pub fn register_planned(loader: &Loader<'_>, locations: &[WorkspacePath]) {
+    for location in
+        locations.iter().filter(|location| doctype::from_name(location.name()) == Some(Doctype::Operator))
+    {
+        if let OpenResult::Document(document) = loader.open(location)
+            && let Some(reference) = operator::load::reference(&document)
         {
-            round.add_planned(spot.scope(), reference);
+            loader.add_planned(location.scope(), reference);
         }
     }
 }
 
 /// Checks bytes from elsewhere, as if they were a file of the workspace's root folder.
-pub fn check_bytes(round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>) -> FileOutcome {
-    match round.open_bytes(spot, bytes) {
-        OpenResult::Document(layer) => dispatch(round, &layer),
-        OpenResult::UnknownDoctype(report) => check_unknown(spot, Discovery::Explicit, report),
+pub fn check_bytes(loader: &Loader<'_>, location: &WorkspacePath, bytes: Vec<u8>) -> FileOutcome {
+    match loader.open_bytes(location, bytes) {
+        OpenResult::Document(document) => dispatch(loader, &document),
+        OpenResult::UnknownDoctype(report) => check_unknown(location, Discovery::Explicit, report),
         OpenResult::Missing | OpenResult::Unreadable(_) => FileOutcome::Missing,
     }
 }
 
-fn check_unknown(spot: &WorkspacePath, named: Discovery, report: Report) -> FileOutcome {
+fn check_unknown(location: &WorkspacePath, named: Discovery, report: Report) -> FileOutcome {
     // Whatever else is wrong: a file that is read as YAML alone, or has frontmatter, was meant to be one.
-    if named == Discovery::Walked && doctype::from_name(spot.name()).is_none() {
+    if named == Discovery::Walked && doctype::from_name(location.name()).is_none() {
         return FileOutcome::Skipped;
     }
     FileOutcome::Checked(Doctype::Role, report)
 }
 
-fn check_document(round: &Loader<'_>, layer: &Arc<Document>, named: Discovery) -> FileOutcome {
-    let (doctype, name) = (layer.doctype, layer.path.name());
+fn check_document(loader: &Loader<'_>, document: &Arc<Document>, named: Discovery) -> FileOutcome {
+    let (doctype, name) = (document.doctype, document.path.name());
     let proper = doctype.file_name().is_none() || doctype.is_named(name);
     if named == Discovery::Walked && !proper {
         return FileOutcome::Skipped;
     }
-    let mut checked = dispatch(round, layer);
+    let mut checked = dispatch(loader, document);
     if let (false, FileOutcome::Checked(_, report) | FileOutcome::Assembly(report, _)) =
         (proper, &mut checked)
     {
         let proper = doctype.file_name().unwrap_or_default();
         let body = Body::new(format!("a file of this doctype is called {proper}, not {name}"));
-        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
-        let place = layer.place(layer.root.span.start..layer.root.span.start, "");
+        report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
+        let place = document.place(document.root.span.start..document.root.span.start, "");
         let help = "nothing finds it but who names it: chains, refs and directories go by the name";
         report.warn(codes::FILENAME, body.at(place).help(help));
     }
     checked
 }
 
-fn dispatch(round: &Loader<'_>, layer: &Arc<Document>) -> FileOutcome {
-    let doctype = layer.doctype;
+fn dispatch(loader: &Loader<'_>, document: &Arc<Document>) -> FileOutcome {
+    let doctype = document.doctype;
     let report = match doctype {
         Doctype::Assembly => {
-            let loaded = assembly::load(round, layer);
+            let loaded = assembly::load(loader, document);
             return FileOutcome::Assembly(loaded.report, loaded.value.map(Box::new));
         }
-        Doctype::Persona => persona::load::load(round, layer).report,
-        Doctype::Playbook => playbook::load::load(round, layer).report,
-        Doctype::Runtime => runtime::load::load(round, layer).report,
-        Doctype::Operator => operator::load::load(round, layer).report,
-        Doctype::Role => layer.report.clone(),
+        Doctype::Persona => persona::load::load(loader, document).report,
+        Doctype::Playbook => playbook::load::load(loader, document).report,
+        Doctype::Runtime => runtime::load::load(loader, document).report,
+        Doctype::Operator => operator::load::load(loader, document).report,
+        Doctype::Role => document.report.clone(),
         Doctype::Council | Doctype::Config => return FileOutcome::Standalone(doctype),
     };
     FileOutcome::Checked(doctype, report)
@@ -135,7 +137,7 @@ pub fn is_candidate(name: &str) -> bool {
     doctype::from_name(name).is_some() || (!name.starts_with('.') && ends)
 }
 
-/// What reading a text of no doctype gave, for [`Round::open`].
+/// What reading a text of no doctype gave, for [`Loader::open`].
 pub(crate) fn unknown_doctype_report(parsed: crate::document::Parsed) -> Report {
     let document = parsed.document;
     if !document.refused() {

@@ -155,8 +155,8 @@ fn parse_yaml(text: &str, part: Range<usize>) -> (Option<Node>, Vec<Problem>) {
 }
 
 impl Document {
-    /// Makes a layer of a parsed text, held against the schema of its doctype.
-    pub(crate) fn new(spot: WorkspacePath, doctype: Doctype, parsed: Parsed) -> Document {
+    /// Makes a document of a parsed text, held against the schema of its doctype.
+    pub(crate) fn new(location: WorkspacePath, doctype: Doctype, parsed: Parsed) -> Document {
         let Parsed { document, sha256, root, body } = parsed;
         let text = Arc::clone(document.text());
         let display_name: Arc<str> = Arc::clone(&document.place(0..0, "").file);
@@ -171,7 +171,7 @@ impl Document {
         }
         let root = root.unwrap_or(Node::new(Kind::Null, 0..0));
         Document {
-            path: spot,
+            path: location,
             shown: display_name,
             doctype,
             text,
@@ -182,7 +182,7 @@ impl Document {
         }
     }
 
-    /// A tree that this layer ends, as a type. A number that the schema lets through and the type cannot hold is refused.
+    /// A tree that this document ends, as a type. A number that the schema lets through and the type cannot hold is refused.
     pub(crate) fn deserialize<T: DeserializeOwned>(&self, root: &Node, report: &mut Report) -> Option<T> {
         match from_node(root) {
             Ok(value) => Some(value),

@@ -1,5 +1,5 @@
 //! Governance files (D9): whose signatures count, how long answers are kept at least, and how long advice may hold. An
-//! assembly binds one by `governance`; each layer of a chain may bind its own, and together they only tighten.
+//! assembly binds one by `governance`; each document of a chain may bind its own, and together they only tighten.
 //!
 //! The file is Markdown with frontmatter, or YAML. A text with none of the keys below, of whatever format, is somebody
 //! else's policy: it may be bound, and binds nothing here.
@@ -74,20 +74,20 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Reads what each layer of a chain binds, or what the workspace does where none binds anything.
-    pub(crate) fn load(round: &Loader<'_>, chain: &Chain) -> Policies {
+    /// Reads what each document of a chain binds, or what the workspace does where none binds anything.
+    pub(crate) fn load(loader: &Loader<'_>, chain: &Chain) -> Policies {
         let mut policies = Policies::default();
-        if round.options.refs == Refs::ShapeOnly {
+        if loader.options.refs == Refs::ShapeOnly {
             return policies;
         }
         let mut bound_by_a_layer = false;
-        for layer in &chain.layers {
-            let Some(text) = layer.root.key("governance").and_then(Node::as_str) else { continue };
+        for document in &chain.documents {
+            let Some(text) = document.root.key("governance").and_then(Node::as_str) else { continue };
             bound_by_a_layer = true;
-            policies.bind(round, layer, text);
+            policies.bind(loader, document, text);
         }
-        match &round.options.governance {
-            Some(spot) if !bound_by_a_layer => policies.bind_workspace_default(round, spot),
+        match &loader.options.governance {
+            Some(location) if !bound_by_a_layer => policies.bind_workspace_default(loader, location),
             _ => {}
         }
         policies
@@ -101,43 +101,43 @@ impl Policies {
         Some(lists.fold(first, |above, own| own.iter().map(|key| restricted_key(key, &above)).collect()))
     }
 
-    fn bind(&mut self, round: &Loader<'_>, layer: &Document, text: &str) {
+    fn bind(&mut self, loader: &Loader<'_>, document: &Document, text: &str) {
         // A ref that leads nowhere is refused as one.
-        let Ok(spot) = round.resolve(&layer.path, text) else { return };
+        let Ok(location) = loader.resolve(&document.path, text) else { return };
         let folder = Reference::parse(text).is_some();
-        let (spot, bytes) = match round.workspace.read(&spot) {
-            Ok(bytes) => (spot, bytes),
-            Err(_) if folder => match round.workspace.read(&spot.child(FILE_NAME)) {
-                Ok(bytes) => (spot.child(FILE_NAME), bytes),
+        let (location, bytes) = match loader.workspace.read(&location) {
+            Ok(bytes) => (location, bytes),
+            Err(_) if folder => match loader.workspace.read(&location.child(FILE_NAME)) {
+                Ok(bytes) => (location.child(FILE_NAME), bytes),
                 Err(Error::Missing) => return,
-                Err(error) => return self.report_unreadable(round, &spot.child(FILE_NAME), &error),
+                Err(error) => return self.report_unreadable(loader, &location.child(FILE_NAME), &error),
             },
             // A path that leads to what cannot be read is refused as a ref, too.
             Err(_) => return,
         };
-        self.add(round, &spot, bytes, layer.value_place("governance"));
+        self.add(loader, &location, bytes, document.value_place("governance"));
     }
 
-    fn bind_workspace_default(&mut self, round: &Loader<'_>, spot: &WorkspacePath) {
-        let bound_at = Place { file: round.display_name(spot).into(), span: 0..0, path: String::new() };
-        match round.workspace.read(spot) {
-            Ok(bytes) => self.add(round, spot, bytes, bound_at),
-            Err(error) => self.report_unreadable(round, spot, &error),
+    fn bind_workspace_default(&mut self, loader: &Loader<'_>, location: &WorkspacePath) {
+        let bound_at = Place { file: loader.display_name(location).into(), span: 0..0, path: String::new() };
+        match loader.workspace.read(location) {
+            Ok(bytes) => self.add(loader, location, bytes, bound_at),
+            Err(error) => self.report_unreadable(loader, location, &error),
         }
     }
 
-    fn add(&mut self, round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>, at: Place) {
-        let (says, report) = read::read(round, spot, bytes);
+    fn add(&mut self, loader: &Loader<'_>, location: &WorkspacePath, bytes: Vec<u8>, at: Place) {
+        let (says, report) = read::read(loader, location, bytes);
         self.report.absorb(report);
         self.files.extend(says.map(|says| BoundFile {
             bound_at: at,
-            file: round.display_name(spot).into(),
+            file: loader.display_name(location).into(),
             governance: says,
         }));
     }
 
-    fn report_unreadable(&mut self, round: &Loader<'_>, spot: &WorkspacePath, error: &Error) {
-        self.report.absorb(read::unreadable(&round.display_name(spot), error));
+    fn report_unreadable(&mut self, loader: &Loader<'_>, location: &WorkspacePath, error: &Error) {
+        self.report.absorb(read::unreadable(&loader.display_name(location), error));
     }
 }
 

@@ -64,7 +64,7 @@ pub struct Loader<'w> {
 /// What opening a file of any doctype gave.
 #[derive(Debug)]
 pub enum OpenResult {
-    /// A layer, refused or not.
+    /// A document, refused or not.
     Document(Arc<Document>),
     /// It is of no doctype that is known; why.
     UnknownDoctype(Report),
@@ -85,7 +85,7 @@ pub(crate) struct SlugClaim {
 /// What reading a manifest gave.
 #[derive(Debug, Clone)]
 pub enum ReadResult {
-    /// A layer, refused or not.
+    /// A document, refused or not.
     Document(Arc<Document>),
     /// There is no such file.
     Missing,
@@ -113,16 +113,16 @@ impl<'w> Loader<'w> {
     }
 
     /// What the user calls a file.
-    pub fn display_name(&self, spot: &WorkspacePath) -> String {
-        format!("{}{}", self.options.prefix, spot.workspace_relative())
+    pub fn display_name(&self, location: &WorkspacePath) -> String {
+        format!("{}{}", self.options.prefix, location.workspace_relative())
     }
 
     /// The bytes of a file that is no manifest.
     ///
     /// # Errors
     /// As [`Workspace::read`].
-    pub fn bytes(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error> {
-        self.workspace.read(spot)
+    pub fn bytes(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error> {
+        self.workspace.read(location)
     }
 
     /// Says that something will be at a ref of a scope before the round ends, though it is not there yet.
@@ -136,35 +136,35 @@ impl<'w> Loader<'w> {
     }
 
     /// Reads a manifest of a doctype, once.
-    pub fn read(&self, spot: &WorkspacePath, doctype: Doctype) -> ReadResult {
-        match self.documents.borrow().get(spot) {
+    pub fn read(&self, location: &WorkspacePath, doctype: Doctype) -> ReadResult {
+        match self.documents.borrow().get(location) {
             // What says that it is something else is held to what it is asked for.
             Some(ReadResult::Document(document)) if document.doctype != doctype => {}
             Some(read) => return read.clone(),
             None => {}
         }
-        let read = match self.workspace.read(spot) {
-            Ok(bytes) => ReadResult::Document(Arc::new(self.parse_document(spot, doctype, bytes))),
+        let read = match self.workspace.read(location) {
+            Ok(bytes) => ReadResult::Document(Arc::new(self.parse_document(location, doctype, bytes))),
             Err(Error::Missing) => ReadResult::Missing,
             Err(Error::Outside) => ReadResult::Outside,
             Err(error) => ReadResult::Unreadable(error.to_string()),
         };
-        self.documents.borrow_mut().insert(spot.clone(), read.clone());
+        self.documents.borrow_mut().insert(location.clone(), read.clone());
         read
     }
 
     /// Opens a file and finds out what it is.
-    pub fn open(&self, spot: &WorkspacePath) -> OpenResult {
-        if let Some(ReadResult::Document(document)) = self.documents.borrow().get(spot)
-            && doctype::detect(spot.name(), &document.root) == Some(document.doctype)
+    pub fn open(&self, location: &WorkspacePath) -> OpenResult {
+        if let Some(ReadResult::Document(document)) = self.documents.borrow().get(location)
+            && doctype::detect(location.name(), &document.root) == Some(document.doctype)
         {
             return OpenResult::Document(Arc::clone(document));
         }
-        match self.workspace.read(spot) {
-            Ok(bytes) => self.open_bytes(spot, bytes),
+        match self.workspace.read(location) {
+            Ok(bytes) => self.open_bytes(location, bytes),
             Err(Error::Missing) => OpenResult::Missing,
             Err(error @ Error::TooLarge) => {
-                let shown = self.display_name(spot);
+                let shown = self.display_name(location);
                 let mut report = Report::new();
                 report.add_source(shown.as_str(), "");
                 let place = Place { file: shown.into(), span: 0..0, path: String::new() };
@@ -176,14 +176,14 @@ impl<'w> Loader<'w> {
         }
     }
 
-    /// Takes a file's bytes from elsewhere, as if they stood at the spot, and finds out what they are.
-    pub fn open_bytes(&self, spot: &WorkspacePath, bytes: Vec<u8>) -> OpenResult {
-        let parsed = document::parse(&self.display_name(spot), bytes, Syntax::from_name(spot.name()));
-        let Some(doctype) = document::detect(spot.name(), &parsed) else {
+    /// Takes a file's bytes from elsewhere, as if they stood at the location, and finds out what they are.
+    pub fn open_bytes(&self, location: &WorkspacePath, bytes: Vec<u8>) -> OpenResult {
+        let parsed = document::parse(&self.display_name(location), bytes, Syntax::from_name(location.name()));
+        let Some(doctype) = document::detect(location.name(), &parsed) else {
             return OpenResult::UnknownDoctype(check::unknown_doctype_report(parsed));
         };
-        let document = Arc::new(Document::new(spot.clone(), doctype, parsed));
-        self.documents.borrow_mut().insert(spot.clone(), ReadResult::Document(Arc::clone(&document)));
+        let document = Arc::new(Document::new(location.clone(), doctype, parsed));
+        self.documents.borrow_mut().insert(location.clone(), ReadResult::Document(Arc::clone(&document)));
         OpenResult::Document(document)
     }
 
@@ -199,14 +199,14 @@ impl<'w> Loader<'w> {
         (first.path != document.path).then(|| first.clone())
     }
 
-    fn parse_document(&self, spot: &WorkspacePath, doctype: Doctype, bytes: Vec<u8>) -> Document {
-        let parsed = document::parse(&self.display_name(spot), bytes, Syntax::from_name(spot.name()));
-        Document::new(spot.clone(), doctype, parsed)
+    fn parse_document(&self, location: &WorkspacePath, doctype: Doctype, bytes: Vec<u8>) -> Document {
+        let parsed = document::parse(&self.display_name(location), bytes, Syntax::from_name(location.name()));
+        Document::new(location.clone(), doctype, parsed)
     }
 
     /// Lets go of a manifest that nothing else in the round will ask for.
-    pub fn forget(&self, spot: &WorkspacePath) {
-        self.documents.borrow_mut().remove(spot);
-        self.chains.borrow_mut().remove(spot);
+    pub fn forget(&self, location: &WorkspacePath) {
+        self.documents.borrow_mut().remove(location);
+        self.chains.borrow_mut().remove(location);
     }
 }

@@ -1,5 +1,5 @@
-//! Merging a layer over what its ancestors made, by a table of strategies: one row for each key, in the order of the
-//! format's own table. What comes out knows of every value which layer it comes from.
+//! Merging a document over what its ancestors made, by a table of strategies: one row for each key, in the order of the
+//! format's own table. What comes out knows of every value which document it comes from.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,7 @@ pub fn merge(parent: &Node, child: &Node, table: &[Row]) -> Node {
         }
     }
     entries.extend(present(child).filter(|entry| parent.entry(&entry.key).is_none()).cloned());
-    Node { kind: Kind::Map(entries), span: parent.span.clone(), layer: parent.layer }
+    Node { kind: Kind::Map(entries), span: parent.span.clone(), document: parent.document }
 }
 
 fn strategy(table: &[Row], key: &str) -> Strategy {
@@ -94,7 +94,7 @@ fn deep(parent: &Node, child: &Node) -> Node {
         })
         .collect();
     entries.extend(present(child).filter(|entry| parent.entry(&entry.key).is_none()).cloned());
-    Node { kind: Kind::Map(entries), span: parent.span.clone(), layer: parent.layer }
+    Node { kind: Kind::Map(entries), span: parent.span.clone(), document: parent.document }
 }
 
 fn by_id(parent: &Node, child: &Node, key: &str, items: Items) -> Node {
@@ -112,7 +112,7 @@ fn by_id(parent: &Node, child: &Node, key: &str, items: Items) -> Node {
         .collect();
     let new = child.items().iter().filter(|item| !parent.items().iter().any(|known| same(known, item)));
     merged.extend(new.cloned());
-    Node { kind: Kind::Seq(merged), span: parent.span.clone(), layer: parent.layer }
+    Node { kind: Kind::Seq(merged), span: parent.span.clone(), document: parent.document }
 }
 
 fn union(parent: &Node, child: &Node) -> Node {
@@ -127,5 +127,5 @@ fn union(parent: &Node, child: &Node) -> Node {
             merged.push(item.clone());
         }
     }
-    Node { kind: Kind::Seq(merged), span: parent.span.clone(), layer: parent.layer }
+    Node { kind: Kind::Seq(merged), span: parent.span.clone(), document: parent.document }
 }

@@ -40,8 +40,8 @@ pub struct Node {
     pub kind: Kind,
     /// Byte offsets into the text.
     pub span: Range<usize>,
-    /// Which layer of a chain it comes from, root first; 0 in a tree that was just read.
-    pub layer: u8,
+    /// Which document of a chain it comes from, root first; 0 in a tree that was just read.
+    pub document: u8,
 }
 
 /// A number that is not whole, as it was written.
@@ -81,7 +81,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     pub key: String,
-    /// Where the key stands, in the text of the value's layer.
+    /// Where the key stands, in the text of the value's document.
     pub key_span: Range<usize>,
     pub value: Node,
 }
@@ -127,7 +127,7 @@ impl Kind {
 impl Node {
     /// A value of a tree that was just read.
     pub fn new(kind: Kind, span: Range<usize>) -> Self {
-        Node { kind, span, layer: 0 }
+        Node { kind, span, document: 0 }
     }
 
     /// The value as text, if it is text.
@@ -184,12 +184,12 @@ impl Node {
         }
     }
 
-    /// Says of everything in it which layer it comes from.
-    pub(crate) fn set_layer(&mut self, layer: u8) {
-        self.layer = layer;
+    /// Says of everything in it which document it comes from.
+    pub(crate) fn set_layer(&mut self, document: u8) {
+        self.document = document;
         match &mut self.kind {
-            Kind::Seq(items) => items.iter_mut().for_each(|item| item.set_layer(layer)),
-            Kind::Map(entries) => entries.iter_mut().for_each(|entry| entry.value.set_layer(layer)),
+            Kind::Seq(items) => items.iter_mut().for_each(|item| item.set_layer(document)),
+            Kind::Map(entries) => entries.iter_mut().for_each(|entry| entry.value.set_layer(document)),
             _ => {}
         }
     }

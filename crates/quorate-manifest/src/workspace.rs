@@ -9,7 +9,7 @@ pub use workspace_path::{Escape, Scope, WorkspacePath};
 
 /// Gives what a workspace holds.
 ///
-/// Implementations confine every call to the spot's scope: what `..`, an absolute path or a symlink would lead to
+/// Implementations confine every call to the location's scope: what `..`, an absolute path or a symlink would lead to
 /// outside is [`Error::Outside`], also while somebody swaps files. Symlinks that stay inside are followed.
 pub trait Workspace: Send + Sync {
     /// The bytes of a file.
@@ -17,13 +17,13 @@ pub trait Workspace: Send + Sync {
     /// # Errors
     /// [`Error::Missing`] when there is no such file, [`Error::Outside`] when it leads out of its scope,
     /// [`Error::TooLarge`] when it is longer than [`crate::tree::MAX_BYTES`], [`Error::Unreadable`] for everything else.
-    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error>;
+    fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error>;
 
     /// What a directory holds, by name; a symlink counts as what it leads to. The names are in no order.
     ///
     /// # Errors
     /// As [`Workspace::read`].
-    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, Error>;
+    fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, Error>;
 }
 
 /// One entry of a directory.

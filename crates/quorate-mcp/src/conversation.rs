@@ -87,7 +87,7 @@ impl Conversation {
         wait: Duration,
         caller: &Caller,
     ) -> Result<TurnPage, Error> {
-        let stop = Instant::now() + wait;
+        let error = Instant::now() + wait;
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
@@ -103,7 +103,7 @@ impl Conversation {
             tokio::select! {
                 biased;
                 () = caller.cancelled() => return Ok(found),
-                () = tokio::time::sleep_until(stop) => return Ok(found),
+                () = tokio::time::sleep_until(error) => return Ok(found),
                 () = news => {}
                 changed = self.substrate.changed() => {
                     changed?;

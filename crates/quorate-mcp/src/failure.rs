@@ -78,8 +78,8 @@ impl Failure {
 }
 
 impl From<ServiceError> for Failure {
-    fn from(stop: ServiceError) -> Failure {
-        let report = &stop.report;
+    fn from(error: ServiceError) -> Failure {
+        let report = &error.report;
         let first = report.refusals.first();
         let said = report.refusals.len() + report.warnings.len();
         let places = report.refusals.iter().any(|one| one.body.place.is_some());
@@ -90,7 +90,7 @@ impl From<ServiceError> for Failure {
         });
         Failure {
             code: first.map_or(codes::USAGE.as_str(), |one| one.code.as_str()),
-            message: with_parameter_names(&stop.first_message()),
+            message: with_parameter_names(&error.first_message()),
             help: first.and_then(|one| one.body.help.as_deref().map(with_parameter_names)),
             diagnostics,
             text: with_parameter_names(concise(report).trim_end()),

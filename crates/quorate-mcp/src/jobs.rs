@@ -198,7 +198,7 @@ impl Drop for Jobs {
 
 async fn wait_for(job: &Job, wait: Duration, caller: &Caller) -> WaitOutcome {
     let mut state = job.state.clone();
-    let stop = Instant::now() + wait;
+    let error = Instant::now() + wait;
     let (mut told, mut listens) = (0.0, true);
     loop {
         let now = state.borrow_and_update().clone();
@@ -215,7 +215,7 @@ async fn wait_for(job: &Job, wait: Duration, caller: &Caller) -> WaitOutcome {
             // The sender lives as long as the job has not ended.
             changed = state.changed() => if changed.is_err() { return WaitOutcome::NotYet(now.progress) },
             () = caller.cancelled() => return WaitOutcome::Deserted,
-            () = tokio::time::sleep_until(stop) => return WaitOutcome::NotYet(now.progress),
+            () = tokio::time::sleep_until(error) => return WaitOutcome::NotYet(now.progress),
         }
     }
 }

@@ -145,14 +145,14 @@ mod tests {
         for named in
             ["../out/secret.md", "in/../../out/secret.md", "file.md", "folder/secret.md", "/etc/hosts"]
         {
-            let stop = root.artifact(Path::new(named)).unwrap_err();
-            assert_eq!(stop.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");
+            let error = root.artifact(Path::new(named)).unwrap_err();
+            assert_eq!(error.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");
         }
         assert!(root.artifact(&absolute).is_err());
         let environment = Environment::new(root.dir());
         for named in ["../out", "folder", "folder/ASSEMBLY.md"] {
-            let stop = root.manifest(&environment, Path::new(named)).unwrap_err();
-            assert_eq!(stop.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");
+            let error = root.manifest(&environment, Path::new(named)).unwrap_err();
+            assert_eq!(error.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");
         }
     }
 }

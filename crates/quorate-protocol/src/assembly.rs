@@ -316,7 +316,7 @@ fn to_member(one: &resolved::Member) -> Member {
         parent,
         strategy: one.gather.strategy.as_str().into(),
         params: one.gather.params.clone(),
-        layer: one.layer,
+        layer: one.document,
     }
 }
 

@@ -123,7 +123,7 @@ impl Convening {
             let session = LedgerSession::open(environment.clone(), workspace).await?;
             let report = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
-            Ok(Decision::new(report?))
+            Ok(Decision::new(Box::new(report?)))
         })
     }
 }
@@ -140,11 +140,11 @@ impl IntoFuture for Convening {
 /// What an assembly came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    report: Report,
+    report: Box<Report>,
 }
 
 impl Decision {
-    pub(crate) fn new(report: Report) -> Self {
+    pub(crate) fn new(report: Box<Report>) -> Self {
         Decision { report }
     }
 

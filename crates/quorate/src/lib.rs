@@ -6,11 +6,12 @@
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! # let dir = tempfile::tempdir()?;
-//! use quorate::{Quorate, Verdict};
+//! use quorate::Quorate;
 //!
 //! let quorate = Quorate::builder().workspace(dir.path()).build()?;
 //! let review = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
-//! assert_eq!(review.verdict(), Some(Verdict::Ship));
+//! let verdict = review.verdict().expect("all members have answered");
+//! println!("{} after {} calls: {}", verdict.as_str(), review.calls(), review.because());
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -122,7 +122,7 @@ impl Reviewing {
             let reviewed = review::review(&session, artifact, &request, observer).await;
             session.close().await;
             match reviewed? {
-                ReviewOutcome::Judged(report) => Ok(Review { report: *report }),
+                ReviewOutcome::Judged(report) => Ok(Review::new(report)),
                 ReviewOutcome::Skipped { .. } => unreachable!("tiers are not obeyed"),
             }
         })
@@ -148,11 +148,11 @@ impl IntoFuture for Reviewing {
 /// What a review came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
-    report: Report,
+    report: Box<Report>,
 }
 
 impl Review {
-    pub(crate) fn new(report: Report) -> Self {
+    pub(crate) fn new(report: Box<Report>) -> Self {
         Review { report }
     }
 

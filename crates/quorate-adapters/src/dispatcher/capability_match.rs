@@ -23,8 +23,8 @@ use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 
-use super::{REENTRY, block, candidates};
-use crate::block::listed;
+use super::{REENTRY, candidates, parse_block};
+use crate::block::quoted_list;
 use crate::stem::stem;
 
 /// The kind that manifests name.
@@ -39,10 +39,11 @@ const RUBRICS: [&str; 1] = ["skim-and-tag"];
 /// # Errors
 /// When the block has an unknown key, or a `rubric` that there is none of.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
-    let block = block(build, &["rubric"])?;
+    let block = parse_block(build, &["rubric"])?;
     if let Some(rubric) = block.text("rubric")?.filter(|rubric| !RUBRICS.contains(rubric)) {
-        return Err(ConfigError::for_key("rubric", format!("there is no rubric `{rubric}`"))
-            .with_help(format!("there is {}; it is also what holds without the key", listed(&RUBRICS))));
+        return Err(ConfigError::for_key("rubric", format!("there is no rubric `{rubric}`")).with_help(
+            format!("there is {}; it is also what holds without the key", quoted_list(&RUBRICS)),
+        ));
     }
     Ok(Arc::new(CapabilityMatch { reentry: block.flag(REENTRY)? }))
 }
@@ -59,7 +60,7 @@ impl Dispatcher for CapabilityMatch {
 
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
         let Some(trigger) = input.trigger() else { return Ok(Vec::new()) };
-        let said = words(&trigger.content);
+        let said = stemmed_words(&trigger.content);
         let mut best: Option<(Score, &Participant)> = None;
         for one in candidates(&input, self.reentry) {
             let score = score(&said, &one.meta_texts(CAPABILITIES));
@@ -91,14 +92,14 @@ struct Score {
 
 fn score(said: &BTreeSet<String>, capabilities: &[&str]) -> Score {
     let tags: BTreeSet<BTreeSet<String>> =
-        capabilities.iter().map(|tag| words(tag)).filter(|tag| !tag.is_empty()).collect();
+        capabilities.iter().map(|tag| stemmed_words(tag)).filter(|tag| !tag.is_empty()).collect();
     let (whole, parts): (Vec<_>, Vec<_>) = tags.iter().partition(|tag| tag.is_subset(said));
     let words: BTreeSet<&String> = parts.into_iter().flatten().filter(|word| said.contains(*word)).collect();
     Score { tags: whole.len(), words: words.len() }
 }
 
 /// The words of a text, as they are compared.
-fn words(text: &str) -> BTreeSet<String> {
+fn stemmed_words(text: &str) -> BTreeSet<String> {
     let text = text.to_lowercase();
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| stem(word).to_owned()).collect()
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str, capabilities: &[&str]) -> (usize, usize) {
-        let score = score(&words(text), capabilities);
+        let score = score(&stemmed_words(text), capabilities);
         (score.tags, score.words)
     }
 

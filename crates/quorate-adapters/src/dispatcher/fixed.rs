@@ -8,7 +8,7 @@ use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use std::sync::Arc;
 
-use super::{REENTRY, block, candidates, ids};
+use super::{REENTRY, candidates, parse_block, participant_ids};
 
 /// The kind that manifests name.
 pub const KIND: &str = "fixed";
@@ -18,8 +18,8 @@ pub const KIND: &str = "fixed";
 /// # Errors
 /// When the block has an unknown key, or `next` names nobody or somebody who takes no part.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
-    let block = block(build, &["next"])?;
-    let next = ids(build, &block, "next")?;
+    let block = parse_block(build, &["next"])?;
+    let next = participant_ids(build, &block, "next")?;
     if next.is_empty() {
         return Err(ConfigError::for_key("next", "`next` names nobody")
             .with_help("list the ids of those who speak next"));

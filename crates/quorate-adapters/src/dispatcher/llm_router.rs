@@ -18,7 +18,7 @@ use quorate_protocol::answers::{Schema, turn};
 use quorate_protocol::{AbsenceReason, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 
-use super::{REENTRY, block, candidates};
+use super::{REENTRY, candidates, parse_block};
 use crate::executor::rubric;
 
 /// The kind that manifests name.
@@ -34,7 +34,7 @@ const TASK: &str = "Say who is to answer the last turn, by id.";
 /// # Errors
 /// When the block has an unknown key, or there is no such executor.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
-    let block = block(build, &["executor", "model", "instructions"])?;
+    let block = parse_block(build, &["executor", "model", "instructions"])?;
     let mut own = Map::new();
     if let Some(model) = block.text("model")? {
         own.insert("model".to_owned(), json!(model));
@@ -43,18 +43,18 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError>
         Some(instructions) => format!("{ROLE}\n\n{}", instructions.trim()),
         None => ROLE.to_owned(),
     };
-    let seat = build.executors.resolve(block.text("executor")?, own)?;
-    Ok(Arc::new(Router { seat, role, reentry: block.flag(REENTRY)? }))
+    let member_config = build.executors.resolve(block.text("executor")?, own)?;
+    Ok(Arc::new(LlmRouter { member_config, role, reentry: block.flag(REENTRY)? }))
 }
 
-struct Router {
-    seat: MemberConfig,
+struct LlmRouter {
+    member_config: MemberConfig,
     role: String,
     reentry: bool,
 }
 
 #[async_trait]
-impl Dispatcher for Router {
+impl Dispatcher for LlmRouter {
     fn kind(&self) -> &'static str {
         KIND
     }
@@ -73,14 +73,14 @@ impl Dispatcher for Router {
             ],
             answer_schema: Schema::Selection,
         };
-        let answer = match input.ask.ask(&self.seat, question).await {
+        let answer = match input.ask.ask(&self.member_config, question).await {
             Ok(answer) => answer,
             Err(unanswered) => return Err(self.unanswered(&unanswered)),
         };
         let chosen = turn::read_selection(&answer).unwrap_or_default();
         let known = |id: &String| input.participants.iter().any(|one| *one.id == **id);
         if let Some(stranger) = chosen.iter().find(|id| !known(id)) {
-            let name = &self.seat.executor_name;
+            let name = &self.member_config.executor_name;
             return Err(Error(format!("`{name}` names {}, who does not take part", json!(stranger))));
         }
         let mut next: Vec<Name> = Vec::new();
@@ -93,19 +93,19 @@ impl Dispatcher for Router {
     }
 
     fn warnings(&self, _: &[Participant]) -> Vec<String> {
-        if self.seat.executor.about().kind != rubric::KIND {
+        if self.member_config.executor.about().kind != rubric::KIND {
             return Vec::new();
         }
         vec![format!(
             "`{}` reads prose by rule and cannot choose who speaks; name another `executor` in the dispatcher's block",
-            self.seat.executor_name
+            self.member_config.executor_name
         )]
     }
 }
 
-impl Router {
+impl LlmRouter {
     fn unanswered(&self, unanswered: &Unanswered) -> Error {
-        let name = &self.seat.executor_name;
+        let name = &self.member_config.executor_name;
         let mut what = match unanswered.absent {
             AbsenceReason::TimedOut => format!("`{name}` did not say in time who speaks next"),
             AbsenceReason::OverBudget | AbsenceReason::RunOverBudget => {
@@ -129,14 +129,14 @@ fn turns(input: &Input<'_>) -> Json {
 }
 
 /// How much of a participant's role the one who chooses is shown, in characters.
-const SHOWN_OF_ROLE: usize = 500;
+const MAX_ROLE_CHARS: usize = 500;
 
 /// Those who can be chosen. What a participant can do is said where its manifest says it.
 fn roster(on_offer: &[&Participant]) -> Json {
     let entries = on_offer.iter().map(|one| {
         let mut entry =
             Map::from_iter([("id".to_owned(), json!(one.id)), ("name".to_owned(), json!(one.display_name))]);
-        let role: String = one.role.chars().take(SHOWN_OF_ROLE).collect();
+        let role: String = one.role.chars().take(MAX_ROLE_CHARS).collect();
         if !role.trim().is_empty() {
             entry.insert("role".to_owned(), json!(role.trim()));
         }

@@ -4,7 +4,7 @@
 //! `boundary: word` in the block asks of every mention that no word goes on behind it, so that `@Reviewer` does not
 //! select a `Rev`.
 
-mod near;
+mod near_miss;
 pub mod parser;
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 
-use super::{REENTRY, block, candidates};
+use super::{REENTRY, candidates, parse_block};
 use parser::{Boundary, first_word, mentions};
 
 /// The kind that manifests name.
@@ -29,7 +29,7 @@ const WORD: &str = "word";
 /// # Errors
 /// When the block has an unknown key, or a `boundary` other than `word`.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
-    let block = block(build, &["boundary"])?;
+    let block = parse_block(build, &["boundary"])?;
     let boundary = match block.text("boundary")? {
         None => Boundary::Anything,
         Some(WORD) => Boundary::Word,
@@ -62,7 +62,7 @@ impl Dispatcher for Mention {
     }
 
     fn near_misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
-        near::misses(text, participants, self.boundary)
+        near_miss::near_misses(text, participants, self.boundary)
     }
 
     /// Names that cannot be written without selecting somebody else too.
@@ -70,7 +70,8 @@ impl Dispatcher for Mention {
         let mut cautions = Vec::new();
         for (at, one) in participants.iter().enumerate() {
             for other in &participants[at + 1..] {
-                let said = caution(one, other, self.boundary).or_else(|| caution(other, one, self.boundary));
+                let said = ambiguity_warning(one, other, self.boundary)
+                    .or_else(|| ambiguity_warning(other, one, self.boundary));
                 cautions.extend(said);
             }
         }
@@ -79,7 +80,7 @@ impl Dispatcher for Mention {
 }
 
 /// What to say where whoever writes `meant`'s name selects `also` too.
-fn caution(meant: &Participant, also: &Participant, boundary: Boundary) -> Option<String> {
+fn ambiguity_warning(meant: &Participant, also: &Participant, boundary: Boundary) -> Option<String> {
     let name = &*meant.display_name;
     let written = [Some(name), first_word(name)].into_iter().flatten();
     let said =

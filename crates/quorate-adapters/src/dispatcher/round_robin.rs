@@ -22,7 +22,7 @@ use quorate_kernel::registry::BuildContext;
 use quorate_kernel::turn::Policy;
 use quorate_protocol::Name;
 
-use super::{MAX_AGENT_TURNS, REENTRY, WINDOW, block, candidates, ids};
+use super::{MAX_AGENT_TURNS, REENTRY, WINDOW, candidates, parse_block, participant_ids};
 
 /// The kind that manifests name.
 pub const KIND: &str = "round-robin";
@@ -32,29 +32,28 @@ pub const KIND: &str = "round-robin";
 /// # Errors
 /// When the block has an unknown key, `order` names somebody who takes no part, or a round does not fit in the window.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
-    let block = block(build, &["order", "turns"])?;
-    let mut order: Vec<Name> = ids(build, &block, "order")?.into_iter().map(Name::from).collect();
+    let block = parse_block(build, &["order", "turns"])?;
+    let mut order: Vec<Name> = participant_ids(build, &block, "order")?.into_iter().map(Name::from).collect();
     if order.is_empty() {
         order = build.participants.iter().map(|one| one.id.clone()).collect();
     }
     let turns = block.count("turns")?;
-    let limit = turns.unwrap_or(order.len());
+    let round_turns = turns.unwrap_or(order.len());
     let window = block.count(WINDOW)?.unwrap_or(Policy::default().window);
-    if limit > window {
+    if round_turns > window {
         let key = if turns.is_some() { "turns" } else { WINDOW };
-        let what = format!("a round of {limit} turns does not fit in a window of {window}");
-        return Err(
-            ConfigError::for_key(key, what).with_help(format!("set `{WINDOW}: {limit}`, or fewer `turns`"))
-        );
+        let what = format!("a round of {round_turns} turns does not fit in a window of {window}");
+        return Err(ConfigError::for_key(key, what)
+            .with_help(format!("set `{WINDOW}: {round_turns}`, or fewer `turns`")));
     }
-    let guard = block.count(MAX_AGENT_TURNS)?.unwrap_or(Policy::default().max_agent_turns);
-    Ok(Arc::new(RoundRobin { order, limit, guard, reentry: block.flag(REENTRY)? }))
+    let max_agent_turns = block.count(MAX_AGENT_TURNS)?.unwrap_or(Policy::default().max_agent_turns);
+    Ok(Arc::new(RoundRobin { order, round_turns, max_agent_turns, reentry: block.flag(REENTRY)? }))
 }
 
 struct RoundRobin {
     order: Vec<Name>,
-    limit: usize,
-    guard: usize,
+    round_turns: usize,
+    max_agent_turns: usize,
     reentry: bool,
 }
 
@@ -67,7 +66,7 @@ impl Dispatcher for RoundRobin {
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
         let takes_part = |turn: &&Turn| input.participants.iter().any(|one| one.id == turn.participant);
         let spoken = input.window.iter().rev().take_while(takes_part).count();
-        if spoken >= self.limit {
+        if spoken >= self.round_turns {
             return Ok(Vec::new());
         }
         let place = |turn: &Turn| self.order.iter().position(|id| *id == turn.participant);
@@ -80,13 +79,13 @@ impl Dispatcher for RoundRobin {
     }
 
     fn warnings(&self, _: &[Participant]) -> Vec<String> {
-        if self.limit <= self.guard {
+        if self.round_turns <= self.max_agent_turns {
             return Vec::new();
         }
         vec![format!(
             "a round has {} turns, and after {} turns without a person's the runtime stops; set `{MAX_AGENT_TURNS}: {}` \
              in the dispatcher's block",
-            self.limit, self.guard, self.limit
+            self.round_turns, self.max_agent_turns, self.round_turns
         )]
     }
 }

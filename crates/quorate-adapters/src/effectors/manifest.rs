@@ -15,25 +15,28 @@ const KIND: &str = "manifest";
 /// The effectors of a manifest: its entries in their order, each a participant and what it may use, with the servers
 /// that are there. An entry says which tools are allowed; `None` there means none.
 pub fn new(bindings: Vec<(String, Tools)>, servers: &Servers) -> Arc<dyn Effectors> {
-    let mut bound = Bound::default();
+    let mut bound = ManifestEffectors::default();
     for (participant, tools) in bindings {
         let own = bound.tools.entry(participant.clone()).or_default();
-        add(own.allowed.get_or_insert_default(), tools.allowed.unwrap_or_default());
+        append_missing(own.allowed.get_or_insert_default(), tools.allowed.unwrap_or_default());
         let (known, unknown) = tools.servers.into_iter().partition(|id| servers.get(id).is_some());
-        add(&mut own.servers, known);
-        add(&mut bound.unknown, unknown.into_iter().map(|id| (participant.clone(), id)).collect());
+        append_missing(&mut own.servers, known);
+        append_missing(
+            &mut bound.unknown_servers,
+            unknown.into_iter().map(|id| (participant.clone(), id)).collect(),
+        );
     }
     Arc::new(bound)
 }
 
 #[derive(Debug, Default)]
-struct Bound {
+struct ManifestEffectors {
     tools: BTreeMap<String, Tools>,
-    unknown: Vec<(String, String)>,
+    unknown_servers: Vec<(String, String)>,
 }
 
 /// Adds what is not there yet.
-fn add<T: PartialEq>(list: &mut Vec<T>, more: Vec<T>) {
+fn append_missing<T: PartialEq>(list: &mut Vec<T>, more: Vec<T>) {
     for one in more {
         if !list.contains(&one) {
             list.push(one);
@@ -41,7 +44,7 @@ fn add<T: PartialEq>(list: &mut Vec<T>, more: Vec<T>) {
     }
 }
 
-impl Effectors for Bound {
+impl Effectors for ManifestEffectors {
     fn kind(&self) -> &'static str {
         KIND
     }
@@ -52,7 +55,7 @@ impl Effectors for Bound {
 
     /// Pairs of a participant and a server, in the manifest's order.
     fn unknown_servers(&self) -> Vec<(String, String)> {
-        self.unknown.clone()
+        self.unknown_servers.clone()
     }
 }
 

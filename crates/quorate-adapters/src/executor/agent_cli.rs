@@ -5,35 +5,35 @@
 //! `private_dir`), how many run at once (`room`), and how one is started, watched and ended (`spawn`, `call`, `family`,
 //! `orphans`, `mark`, `guard`).
 
-pub(crate) mod act;
+mod attempt_files;
 mod call;
 mod clock;
 mod command;
-#[cfg(feature = "mcp")]
-pub(crate) mod companion;
-mod ending;
+mod concurrency;
+mod config;
 mod environment;
-mod family;
-mod files;
-mod granted;
 pub mod guard;
 mod judge;
-mod limits;
-mod mark;
-pub(crate) mod once;
+mod limit_messages;
+pub(crate) mod oneshot;
 mod orphans;
 mod output;
 mod pipes;
 mod presets;
 mod private_dir;
 #[cfg(target_os = "linux")]
-mod proc;
-mod recipe;
-mod room;
+mod process_table;
+mod process_tag;
+mod process_tree;
+mod resource_shortage;
+mod running_process;
 pub mod sandbox;
-mod shortage;
+pub(crate) mod side_effect;
+#[cfg(feature = "mcp")]
+pub(crate) mod sidecar;
 mod signals;
 mod spawn;
+mod tool_grants;
 mod version;
 
 use std::sync::Arc;
@@ -46,11 +46,11 @@ use quorate_kernel::ports::executor::{
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
-use call::Ending;
-pub use call::settle;
+use call::Termination;
+pub use call::wait_for_members;
+use config::{Config, PreparedCall};
 use judge::Judge;
-pub use presets::{BARE, PRESETS, Preset};
-use recipe::{Prepared, Recipe};
+pub use presets::{BARE_PRESET, PRESETS, Preset};
 use sandbox::Sandbox;
 use tokio::sync::OnceCell;
 
@@ -62,20 +62,20 @@ pub const KIND: &str = "agent-cli";
 /// # Errors
 /// When the block has an unknown key, a value of the wrong type, or neither `command` nor `preset`.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    Ok(Arc::new(AgentCli { recipe: Recipe::read(settings)?, before: OnceCell::new() }))
+    Ok(Arc::new(AgentCli { config: Config::parse(settings)?, preflight_output: OnceCell::new() }))
 }
 
 /// Ends at once everything that members of this process had started.
 #[cfg(target_os = "linux")]
-pub fn end_members() {
-    let mark = mark::Scope::Process(mark::ProcessMark::own());
-    family::extinguish(|| proc::relatives(mark, None, 0));
+pub fn terminate_members() {
+    let mark = process_tag::Scope::Process(process_tag::ProcessTag::current());
+    process_tree::kill_until_gone(|| process_table::find_in_scope(mark, None, 0));
 }
 
 /// Waits for what members had started, which is being ended since they were dropped.
 #[cfg(not(target_os = "linux"))]
-pub fn end_members() {
-    settle(std::time::Duration::from_secs(2));
+pub fn terminate_members() {
+    wait_for_members(std::time::Duration::from_secs(2));
 }
 
 /// Makes this process adopt the orphans of what it starts, so that a process that left its parent is still found as
@@ -97,7 +97,7 @@ pub fn adopt_orphans() -> std::io::Result<()> {
 /// Makes an ended child stay until it is waited for, whatever the parent of this process had chosen. The program calls it
 /// once, first thing. A write beyond `ulimit -f` is an error from then on, and not the end of the process.
 pub fn restore_signals() {
-    signals::restore();
+    signals::restore_sigchld();
     signals::survive_file_size_limit();
 }
 
@@ -113,127 +113,135 @@ pub fn claim_orphans() {
 }
 
 struct AgentCli {
-    recipe: Recipe,
+    config: Config,
     /// What the call before a judge's first one has printed.
-    before: OnceCell<String>,
+    preflight_output: OnceCell<String>,
 }
 
 impl AgentCli {
     /// What the CLI prints when it is asked for something about itself.
-    async fn printed(&self, judge: &Judge, arguments: &[&str], deadline: Instant) -> Result<String, Failure> {
-        let launch = self.recipe.asks_itself(arguments)?;
+    async fn query_cli(
+        &self,
+        judge: &Judge,
+        arguments: &[&str],
+        deadline: Instant,
+    ) -> Result<String, Failure> {
+        let launch = self.config.query_launch(arguments)?;
         let ended = call::run(Arc::new(launch), "".into(), deadline).await?;
-        let why = match ended.ending {
-            Ending::Exited(status) if status.success() => {
+        let why = match ended.termination {
+            Termination::Exited(status) if status.success() => {
                 return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
             }
-            Ending::Exited(status) => {
-                output::unsuccessful(output::Output::Text, status, &ended.stdout, &ended.stderr)
+            Termination::Exited(status) => {
+                output::describe_failure(output::OutputFormat::Text, status, &ended.stdout, &ended.stderr)
             }
-            Ending::DeadlinePassed => return Err(Failure::TimedOut),
-            Ending::Flooded => "printed more than is read".to_owned(),
+            Termination::DeadlinePassed => return Err(Failure::TimedOut),
+            Termination::Overflowed => "printed more than is read".to_owned(),
         };
-        Err(judge.too_different(&self.recipe.name(), &format!("`{}` {why}", arguments.join(" "))))
+        Err(judge
+            .unsupported_version(&self.config.command_name(), &format!("`{}` {why}", arguments.join(" "))))
     }
 
     /// What a judge's arguments are made of, asked for once.
-    async fn before(&self, judge: &Judge, deadline: Instant) -> Result<Option<&str>, Failure> {
-        let Some(arguments) = judge.before else { return Ok(None) };
-        self.before
-            .get_or_try_init(|| self.printed(judge, arguments, deadline))
+    async fn preflight(&self, judge: &Judge, deadline: Instant) -> Result<Option<&str>, Failure> {
+        let Some(arguments) = judge.preflight else { return Ok(None) };
+        self.preflight_output
+            .get_or_try_init(|| self.query_cli(judge, arguments, deadline))
             .await
             .map(|printed| Some(&**printed))
     }
 
-    async fn inspected(&self, judge: &Judge, deadline: Instant) -> Result<Inspection, Failure> {
-        let version = self.printed(judge, &["--version"], deadline).await?;
+    async fn inspect_judge(&self, judge: &Judge, deadline: Instant) -> Result<Inspection, Failure> {
+        let version = self.query_cli(judge, &["--version"], deadline).await?;
         let mut lists = String::new();
-        for arguments in judge.lists {
-            lists.push_str(&self.printed(judge, arguments, deadline).await?);
+        for arguments in judge.flag_listings {
+            lists.push_str(&self.query_cli(judge, arguments, deadline).await?);
             lists.push('\n');
         }
-        judge.inspect(&self.recipe.name(), &version, &lists, self.recipe.tools().unwrap_or_default())
+        judge.inspect(&self.config.command_name(), &version, &lists, self.config.tools().unwrap_or_default())
     }
 }
 
 #[async_trait]
 impl Executor for AgentCli {
     fn about(&self) -> About {
-        About { kind: KIND, asks_a_model: true, model: self.recipe.model.clone() }
+        About { kind: KIND, asks_a_model: true, model: self.config.model.clone() }
     }
 
     fn fingerprint(&self) -> Json {
-        self.recipe.fingerprint()
+        self.config.fingerprint()
     }
 
     fn turn_schema(&self) -> Schema {
-        self.recipe.turns
+        self.config.turn_schema
     }
 
     fn forwards_mcp_servers(&self) -> bool {
-        self.recipe.passes_servers()
+        self.config.forwards_mcp_servers()
     }
 
     fn side_effects(&self) -> Vec<SideEffect> {
-        vec![self.recipe.act()]
+        vec![self.config.side_effect()]
     }
 
     async fn admit(&self) -> Admission {
-        let admission = self.recipe.room.enter().await;
-        self.recipe.learn_version().await;
+        let admission = self.config.concurrency.acquire().await;
+        self.config.learn_version().await;
         admission
     }
 
     fn tools(&self) -> Option<Vec<String>> {
-        self.recipe.tools().map(<[String]>::to_vec)
+        self.config.tools().map(<[String]>::to_vec)
     }
 
     fn check_installed(&self) -> Result<(), ConfigError> {
-        self.recipe.installed()
+        self.config.check_installed()
     }
 
     async fn inspect(&self, deadline: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
-        let judge = self.recipe.judge()?;
-        Some(self.inspected(judge, deadline.into_std()).await)
+        let judge = self.config.judge()?;
+        Some(self.inspect_judge(judge, deadline.into_std()).await)
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let deadline = invocation.deadline.into_std();
-        let judge = self.recipe.judge().filter(|_| invocation.conversation.is_none());
-        let before = match judge {
-            Some(judge) => self.before(judge, deadline).await?,
+        let judge = self.config.judge().filter(|_| invocation.conversation.is_none());
+        let preflight_output = match judge {
+            Some(judge) => self.preflight(judge, deadline).await?,
             None => None,
         };
-        let Prepared { launch, files } = self.recipe.prepare(&invocation, before)?;
+        let PreparedCall { launch, files } = self.config.prepare(&invocation, preflight_output)?;
         let (form, notes) = (invocation.answer_schema, invocation.notes);
-        notes.note(|noted| noted.version = version::known(&launch.program));
+        notes.note(|noted| noted.version = version::cached(&launch.program));
         let launch = Arc::new(launch);
         let ended = call::run(Arc::clone(&launch), invocation.prompt, deadline).await?;
-        let (model, usage) = self.recipe.output.spent(&String::from_utf8_lossy(&ended.stdout));
+        let (model, usage) = self.config.output.model_and_usage(&String::from_utf8_lossy(&ended.stdout));
         let last_words = output::excerpt(&String::from_utf8_lossy(&ended.stderr));
         notes.note(|noted| {
             noted.usage = Some(usage);
             noted.model.clone_from(&model);
             noted.last_words = Some(last_words).filter(|words| !words.is_empty());
         });
-        if let (Some(judge), Ending::Exited(status)) = (judge, &ended.ending)
+        if let (Some(judge), Termination::Exited(status)) = (judge, &ended.termination)
             && !status.success()
-            && let Some(said) = Judge::unknown_flag(&ended.stderr)
+            && let Some(said) = Judge::unknown_flag_line(&ended.stderr)
         {
-            return Err(
-                judge.too_different(&self.recipe.name(), &format!("it does not know an argument ({said})"))
-            );
+            return Err(judge.unsupported_version(
+                &self.config.command_name(),
+                &format!("it does not know an argument ({said})"),
+            ));
         }
-        match output::judge(self.recipe.output, form, &self.recipe.name(), ended, files.as_ref()) {
+        match output::read_reply(self.config.output, form, &self.config.command_name(), ended, files.as_ref())
+        {
             Ok(reply) => Ok(Reply { model, usage, ..reply }),
-            Err(failure) => Err(explained(failure, launch.sandbox.as_ref())),
+            Err(failure) => Err(with_sandbox_hint(failure, launch.sandbox.as_ref())),
         }
     }
 }
 
 /// A failure, with the word that the sandbox may have caused it.
-fn explained(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
+fn with_sandbox_hint(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
     let Failure::Failed { message } = failure else { return failure };
-    let why = sandbox.and_then(|sandbox| sandbox.explains(&message));
+    let why = sandbox.and_then(|sandbox| sandbox.failure_hint(&message));
     Failure::failed(why.map_or_else(|| message.clone(), |why| format!("{message}; {why}")))
 }

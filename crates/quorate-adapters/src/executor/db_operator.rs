@@ -13,79 +13,83 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::block::Block;
-use crate::mcp::{self, Arguments, Connection, Offer, Repeat, Until};
+use crate::mcp::{self, Arguments, CallDeadline, Connection, Retry, ServerTools};
 
 /// The kind that a manifest names.
-pub const KIND: &str = crate::needs_mcp::EXECUTOR;
+pub const KIND: &str = crate::mcp_kinds::EXECUTOR;
 
-const KEYS: &[&str] = &[mcp::SERVER, "postReply", "conversationId"];
+const KEYS: &[&str] = &[mcp::SERVER_KEY, "postReply", "conversationId"];
 
 /// The tool that runs an operator.
-const RUN: &str = "run_operator";
+const RUN_TOOL: &str = "run_operator";
 
-const OPERATOR: &str = "operatorId";
+const OPERATOR_KEY: &str = "operatorId";
 
 /// Builds the executor from its table or from a participant's `config`.
 ///
 /// # Errors
 /// When the block has an unknown key or a value of the wrong type, or when the server that it names is not configured.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    let block = Block::of(&settings.block, KEYS)?;
-    Ok(Arc::new(Operator {
-        posts: block.flag("postReply")?,
+    let block = Block::parse(&settings.block, KEYS)?;
+    Ok(Arc::new(DbOperator {
+        posts_reply: block.flag("postReply")?,
         conversation: block.text("conversationId")?.map(str::to_owned),
         connection: mcp::connection(&block, &settings.servers, &settings.dir)?,
     }))
 }
 
 /// The operator that answers for a participant.
-fn operator(participant: &Participant) -> Result<&str, ConfigError> {
-    participant.meta_text(OPERATOR).ok_or_else(|| {
-        let message = format!("participant `{}` has no `meta.{OPERATOR}`", participant.id);
-        ConfigError::for_key(format!("meta.{OPERATOR}"), message)
+fn operator_id(participant: &Participant) -> Result<&str, ConfigError> {
+    participant.meta_text(OPERATOR_KEY).ok_or_else(|| {
+        let message = format!("participant `{}` has no `meta.{OPERATOR_KEY}`", participant.id);
+        ConfigError::for_key(format!("meta.{OPERATOR_KEY}"), message)
             .with_help("name the operator that answers for it there")
     })
 }
 
 /// A refusal in one line.
-fn said(refused: &ConfigError) -> String {
+fn one_line(refused: &ConfigError) -> String {
     let help = refused.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
     format!("{}{help}", refused.message)
 }
 
-struct Operator {
+struct DbOperator {
     connection: Arc<Connection>,
     /// Whether the server puts the reply into the conversation itself.
-    posts: bool,
+    posts_reply: bool,
     /// The conversation, where the substrate has no name for it.
     conversation: Option<String>,
 }
 
-impl Operator {
-    fn arguments(&self, invocation: &Invocation, offer: &Offer) -> Result<Arguments, Failure> {
+impl DbOperator {
+    fn arguments(&self, invocation: &Invocation, offer: &ServerTools) -> Result<Arguments, Failure> {
         let Some(speaking) = invocation.conversation.as_deref() else {
             return Err(Failure::failed(
                 "an operator of a server can be asked in a conversation alone, as a participant of a runtime",
             ));
         };
-        let refused = |refused: ConfigError| Failure::failed(said(&refused));
-        let operator = operator(&speaking.participant).map_err(refused)?;
+        let refused = |refused: ConfigError| Failure::failed(one_line(&refused));
+        let operator = operator_id(&speaking.participant).map_err(refused)?;
         let conversation = self.conversation(speaking.external_id.as_deref()).map_err(refused)?;
         let mut arguments = Arguments::from_iter([
-            (OPERATOR.to_owned(), json!(operator)),
+            (OPERATOR_KEY.to_owned(), json!(operator)),
             ("conversationId".to_owned(), json!(conversation)),
-            ("postReply".to_owned(), json!(self.posts)),
+            ("postReply".to_owned(), json!(self.posts_reply)),
             ("idempotencyKey".to_owned(), json!(&*invocation.id)),
         ]);
         // K8: we choose who answers, and nobody else does.
         arguments.insert("disableAutoOrchestration".to_owned(), json!(true));
-        if self.posts && !offer.takes(RUN, "postReply") {
+        if self.posts_reply && !offer.accepts(RUN_TOOL, "postReply") {
             return Err(Failure::failed(format!(
-                "MCP server `{}`: `{RUN}` cannot post its reply; leave `postReply` out",
+                "MCP server `{}`: `{RUN_TOOL}` cannot post its reply; leave `postReply` out",
                 self.connection.id()
             )));
         }
-        Ok(offer.fitted(RUN, arguments, &["postReply", "idempotencyKey", "disableAutoOrchestration"]))
+        Ok(offer.without_unsupported(
+            RUN_TOOL,
+            arguments,
+            &["postReply", "idempotencyKey", "disableAutoOrchestration"],
+        ))
     }
 
     fn conversation<'a>(&'a self, conversation: Option<&'a str>) -> Result<&'a str, ConfigError> {
@@ -100,7 +104,10 @@ impl Operator {
 
     fn reply(&self, result: &Json) -> Result<Reply, Failure> {
         let nonsense = |why: &str| {
-            Failure::failed(format!("MCP server `{}`: the result of `{RUN}` {why}", self.connection.id()))
+            Failure::failed(format!(
+                "MCP server `{}`: the result of `{RUN_TOOL}` {why}",
+                self.connection.id()
+            ))
         };
         let texts =
             |names: &[&str]| names.iter().find_map(|name| result.get(name)?.as_str()).map(str::to_owned);
@@ -108,7 +115,7 @@ impl Operator {
         if text.trim().is_empty() {
             return Err(nonsense("is an empty text"));
         }
-        let posted = match self.posts {
+        let posted = match self.posts_reply {
             true => {
                 let id = texts(&["messageId"]).ok_or_else(|| {
                     nonsense("has no `messageId`, so that the message that it posted cannot be told")
@@ -122,7 +129,7 @@ impl Operator {
 }
 
 #[async_trait]
-impl Executor for Operator {
+impl Executor for DbOperator {
     fn about(&self) -> About {
         About { kind: KIND, asks_a_model: true, model: None }
     }
@@ -132,34 +139,34 @@ impl Executor for Operator {
         participant: &Participant,
         conversation: Option<&str>,
     ) -> Result<(), ConfigError> {
-        operator(participant)?;
+        operator_id(participant)?;
         self.conversation(conversation).map(drop)
     }
 
     fn returns_answer_only(&self) -> bool {
-        !self.posts
+        !self.posts_reply
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let until = Until::Deadline(invocation.deadline);
-        let failed = |trouble: mcp::Trouble| match Instant::now() >= invocation.deadline {
+        let until = CallDeadline::At(invocation.deadline);
+        let failed = |trouble: mcp::CallError| match Instant::now() >= invocation.deadline {
             true => Failure::TimedOut,
             false => Failure::failed(trouble.to_string()),
         };
-        let offer = self.connection.offer(until).await.map_err(failed)?;
+        let offer = self.connection.tools(until).await.map_err(failed)?;
         let mut arguments = self.arguments(&invocation, &offer)?;
-        job::patient(&mut arguments, &offer, RUN, invocation.deadline);
-        let keyed = offer.takes(RUN, "idempotencyKey");
-        if self.posts && !keyed && invocation.attempt > 1 {
+        job::set_wait_parameter(&mut arguments, &offer, RUN_TOOL, invocation.deadline);
+        let keyed = offer.accepts(RUN_TOOL, "idempotencyKey");
+        if self.posts_reply && !keyed && invocation.attempt > 1 {
             return Err(Failure::failed(format!(
-                "it is not asked again: its first reply may have been posted, and `{RUN}` of MCP server `{}` has no \
+                "it is not asked again: its first reply may have been posted, and `{RUN_TOOL}` of MCP server `{}` has no \
                  `idempotencyKey` to tell",
                 self.connection.id()
             )));
         }
-        let repeat = if keyed { Repeat::Harmless } else { Repeat::Never };
-        let result = self.connection.call(RUN, arguments, repeat, until).await.map_err(failed)?;
-        let settled = job::settled(&self.connection, &offer, result, invocation.deadline).await;
+        let repeat = if keyed { Retry::Safe } else { Retry::Never };
+        let result = self.connection.call(RUN_TOOL, arguments, repeat, until).await.map_err(failed)?;
+        let settled = job::await_result(&self.connection, &offer, result, invocation.deadline).await;
         self.reply(&settled.map_err(failed)?)
     }
 }

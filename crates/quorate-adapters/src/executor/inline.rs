@@ -50,20 +50,20 @@ pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     ))
 }
 
-type Taking = Pin<Box<dyn Future<Output = Result<Turn, String>> + Send>>;
+type TurnFuture = Pin<Box<dyn Future<Output = Result<Turn, String>> + Send>>;
 
 /// A closure that takes turns.
 pub struct Inline {
-    take: Box<dyn Fn(Arc<ConversationContext>) -> Taking + Send + Sync>,
+    take: Box<dyn Fn(Arc<ConversationContext>) -> TurnFuture + Send + Sync>,
 }
 
 impl Inline {
     /// An executor of a closure that is given the conversation and gives the turn, or says why there is none.
     #[expect(clippy::new_ret_no_self, reason = "a registry wants executors, whatever they are made of")]
-    pub fn new<Take, Taken>(take: Take) -> Arc<dyn Executor>
+    pub fn new<Closure, ClosureFuture>(take: Closure) -> Arc<dyn Executor>
     where
-        Take: Fn(Arc<ConversationContext>) -> Taken + Send + Sync + 'static,
-        Taken: Future<Output = Result<Turn, String>> + Send + 'static,
+        Closure: Fn(Arc<ConversationContext>) -> ClosureFuture + Send + Sync + 'static,
+        ClosureFuture: Future<Output = Result<Turn, String>> + Send + 'static,
     {
         Arc::new(Inline { take: Box::new(move |speaking| Box::pin(take(speaking))) })
     }
@@ -87,18 +87,18 @@ impl Executor for Inline {
             return Err(only());
         }
         let begun = std::panic::catch_unwind(AssertUnwindSafe(|| (self.take)(speaking)));
-        let taking = Unwinding(begun.map_err(panicked)?);
+        let taking = CatchUnwind(begun.map_err(panic_failure)?);
         let taken = tokio::time::timeout_at(invocation.deadline, taking).await;
         let turn = taken.map_err(|_| Failure::TimedOut)??;
         match form {
             Schema::PlainText => Ok(Reply { text: turn.content, ..Reply::default() }),
-            _ => Ok(Reply { text: written(turn).to_string(), ..Reply::default() }),
+            _ => Ok(Reply { text: turn_json(turn).to_string(), ..Reply::default() }),
         }
     }
 }
 
 /// A turn in the form of an answer.
-fn written(turn: Turn) -> Json {
+fn turn_json(turn: Turn) -> Json {
     let mut answer = Map::from_iter([("content".to_owned(), json!(turn.content))]);
     if !turn.meta.is_empty() {
         answer.insert("meta".to_owned(), Json::Object(turn.meta));
@@ -110,21 +110,21 @@ fn written(turn: Turn) -> Json {
 }
 
 /// A future whose panic is a failure.
-struct Unwinding(Taking);
+struct CatchUnwind(TurnFuture);
 
-impl Future for Unwinding {
+impl Future for CatchUnwind {
     type Output = Result<Turn, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(taken)) => Poll::Ready(taken.map_err(Failure::failed)),
-            Err(panic) => Poll::Ready(Err(panicked(panic))),
+            Err(panic) => Poll::Ready(Err(panic_failure(panic))),
         }
     }
 }
 
-fn panicked(panic: Box<dyn std::any::Any + Send>) -> Failure {
+fn panic_failure(panic: Box<dyn std::any::Any + Send>) -> Failure {
     let said = panic.downcast_ref::<&str>().map(ToString::to_string);
     match said.or_else(|| panic.downcast_ref::<String>().cloned()) {
         Some(said) => Failure::failed(format!("the closure panicked: {said}")),

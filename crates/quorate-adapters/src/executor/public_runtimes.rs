@@ -16,7 +16,7 @@ const TYPE: &str = "type";
 /// It has become the timeout of the settings, before they came here.
 const TIMEOUT: &str = "timeout_seconds";
 /// The keys of every runtime that is a command.
-const OF_COMMANDS: [&str; 6] = [TYPE, TIMEOUT, "binary", "model", "flags", "invocation_pattern"];
+const COMMAND_KEYS: [&str; 6] = [TYPE, TIMEOUT, "binary", "model", "flags", "invocation_pattern"];
 
 /// Adds the public runtime types.
 pub fn register(registry: &mut Registry) {
@@ -59,7 +59,7 @@ fn needs_http(kind: &str) -> ConfigError {
 
 /// Refuses the block of a command that has an unknown key, or asks for prompts that are passed otherwise than on stdin.
 fn check_command(block: &Map<String, Json>) -> Result<(), ConfigError> {
-    match Block::of(block, &OF_COMMANDS)?.text("invocation_pattern")? {
+    match Block::parse(block, &COMMAND_KEYS)?.text("invocation_pattern")? {
         None | Some("stdin") => Ok(()),
         Some(pattern) => Err(ConfigError::for_key(
             "invocation_pattern",
@@ -77,7 +77,7 @@ fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>
     let mut own = Map::from_iter([("preset".to_owned(), json!(preset))]);
     for (public, ours) in [("binary", "command"), ("model", "model"), ("flags", "args")] {
         if let Some(value) = settings.block.get(public).filter(|value| !value.is_null()) {
-            own.insert(ours.to_owned(), split(public, value));
+            own.insert(ours.to_owned(), split_flags(public, value));
         }
     }
     agent_cli::new(&Settings { block: own, ..settings.clone() }).map_err(|refused| ConfigError {
@@ -91,7 +91,7 @@ fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>
 }
 
 /// Flags may be one text, as they would stand on a command line; quoting is not read.
-fn split(key: &str, value: &Json) -> Json {
+fn split_flags(key: &str, value: &Json) -> Json {
     match value {
         Json::String(flags) if key == "flags" => flags.split_whitespace().collect(),
         other => other.clone(),

@@ -14,13 +14,13 @@ mod document;
 mod finding;
 mod goals;
 mod lens;
+mod lens_review;
 mod lexicon;
 mod member;
-mod others;
-mod reading;
+mod peer_answers;
 mod reflection;
 mod scoring;
-mod second_reading;
+mod second_round;
 mod settings;
 mod topics;
 mod turn;
@@ -43,12 +43,12 @@ use checks::Criteria;
 use document::Document;
 use goals::Goals;
 use lens::Lens;
+use lens_review::LensReview;
 use member::{Question, Wanted};
-use reading::Reading;
 use settings::Rubric;
 
 /// The version of the rules. It changes when some text would be answered otherwise, so that a sweep judges again.
-const RULES: u32 = 2;
+const RULES_VERSION: u32 = 2;
 
 /// The kind, as settings name it.
 pub const KIND: &str = "rubric";
@@ -62,7 +62,7 @@ pub const KIND: &str = "rubric";
 /// Any other key, a value of the wrong kind, a pattern that does not compile, a goals document that cannot be read.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Ok(Arc::new(Reader {
+    Ok(Arc::new(RubricExecutor {
         rubric: Arc::new(settings::read(settings)?),
         processors: Semaphore::new(processors),
     }))
@@ -70,19 +70,19 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
 
 /// The rubric as an executor: no more readings at once than there are processors, since each holds its text several
 /// times over.
-struct Reader {
+struct RubricExecutor {
     rubric: Arc<Rubric>,
     processors: Semaphore,
 }
 
 #[async_trait]
-impl Executor for Reader {
+impl Executor for RubricExecutor {
     fn about(&self) -> About {
         About { kind: KIND, asks_a_model: false, model: None }
     }
 
     fn fingerprint(&self) -> Json {
-        json!({"rules": RULES, "reads": self.rubric.reads})
+        json!({"rules": RULES_VERSION, "reads": self.rubric.file_hashes})
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
@@ -100,46 +100,59 @@ impl Rubric {
     fn answer_to(&self, invocation: &Invocation) -> Result<String, Failure> {
         let Invocation { member, step, role, persona, answer_schema: form, parts, .. } = invocation;
         match form {
-            Schema::PlainText => return self.turn(invocation),
-            Schema::Turn => return Ok(Turn::plain_text_answer(&self.turn(invocation)?).to_string()),
+            Schema::PlainText => return self.conversation_turn(invocation),
+            Schema::Turn => {
+                return Ok(Turn::plain_text_answer(&self.conversation_turn(invocation)?).to_string());
+            }
             Schema::Selection => {
                 return Err(Failure::failed(
                     "the rubric reads prose by rule and cannot choose who speaks; name another executor",
                 ));
             }
-            Schema::Deltas => return Ok(shown(&reflection::deltas(parts))),
+            Schema::Deltas => return Ok(escape_answer(&reflection::deltas(parts))),
             Schema::Judgement => return Ok(reflection::judgement().to_string()),
             _ => {}
         }
-        let Some(wanted) = Wanted::of(*form) else { return self.answer(member, step, role, parts) };
+        let Some(wanted) = Wanted::of(*form) else { return self.council_answer(member, step, role, parts) };
         let question = Question { member, step, role, persona: persona.as_deref(), parts };
         let goals = self.goals.clone().unwrap_or_default();
         let criteria = Criteria { banned: &self.banned, goals: &goals, context: &[] };
-        Ok(shown(&member::answer(wanted, &question, &criteria)?))
+        Ok(escape_answer(&member::answer(wanted, &question, &criteria)?))
     }
 
     /// What is said in a conversation.
-    fn turn(&self, invocation: &Invocation) -> Result<String, Failure> {
+    fn conversation_turn(&self, invocation: &Invocation) -> Result<String, Failure> {
         let Invocation { member, role, parts, conversation: speaking, .. } = invocation;
         let goals = self.goals.clone().unwrap_or_default();
         let criteria = Criteria { banned: &self.banned, goals: &goals, context: &[] };
-        turn::say(Lens::of(member, role), speaking.as_deref(), parts, &criteria)
+        turn::reply(Lens::of(member, role), speaking.as_deref(), parts, &criteria)
     }
 
     /// The answer to one member of a council, a JSON object.
-    fn answer(&self, member: &str, step: &str, role: &str, parts: &[Part]) -> Result<String, Failure> {
+    fn council_answer(
+        &self,
+        member: &str,
+        step: &str,
+        role: &str,
+        parts: &[Part],
+    ) -> Result<String, Failure> {
         let part = |kind: PartKind| parts.iter().find(|part| part.kind == kind);
         let artifact =
             part(PartKind::Artifact).ok_or_else(|| Failure::failed("there is no artifact to read"))?;
         let document = Document::parse(&artifact.name, &artifact.text);
-        let others = |kind| part(kind).map(|part| others::read(&part.text, &document));
+        let others = |kind| part(kind).map(|part| peer_answers::read(&part.text, &document));
         if step == "adjudicate" {
             let first = others(PartKind::CrossRead).unwrap_or_default();
             let last = others(PartKind::SecondAnswers).unwrap_or_else(|| first.clone());
             let priors = part(PartKind::PriorVerdicts).map_or("", |part| &*part.text);
-            let docket =
-                adjudication::Docket { document: &document, last, first, priors, artifact: &artifact.name };
-            return Ok(adjudication::adjudicate(docket).to_string());
+            let input = adjudication::AdjudicationInput {
+                document: &document,
+                last,
+                first,
+                priors,
+                artifact: &artifact.name,
+            };
+            return Ok(adjudication::adjudicate(input).to_string());
         }
         let lens = Lens::of(member, role);
         let context: Vec<&Part> = parts.iter().filter(|part| part.kind == PartKind::Context).collect();
@@ -147,11 +160,11 @@ impl Rubric {
             context.iter().map(|part| Document::parse(&part.name, &part.text)).collect();
         let goals = self.goals_for(lens, &context);
         let criteria = Criteria { banned: &self.banned, goals: &goals, context: &given };
-        let mut reading = Reading::first(lens, &document, &criteria);
+        let mut reading = LensReview::first_round(lens, &document, &criteria);
         if let Some(others) = others(PartKind::CrossRead).filter(|_| step == "r2") {
-            second_reading::react(&mut reading, member, &others);
+            second_round::apply_peer_answers(&mut reading, member, &others);
         }
-        Ok(reading.answer().to_string())
+        Ok(reading.to_answer().to_string())
     }
 
     /// The goals of the settings, and for a member that reads for strategy those that it was given.
@@ -165,6 +178,6 @@ impl Rubric {
 }
 
 /// An answer that agents are told on: what it quotes is written so that everything in it is seen.
-fn shown(answer: &Json) -> String {
+fn escape_answer(answer: &Json) -> String {
     escape_invisible(&answer.to_string()).into_owned()
 }

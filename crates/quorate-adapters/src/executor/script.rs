@@ -16,7 +16,7 @@ use quorate_protocol::answers::Schema;
 use tokio::time::{Instant, sleep_until};
 
 use crate::block::Block;
-use answer::{Answer, Saying};
+use answer::{Answer, Response};
 use source::Source;
 
 /// The kind that `quorate.toml` names.
@@ -29,26 +29,26 @@ const KEYS: &[&str] = &["path", "delay"];
 /// # Errors
 /// When the block has an unknown key, a value of the wrong type, or a `path` where no answers can be read.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    let block = Block::of(&settings.block, KEYS)?;
+    let block = Block::parse(&settings.block, KEYS)?;
     let path = block.text("path")?.ok_or_else(|| {
         ConfigError::for_key("path", "`path` is missing")
             .with_help("the file or the folder that holds the answers")
     })?;
     let delay = block.text("delay")?.map(duration).transpose()?.unwrap_or_default();
     let path = settings.dir.join(path);
-    let elsewhere = elsewhere(&settings.dir, &path);
-    Ok(Arc::new(Script { source: Source::open(&path)?, elsewhere, delay }))
+    let outside_path = path_outside(&settings.dir, &path);
+    Ok(Arc::new(Script { source: Source::open(&path)?, outside_path, delay }))
 }
 
 struct Script {
     source: Source,
     /// Where the answers lie, where that is not below the directory of what names them.
-    elsewhere: Option<PathBuf>,
+    outside_path: Option<PathBuf>,
     delay: Duration,
 }
 
 /// A path, where it leads out of a directory by its name or by a link.
-fn elsewhere(dir: &Path, path: &Path) -> Option<PathBuf> {
+fn path_outside(dir: &Path, path: &Path) -> Option<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let there = real(path);
     (!there.starts_with(real(dir))).then_some(there)
@@ -63,7 +63,7 @@ impl Executor for Script {
     /// Answers from elsewhere end up in the ledger and in the conversation, where their owner may not want them.
     fn side_effects(&self) -> Vec<SideEffect> {
         let act = |path: &PathBuf| SideEffect::new(format!("take answers from {}", path.display()));
-        self.elsewhere.iter().map(act).collect()
+        self.outside_path.iter().map(act).collect()
     }
 
     /// Whoever writes answers may write what goes with them.
@@ -73,11 +73,11 @@ impl Executor for Script {
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let deadline = invocation.deadline;
-        let Answer { delay, saying } = self.source.answer(&invocation)?;
-        wait(self.delay + delay, deadline).await?;
-        match saying.reply(invocation.answer_schema) {
+        let Answer { delay, response } = self.source.answer(&invocation)?;
+        wait_or_time_out(self.delay + delay, deadline).await?;
+        match response.reply(invocation.answer_schema) {
             Ok(text) => Ok(Reply { text, ..Reply::default() }),
-            Err(Saying::Failure(message)) => Err(Failure::failed(message)),
+            Err(Response::Failure(message)) => Err(Failure::failed(message)),
             Err(_) => {
                 sleep_until(deadline).await;
                 Err(Failure::TimedOut)
@@ -86,7 +86,7 @@ impl Executor for Script {
     }
 }
 
-async fn wait(delay: Duration, deadline: Instant) -> Result<(), Failure> {
+async fn wait_or_time_out(delay: Duration, deadline: Instant) -> Result<(), Failure> {
     if delay.is_zero() {
         return Ok(());
     }

@@ -25,7 +25,7 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use crate::block::Block;
-use crate::executor::agent_cli::once::Once;
+use crate::executor::agent_cli::oneshot::OneshotCommand;
 
 const KIND: &str = "command";
 
@@ -45,7 +45,7 @@ pub fn new(
     dir: &Path,
     runtime: &str,
 ) -> Result<Option<Arc<dyn Lifecycle>>, ConfigError> {
-    let block = Block::of(hooks, &[TURN_END, MENTION, IDLE])?;
+    let block = Block::parse(hooks, &[TURN_END, MENTION, IDLE])?;
     let hook = |name: &'static str| {
         let read = block.table(name)?.map(|keys| Hook::read(keys, dir));
         read.transpose().map_err(|refused| ConfigError {
@@ -53,7 +53,7 @@ pub fn new(
             ..refused
         })
     };
-    let commands = Commands {
+    let commands = CommandHooks {
         runtime: runtime.to_owned(),
         turn_end: hook(TURN_END)?,
         mention: hook(MENTION)?,
@@ -63,7 +63,7 @@ pub fn new(
     Ok(any.then(|| Arc::new(commands) as Arc<dyn Lifecycle>))
 }
 
-struct Commands {
+struct CommandHooks {
     runtime: String,
     turn_end: Option<Hook>,
     mention: Option<Hook>,
@@ -71,13 +71,13 @@ struct Commands {
 }
 
 struct Hook {
-    command: Once,
+    command: OneshotCommand,
     timeout: Duration,
 }
 
 impl Hook {
     fn read(keys: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
-        let block = Block::of(keys, &["command", "args", "env", "timeout_ms"])?;
+        let block = Block::parse(keys, &["command", "args", "env", "timeout_ms"])?;
         let command = block.text("command")?.ok_or_else(|| {
             ConfigError::for_key("command", "`command` is missing")
                 .with_help("the program that is told of the event")
@@ -91,22 +91,25 @@ impl Hook {
             return Err(ConfigError::for_key("timeout_ms", what)
                 .with_help("what takes longer, hand over to a service that runs on its own"));
         }
-        Ok(Hook { command: Once::new(command, block.texts("args")?, block.texts("env")?, dir)?, timeout })
+        Ok(Hook {
+            command: OneshotCommand::new(command, block.texts("args")?, block.texts("env")?, dir)?,
+            timeout,
+        })
     }
 }
 
-impl Commands {
-    async fn tell(&self, hook: Option<&Hook>, name: &str, with: Json) -> Result<(), HookError> {
+impl CommandHooks {
+    async fn notify(&self, hook: Option<&Hook>, name: &str, with: Json) -> Result<(), HookError> {
         let Some(hook) = hook else { return Ok(()) };
         let mut event = json!({"hook": name, "runtime": self.runtime});
         if let (Some(event), Json::Object(with)) = (event.as_object_mut(), with) {
             event.extend(with);
         }
-        hook.command.tell(format!("{event}\n").into(), hook.timeout).await
+        hook.command.run(format!("{event}\n").into(), hook.timeout).await
     }
 }
 
-fn written(turn: &Turn) -> Json {
+fn turn_json(turn: &Turn) -> Json {
     json!({
         "id": turn.id, "participant": turn.participant, "at": turn.timestamp, "content": turn.content,
         "meta": turn.meta,
@@ -114,7 +117,7 @@ fn written(turn: &Turn) -> Json {
 }
 
 #[async_trait]
-impl Lifecycle for Commands {
+impl Lifecycle for CommandHooks {
     fn kind(&self) -> &'static str {
         KIND
     }
@@ -122,22 +125,22 @@ impl Lifecycle for Commands {
     fn side_effects(&self) -> Vec<SideEffect> {
         let hooks = [(&self.turn_end, TURN_END), (&self.mention, MENTION), (&self.idle, IDLE)];
         let act = |(hook, name): (&Option<Hook>, &str)| {
-            let act = hook.as_ref()?.command.act();
+            let act = hook.as_ref()?.command.side_effect();
             Some(SideEffect { what: format!("{} (hook {name})", act.what), ..act })
         };
         hooks.into_iter().filter_map(act).collect()
     }
 
     async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
-        self.tell(self.turn_end.as_ref(), TURN_END, json!({"turn": written(turn)})).await
+        self.notify(self.turn_end.as_ref(), TURN_END, json!({"turn": turn_json(turn)})).await
     }
 
     async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
-        let with = json!({"target": target, "by": written(by)});
-        self.tell(self.mention.as_ref(), MENTION, with).await
+        let with = json!({"target": target, "by": turn_json(by)});
+        self.notify(self.mention.as_ref(), MENTION, with).await
     }
 
     async fn on_idle(&self) -> Result<(), HookError> {
-        self.tell(self.idle.as_ref(), IDLE, json!({})).await
+        self.notify(self.idle.as_ref(), IDLE, json!({})).await
     }
 }

@@ -11,7 +11,7 @@ use quorate_protocol::Name;
 const KIND: &str = "recorder";
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Happened {
+pub enum Event {
     /// A turn was appended.
     TurnEnd(Turn),
     /// A participant was chosen.
@@ -24,17 +24,17 @@ pub enum Happened {
 
 #[derive(Debug, Default)]
 pub struct Recorder {
-    happened: Mutex<Vec<Happened>>,
+    events: Mutex<Vec<Event>>,
 }
 
 impl Recorder {
     /// What has happened so far.
-    pub fn happened(&self) -> Vec<Happened> {
-        self.happened.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add(&self, happened: Happened) -> Result<(), HookError> {
-        self.happened.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
+    fn push(&self, happened: Event) -> Result<(), HookError> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
         Ok(())
     }
 }
@@ -46,14 +46,14 @@ impl Lifecycle for Recorder {
     }
 
     async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
-        self.add(Happened::TurnEnd(turn.clone()))
+        self.push(Event::TurnEnd(turn.clone()))
     }
 
     async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
-        self.add(Happened::Mention { target: target.into(), by: by.clone() })
+        self.push(Event::Mention { target: target.into(), by: by.clone() })
     }
 
     async fn on_idle(&self) -> Result<(), HookError> {
-        self.add(Happened::Idle)
+        self.push(Event::Idle)
     }
 }

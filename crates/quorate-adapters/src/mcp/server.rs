@@ -7,7 +7,7 @@ use quorate_kernel::ports::executor::ConfigError;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use crate::executor::agent_cli::companion::Program;
+use crate::executor::agent_cli::sidecar::Program;
 use crate::server_table::{self, ServerTable, Target};
 
 /// How long a call may take where the table says nothing.
@@ -19,21 +19,21 @@ pub(super) struct Server {
     /// The name of its table.
     pub(super) id: String,
     /// How it is reached.
-    pub(super) way: Way,
+    pub(super) endpoint: Endpoint,
     /// How long a call may take.
     pub(super) timeout: Duration,
 }
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Endpoint {
     Http {
         url: String,
         /// The variable that holds the bearer token.
         token: Option<String>,
     },
     /// It is a program of ours.
-    Child(Program),
+    Process(Program),
 }
 
 impl Server {
@@ -42,8 +42,8 @@ impl Server {
     /// # Errors
     /// When the table or its program is unusable. The key that is refused is the whole path, since the table is not the
     /// block that names it.
-    pub(super) fn read(id: &str, table: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
-        Server::of(id, table, dir).map_err(|mut refused| {
+    pub(super) fn parse(id: &str, table: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
+        Server::parse_table(id, table, dir).map_err(|mut refused| {
             refused.message = format!("[mcp.{id}]: {}", refused.message);
             refused.key =
                 Some(refused.key.map_or_else(|| format!("mcp.{id}"), |key| format!("mcp.{id}.{key}")));
@@ -51,30 +51,30 @@ impl Server {
         })
     }
 
-    fn of(id: &str, table: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
+    fn parse_table(id: &str, table: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
         let ServerTable { target, timeout } = server_table::read(table)?;
-        let way = match target {
-            Target::Url { url, token } => Way::Http { url, token },
+        let endpoint = match target {
+            Target::Url { url, token } => Endpoint::Http { url, token },
             Target::Command { command, args, env, cwd } => {
-                Way::Child(Program::new(&command, args, env, cwd.as_deref(), dir)?)
+                Endpoint::Process(Program::new(&command, args, env, cwd.as_deref(), dir)?)
             }
         };
-        Ok(Server { id: id.to_owned(), way, timeout: timeout.unwrap_or(TIMEOUT) })
+        Ok(Server { id: id.to_owned(), endpoint, timeout: timeout.unwrap_or(TIMEOUT) })
     }
 
     /// A message of the library, without the part of the address that may be secret.
     pub(super) fn without_secrets(&self, message: &str) -> String {
-        match &self.way {
-            Way::Http { url, .. } => message.replace(url.as_str(), &self.place()),
-            Way::Child(_) => message.to_owned(),
+        match &self.endpoint {
+            Endpoint::Http { url, .. } => message.replace(url.as_str(), &self.stable_name()),
+            Endpoint::Process(_) => message.to_owned(),
         }
     }
 
     /// The server's name for good: the same after a restart, and without anything secret.
-    pub(super) fn place(&self) -> String {
-        match &self.way {
-            Way::Http { url, .. } => url.split(['?', '#']).next().unwrap_or(url).to_owned(),
-            Way::Child(_) => format!("mcp:{}", self.id),
+    pub(super) fn stable_name(&self) -> String {
+        match &self.endpoint {
+            Endpoint::Http { url, .. } => url.split(['?', '#']).next().unwrap_or(url).to_owned(),
+            Endpoint::Process(_) => format!("mcp:{}", self.id),
         }
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Server, Way};
+use super::{Endpoint, Server};
 
 fn read(table: Value) -> Result<Server, (Option<String>, String, Option<String>)> {
-    Server::read("guilde", table.as_object().unwrap(), Path::new("/"))
+    Server::parse("guilde", table.as_object().unwrap(), Path::new("/"))
         .map_err(|refused| (refused.key, refused.message, refused.help))
 }
 
@@ -25,11 +25,11 @@ fn a_url_and_a_command_are_read() {
         read(json!({"url": "https://example.com/mcp?team=7", "token": "GUILDE_TOKEN", "timeout": "5s"}));
     let server = server.unwrap();
     assert_eq!(server.timeout, Duration::from_secs(5));
-    assert_eq!(server.place(), "https://example.com/mcp");
-    assert!(matches!(server.way, Way::Http { token: Some(name), .. } if name == "GUILDE_TOKEN"));
+    assert_eq!(server.stable_name(), "https://example.com/mcp");
+    assert!(matches!(server.endpoint, Endpoint::Http { token: Some(name), .. } if name == "GUILDE_TOKEN"));
     let server = read(json!({"command": "guilde", "args": ["serve"], "env": ["KEY"]})).unwrap();
-    assert_eq!((server.timeout, server.place().as_str()), (Duration::from_secs(30), "mcp:guilde"));
-    assert!(matches!(server.way, Way::Child(_)));
+    assert_eq!((server.timeout, server.stable_name().as_str()), (Duration::from_secs(30), "mcp:guilde"));
+    assert!(matches!(server.endpoint, Endpoint::Process(_)));
 }
 
 #[test]

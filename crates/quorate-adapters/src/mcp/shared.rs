@@ -6,11 +6,11 @@ use super::connection::Connection;
 use super::server::Server;
 
 /// The connections that somebody uses. A connection that nobody uses any more is closed, and forgotten here.
-static USED: Mutex<Vec<Weak<Connection>>> = Mutex::new(Vec::new());
+static CONNECTIONS: Mutex<Vec<Weak<Connection>>> = Mutex::new(Vec::new());
 
 /// The connection to a server: the one that is there already, or a new one.
 pub(super) fn connection(server: Server) -> Arc<Connection> {
-    let mut used = USED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut used = CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
     used.retain(|connection| connection.strong_count() > 0);
     let same = |connection: &Weak<Connection>| connection.upgrade().filter(|found| *found.server() == server);
     if let Some(found) = used.iter().find_map(same) {
@@ -31,7 +31,7 @@ mod tests {
     use super::{Server, connection};
 
     fn server(table: Value) -> Server {
-        Server::read("guilde", table.as_object().unwrap(), Path::new("/")).unwrap()
+        Server::parse("guilde", table.as_object().unwrap(), Path::new("/")).unwrap()
     }
 
     #[test]

@@ -14,58 +14,58 @@ use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfi
 use rmcp::{RoleClient, ServiceExt};
 use tokio::process::{ChildStdin, ChildStdout};
 
-use super::server::{Server, Way};
-use super::trouble::{Trouble, chain};
-use crate::executor::agent_cli::companion::{Companion, Program};
+use super::error::{CallError, error_chain};
+use super::server::{Endpoint, Server};
+use crate::executor::agent_cli::sidecar::{Program, Sidecar};
 
 /// The most that one message of a server may have, in bytes.
-const LARGEST: usize = 16 << 20;
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// How long it may take until a connection to the machine stands.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a program that closed its output is given to say why.
-const PATIENCE: Duration = Duration::from_millis(500);
+const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How many redirects are followed.
-const HOPS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// A session with a server.
 pub(super) struct Session {
     pub(super) service: RunningService<RoleClient, ()>,
     /// The server's process, where it is ours.
-    pub(super) _companion: Option<Companion>,
+    pub(super) _sidecar: Option<Sidecar>,
 }
 
 /// A stream that breaks off stays broken.
 #[derive(Debug)]
-struct Unresumed;
+struct NoSseRetry;
 
-impl SseRetryPolicy for Unresumed {
+impl SseRetryPolicy for NoSseRetry {
     fn retry(&self, _times: usize) -> Option<Duration> {
         None
     }
 }
 
-pub(super) async fn open(server: &Server) -> Result<Session, Trouble> {
-    match &server.way {
-        Way::Http { url, token } => over_http(server, url, token.as_deref()).await,
-        Way::Child(program) => over_pipes(server, program).await,
+pub(super) async fn open(server: &Server) -> Result<Session, CallError> {
+    match &server.endpoint {
+        Endpoint::Http { url, token } => over_http(server, url, token.as_deref()).await,
+        Endpoint::Process(program) => over_pipes(server, program).await,
     }
 }
 
-async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Session, Trouble> {
-    let unusable = |why: String| Trouble::Unusable { server: server.id.clone(), why };
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(LARGEST);
+async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Session, CallError> {
+    let unusable = |why: String| CallError::Unusable { server: server.id.clone(), why };
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(MAX_MESSAGE_BYTES);
     // A response that breaks off is the caller's to repeat: who resumes it here does not know what may be repeated.
-    config.retry_config = Arc::new(Unresumed);
+    config.retry_config = Arc::new(NoSseRetry);
     if let Some(name) = token {
-        let value = variable(name).ok_or_else(|| {
+        let value = read_variable(name).ok_or_else(|| {
             unusable(format!("the environment variable `{name}`, which its `token` names, is not set"))
         })?;
         config = config.auth_header(value.trim());
     }
-    let client = client(url).map_err(|error| unusable(chain(&error)))?;
+    let client = client(url).map_err(|error| unusable(error_chain(&error)))?;
     let transport = StreamableHttpClientTransport::with_client(client, config);
     let service = ().serve(transport).await.map_err(|error| match error.is_authorization_required() {
         true if token.is_some() => unusable("it does not accept the token".to_owned()),
@@ -74,50 +74,50 @@ async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Se
              `[mcp.{}]`",
             server.id
         )),
-        false => not_opened(server, &error),
+        false => session_error(server, &error),
     })?;
-    Ok(Session { service, _companion: None })
+    Ok(Session { service, _sidecar: None })
 }
 
-async fn over_pipes(server: &Server, program: &Program) -> Result<Session, Trouble> {
-    let unusable = |why: String| Trouble::Unusable { server: server.id.clone(), why };
+async fn over_pipes(server: &Server, program: &Program) -> Result<Session, CallError> {
+    let unusable = |why: String| CallError::Unusable { server: server.id.clone(), why };
     let (mut companion, ends) = program.start().await.map_err(unusable)?;
-    let broken = |error: std::io::Error| Trouble::Unreachable {
+    let broken = |error: std::io::Error| CallError::Unreachable {
         server: server.id.clone(),
         why: format!("its pipes cannot be used: {error}"),
     };
     let stdout = ChildStdout::from_std(ends.stdout).map_err(broken)?;
     let stdin = ChildStdin::from_std(ends.stdin).map_err(broken)?;
-    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(LARGEST);
+    let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
     match ().serve(transport).await {
-        Ok(service) => Ok(Session { service, _companion: Some(companion) }),
-        Err(error) => Err(match companion.last_words(PATIENCE).await {
-            Some(words) => Trouble::Unreachable {
+        Ok(service) => Ok(Session { service, _sidecar: Some(companion) }),
+        Err(error) => Err(match companion.stderr_tail(STDERR_TIMEOUT).await {
+            Some(words) => CallError::Unreachable {
                 server: server.id.clone(),
-                why: format!("it ended: {}", super::trouble::excerpt(&words)),
+                why: format!("it ended: {}", super::error::excerpt(&words)),
             },
-            None => not_opened(server, &error),
+            None => session_error(server, &error),
         }),
     }
 }
 
-fn not_opened(server: &Server, error: &ClientInitializeError) -> Trouble {
+fn session_error(server: &Server, error: &ClientInitializeError) -> CallError {
     let why = match error {
         // Its own text names types of the library.
-        ClientInitializeError::TransportError { error, .. } => cause(error),
-        other => chain(other),
+        ClientInitializeError::TransportError { error, .. } => transport_cause(error),
+        other => error_chain(other),
     };
-    Trouble::Unreachable {
+    CallError::Unreachable {
         server: server.id.clone(),
         why: format!("no session: {}", server.without_secrets(&why)),
     }
 }
 
 /// What went wrong with a message, in words. The errors of the library do not name their sources themselves.
-pub(super) fn cause(error: &DynamicTransportError) -> String {
+pub(super) fn transport_cause(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        Some(StreamableHttpError::Client(error)) => chain(error),
-        _ => chain(&*error.error),
+        Some(StreamableHttpError::Client(error)) => error_chain(error),
+        _ => error_chain(&*error.error),
     }
 }
 
@@ -129,7 +129,7 @@ fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     let mut builder = reqwest::Client::builder()
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         // A connection whose last response was not read to its end stalls whoever uses it next.
         .pool_max_idle_per_host(0)
         .redirect(Policy::custom(|attempt| {
@@ -138,7 +138,7 @@ fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
                 matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
             let at_home =
                 attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-            match keeps && at_home && attempt.previous().len() <= HOPS {
+            match keeps && at_home && attempt.previous().len() <= MAX_REDIRECTS {
                 true => attempt.follow(),
                 false => attempt.stop(),
             }
@@ -159,6 +159,6 @@ fn is_loopback(url: &reqwest::Url) -> bool {
     clippy::disallowed_methods,
     reason = "tokens are handed over in the environment, and read here alone"
 )]
-fn variable(name: &str) -> Option<String> {
+fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }

@@ -27,7 +27,7 @@ fn package(mut block: Map<String, Value>) -> Result<Package, ConfigError> {
     block.remove("kind");
     let block: Block = serde_json::from_value(Value::Object(block))
         .map_err(|error| ConfigError::for_block(error.to_string()))?;
-    let pieces = block.files.into_iter().map(File::piece).collect::<Result<Vec<_>, _>>()?;
+    let pieces = block.files.into_iter().map(File::into_package_file).collect::<Result<Vec<_>, _>>()?;
     Package::new(block.slug, block.version, pieces)
         .map_err(|unfit| ConfigError::for_key("files", unfit.to_string()))
 }
@@ -51,7 +51,7 @@ struct File {
 }
 
 impl File {
-    fn piece(self) -> Result<PackageFile, ConfigError> {
+    fn into_package_file(self) -> Result<PackageFile, ConfigError> {
         let dest = Destination::parse(&self.dest).map_err(|why| ConfigError::for_key("files", why))?;
         Ok(PackageFile {
             source: format!("{dest} of the block"),

@@ -26,59 +26,59 @@ use folder::Folder;
 /// The kind that manifests name.
 pub const KIND: &str = "profile";
 
-const MANIFEST: &str = "profile.json";
+const MANIFEST_NAME: &str = "profile.json";
 
 /// Where the public packages keep their files.
-const FILES: &str = "files";
+const FILES_FOLDER: &str = "files";
 
 /// How many bytes a manifest may have.
-const MANIFEST_BYTES: u64 = 1 << 20;
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// Builds it from its block: `path`, relative to the manifest that has the block.
 ///
 /// # Errors
 /// When the block has another key, or no `path`.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> {
-    let block = Block::of(build.block, &["kind", "path"])?;
+    let block = Block::parse(build.block, &["kind", "path"])?;
     let path = block.text("path")?.ok_or_else(|| {
         ConfigError::for_key("path", "`path` is missing")
             .with_help("the folder or the archive of the profile")
     })?;
-    Ok(Arc::new(at(build.dir.join(path), path)))
+    Ok(Arc::new(from_path(build.dir.join(path), path)))
 }
 
 /// The profile of a path, which a user would call `shown`.
-pub fn at(path: impl Into<PathBuf>, shown: impl Into<String>) -> Profile {
-    let shown: String = shown.into();
-    Profile { path: path.into(), shown: shown.trim_end_matches('/').to_owned() }
+pub fn from_path(path: impl Into<PathBuf>, shown: impl Into<String>) -> Profile {
+    let display_name: String = shown.into();
+    Profile { path: path.into(), display_name: display_name.trim_end_matches('/').to_owned() }
 }
 
 /// A profile somewhere on the disk. Nothing of it is read before it is asked for.
 #[derive(Debug)]
 pub struct Profile {
     path: PathBuf,
-    shown: String,
+    display_name: String,
 }
 
 /// Where a profile's files are read from.
-trait Files {
+trait FileSource {
     /// Whether there is a folder of that name at the top.
     fn has_folder(&self, name: &str) -> bool;
 
     /// A file of the profile, if it has no more than so many bytes.
-    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, Unread>;
+    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError>;
 }
 
 /// Why a file of a profile was not read.
 #[derive(Debug)]
-enum Unread {
+enum ReadError {
     Missing,
     /// The rest of a sentence that begins with the file's name.
     Refused(String),
 }
 
 /// Why a profile could not be opened.
-enum Unopened {
+enum OpenError {
     Missing,
     /// What is wrong with it.
     Refused(String),
@@ -86,21 +86,21 @@ enum Unopened {
 }
 
 impl Profile {
-    fn open(&self) -> Result<Box<dyn Files>, Unopened> {
+    fn open(&self) -> Result<Box<dyn FileSource>, OpenError> {
         match std::fs::metadata(&self.path) {
             Ok(found) if found.is_dir() => {
-                Ok(Box::new(Folder::open(&self.path).map_err(Unopened::Unreadable)?))
+                Ok(Box::new(Folder::open(&self.path).map_err(OpenError::Unreadable)?))
             }
             Ok(found) if found.is_file() => Ok(Box::new(Archive::open(&self.path)?)),
-            Ok(_) => Err(Unopened::Refused("it is neither a folder nor a file".to_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Unopened::Missing),
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Unopened::Missing),
-            Err(error) => Err(Unopened::Unreadable(error)),
+            Ok(_) => Err(OpenError::Refused("it is neither a folder nor a file".to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(OpenError::Missing),
+            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(OpenError::Missing),
+            Err(error) => Err(OpenError::Unreadable(error)),
         }
     }
 
-    fn refused(&self, message: &str, help: Option<&str>) -> Failure {
-        let mut body = Body::new(format!("{}: {message}", self.shown));
+    fn refusal(&self, message: &str, help: Option<&str>) -> Failure {
+        let mut body = Body::new(format!("{}: {message}", self.display_name));
         body.help = help.map(str::to_owned);
         let mut report = Report::new();
         report.refuse(codes::PROFILE_INVALID, body);
@@ -111,38 +111,40 @@ impl Profile {
 #[async_trait]
 impl Provisioning for Profile {
     fn about(&self) -> About {
-        About { kind: KIND, from: self.shown.clone() }
+        About { kind: KIND, from: self.display_name.clone() }
     }
 
     async fn package(&self) -> Result<Package, Failure> {
         let files = self.open().map_err(|unopened| match unopened {
-            Unopened::Missing => Failure::Missing { message: format!("there is no profile {}", self.shown) },
-            Unopened::Refused(why) => self.refused(&why, None),
-            Unopened::Unreadable(error) => Failure::Unavailable {
-                message: format!("cannot read {}: {error}", self.shown),
+            OpenError::Missing => {
+                Failure::Missing { message: format!("there is no profile {}", self.display_name) }
+            }
+            OpenError::Refused(why) => self.refusal(&why, None),
+            OpenError::Unreadable(error) => Failure::Unavailable {
+                message: format!("cannot read {}: {error}", self.display_name),
                 source: Some(Box::new(error)),
             },
         })?;
-        let bytes = files.read(MANIFEST, MANIFEST_BYTES).map_err(|unread| match unread {
-            Unread::Missing => self.refused(
+        let bytes = files.read(MANIFEST_NAME, MAX_MANIFEST_BYTES).map_err(|unread| match unread {
+            ReadError::Missing => self.refusal(
                 "there is no profile.json in it",
                 Some("a profile is a folder or an archive with a profile.json at its top"),
             ),
-            Unread::Refused(why) => self.refused(&format!("{MANIFEST} {why}"), None),
+            ReadError::Refused(why) => self.refusal(&format!("{MANIFEST_NAME} {why}"), None),
         })?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| self.refused("profile.json is not UTF-8", Some("save it as UTF-8")))?;
-        let shown = format!("{}/{MANIFEST}", self.shown);
-        self.pack(&*files, &text, &shown)
+            .map_err(|_| self.refusal("profile.json is not UTF-8", Some("save it as UTF-8")))?;
+        let manifest_name = format!("{}/{MANIFEST_NAME}", self.display_name);
+        self.build_package(&*files, &text, &manifest_name)
     }
 }
 
 impl Profile {
-    fn pack(&self, files: &dyn Files, text: &str, shown: &str) -> Result<Package, Failure> {
+    fn build_package(&self, files: &dyn FileSource, text: &str, shown: &str) -> Result<Package, Failure> {
         let mut report = Report::new();
         report.add_source(shown, text);
-        let manifest = manifest::read(text, shown, &mut report);
-        let below = if files.has_folder(FILES) { format!("{FILES}/") } else { String::new() };
+        let manifest = manifest::parse(text, shown, &mut report);
+        let below = if files.has_folder(FILES_FOLDER) { format!("{FILES_FOLDER}/") } else { String::new() };
         let mut pieces = Vec::new();
         for file in manifest.files {
             let source = format!("{below}{}", file.src);
@@ -152,12 +154,12 @@ impl Profile {
                     strategy: file.strategy,
                     mode: file.mode,
                     bytes: bytes.into(),
-                    source: format!("{}/{source}", self.shown),
+                    source: format!("{}/{source}", self.display_name),
                 }),
                 Err(unread) => {
                     let why = match unread {
-                        Unread::Missing => "is not in the profile".to_owned(),
-                        Unread::Refused(why) => why,
+                        ReadError::Missing => "is not in the profile".to_owned(),
+                        ReadError::Refused(why) => why,
                     };
                     let place = Place { file: shown.into(), span: file.src_span, path: file.path };
                     report.refuse(codes::PROFILE_INVALID, Body::new(format!("{source} {why}")).at(place));
@@ -168,7 +170,7 @@ impl Profile {
             return Err(Failure::Refused(Box::new(report)));
         }
         let mut package = Package::new(manifest.slug, manifest.version, pieces)
-            .map_err(|unfit| self.refused(&unfit.to_string(), None))?;
+            .map_err(|unfit| self.refusal(&unfit.to_string(), None))?;
         if report.warnings.is_empty() {
             report.retain_sources(|_| false);
         }
@@ -181,7 +183,7 @@ impl Profile {
 ///
 /// # Errors
 /// When it leads out. The text says how.
-fn within(path: &str) -> Result<String, String> {
+fn check_relative_path(path: &str) -> Result<String, String> {
     let drive = path.len() > 1 && path.as_bytes()[0].is_ascii_alphabetic() && path.as_bytes()[1] == b':';
     if path.starts_with('/') || drive {
         return Err(format!("`{path}` is absolute and leads out of the profile"));

@@ -4,7 +4,7 @@
 //! A file is replaced as a whole: written beside it, synced, renamed. One that holds no JSON object is an error that
 //! names it; nothing is made of it, since somebody has to look at what was in it.
 
-mod name;
+mod file_name;
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::admit;
+use super::check_depth;
 use crate::block::Block;
-use crate::regular;
+use crate::regular_file;
 
 /// The kind that manifests name.
 pub const KIND: &str = "fs";
@@ -29,14 +29,14 @@ pub const KIND: &str = "fs";
 pub const DEFAULT_DIR: &str = "state";
 
 /// The longest state that is read.
-const LONGEST: u64 = 64 << 20;
+const MAX_STATE_BYTES: u64 = 64 << 20;
 
 /// Builds the store from its block.
 ///
 /// # Errors
 /// When the block has an unknown key, or `dir` is a file.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
-    let block = Block::of(build.block, &["kind", "dir"])?;
+    let block = Block::parse(build.block, &["kind", "dir"])?;
     let dir = block.text("dir")?.unwrap_or(DEFAULT_DIR);
     let dir = std::path::absolute(build.dir.join(dir))
         .map_err(|error| ConfigError::for_key("dir", format!("`{dir}` is no path: {error}")))?;
@@ -46,30 +46,30 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
             ConfigError::for_key("dir", what).with_help("name a folder; it is made when it is needed")
         );
     }
-    Ok(Arc::new(Files { dir }))
+    Ok(Arc::new(FsState { dir }))
 }
 
 /// How often a file is tried to be read while no descriptor is left, and the pause before the next time.
-const TRIES: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(50);
+const MAX_READ_ATTEMPTS: u32 = 100;
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// Whether no descriptor was left: `EMFILE` or `ENFILE`, which have no kind of their own.
-fn is_short(error: &std::io::Error) -> bool {
+fn is_out_of_descriptors(error: &std::io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-struct Files {
+struct FsState {
     dir: PathBuf,
 }
 
-impl Files {
+impl FsState {
     fn path(&self, participant: &str) -> PathBuf {
-        self.dir.join(name::of(participant))
+        self.dir.join(file_name::for_participant(participant))
     }
 }
 
 #[async_trait]
-impl State for Files {
+impl State for FsState {
     fn kind(&self) -> &'static str {
         KIND
     }
@@ -79,9 +79,11 @@ impl State for Files {
         let path = self.path(participant);
         let mut tries = 1;
         let text = loop {
-            match regular::read_own(&path, LONGEST) {
+            match regular_file::read_no_symlink(&path, MAX_STATE_BYTES) {
                 // Others give descriptors back, hooks for example; a participant without its state would lose its turn.
-                Err(error) if is_short(&error) && tries < TRIES => tokio::time::sleep(PAUSE).await,
+                Err(error) if is_out_of_descriptors(&error) && tries < MAX_READ_ATTEMPTS => {
+                    tokio::time::sleep(RETRY_DELAY).await
+                }
                 read => break read,
             }
             tries += 1;
@@ -95,7 +97,7 @@ impl State for Files {
                     );
                     Error::new(what, error)
                 })?;
-                admit(participant, &state)?;
+                check_depth(participant, &state)?;
                 Ok(state)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Map::new()),
@@ -104,7 +106,7 @@ impl State for Files {
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-        admit(participant, state)?;
+        check_depth(participant, state)?;
         let (dir, path) = (self.dir.clone(), self.path(participant));
         let cannot = format!("cannot write {}", path.display());
         let mut text = match serde_json::to_vec_pretty(state) {
@@ -113,13 +115,13 @@ impl State for Files {
         };
         text.push(b'\n');
         // A sync takes as long as the disk likes. A task that was started ends also when nobody waits for it any more.
-        let written = tokio::task::spawn_blocking(move || replace(&dir, &path, &text)).await;
+        let written = tokio::task::spawn_blocking(move || write_atomically(&dir, &path, &text)).await;
         written.map_err(std::io::Error::other).flatten().map_err(|error| Error::new(cannot, error))
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is where states are written")]
-fn replace(dir: &Path, path: &Path, text: &[u8]) -> std::io::Result<()> {
+fn write_atomically(dir: &Path, path: &Path, text: &[u8]) -> std::io::Result<()> {
     std::fs::create_dir_all(dir)?;
     let mut file = tempfile::Builder::new().prefix(".writing-").tempfile_in(dir)?;
     file.write_all(text)?;

@@ -10,7 +10,7 @@ use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::admit;
+use super::check_depth;
 use crate::block::Block;
 
 /// The kind that manifests name.
@@ -21,7 +21,7 @@ pub const KIND: &str = "memory";
 /// # Errors
 /// When there is one.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
-    Block::of(build.block, &["kind"])?;
+    Block::parse(build.block, &["kind"])?;
     Ok(Arc::new(Memory::default()))
 }
 
@@ -47,7 +47,7 @@ impl State for Memory {
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-        admit(participant, state)?;
+        check_depth(participant, state)?;
         self.objects().insert(participant.to_owned(), state.clone());
         Ok(())
     }

@@ -11,9 +11,9 @@ use quorate_protocol::Json;
 use serde_json::Map;
 use sqlx::Row as _;
 
-use super::admit;
+use super::check_depth;
 use crate::block::Block;
-use crate::database::{Database, Failure};
+use crate::database::{Database, DatabaseError};
 
 /// The kind that manifests name.
 pub const KIND: &str = "sqlite";
@@ -23,29 +23,29 @@ pub const KIND: &str = "sqlite";
 /// # Errors
 /// When the block has an unknown key, or `path` is missing or a folder.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
-    let block = Block::of(build.block, &["kind", "path"])?;
+    let block = Block::parse(build.block, &["kind", "path"])?;
     let Some(path) = block.text("path")? else {
         return Err(ConfigError::for_key("path", "`path` is missing: states are kept in a file")
             .with_help("for example `path: states.db`, relative to the manifest"));
     };
     // What the power takes away is made good from the conversation.
-    let database = Database::at(build.dir, path, false)?;
-    Ok(Arc::new(Store { database, runtime: build.runtime.to_owned() }))
+    let database = Database::new(build.dir, path, false)?;
+    Ok(Arc::new(SqliteState { database, runtime: build.runtime.to_owned() }))
 }
 
-struct Store {
+struct SqliteState {
     database: Database,
     runtime: String,
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        Error { what: failure.what, source: failure.source.map(Into::into) }
+impl From<DatabaseError> for Error {
+    fn from(failure: DatabaseError) -> Self {
+        Error { what: failure.message, source: failure.source.map(Into::into) }
     }
 }
 
 #[async_trait]
-impl State for Store {
+impl State for SqliteState {
     fn kind(&self) -> &'static str {
         KIND
     }
@@ -57,18 +57,18 @@ impl State for Store {
             .bind(participant)
             .fetch_optional(&mut *connection)
             .await
-            .map_err(|error| self.database.failure(error))?;
+            .map_err(|error| self.database.error(error))?;
         let Some(row) = row else { return Ok(Map::new()) };
         let state = serde_json::from_str(row.get(0)).map_err(|error| {
             let path = self.database.path().display();
             Error::new(format!("the state of `{participant}` in {path} is not a JSON object"), error)
         })?;
-        admit(participant, &state)?;
+        check_depth(participant, &state)?;
         Ok(state)
     }
 
     async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), Error> {
-        admit(participant, state)?;
+        check_depth(participant, state)?;
         let object = serde_json::to_string(state)
             .map_err(|error| Error::new(format!("the state of `{participant}` cannot be written"), error))?;
         let mut connection = self.database.connection().await?;
@@ -81,7 +81,7 @@ impl State for Store {
         .bind(object)
         .execute(&mut *connection)
         .await
-        .map_err(|error| self.database.failure(error))?;
+        .map_err(|error| self.database.error(error))?;
         Ok(())
     }
 }

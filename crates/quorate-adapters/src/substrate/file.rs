@@ -11,16 +11,16 @@
 //! Where a journal has two turns with one id, which only others can write, the last of them is meant.
 
 mod append;
-mod book;
-mod cautions;
+mod bloom_filter;
 mod disk;
-mod filter;
+mod error;
 mod format;
+mod id_proof;
 mod index;
+mod journal_handle;
 mod preamble;
-mod proof;
 mod scan;
-mod trouble;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,31 +36,31 @@ use quorate_protocol::Name;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use self::book::Book;
-use self::trouble::Trouble;
-use super::watch::Watch;
-use super::{admit, synced};
+use self::error::JournalError;
+use self::journal_handle::JournalHandle;
+use super::file_watcher::FileWatcher;
+use super::{check_turn, parse_sync};
 use crate::block::Block;
-use crate::look::Look;
+use crate::file_stamp::FileStamp;
 
 /// The kind that manifests name.
 pub const KIND: &str = "file";
 
 /// How long a journal that has become shorter is left alone before it is believed: whoever saves a file may empty it
 /// first. And how often it is looked at.
-const SETTLE: Duration = Duration::from_millis(50);
-const LOOKS: usize = 20;
+const SETTLE_DELAY: Duration = Duration::from_millis(50);
+const SETTLE_CHECKS: usize = 20;
 /// From how many turns on they are read by a thread of their own.
-const MANY: usize = 256;
+const BLOCKING_TURNS: usize = 256;
 /// A disk that syncs within this long is waited for by whoever appends.
-const FAST: Duration = Duration::from_millis(1);
+const FAST_SYNC: Duration = Duration::from_millis(1);
 
 /// Builds the substrate from its block.
 ///
 /// # Errors
 /// When the block has an unknown key, or `path` is missing or a folder.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
-    let block = Block::of(build.block, &["kind", "path", "sync"])?;
+    let block = Block::parse(build.block, &["kind", "path", "sync"])?;
     let Some(path) = block.text("path")? else {
         return Err(ConfigError::for_key("path", "`path` is missing: a journal is a file")
             .with_help("for example `path: conversation.md`, relative to the manifest"));
@@ -80,10 +80,10 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
             ConfigError::for_key("path", message).with_help("name a file; it is made when it is needed")
         );
     }
-    Ok(Arc::new(File::new(&path, synced(build, &block)?)))
+    Ok(Arc::new(FileSubstrate::new(&path, parse_sync(build, &block)?)))
 }
 
-struct File {
+struct FileSubstrate {
     /// As the manifest has it.
     place: String,
     /// Where the file is, behind links.
@@ -91,70 +91,70 @@ struct File {
     sync: bool,
     /// Whether the last sync was fast.
     syncs_fast: AtomicBool,
-    book: Arc<Mutex<Book>>,
-    watch: Watch,
-    given: Arc<Shared<Given>>,
+    handle: Arc<Mutex<JournalHandle>>,
+    watch: FileWatcher,
+    last_read: Arc<Shared<LastRead>>,
 }
 
 /// What the last `read` has given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum LastRead {
     /// Not everything, or it was never called.
-    Less,
+    Partial,
     /// Everything, when the journal looked like this.
-    All(Option<Look>),
+    Complete(Option<FileStamp>),
 }
 
-impl File {
+impl FileSubstrate {
     fn new(place: &Path, sync: bool) -> Self {
         // Two names of one journal have one lock.
         let path = place.canonicalize().unwrap_or_else(|_| place.to_owned());
-        File {
+        FileSubstrate {
             place: place.display().to_string(),
             sync,
             syncs_fast: AtomicBool::new(false),
-            book: Arc::new(Mutex::new(Book::of(path.clone()))),
-            watch: Watch::over(&path),
+            handle: Arc::new(Mutex::new(JournalHandle::new(path.clone()))),
+            watch: FileWatcher::new(&path),
             path,
-            given: Arc::new(Shared::new(Given::Less)),
+            last_read: Arc::new(Shared::new(LastRead::Partial)),
         }
     }
 
     /// Works with the book: here, where that takes a few system calls on what the system has in memory, since a thread
     /// to wait on costs more than those; in a thread of its own where it may take long.
-    async fn with<T: Send + 'static>(
+    async fn with_handle<T: Send + 'static>(
         &self,
         appending: bool,
         many: bool,
-        work: impl FnOnce(&mut Book) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnOnce(&mut JournalHandle) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, Error> {
-        let mut book = self.book.clone().lock_owned().await;
-        let now = self.settled(&book).await?;
-        let done = move |book: &mut Book| {
+        let mut handle = self.handle.clone().lock_owned().await;
+        let now = self.wait_until_settled(&handle).await?;
+        let done = move |book: &mut JournalHandle| {
             let done = work(book);
             book.lock.release();
             done
         };
-        let done = match !many && book.is_quick(now, appending) {
-            true => done(&mut book),
-            false => tokio::task::spawn_blocking(move || done(&mut book))
+        let done = match !many && handle.is_cheap(now, appending) {
+            true => done(&mut handle),
+            false => tokio::task::spawn_blocking(move || done(&mut handle))
                 .await
                 .map_err(std::io::Error::other)
-                .map_err(Trouble::Io)
+                .map_err(JournalError::Io)
                 .flatten(),
         };
-        done.map_err(|trouble| trouble.of(&self.path))
+        done.map_err(|trouble| trouble.into_port_error(&self.path))
     }
 
     /// Waits until a journal that has lost something stays as it is; what it looks like then.
-    async fn settled(&self, book: &Book) -> Result<Option<Look>, Error> {
-        let look = || book.look().map_err(|trouble| trouble.of(&self.path));
+    async fn wait_until_settled(&self, book: &JournalHandle) -> Result<Option<FileStamp>, Error> {
+        let look = || book.stamp().map_err(|trouble| trouble.into_port_error(&self.path));
         let mut now = look()?;
-        for _ in 0..LOOKS {
-            if !book.has_lost(now) {
+        for _ in 0..SETTLE_CHECKS {
+            if !book.has_lost_data(now) {
                 break;
             }
-            tokio::time::sleep(SETTLE).await;
+            tokio::time::sleep(SETTLE_DELAY).await;
             let again = look()?;
             if std::mem::replace(&mut now, again) == again {
                 break;
@@ -164,7 +164,7 @@ impl File {
     }
 
     /// Syncs: here, where the disk has just shown that it takes no longer than a thread to wait on.
-    async fn synced(&self, file: Arc<std::fs::File>) -> std::io::Result<()> {
+    async fn sync_file(&self, file: Arc<std::fs::File>) -> std::io::Result<()> {
         let begun = Instant::now();
         let synced = match self.syncs_fast.load(Ordering::Relaxed) {
             true => file.sync_data(),
@@ -172,17 +172,17 @@ impl File {
                 tokio::task::spawn_blocking(move || file.sync_data()).await.map_err(std::io::Error::other)?
             }
         };
-        self.syncs_fast.store(begun.elapsed() < FAST, Ordering::Relaxed);
+        self.syncs_fast.store(begun.elapsed() < FAST_SYNC, Ordering::Relaxed);
         synced
     }
 
-    fn given(&self) -> Given {
-        *self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_read(&self) -> LastRead {
+        *self.last_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl Substrate for File {
+impl Substrate for FileSubstrate {
     fn about(&self) -> About {
         About {
             kind: KIND,
@@ -195,16 +195,16 @@ impl Substrate for File {
     }
 
     fn warnings(&self) -> Vec<String> {
-        cautions::of(&self.path)
+        warnings::for_journal(&self.path)
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
-        admit(&turn)?;
-        let (appended, file) = self.with(true, false, move |book| book.append(turn)).await?;
+        check_turn(&turn)?;
+        let (appended, file) = self.with_handle(true, false, move |book| book.append(turn)).await?;
         if self.sync {
             // Without the lock: others append meanwhile, and one sync is good for all that was written before it. A
             // turn that was there already may be one whose writer is syncing it just now.
-            self.synced(file).await.map_err(|error| {
+            self.sync_file(file).await.map_err(|error| {
                 Error::unavailable(format!("the journal {} cannot be synced", self.path.display()), error)
             })?;
         }
@@ -212,32 +212,33 @@ impl Substrate for File {
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
-        let (since, given) = (since.cloned(), self.given.clone());
-        let read = move |book: &mut Book| {
-            let before = book.look();
+        let (since, given) = (since.cloned(), self.last_read.clone());
+        let read = move |book: &mut JournalHandle| {
+            let before = book.stamp();
             let page = book.page(since.as_deref(), limit);
             let now = match &page {
-                Ok((_, true)) => Given::All(book.seen),
-                Ok((_, false)) => Given::Less,
+                Ok((_, true)) => LastRead::Complete(book.scanned_stamp),
+                Ok((_, false)) => LastRead::Partial,
                 // It will not be read until it is mended.
-                Err(_) => before.map_or(Given::Less, Given::All),
+                Err(_) => before.map_or(LastRead::Partial, LastRead::Complete),
             };
             *given.lock().unwrap_or_else(PoisonError::into_inner) = now;
             Ok(page?.0)
         };
-        self.with(false, limit > MANY, read).await
+        self.with_handle(false, limit > BLOCKING_TURNS, read).await
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
         let at = at.clone();
-        self.with(false, count > MANY, move |book| book.window(&at, count)).await
+        self.with_handle(false, count > BLOCKING_TURNS, move |book| book.window(&at, count)).await
     }
 
     async fn changed(&self) -> Result<(), Error> {
         loop {
-            let mut rung = self.watch.listen()?;
-            let now = Look::at(&self.path).map_err(|error| Trouble::Io(error).of(&self.path))?;
-            if self.given() != Given::All(now) {
+            let mut rung = self.watch.subscribe()?;
+            let now = FileStamp::of_path(&self.path)
+                .map_err(|error| JournalError::Io(error).into_port_error(&self.path))?;
+            if self.last_read() != LastRead::Complete(now) {
                 return Ok(());
             }
             // The bell is ours: it does not go away.

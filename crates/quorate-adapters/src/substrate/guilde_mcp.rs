@@ -11,14 +11,14 @@
 //! Where neither `meta.operatorId` nor `asOperatorId` says whom a participant posts as, whoever may write metadata into
 //! the conversation can speak for it.
 
-mod marks;
-mod memory;
+mod authors;
+mod conversation;
 mod message;
 mod order;
-mod people;
 mod posting;
+mod read_history;
 mod reading;
-mod room;
+mod turn_metadata;
 mod waiting;
 
 use std::sync::Arc;
@@ -32,72 +32,79 @@ use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 
 use crate::block::Block;
-use crate::mcp::{self, Offer};
-use memory::Memory;
-use people::People;
-use posting::Doubts;
-use room::{POST, Room};
+use crate::mcp::{self, ServerTools};
+use authors::AuthorMap;
+use conversation::{Conversation, POST_TOOL};
+use posting::UncertainPosts;
+use read_history::ReadHistory;
 
 /// The kind that a manifest names.
-pub const KIND: &str = crate::needs_mcp::SUBSTRATE;
+pub const KIND: &str = crate::mcp_kinds::SUBSTRATE;
 
-const KEYS: &[&str] = &["kind", mcp::SERVER, "conversationId", "asOperatorId", "fetchLimit", "pollMs"];
+const KEYS: &[&str] = &["kind", mcp::SERVER_KEY, "conversationId", "asOperatorId", "fetchLimit", "pollMs"];
 
 /// The most messages that are asked for at once.
-const LARGEST_FETCH: usize = 500;
-const FETCH: usize = 50;
-const POLL: Duration = Duration::from_millis(2_000);
+const MAX_FETCH: usize = 500;
+const DEFAULT_FETCH: usize = 50;
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_millis(2_000);
 
 /// Builds the substrate from its block.
 ///
 /// # Errors
 /// When the block has an unknown key or a value that does not fit, or when the server that it names is not configured.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
-    let block = Block::of(build.block, KEYS)?;
+    let block = Block::parse(build.block, KEYS)?;
     let conversation = block.text("conversationId")?.ok_or_else(|| {
         ConfigError::for_key("conversationId", "`conversationId` is missing")
             .with_help("the id of the conversation, as the server knows it")
     })?;
-    let fetch = match block.count("fetchLimit")? {
-        Some(count) if count > LARGEST_FETCH => {
+    let initial_fetch = match block.count("fetchLimit")? {
+        Some(count) if count > MAX_FETCH => {
             return Err(ConfigError::for_key("fetchLimit", format!("`fetchLimit` is {count}"))
-                .with_help(format!("a number from 1 to {LARGEST_FETCH}")));
+                .with_help(format!("a number from 1 to {MAX_FETCH}")));
         }
-        written => written.unwrap_or(FETCH),
+        written => written.unwrap_or(DEFAULT_FETCH),
     };
-    let poll = block.count("pollMs")?.map_or(POLL, |ms| Duration::from_millis(ms as u64));
+    let poll_interval =
+        block.count("pollMs")?.map_or(DEFAULT_POLL_INTERVAL, |ms| Duration::from_millis(ms as u64));
     let connection = mcp::connection(&block, build.servers, build.dir)?;
-    let people = People::new(build.participants, block.text("asOperatorId")?);
-    let room = Room::new(connection, conversation, people);
-    Ok(Arc::new(Guilde { room, fetch, poll, memory: Memory::default(), doubts: Doubts::default() }))
+    let people = AuthorMap::new(build.participants, block.text("asOperatorId")?);
+    let conversation = Conversation::new(connection, conversation, people);
+    Ok(Arc::new(GuildeSubstrate {
+        conversation,
+        initial_fetch,
+        poll_interval,
+        read_history: ReadHistory::default(),
+        uncertain_posts: UncertainPosts::default(),
+    }))
 }
 
 /// A conversation behind a server.
-struct Guilde {
-    room: Room,
+struct GuildeSubstrate {
+    conversation: Conversation,
     /// How many messages are asked for first.
-    fetch: usize,
+    initial_fetch: usize,
     /// How often a server that cannot wait is asked for news.
-    poll: Duration,
-    memory: Memory,
-    doubts: Doubts,
+    poll_interval: Duration,
+    read_history: ReadHistory,
+    uncertain_posts: UncertainPosts,
 }
 
 /// Whether the server keeps what we write beside a turn.
-fn keeps(offer: &Offer) -> Keeps {
-    if offer.takes(POST, "metadata") { Keeps::Stamps } else { Keeps::Turns }
+fn keeps_of(offer: &ServerTools) -> Keeps {
+    if offer.accepts(POST_TOOL, "metadata") { Keeps::Stamps } else { Keeps::Turns }
 }
 
 #[async_trait]
-impl Substrate for Guilde {
+impl Substrate for GuildeSubstrate {
     fn about(&self) -> About {
         About {
             kind: KIND,
             capabilities: Capability::ALL.into_iter().collect(),
-            keeps: self.room.offered().map_or(Keeps::Turns, |offer| keeps(&offer)),
+            keeps: self.conversation.last_tools().map_or(Keeps::Turns, |offer| keeps_of(&offer)),
             lifetime: Lifetime::Persistent,
-            place: self.room.place(),
-            conversation: Some(self.room.conversation().to_owned()),
+            place: self.conversation.stable_name(),
+            conversation: Some(self.conversation.conversation_id().to_owned()),
         }
     }
 
@@ -106,14 +113,14 @@ impl Substrate for Guilde {
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
-        self.newer(since, limit).await
+        self.read_newer(since, limit).await
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
-        self.ending_with(at, count).await
+        self.window_ending_at(at, count).await
     }
 
     async fn changed(&self) -> Result<(), Error> {
-        self.news().await
+        self.wait_for_news().await
     }
 }

@@ -16,7 +16,7 @@ use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Name;
 use tokio::sync::Notify;
 
-use super::{admit, id, later};
+use super::{check_turn, next_millisecond, turn_id};
 use crate::block::Block;
 
 /// The kind that manifests name.
@@ -27,7 +27,7 @@ pub const KIND: &str = "memory";
 /// # Errors
 /// When there is one.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
-    Block::of(build.block, &["kind"])?;
+    Block::parse(build.block, &["kind"])?;
     // No other process has it, so none may take its records for its own.
     let one = entropy::hex(&entropy::bytes::<6>());
     Ok(Arc::new(Memory::new(&format!("{}/{one}", build.runtime))))
@@ -35,7 +35,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
 
 /// A call of the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum Operation {
     /// [`Substrate::append`].
     Append,
     /// [`Substrate::read`].
@@ -48,7 +48,7 @@ pub enum Call {
 
 /// When a hook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
+pub enum Timing {
     /// Before anything is done; what it fails with is what comes of the call.
     Before,
     /// When it is done; what it fails with is what the caller gets to know of it.
@@ -56,26 +56,26 @@ pub enum Moment {
 }
 
 /// What a hook does: waits, fails, or nothing.
-pub type Hooked = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+pub type HookFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-type Hook = Box<dyn Fn(Call, Moment) -> Hooked + Send + Sync>;
+type Hook = Box<dyn Fn(Operation, Timing) -> HookFuture + Send + Sync>;
 
 /// A conversation in memory.
 #[derive(Default)]
 pub struct Memory {
     place: String,
-    talk: Mutex<Talk>,
+    transcript: Mutex<Transcript>,
     appended: Notify,
     hook: Option<Hook>,
 }
 
 #[derive(Default)]
-struct Talk {
+struct Transcript {
     turns: Vec<Turn>,
     ids: HashMap<Name, usize>,
     keys: HashMap<Name, usize>,
     /// How many turns the last `read` has seen.
-    seen: usize,
+    seen_count: usize,
 }
 
 impl Memory {
@@ -86,21 +86,24 @@ impl Memory {
 
     /// Has a hook called before and after each call.
     #[must_use]
-    pub fn with_hook(mut self, hook: impl Fn(Call, Moment) -> Hooked + Send + Sync + 'static) -> Self {
+    pub fn with_hook(
+        mut self,
+        hook: impl Fn(Operation, Timing) -> HookFuture + Send + Sync + 'static,
+    ) -> Self {
         self.hook = Some(Box::new(hook));
         self
     }
 
     /// All turns, oldest first.
     pub fn turns(&self) -> Vec<Turn> {
-        self.talk().turns.clone()
+        self.transcript().turns.clone()
     }
 
-    fn talk(&self) -> MutexGuard<'_, Talk> {
-        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn transcript(&self) -> MutexGuard<'_, Transcript> {
+        self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn hook(&self, call: Call, moment: Moment) -> Result<(), Error> {
+    async fn hook(&self, call: Operation, moment: Timing) -> Result<(), Error> {
         match &self.hook {
             Some(hook) => hook(call, moment).await,
             None => Ok(()),
@@ -108,17 +111,17 @@ impl Memory {
     }
 }
 
-impl Talk {
+impl Transcript {
     fn append(&mut self, turn: NewTurn) -> Result<Appended, Error> {
         let known = turn.stamp.as_ref().and_then(|stamp| self.keys.get(&stamp.key));
         if let Some(at) = known {
             return Ok(Appended { turn: self.turns[*at].clone(), fresh: false });
         }
         let NewTurn { participant, content, mut timestamp, meta, stamp } = turn;
-        let mut name = id(&participant, &timestamp, &content);
+        let mut name = turn_id(&participant, &timestamp, &content);
         while self.ids.contains_key(&name) {
-            timestamp = later(&timestamp)?;
-            name = id(&participant, &timestamp, &content);
+            timestamp = next_millisecond(&timestamp)?;
+            name = turn_id(&participant, &timestamp, &content);
         }
         self.ids.insert(name.clone(), self.turns.len());
         if let Some(stamp) = &stamp {
@@ -144,51 +147,51 @@ impl Substrate for Memory {
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
-        admit(&turn)?;
-        self.hook(Call::Append, Moment::Before).await?;
-        let appended = self.talk().append(turn)?;
+        check_turn(&turn)?;
+        self.hook(Operation::Append, Timing::Before).await?;
+        let appended = self.transcript().append(turn)?;
         self.appended.notify_waiters();
-        self.hook(Call::Append, Moment::After).await?;
+        self.hook(Operation::Append, Timing::After).await?;
         Ok(appended)
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
-        self.hook(Call::Read, Moment::Before).await?;
+        self.hook(Operation::Read, Timing::Before).await?;
         let page = {
-            let mut talk = self.talk();
-            let at = since.map(|since| talk.ids.get(since).copied());
+            let mut transcript = self.transcript();
+            let at = since.map(|since| transcript.ids.get(since).copied());
             let from = at.flatten().map_or(0, |at| at + 1);
-            let to = from.saturating_add(limit).min(talk.turns.len());
-            talk.seen = to;
-            Page { turns: talk.turns[from..to].to_vec(), known: at != Some(None) }
+            let to = from.saturating_add(limit).min(transcript.turns.len());
+            transcript.seen_count = to;
+            Page { turns: transcript.turns[from..to].to_vec(), known: at != Some(None) }
         };
-        self.hook(Call::Read, Moment::After).await?;
+        self.hook(Operation::Read, Timing::After).await?;
         Ok(page)
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
-        self.hook(Call::Window, Moment::Before).await?;
+        self.hook(Operation::Window, Timing::Before).await?;
         let turns = {
-            let talk = self.talk();
-            let to = talk.ids.get(at).map_or(0, |at| at + 1);
-            talk.turns[to.saturating_sub(count)..to].to_vec()
+            let transcript = self.transcript();
+            let to = transcript.ids.get(at).map_or(0, |at| at + 1);
+            transcript.turns[to.saturating_sub(count)..to].to_vec()
         };
-        self.hook(Call::Window, Moment::After).await?;
+        self.hook(Operation::Window, Timing::After).await?;
         Ok(turns)
     }
 
     async fn changed(&self) -> Result<(), Error> {
-        self.hook(Call::Changed, Moment::Before).await?;
+        self.hook(Operation::Changed, Timing::Before).await?;
         loop {
             // Listening first: what is appended between the look and the wait wakes us.
             let mut appended = std::pin::pin!(self.appended.notified());
             appended.as_mut().enable();
             let news = {
-                let talk = self.talk();
-                talk.seen < talk.turns.len()
+                let transcript = self.transcript();
+                transcript.seen_count < transcript.turns.len()
             };
             if news {
-                return self.hook(Call::Changed, Moment::After).await;
+                return self.hook(Operation::Changed, Timing::After).await;
             }
             appended.await;
         }

@@ -17,10 +17,10 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection as _, Row as _};
 use tokio::sync::MappedMutexGuard;
 
-use super::watch::Watch;
-use super::{admit, id, later, synced};
+use super::file_watcher::FileWatcher;
+use super::{check_turn, next_millisecond, parse_sync, turn_id};
 use crate::block::Block;
-use crate::database::{Database, Failure};
+use crate::database::{Database, DatabaseError};
 
 /// The kind that manifests name.
 pub const KIND: &str = "sqlite";
@@ -30,74 +30,74 @@ pub const KIND: &str = "sqlite";
 /// # Errors
 /// When the block has an unknown key, or `path` is missing or a folder.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
-    let block = Block::of(build.block, &["kind", "path", "conversation", "sync"])?;
+    let block = Block::parse(build.block, &["kind", "path", "conversation", "sync"])?;
     let Some(path) = block.text("path")? else {
         return Err(ConfigError::for_key("path", "`path` is missing: conversations are kept in a file")
             .with_help("for example `path: conversations.db`, relative to the manifest"));
     };
-    let database = Database::at(build.dir, path, synced(build, &block)?)?;
+    let database = Database::new(build.dir, path, parse_sync(build, &block)?)?;
     let conversation = block.text("conversation")?.unwrap_or(build.runtime).to_owned();
-    let watch = Watch::over(database.path());
-    Ok(Arc::new(Conversation { database, conversation, watch, given: AtomicI64::new(-1) }))
+    let watch = FileWatcher::new(database.path());
+    Ok(Arc::new(SqliteSubstrate { database, conversation, watch, last_delivered: AtomicI64::new(-1) }))
 }
 
-struct Conversation {
+struct SqliteSubstrate {
     database: Database,
     conversation: String,
-    watch: Watch,
+    watch: FileWatcher,
     /// The number of the last turn that `read` has given; -1 where it was not called yet.
-    given: AtomicI64,
+    last_delivered: AtomicI64,
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        let Failure { what, source } = failure;
+impl From<DatabaseError> for Error {
+    fn from(failure: DatabaseError) -> Self {
+        let DatabaseError { message: what, source } = failure;
         Error::Unavailable { what, source: source.map(Into::into) }
     }
 }
 
-impl Conversation {
+impl SqliteSubstrate {
     async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, Error> {
         Ok(self.database.connection().await?)
     }
 
-    fn failed(&self, error: sqlx::Error) -> Error {
-        self.database.failure(error).into()
+    fn failure(&self, error: sqlx::Error) -> Error {
+        self.database.error(error).into()
     }
 
     /// The number of the turn with an id.
-    async fn number(&self, connection: &mut SqliteConnection, id: &str) -> Result<Option<i64>, Error> {
+    async fn turn_number(&self, connection: &mut SqliteConnection, id: &str) -> Result<Option<i64>, Error> {
         let row = sqlx::query("SELECT n FROM turn WHERE conversation = ? AND id = ?")
             .bind(&self.conversation)
             .bind(id)
             .fetch_optional(connection)
             .await
-            .map_err(|error| self.failed(error))?;
+            .map_err(|error| self.failure(error))?;
         Ok(row.map(|row| row.get(0)))
     }
 
     /// The number of the last turn; 0 where there is none.
-    async fn last(&self, connection: &mut SqliteConnection) -> Result<i64, Error> {
+    async fn last_number(&self, connection: &mut SqliteConnection) -> Result<i64, Error> {
         sqlx::query("SELECT COALESCE(MAX(n), 0) FROM turn WHERE conversation = ?")
             .bind(&self.conversation)
             .fetch_one(connection)
             .await
             .map(|row| row.get(0))
-            .map_err(|error| self.failed(error))
+            .map_err(|error| self.failure(error))
     }
 
     /// The same when whoever is just writing is done. The file is written some time before what is in it can be seen,
     /// and nothing tells of that: who was woken by the writing, or began to listen after it, would wait for good.
-    async fn settled(&self) -> Result<i64, Error> {
+    async fn last_number_after_writers(&self) -> Result<i64, Error> {
         let mut connection = self.connection().await?;
         let begun = connection.begin_with("BEGIN IMMEDIATE").await;
-        let mut transaction = begun.map_err(|error| self.failed(error))?;
-        let last = self.last(&mut transaction).await?;
-        transaction.rollback().await.map_err(|error| self.failed(error))?;
+        let mut transaction = begun.map_err(|error| self.failure(error))?;
+        let last = self.last_number(&mut transaction).await?;
+        transaction.rollback().await.map_err(|error| self.failure(error))?;
         Ok(last)
     }
 
-    fn turn(&self, row: &SqliteRow) -> Result<Turn, Error> {
+    fn turn_from_row(&self, row: &SqliteRow) -> Result<Turn, Error> {
         let id: &str = row.get(0);
         let broken = |error| {
             let path = self.database.path().display();
@@ -117,7 +117,7 @@ impl Conversation {
 }
 
 #[async_trait]
-impl Substrate for Conversation {
+impl Substrate for SqliteSubstrate {
     fn about(&self) -> About {
         About {
             kind: KIND,
@@ -130,8 +130,8 @@ impl Substrate for Conversation {
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
-        admit(&turn)?;
-        let failed = |error| self.failed(error);
+        check_turn(&turn)?;
+        let failed = |error| self.failure(error);
         let mut connection = self.connection().await?;
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
         if let Some(stamp) = &turn.stamp {
@@ -145,17 +145,17 @@ impl Substrate for Conversation {
             .await
             .map_err(failed)?;
             if let Some(row) = row {
-                return Ok(Appended { turn: self.turn(&row)?, fresh: false });
+                return Ok(Appended { turn: self.turn_from_row(&row)?, fresh: false });
             }
         }
         let NewTurn { participant, content, mut timestamp, meta, stamp } = turn;
-        let mut name = id(&participant, &timestamp, &content);
-        while self.number(&mut transaction, &name).await?.is_some() {
-            timestamp = later(&timestamp)?;
-            name = id(&participant, &timestamp, &content);
+        let mut name = turn_id(&participant, &timestamp, &content);
+        while self.turn_number(&mut transaction, &name).await?.is_some() {
+            timestamp = next_millisecond(&timestamp)?;
+            name = turn_id(&participant, &timestamp, &content);
         }
         let unwritable = |error| Error::Refused(format!("the turn's metadata cannot be written: {error}"));
-        let n = self.last(&mut transaction).await? + 1;
+        let n = self.last_number(&mut transaction).await? + 1;
         sqlx::query(
             "INSERT INTO turn \
              (conversation, n, id, participant, timestamp, content, meta, stamp_key, stamp) \
@@ -181,7 +181,7 @@ impl Substrate for Conversation {
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
         let mut connection = self.connection().await?;
         let at = match since {
-            Some(since) => self.number(&mut connection, since).await?,
+            Some(since) => self.turn_number(&mut connection, since).await?,
             None => None,
         };
         let rows = sqlx::query(
@@ -193,16 +193,16 @@ impl Substrate for Conversation {
         .bind(i64::try_from(limit).unwrap_or(i64::MAX))
         .fetch_all(&mut *connection)
         .await
-        .map_err(|error| self.failed(error))?;
-        let given = rows.last().map_or(at.unwrap_or(0), |row| row.get(6));
-        self.given.store(given, Ordering::SeqCst);
-        let turns = rows.iter().map(|row| self.turn(row)).collect::<Result<_, _>>()?;
+        .map_err(|error| self.failure(error))?;
+        let last_delivered = rows.last().map_or(at.unwrap_or(0), |row| row.get(6));
+        self.last_delivered.store(last_delivered, Ordering::SeqCst);
+        let turns = rows.iter().map(|row| self.turn_from_row(row)).collect::<Result<_, _>>()?;
         Ok(Page { turns, known: since.is_none() || at.is_some() })
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
         let mut connection = self.connection().await?;
-        let Some(n) = self.number(&mut connection, at).await? else { return Ok(Vec::new()) };
+        let Some(n) = self.turn_number(&mut connection, at).await? else { return Ok(Vec::new()) };
         let rows = sqlx::query(
             "SELECT id, participant, timestamp, content, meta, stamp FROM turn \
              WHERE conversation = ? AND n <= ? ORDER BY n DESC LIMIT ?",
@@ -212,15 +212,17 @@ impl Substrate for Conversation {
         .bind(i64::try_from(count).unwrap_or(i64::MAX))
         .fetch_all(&mut *connection)
         .await
-        .map_err(|error| self.failed(error))?;
-        rows.iter().rev().map(|row| self.turn(row)).collect()
+        .map_err(|error| self.failure(error))?;
+        rows.iter().rev().map(|row| self.turn_from_row(row)).collect()
     }
 
     async fn changed(&self) -> Result<(), Error> {
         loop {
-            let mut rung = self.watch.listen()?;
-            let given = self.given.load(Ordering::SeqCst);
-            if self.last(&mut *self.connection().await?).await? != given || self.settled().await? != given {
+            let mut rung = self.watch.subscribe()?;
+            let last_delivered = self.last_delivered.load(Ordering::SeqCst);
+            if self.last_number(&mut *self.connection().await?).await? != last_delivered
+                || self.last_number_after_writers().await? != last_delivered
+            {
                 return Ok(());
             }
             // The bell is ours: it does not go away.

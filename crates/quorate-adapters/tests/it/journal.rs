@@ -1,14 +1,14 @@
 //! The journal: the public format in both directions, writes that were cut off, people and other programs that change
 //! it, several processes, and its index.
-mod cautions;
+mod concurrent_edits;
 mod contents;
-mod hands;
 mod index;
 mod model;
-mod others;
+mod other_programs;
 mod processes;
-mod public;
+mod public_format;
 mod torn;
+mod warnings;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Journal {
         Journal { dir: tempfile::tempdir().expect("a folder") }
     }
 
-    fn holding(text: impl AsRef<[u8]>) -> Self {
+    fn with_content(text: impl AsRef<[u8]>) -> Self {
         let journal = Journal::new();
         journal.write(text);
         journal
@@ -41,7 +41,7 @@ impl Journal {
         self.dir.path().join("conversation.md")
     }
 
-    fn beside(&self, ending: &str) -> PathBuf {
+    fn sibling(&self, ending: &str) -> PathBuf {
         self.dir.path().join(format!("conversation.md{ending}"))
     }
 
@@ -69,8 +69,8 @@ impl Journal {
     }
 
     /// What is there for somebody who has never seen it and has no index.
-    async fn afresh(&self) -> Vec<Turn> {
-        let copy = Journal::holding(std::fs::read(self.path()).unwrap_or_default());
+    async fn read_fresh(&self) -> Vec<Turn> {
+        let copy = Journal::with_content(std::fs::read(self.path()).unwrap_or_default());
         read_all(&*copy.open(), 1_000).await
     }
 }
@@ -91,7 +91,7 @@ async fn append(substrate: &Arc<dyn Substrate>, turn: NewTurn) -> Turn {
     appended.turn
 }
 
-async fn all(substrate: &Arc<dyn Substrate>) -> Vec<Turn> {
+async fn read_everything(substrate: &Arc<dyn Substrate>) -> Vec<Turn> {
     read_all(&**substrate, 1_000).await
 }
 

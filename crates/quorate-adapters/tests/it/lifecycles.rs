@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_adapters::lifecycle::command;
-use quorate_adapters::lifecycle::recorder::{Happened, Recorder};
+use quorate_adapters::lifecycle::recorder::{Event, Recorder};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_testkit::conformance::dispatcher::turn;
@@ -116,7 +116,6 @@ async fn a_recorder_remembers_in_order() {
     let recorder = Recorder::default();
     accepts_every_event(&recorder).await;
     let by = turn(1, "someone", "said\nin \"two\" lines");
-    let once =
-        [Happened::TurnEnd(by.clone()), Happened::Mention { target: "reviewer".into(), by }, Happened::Idle];
-    assert_eq!(recorder.happened(), [once.clone(), once].concat());
+    let once = [Event::TurnEnd(by.clone()), Event::Mention { target: "reviewer".into(), by }, Event::Idle];
+    assert_eq!(recorder.events(), [once.clone(), once].concat());
 }

@@ -6,6 +6,7 @@
     reason = "tests start processes, make files, and fail where they cannot go on"
 )]
 
+mod cli_scripts;
 mod conformance;
 mod dispatchers;
 mod journal;
@@ -15,4 +16,3 @@ mod provisioning;
 mod states;
 mod substrates;
 mod turns;
-mod zoo;

@@ -1,7 +1,7 @@
 //! Everything that speaks MCP as a client, against a server with faults that these tests write themselves.
 
 #![cfg(feature = "mcp")]
-mod fake;
+mod fake_server;
 mod host;
 mod proxy;
 
@@ -9,7 +9,7 @@ mod child;
 mod conformance;
 mod connection;
 mod kv;
-mod lies;
+mod misbehaving_server;
 mod operator;
 mod posting;
 mod reading;

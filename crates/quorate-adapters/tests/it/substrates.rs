@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_adapters::default_registry;
-use quorate_adapters::substrate::memory::{Call, Memory, Moment};
+use quorate_adapters::substrate::memory::{Memory, Operation, Timing};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{Error, Substrate};
 use quorate_testkit::conformance::build_adapter;
@@ -177,8 +177,10 @@ async fn calls_of_a_conversation_in_memory_can_be_made_to_fail() {
     let memory = Memory::new("r").with_hook(|call, moment| {
         Box::pin(async move {
             match (call, moment) {
-                (Call::Append, Moment::After) => Err(Error::unavailable("the answer got lost", "on the way")),
-                (Call::Window, Moment::Before) => Err(Error::Unknown("no window".into())),
+                (Operation::Append, Timing::After) => {
+                    Err(Error::unavailable("the answer got lost", "on the way"))
+                }
+                (Operation::Window, Timing::Before) => Err(Error::Unknown("no window".into())),
                 _ => Ok(()),
             }
         })

@@ -78,7 +78,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let since_ms = match since(&arguments.since, environment) {
         Ok(since_ms) => since_ms,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     let verdict = arguments.verdict.map(|verdict| match verdict {
         VerdictArgument::Ship => "SHIP",
@@ -110,14 +110,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     if let Some(audit) = by_itself {
         return audit
             .and_then(|audit| print(&audit))
-            .unwrap_or_else(|stop| exit_with_error(&stop, format, terminal));
+            .unwrap_or_else(|error| exit_with_error(&error, format, terminal));
     }
     let opened = runs::open(environment, &places).await;
-    with_session(opened, format, terminal, async |desk| {
+    with_session(opened, format, terminal, async |session| {
         let output = arguments.output.as_deref();
-        output.map_or(Ok(()), |path| desk.workspace.guard.ensure_free(environment, path))?;
-        let audit = audit::audit(desk, request).await?;
-        print_warnings(desk, terminal);
+        output.map_or(Ok(()), |path| session.workspace.guard.ensure_free(environment, path))?;
+        let audit = audit::audit(session, request).await?;
+        print_warnings(session, terminal);
         print(&audit)
     })
     .await

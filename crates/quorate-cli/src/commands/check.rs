@@ -98,7 +98,7 @@ fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &T
     let request = Request { paths, root: arguments.root, refs };
     let outcome = match check::check(environment, &request, stdin) {
         Ok(outcome) => outcome,
-        Err(stop) => return exit_with_error(&stop, format.format(), terminal),
+        Err(error) => return exit_with_error(&error, format.format(), terminal),
     };
     let Outcome { files, skipped: passed_over, unreadable, notes, report } = outcome;
     let text = match format {
@@ -131,7 +131,7 @@ fn count_of(count: usize, what: &str) -> String {
 fn scan_modularity(dir: &Path, format: OutputFormat, environment: &Environment, terminal: &Terminal) -> Exit {
     let scanned = match modularity::scan(&environment.directory.join(dir), dir) {
         Ok(scanned) => scanned,
-        Err(stop) => return exit_with_error(&stop, format.format(), terminal),
+        Err(error) => return exit_with_error(&error, format.format(), terminal),
     };
     terminal
         .data_as(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));

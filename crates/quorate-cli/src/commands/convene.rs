@@ -133,65 +133,65 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         },
         options: convene::Options { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
-    let (called, workspace) =
-        match convene::prepare(environment, &arguments.places.path_overrides(), &request, &host) {
-            Ok(called) => called,
-            Err(stop) => return exit_with_error(&stop, format, terminal),
+    let (input, workspace) =
+        match convene::prepare(environment, &arguments.places.path_overrides(), &request, host) {
+            Ok(input) => input,
+            Err(error) => return exit_with_error(&error, format, terminal),
         };
-    let sitting = match RunSpec::new(environment, &workspace, &called, &request.options, &host) {
-        Ok(sitting) => sitting,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+    let spec = match RunSpec::new(environment, &workspace, &input, &request.options, host) {
+        Ok(spec) => spec,
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     if arguments.dry_run {
-        return match convene::plan::build(environment, &workspace, &called, &sitting).await {
+        return match convene::plan::build(environment, &workspace, &input, &spec).await {
             Ok(plan) => {
                 terminal.status(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
                 terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
                 Exit::DONE
             }
-            Err(stop) => exit_with_error(&stop, format, terminal),
+            Err(error) => exit_with_error(&error, format, terminal),
         };
     }
-    let desk = match LedgerSession::open(environment.clone(), workspace).await {
-        Ok(desk) => desk,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+    let session = match LedgerSession::open(environment.clone(), workspace).await {
+        Ok(session) => session,
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     if arguments.if_due {
-        let exit = match check_due(&desk, &called, &sitting).await {
+        let exit = match check_due(&session, &input, &spec).await {
             Ok(Due::Yes) => None,
             Ok(Due::No(why)) => {
-                print_warnings(&desk, terminal);
+                print_warnings(&session, terminal);
                 terminal.hint(&format!("not due: {why}"));
                 Some(Exit::SKIPPED)
             }
-            Err(stop) => Some(print_error(&stop, &desk, format, terminal)),
+            Err(error) => Some(print_error(&error, &session, format, terminal)),
         };
         if let Some(exit) = exit {
-            desk.close().await;
+            session.close().await;
             return exit;
         }
     }
     let progress = Arc::new(Progress::new(terminal.shows_progress));
-    let convened = convene::convene(&desk, &called, &sitting, progress.clone());
+    let convened = convene::convene(&session, &input, &spec, progress.clone());
     let convened = until_interrupted(convened).await;
     progress.clear();
     let exit = match convened {
-        Err(Interrupted) => finish_interrupted(&progress, &desk, format, terminal).await,
-        Ok(Ok(report)) => print_report(&report, &desk, format, terminal),
-        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
+        Err(Interrupted) => finish_interrupted(&progress, &session, format, terminal).await,
+        Ok(Ok(report)) => print_report(&report, &session, format, terminal),
+        Ok(Err(error)) => print_error(&error, &session, format, terminal),
     };
-    desk.close().await;
+    session.close().await;
     exit
 }
 
 /// Prints a report; the exit code is its outcome.
 pub(super) fn print_report(
     report: &Report,
-    desk: &LedgerSession,
+    session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
 ) -> Exit {
-    print_warnings(desk, terminal);
+    print_warnings(session, terminal);
     // Formats without words for an assembly are refused before anybody is asked.
     if let Some(text) = render::convene::report(report, format, terminal.stdout) {
         terminal.data(&text);

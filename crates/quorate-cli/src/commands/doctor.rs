@@ -34,7 +34,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let timeout = Duration::from_secs(arguments.seconds);
     let checks = match doctor::doctor(environment, &arguments.places.path_overrides(), timeout).await {
         Ok(checks) => checks,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     let text = match arguments.format {
         HumanOrJson::Human => render::doctor::human(&checks, terminal.stdout),

@@ -41,7 +41,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let mode = if arguments.check { Mode::Check } else { Mode::Write };
     let outcome = match fmt::fmt(environment, &request, mode) {
         Ok(outcome) => outcome,
-        Err(stop) => return exit_with_error(&stop, Format::Human, terminal),
+        Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
     for file in &outcome.changed {
         terminal.data(&format!("{file}\n"));
@@ -73,6 +73,6 @@ fn stdin(arguments: &Arguments, terminal: &Terminal) -> Exit {
             terminal.verbatim(&text);
             Exit::DONE
         }
-        Err(stop) => exit_with_error(&stop, Format::Human, terminal),
+        Err(error) => exit_with_error(&error, Format::Human, terminal),
     }
 }

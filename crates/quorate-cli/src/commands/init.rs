@@ -80,7 +80,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     match written {
         Ok(()) => Exit::DONE,
-        Err(stop) => exit_with_error(&stop, Format::Human, terminal),
+        Err(error) => exit_with_error(&error, Format::Human, terminal),
     }
 }
 

@@ -16,12 +16,12 @@ use quorate::service::session::LedgerSession;
 /// report is printed, with its exit code.
 pub(super) async fn finish_interrupted(
     progress: &Progress,
-    desk: &LedgerSession,
+    session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
 ) -> Exit {
-    match decided_report(progress, desk, terminal).await {
-        Some(report) => print_report(&report, desk, format, terminal),
+    match decided_report(progress, session, terminal).await {
+        Some(report) => print_report(&report, session, format, terminal),
         None => Exit::INTERRUPTED,
     }
 }
@@ -29,20 +29,20 @@ pub(super) async fn finish_interrupted(
 /// What an interrupted run had come to before; where it had not, it is said how to go on with it.
 pub(super) async fn decided_report(
     progress: &Progress,
-    desk: &LedgerSession,
+    session: &LedgerSession,
     terminal: &Terminal,
 ) -> Option<RunReport> {
-    desk.interrupt();
+    session.interrupt();
     let Some(run) = progress.run() else {
         terminal.status("interrupted before anything was asked");
         return None;
     };
-    match Box::pin(runs::decided_before_interruption(desk, &Name::from(&*run))).await {
+    match Box::pin(runs::decided_before_interruption(session, &Name::from(&*run))).await {
         Ok(Some(report)) => return Some(report),
         Ok(None) => {}
-        Err(stop) => drop(print_error(&stop, desk, Format::Human, terminal)),
+        Err(error) => drop(print_error(&error, session, Format::Human, terminal)),
     }
-    let command = desk.resume_command(&run);
+    let command = session.resume_command(&run);
     terminal.status(&format!("interrupted; what was answered is kept: {command}"));
     None
 }
@@ -50,12 +50,12 @@ pub(super) async fn decided_report(
 /// Prints a report; the exit code is the run's outcome.
 pub(super) fn print_report(
     report: &RunReport,
-    desk: &LedgerSession,
+    session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
 ) -> Exit {
     match report {
-        RunReport::Review(report) => print_verdict(report, desk, format, terminal),
-        RunReport::Assembly(report) => convene::print_report(report, desk, format, terminal),
+        RunReport::Review(report) => print_verdict(report, session, format, terminal),
+        RunReport::Assembly(report) => convene::print_report(report, session, format, terminal),
     }
 }

@@ -119,14 +119,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             }
             run_verb(arguments.verb, &workspace, &places, environment, format, terminal).await
         }
-        Err(stop) => Err(stop),
+        Err(error) => Err(error),
     };
     match text {
         Ok(text) => {
             terminal.data(&text);
             Exit::DONE
         }
-        Err(stop) => exit_with_error(&stop, format.into(), terminal),
+        Err(error) => exit_with_error(&error, format.into(), terminal),
     }
 }
 
@@ -148,10 +148,10 @@ async fn run_verb(
         Verb::Rotate(rotate) => {
             let replaced = match rotate.key {
                 KeyPurpose::Ledger => {
-                    let desk = runs::open(environment, places).await?;
-                    let replaced = change::rotate_ledger(&keys, &desk).await;
-                    print_warnings(&desk, terminal);
-                    desk.close().await;
+                    let session = runs::open(environment, places).await?;
+                    let replaced = change::rotate_ledger(&keys, &session).await;
+                    print_warnings(&session, terminal);
+                    session.close().await;
                     replaced?
                 }
                 KeyPurpose::Signing => change::rotate_signing(&keys).await?,

@@ -47,7 +47,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         // Who follows ends it so.
         Err(Interrupted) => Exit::DONE,
         Ok(Ok(())) => Exit::DONE,
-        Ok(Err(stop)) => exit_with_error(&stop, format.into(), terminal),
+        Ok(Err(error)) => exit_with_error(&error, format.into(), terminal),
     }
 }
 

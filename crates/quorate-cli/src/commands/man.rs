@@ -34,10 +34,10 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &T
         let name = format!("quorate-{}", sub.get_name());
         pages.push((format!("{name}.1"), page(sub.clone().name(name))));
     }
-    if let Err(stop) =
+    if let Err(error) =
         guard::ensure_folder_free(&absolute(&environment.directory, dir), &dir.display().to_string())
     {
-        return exit_with_error(&stop, Format::Human, terminal);
+        return exit_with_error(&error, Format::Human, terminal);
     }
     for (name, text) in pages {
         if let Err(error) = disk::write_new(&dir.join(&name), &text) {

@@ -87,7 +87,7 @@ mod served {
         match serve(arguments, environment, terminal).await {
             Ok(()) => Exit::DONE,
             // Standard output belongs to the protocol.
-            Err(stop) => exit_with_error(&stop, Format::Human, terminal),
+            Err(error) => exit_with_error(&error, Format::Human, terminal),
         }
     }
 

@@ -68,25 +68,26 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let opened = runs::open_read_only(environment, &places).await;
     let now_ms = environment.clock.now_ms();
     let look = terminal.stdout;
-    with_session(opened, format.into(), terminal, async |desk| {
+    with_session(opened, format.into(), terminal, async |session| {
         let text = match &arguments.verb {
             Verb::List(all) => {
-                let listed = overlays::list(desk, &whose(all.assembly.as_deref())).await?;
+                let listed = overlays::list(session, &whose(all.assembly.as_deref())).await?;
                 render::overlays::list(&listed, now_ms, format, look)
             }
             Verb::Show(one) => {
-                let listed = overlays::find(desk, &whose(None), &one.overlay).await?;
+                let listed = overlays::find(session, &whose(None), &one.overlay).await?;
                 render::overlays::show(&listed, now_ms, format, look)
             }
-            Verb::Expire(one) => {
-                render::overlays::expired(&overlays::expire(desk, &whose(None), &one.overlay).await?, format)
-            }
+            Verb::Expire(one) => render::overlays::expired(
+                &overlays::expire(session, &whose(None), &one.overlay).await?,
+                format,
+            ),
             Verb::Sweep(all) => {
-                let evicted = overlays::sweep(desk, &whose(all.assembly.as_deref())).await?;
+                let evicted = overlays::sweep(session, &whose(all.assembly.as_deref())).await?;
                 render::overlays::swept(&evicted, format)
             }
         };
-        Ok(print_result(&text, desk, terminal))
+        Ok(print_result(&text, session, terminal))
     })
     .await
 }

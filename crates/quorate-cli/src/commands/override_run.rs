@@ -48,7 +48,7 @@ enum VerdictArgument {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let (desk, run) = match runs::open_run_for_append(
+    let (session, run) = match runs::open_run_for_append(
         environment,
         &arguments.places.path_overrides(),
         &arguments.run,
@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     .await
     {
         Ok(opened) => opened,
-        Err(stop) => return exit_with_error(&stop, Format::Human, terminal),
+        Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
     let verdict = match arguments.verdict {
         VerdictArgument::Ship => Verdict::Ship,
@@ -64,14 +64,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         VerdictArgument::Hold => Verdict::Hold,
     };
     let decision = override_run::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
-    let exit = match override_run::override_run(&desk, &run, decision).await {
+    let exit = match override_run::override_run(&session, &run, decision).await {
         Ok(report) => print_result(
             &render::report(&report, Format::Human, Extent::Screen, terminal.stdout),
-            &desk,
+            &session,
             terminal,
         ),
-        Err(stop) => print_error(&stop, &desk, Format::Human, terminal),
+        Err(error) => print_error(&error, &session, Format::Human, terminal),
     };
-    Box::pin(seal_and_close(desk, terminal)).await;
+    Box::pin(seal_and_close(session, terminal)).await;
     exit
 }

@@ -211,21 +211,21 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let (host, format) = (&*environment.host, common.format);
     let (places, root) = (common.places.path_overrides(), common.root.as_deref());
     let opened = match &arguments.verb {
-        Verb::Repair(_) => LibraryWriter::open_with_pending(environment, &places, root, &host).await,
-        _ => LibraryWriter::open(environment, &places, root, &host).await,
+        Verb::Repair(_) => LibraryWriter::open_with_pending(environment, &places, root, host).await,
+        _ => LibraryWriter::open(environment, &places, root, host).await,
     };
     let mut keeping = match opened {
         Ok(keeping) => keeping,
-        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
-    let changed = change(arguments.verb, &mut keeping, &host, format, terminal).await;
+    let changed = change(arguments.verb, &mut keeping, host, format, terminal).await;
     let exit = match changed {
         Ok((text, exit)) => {
             print_warnings(&keeping.session, terminal);
             terminal.data(&text);
             exit
         }
-        Err(stop) => print_error(&stop, &keeping.session, format.into(), terminal),
+        Err(error) => print_error(&error, &keeping.session, format.into(), terminal),
     };
     keeping.session.close().await;
     exit

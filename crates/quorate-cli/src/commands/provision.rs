@@ -108,7 +108,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let format = all.format;
     match run_verb(&arguments.verb, all, environment, terminal).await {
         Ok(exit) => exit,
-        Err(stop) => exit_with_error(&stop, format.into(), terminal),
+        Err(error) => exit_with_error(&error, format.into(), terminal),
     }
 }
 

@@ -29,12 +29,12 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
-    let (desk, run) =
+    let (session, run) =
         match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
             Ok(opened) => opened,
-            Err(stop) => return exit_with_error(&stop, format, terminal),
+            Err(error) => return exit_with_error(&error, format, terminal),
         };
-    let exit = match replay::replay(&desk, &run).await {
+    let exit = match replay::replay(&session, &run).await {
         Ok(replayed) => {
             let text = match arguments.format {
                 HumanOrJson::Human => render::replay::human(&replayed),
@@ -43,8 +43,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             terminal.data(&text);
             if replayed.result.differences.is_empty() { Exit::DONE } else { Exit::REFUSED }
         }
-        Err(stop) => print_error(&stop, &desk, format, terminal),
+        Err(error) => print_error(&error, &session, format, terminal),
     };
-    desk.close().await;
+    session.close().await;
     exit
 }

@@ -55,7 +55,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let request = Request { path: arguments.path, root: arguments.root, refs };
     let view = match resolve::resolve(environment, &request, &*environment.host) {
         Ok(view) => view,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     if arguments.format != OutputFormat::Json {
         terminal.status(&render::diagnostics(&view.report, Format::Human, terminal.stderr));
@@ -65,7 +65,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             OutputFormat::Human => render::resolve::human(&view, terminal.stdout),
             OutputFormat::Yaml => match view.flatten() {
                 Ok(alone) => render::resolve::yaml(&view, &alone),
-                Err(stop) => return exit_with_error(&stop, format, terminal),
+                Err(error) => return exit_with_error(&error, format, terminal),
             },
             OutputFormat::Json => render::resolve::json(&view),
         },

@@ -46,7 +46,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (desk, run) = match runs::open_run_as_recorded(
+    let (session, run) = match runs::open_run_as_recorded(
         environment,
         arguments.places.path_overrides(),
         &arguments.run,
@@ -54,34 +54,36 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     .await
     {
         Ok(opened) => opened,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     let progress = Arc::new(Progress::new(terminal.shows_progress));
-    let resumed = until_interrupted(Box::pin(resume_run(&desk, &run, &arguments, progress.clone()))).await;
+    let resumed = until_interrupted(Box::pin(resume_run(&session, &run, &arguments, progress.clone()))).await;
     progress.clear();
     let exit = match resumed {
-        Err(Interrupted) => finish_interrupted(&progress, &desk, format, terminal).await,
+        Err(Interrupted) => finish_interrupted(&progress, &session, format, terminal).await,
         Ok(Ok(mut report)) => {
             if let RunReport::Review(review) = &mut report {
                 review.fail_on = arguments.fail.fail_on();
             }
-            print_report(&report, &desk, format, terminal)
+            print_report(&report, &session, format, terminal)
         }
         // What is wrong with the command line is told to whoever wrote it.
-        Ok(Err(stop)) if stop.class == ExitClass::Usage => print_error(&stop, &desk, Format::Human, terminal),
-        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
+        Ok(Err(error)) if error.class == ExitClass::Usage => {
+            print_error(&error, &session, Format::Human, terminal)
+        }
+        Ok(Err(error)) => print_error(&error, &session, format, terminal),
     };
-    desk.close().await;
+    session.close().await;
     exit
 }
 
 async fn resume_run(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     run: &Name,
     arguments: &Arguments,
     progress: Arc<Progress>,
 ) -> Result<RunReport, ServiceError> {
-    if runs::is_assembly(desk, run).await? {
+    if runs::is_assembly(session, run).await? {
         // Before anybody is asked.
         if matches!(arguments.format, Format::Sarif | Format::Github) {
             return Err(unsupported_format(run));
@@ -91,9 +93,9 @@ async fn resume_run(
             return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
         }
         let options = arguments.review.answers.options();
-        let report = convene::resume(desk, run, &options, &desk.environment.host, progress).await?;
+        let report = convene::resume(session, run, &options, &session.environment.host, progress).await?;
         return Ok(RunReport::Assembly(Box::new(report)));
     }
-    let report = resume::resume(desk, run, &arguments.review.options(), progress).await?;
+    let report = resume::resume(session, run, &arguments.review.options(), progress).await?;
     Ok(RunReport::Review(Box::new(report)))
 }

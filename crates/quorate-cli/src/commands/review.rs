@@ -75,7 +75,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let format = arguments.format;
     let named = match subjects::expand(environment, &arguments.files) {
         Ok(named) => named,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     if !named.report.is_empty() {
         terminal.status(&render::diagnostics(&named.report, Format::Human, terminal.stderr));
@@ -84,7 +84,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let artifacts: Result<Vec<Artifact>, ServiceError> = named.subjects.iter().map(read).collect();
     let artifacts = match artifacts {
         Ok(artifacts) => artifacts,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     let asked = ReviewSettings {
         format,
@@ -105,7 +105,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         }
         Err(artifacts) => return Box::pin(batch::run(artifacts, &asked, environment, terminal)).await,
     };
-    let (ended, desk) = Box::pin(review(artifact, &asked, environment, terminal)).await;
+    let (ended, session) = Box::pin(review(artifact, &asked, environment, terminal)).await;
     let exit = match ended {
         Outcome::Judged(report) => {
             print(&report, format, asked.extent, terminal);
@@ -117,12 +117,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             ));
             Exit::SKIPPED
         }
-        Outcome::Failed(stop) => exit_with_error(&stop, format, terminal),
+        Outcome::Failed(error) => exit_with_error(&error, format, terminal),
         Outcome::Interrupted => Exit::INTERRUPTED,
     };
     // What is shown holds already: it does not wait for the ledger to be folded together.
-    if let Some(desk) = desk {
-        desk.close().await;
+    if let Some(session) = session {
+        session.close().await;
     }
     exit
 }
@@ -155,29 +155,29 @@ async fn review(
     environment: &Environment,
     terminal: &Terminal,
 ) -> (Outcome, Option<LedgerSession>) {
-    let desk = match review::open_session(environment, &asked.places, &artifact).await {
-        Ok(desk) => desk,
-        Err(stop) => return (Outcome::Failed(stop), None),
+    let session = match review::open_session(environment, &asked.places, &artifact).await {
+        Ok(session) => session,
+        Err(error) => return (Outcome::Failed(error), None),
     };
     let progress = Arc::new(Progress::new(terminal.shows_progress));
-    let reviewed = review::review(&desk, artifact, &asked.request, progress.clone());
+    let reviewed = review::review(&session, artifact, &asked.request, progress.clone());
     let reviewed = until_interrupted(reviewed).await;
     progress.clear();
     let ended = match reviewed {
-        Err(Interrupted) => match interruption::decided_report(&progress, &desk, terminal).await {
+        Err(Interrupted) => match interruption::decided_report(&progress, &session, terminal).await {
             Some(RunReport::Review(report)) => Outcome::Judged(report),
             Some(RunReport::Assembly(_)) | None => Outcome::Interrupted,
         },
         Ok(Ok(ReviewOutcome::Judged(report))) => Outcome::Judged(report),
         Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type })) => Outcome::Skipped { tier, artifact_type },
-        Ok(Err(stop)) => {
-            if stop.is_ledger_unavailable() {
-                desk.interrupt();
+        Ok(Err(error)) => {
+            if error.is_ledger_unavailable() {
+                session.interrupt();
             }
-            Outcome::Failed(stop)
+            Outcome::Failed(error)
         }
     };
-    print_warnings(&desk, terminal);
+    print_warnings(&session, terminal);
     let ended = match ended {
         Outcome::Judged(mut report) => {
             report.fail_on = asked.fail.fail_on();
@@ -185,7 +185,7 @@ async fn review(
         }
         other => other,
     };
-    (ended, Some(desk))
+    (ended, Some(session))
 }
 
 fn print(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
@@ -195,11 +195,11 @@ fn print(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
 /// Prints a report; the exit code is its verdict.
 pub(super) fn print_verdict(
     report: &Report,
-    desk: &LedgerSession,
+    session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
 ) -> Exit {
-    print_warnings(desk, terminal);
+    print_warnings(session, terminal);
     print(report, format, Extent::Screen, terminal);
     Exit::verdict(report.exit_code())
 }

@@ -94,7 +94,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let format = Format::from(arguments.format);
     match run_manifest(&arguments, environment, terminal).await {
         Ok(exit) => exit,
-        Err(stop) => exit_with_error(&stop, format, terminal),
+        Err(error) => exit_with_error(&error, format, terminal),
     }
 }
 
@@ -159,9 +159,9 @@ async fn run_loop(
             }
             Step::Waiting => watching.waiting(),
             Step::TimeUp => went.out_of_time = true,
-            Step::Retrying(stop, pause) => {
+            Step::Retrying(error, pause) => {
                 watching.clear();
-                terminal.status(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+                terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
                 terminal.status(&format!("trying again in {} s", pause.as_secs()));
             }
         }))
@@ -181,8 +181,8 @@ async fn run_loop(
         Ok(left) => left,
         // It was interrupted, and that is how it ends; what was not recorded is said.
         Err(error) if interrupted => {
-            let stop = ServiceError::from(error);
-            terminal.status(&render::diagnostics(&stop.report, Format::Human, terminal.stderr));
+            let error = ServiceError::from(error);
+            terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
             None
         }
         Err(error) => return Err(error.into()),

@@ -45,12 +45,12 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let format = arguments.format.into();
     let since_ms = match since(&arguments.since, environment) {
         Ok(since_ms) => since_ms,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     let filter = Filter { since_ms, verdict: arguments.verdict, artifact_type: arguments.artifact_type };
     let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
-    with_session(opened, format, terminal, async |desk| {
-        let all = runs::list(desk, &filter, arguments.limit).await?;
+    with_session(opened, format, terminal, async |session| {
+        let all = runs::list(session, &filter, arguments.limit).await?;
         let text = match arguments.format {
             HumanOrJson::Human if all.is_empty() && filter != Filter::default() => {
                 "No run fits.\n".to_owned()
@@ -58,7 +58,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             HumanOrJson::Human => render::runs::human(&all, terminal.stdout),
             HumanOrJson::Json => render::runs::json(&all),
         };
-        Ok(print_result(&text, desk, terminal))
+        Ok(print_result(&text, session, terminal))
     })
     .await
 }

@@ -70,7 +70,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let format = arguments.conversation.format;
     match append_turn(arguments, environment, terminal).await {
         Ok(()) => Exit::DONE,
-        Err(stop) => exit_with_error(&stop, format.into(), terminal),
+        Err(error) => exit_with_error(&error, format.into(), terminal),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
             terminal.verbatim(&text);
             Exit::DONE
         }
-        Err(stop) => exit_with_error(&stop, Format::Human, terminal),
+        Err(error) => exit_with_error(&error, Format::Human, terminal),
     }
 }
 

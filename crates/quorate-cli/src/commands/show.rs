@@ -30,12 +30,12 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (desk, run) =
+    let (session, run) =
         match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
             Ok(opened) => opened,
-            Err(stop) => return exit_with_error(&stop, format, terminal),
+            Err(error) => return exit_with_error(&error, format, terminal),
         };
-    let exit = match runs::load_report(&desk, &run).await {
+    let exit = match runs::load_report(&session, &run).await {
         Ok(shown) => {
             let text = match shown {
                 RunReport::Review(report) => {
@@ -44,13 +44,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 RunReport::Assembly(report) => render::convene::report(&report, format, terminal.stdout),
             };
             match text {
-                Some(text) => print_result_as(format, &text, &desk, terminal),
-                None => print_error(&unsupported_format(&run), &desk, Format::Human, terminal),
+                Some(text) => print_result_as(format, &text, &session, terminal),
+                None => print_error(&unsupported_format(&run), &session, Format::Human, terminal),
             }
         }
-        Err(stop) => print_error(&stop, &desk, format, terminal),
+        Err(error) => print_error(&error, &session, format, terminal),
     };
-    desk.close().await;
+    session.close().await;
     exit
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let format = arguments.format.into();
     let since_ms = match since(&arguments.since, environment) {
         Ok(since_ms) => since_ms,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     let request = Request {
         since_ms,
@@ -61,16 +61,16 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         jobs: usize::from(arguments.jobs),
         options: arguments.review.options(),
     };
-    let desk = match runs::open_for_writing(environment, &arguments.places.path_overrides()).await {
-        Ok(desk) => desk,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+    let session = match runs::open_for_writing(environment, &arguments.places.path_overrides()).await {
+        Ok(session) => session,
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let desk = Arc::new(desk);
+    let session = Arc::new(session);
     let progress = Arc::new(RecordingProgress {
         progress: SweepProgress::new(terminal.shows_progress),
         ended: Mutex::default(),
     });
-    let swept = until_interrupted(sweep::sweep(&desk, &request, progress.clone())).await;
+    let swept = until_interrupted(sweep::sweep(&session, &request, progress.clone())).await;
     progress.progress.clear();
     let print = |all: &[SweptFile]| {
         terminal.data(&match arguments.format {
@@ -80,7 +80,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let exit = match swept {
         Err(Interrupted) => {
-            desk.interrupt();
+            session.interrupt();
             let mut ended = std::mem::take(&mut *progress.ended());
             ended.sort_by(|one, other| one.path.cmp(&other.path));
             if !ended.is_empty() {
@@ -92,14 +92,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Exit::INTERRUPTED
         }
         Ok(Ok(all)) => {
-            print_warnings(&desk, terminal);
+            print_warnings(&session, terminal);
             print(&all);
             Exit::verdict(sweep::exit_code(&all))
         }
-        Ok(Err(stop)) => print_error(&stop, &desk, format, terminal),
+        Ok(Err(error)) => print_error(&error, &session, format, terminal),
     };
-    if let Some(desk) = Arc::into_inner(desk) {
-        desk.close().await;
+    if let Some(session) = Arc::into_inner(session) {
+        session.close().await;
     }
     exit
 }

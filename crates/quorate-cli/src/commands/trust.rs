@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment, terminal: &T
             terminal.data(&text);
             Exit::DONE
         }
-        Err(stop) => exit_with_error(&stop, arguments.format.into(), terminal),
+        Err(error) => exit_with_error(&error, arguments.format.into(), terminal),
     }
 }
 

@@ -87,6 +87,6 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             }
             Exit::DONE
         }
-        Err(stop) => exit_with_error(&stop, format, terminal),
+        Err(error) => exit_with_error(&error, format, terminal),
     }
 }

@@ -25,8 +25,8 @@ impl Ticker {
         let body = move || {
             let mut wait = FIRST_DELAY;
             loop {
-                let (stop, wake) = &*own;
-                let waited = wake.wait_timeout_while(lock(stop), wait, |stop| !*stop);
+                let (error, wake) = &*own;
+                let waited = wake.wait_timeout_while(lock(error), wait, |error| !*error);
                 if *waited.unwrap_or_else(PoisonError::into_inner).0 {
                     return;
                 }

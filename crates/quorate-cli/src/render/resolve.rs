@@ -42,23 +42,25 @@ pub(crate) fn human(view: &Resolution, look: TextOptions) -> String {
 }
 
 fn chain(resolved: &Resolved, look: TextOptions) -> String {
-    let of = |layer: &Document, key| one_line(layer.root.key(key).and_then(Node::as_str).unwrap_or_default());
-    let layers = &resolved.chain.layers;
-    let row = |(at, layer): (usize, &std::sync::Arc<Document>)| {
-        vec![at.to_string(), one_line(&layer.shown), of(layer, "name"), of(layer, "version")]
+    let of = |document: &Document, key| {
+        one_line(document.root.key(key).and_then(Node::as_str).unwrap_or_default())
     };
-    let heading = if layers.len() == 1 { "manifest" } else { "chain, root first" };
-    table(&["", heading, "name", "version"], (1..).zip(layers).map(row).collect(), 2, look.width)
+    let documents = &resolved.chain.documents;
+    let row = |(at, document): (usize, &std::sync::Arc<Document>)| {
+        vec![at.to_string(), one_line(&document.shown), of(document, "name"), of(document, "version")]
+    };
+    let heading = if documents.len() == 1 { "manifest" } else { "chain, root first" };
+    table(&["", heading, "name", "version"], (1..).zip(documents).map(row).collect(), 2, look.width)
 }
 
 /// The number of a layer, as the chain's table has it; nothing where there is only one.
-fn from(resolved: &Resolved, layer: usize) -> Option<String> {
-    (resolved.chain.layers.len() > 1).then(|| (layer + 1).to_string())
+fn from(resolved: &Resolved, document: usize) -> Option<String> {
+    (resolved.chain.documents.len() > 1).then(|| (document + 1).to_string())
 }
 
 /// The heading of the numbers of layers, where there is more than one.
 fn from_heading(resolved: &Resolved) -> Option<&'static str> {
-    (resolved.chain.layers.len() > 1).then_some("from")
+    (resolved.chain.documents.len() > 1).then_some("from")
 }
 
 fn members(resolved: &Resolved, look: TextOptions) -> String {
@@ -85,7 +87,7 @@ fn members(resolved: &Resolved, look: TextOptions) -> String {
             ];
             row.extend(cells(member));
             row.push(seconds(member.timeout_ms));
-            row.extend(from(resolved, member.layer));
+            row.extend(from(resolved, member.document));
             row
         })
         .collect();
@@ -207,7 +209,7 @@ fn rules(resolved: &Resolved, look: TextOptions) -> String {
             let with = one_line(&params.join(", "));
             let mut row =
                 vec![at.to_string(), Paint::Strong.on(&one_line(&rule.id)), one_line(&rule.kind), whom, with];
-            row.extend(from(resolved, rule.layer));
+            row.extend(from(resolved, rule.document));
             row
         })
         .collect();
@@ -226,7 +228,7 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
         .locked_traits
         .iter()
         .map(|one| {
-            let from = from(resolved, one.layer).map(|layer| format!("from {layer}"));
+            let from = from(resolved, one.document).map(|document| format!("from {document}"));
             let declared = (resolved.match_mode != MatchMode::default())
                 .then(|| one.declared_match_mode.as_str().to_owned());
             let more: Vec<String> = declared.into_iter().chain(from).collect();
@@ -280,8 +282,8 @@ fn signing(resolved: &Resolved) -> &'static str {
 pub(crate) fn yaml(view: &Resolution, alone: &FlatManifest) -> String {
     let resolved = &view.resolved;
     let mut out = String::from("---\n# resolved, root first:\n");
-    for layer in &resolved.chain.layers {
-        let _ = writeln!(out, "#   {}", one_line(&layer.shown));
+    for document in &resolved.chain.documents {
+        let _ = writeln!(out, "#   {}", one_line(&document.shown));
     }
     if !resolved.applies_to.is_empty() {
         let _ = writeln!(out, "# applies to: {}", one_line(&resolved.applies_to.join(", ")));
@@ -299,18 +301,19 @@ pub(crate) fn json(view: &Resolution) -> String {
     let resolved = &view.resolved;
     let chain: Vec<Value> = resolved
         .chain
-        .layers
+        .documents
         .iter()
-        .map(|layer| {
+        .map(|document| {
             json!({
-                "path": disk_path(&view.root, layer).display().to_string(),
-                "name": layer.root.key("name").and_then(Node::as_str),
-                "version": layer.root.key("version").and_then(Node::as_str),
-                "sha256": layer.sha256,
+                "path": disk_path(&view.root, document).display().to_string(),
+                "name": document.root.key("name").and_then(Node::as_str),
+                "version": document.root.key("version").and_then(Node::as_str),
+                "sha256": document.sha256,
             })
         })
         .collect();
-    let path = |layer: usize| disk_path(&view.root, &resolved.chain.layers[layer]).display().to_string();
+    let path =
+        |document: usize| disk_path(&view.root, &resolved.chain.documents[document]).display().to_string();
     let members: Vec<Value> = resolved
         .members
         .iter()
@@ -322,7 +325,7 @@ pub(crate) fn json(view: &Resolution) -> String {
                 "persona".to_owned(),
                 json!({
                     "ref": member.persona.reference,
-                    "path": member.persona.path.as_ref().map(|spot| view.root.join(spot.workspace_relative()).display().to_string()),
+                    "path": member.persona.path.as_ref().map(|location| view.root.join(location.workspace_relative()).display().to_string()),
                     "title": member.persona.title,
                 }),
             );
@@ -343,7 +346,7 @@ pub(crate) fn json(view: &Resolution) -> String {
             }
             object.insert("timeout_ms".to_owned(), json!(member.timeout_ms));
             object.insert("gatherInput".to_owned(), json!({"strategy": member.gather.strategy, "params": member.gather.params}));
-            object.insert("manifest".to_owned(), json!(path(member.layer)));
+            object.insert("manifest".to_owned(), json!(path(member.document)));
             Value::Object(object)
         })
         .collect();

@@ -68,10 +68,10 @@ fn held(place: &TestDir, host: &Host) -> Report {
     runtime.block_on(async {
         let (called, workspace) =
             convene::prepare(&environment, &PathOverrides::default(), &request, host).unwrap();
-        let sitting = RunSpec::new(&environment, &workspace, &called, &request.options, host).unwrap();
-        let desk = LedgerSession::open(environment, workspace).await.unwrap();
-        let report = convene::convene(&desk, &called, &sitting, Arc::new(NoopObserver)).await.unwrap();
-        desk.close().await;
+        let spec = RunSpec::new(&environment, &workspace, &called, &request.options, host).unwrap();
+        let session = LedgerSession::open(environment, workspace).await.unwrap();
+        let report = convene::convene(&session, &called, &spec, Arc::new(NoopObserver)).await.unwrap();
+        session.close().await;
         report
     })
 }
@@ -84,7 +84,10 @@ fn what_means_the_same_is_dropped() {
     let kept: Vec<&str> = report.fragments.iter().map(|one| one.member.as_str()).collect();
     assert_eq!(kept, ["bob"]);
     let violation = &report.violations[0];
-    assert_eq!((violation.layer.as_deref(), violation.locked.as_deref()), (Some("meaning"), Some("warmth")));
+    assert_eq!(
+        (violation.document.as_deref(), violation.locked.as_deref()),
+        (Some("meaning"), Some("warmth"))
+    );
     assert!(violation.excerpt.as_ref().unwrap().contains("Be icy"), "{violation:?}");
     // X11: the comparison is recorded, so that a program without the embedder comes to the same.
     place.run(&["replay", &place.only_run()]).assert_code(0);

@@ -57,7 +57,7 @@ fn it_says_which_layer_hits_what_where_and_who_declared_it() {
         ("voice register", "folded", 2, 30),
     ];
     let expected =
-        expected.map(|(one, layer, line, column)| (one.to_owned(), layer.to_owned(), line, column));
+        expected.map(|(one, document, line, column)| (one.to_owned(), document.to_owned(), line, column));
     assert_eq!(hits(&tested), expected);
     let first = &tested["traits"][0];
     assert_eq!((&first["file"], &first["line"]), (&"ASSEMBLY.md".into(), &11.into()));

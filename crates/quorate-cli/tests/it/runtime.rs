@@ -456,7 +456,7 @@ fn overlays_are_woven_into_a_participant() {
         place.write(
             "swarm.yaml",
             format!(
-                "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: desk\nparticipants:\n  - {{id: agent, executor: agent-cli, \
+                "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: session\nparticipants:\n  - {{id: agent, executor: agent-cli, \
                  role: Be brief., meta: {{{meta}}}, config: {{command: /bin/sh, args: [show.sh]}}}}\n\
                  substrate: {{kind: file, path: talk.md}}\ndispatcher: {{kind: mention}}\n"
             ),

@@ -87,7 +87,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "it is about time")]
     fn a_text_of_many_objects_is_searched_in_little_time() {
         let started = std::time::Instant::now();
-        for shown in ["{".repeat(1 << 20), r#"{"a":["#.repeat(1 << 17), r#"{"a": 1}"#.repeat(1 << 17)] {
+        for shown in ["{".repeat(1 << 18), r#"{"a":["#.repeat(1 << 15), r#"{"a": 1}"#.repeat(1 << 15)] {
             assert!(!is_quoted(r#"{"a": 2}"#, &[&shown]));
         }
         assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());

@@ -207,9 +207,7 @@ pub enum Durability {
 pub enum Error {
     /// Somebody else has appended to the run meanwhile.
     #[error("run {run} was moved on by another process")]
-    Conflict {
-        run: Name,
-    },
+    Conflict { run: Name },
     /// A record does not fit its own hashes or its predecessor.
     #[error("record {run}/{n} is corrupt: {what}")]
     Corrupt {
@@ -220,9 +218,7 @@ pub enum Error {
     },
     /// The run's records are signed, and there is no key to sign more with.
     #[error("the records of run {run} are signed, and there is no key to sign the next one with")]
-    NoSigningKey {
-        run: Name,
-    },
+    NoSigningKey { run: Name },
     /// The store failed while it made records durable: whether it has them shows when the run is read again.
     #[error("{what}")]
     InDoubt {

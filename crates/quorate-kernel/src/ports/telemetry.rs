@@ -25,10 +25,7 @@ pub struct Event {
 pub enum EventKind {
     /// A cycle begins, for one trigger.
     #[serde(rename = "cycle.started")]
-    CycleStarted {
-        trigger: Name,
-        by: Name,
-    },
+    CycleStarted { trigger: Name, by: Name },
     /// New turns were read.
     #[serde(rename = "substrate.read")]
     SubstrateRead {
@@ -49,10 +46,7 @@ pub enum EventKind {
     },
     /// The dispatcher failed; nobody is selected.
     #[serde(rename = "dispatch.failed")]
-    DispatchFailed {
-        dispatcher: &'static str,
-        error: String,
-    },
+    DispatchFailed { dispatcher: &'static str, error: String },
     /// A participant is asked.
     #[serde(rename = "participant.started")]
     ParticipantStarted {
@@ -80,21 +74,13 @@ pub enum EventKind {
     },
     /// A turn was appended.
     #[serde(rename = "substrate.appended")]
-    SubstrateAppended {
-        turn: Name,
-        participant: Name,
-    },
+    SubstrateAppended { turn: Name, participant: Name },
     /// A participant's state was written.
     #[serde(rename = "state.written")]
-    StateWritten {
-        participant: Name,
-    },
+    StateWritten { participant: Name },
     /// A participant's state could not be read or written.
     #[serde(rename = "state.failed")]
-    StateFailed {
-        participant: Name,
-        error: String,
-    },
+    StateFailed { participant: Name, error: String },
     #[serde(rename = "hook.failed")]
     HookFailed {
         /// Which: `onTurnEnd`, `onMention`, `onIdle`.

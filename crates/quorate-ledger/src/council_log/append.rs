@@ -40,7 +40,7 @@ pub fn can_append(log: &Path) -> Result<()> {
 /// Whether a file that is there can be taken for a log, reading it alone.
 ///
 /// # Errors
-/// As [`ensure_log`].
+/// When it holds something else, or cannot be read.
 pub fn ensure_log_at(log: &Path) -> Result<()> {
     match files::open(log) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -25,10 +25,7 @@ pub enum Mismatch {
     },
     /// The prefix would be larger than the whole.
     #[error("a tree of {new} leaves has no prefix of {old}")]
-    PrefixTooLarge {
-        old: u64,
-        new: u64,
-    },
+    PrefixTooLarge { old: u64, new: u64 },
     /// More or fewer hashes than a proof between these sizes has.
     #[error("the proof has {hashes} hashes, which is not what its sizes need")]
     Length {

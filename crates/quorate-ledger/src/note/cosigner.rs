@@ -21,14 +21,10 @@ pub struct Cosigner {
 pub enum CosignatureError {
     /// It has no line of this witness.
     #[error("it has no signature of the witness {name}")]
-    Absent {
-        name: String,
-    },
+    Absent { name: String },
     /// It has one, which is not the witness's.
     #[error("the signature of the witness {name} does not verify")]
-    Forged {
-        name: String,
-    },
+    Forged { name: String },
 }
 
 impl Cosigner {

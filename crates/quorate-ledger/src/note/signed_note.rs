@@ -70,9 +70,7 @@ pub enum MalformedNote {
 pub enum VerifyError {
     /// A signature that is said to be of a known key is not.
     #[error("the signature of {name} does not verify")]
-    Forged {
-        name: String,
-    },
+    Forged { name: String },
     /// No signature is of a known key.
     #[error("no signature is of a known key")]
     Unknown,

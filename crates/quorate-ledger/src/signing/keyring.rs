@@ -46,35 +46,24 @@ fn time(at_ms: &i64) -> String {
 pub enum InsertError {
     /// It is there already; two entries could say two things of one key.
     #[error("the key {id} is in the keyring twice")]
-    Duplicate {
-        id: KeyId,
-    },
+    Duplicate { id: KeyId },
     /// It would end before it begins, and never count.
     #[error(
         "the key {id} may sign until {}, which is before it may start at {}",
         time(.not_after_ms),
         time(.not_before_ms)
     )]
-    EndsBeforeStart {
-        id: KeyId,
-        not_before_ms: i64,
-        not_after_ms: i64,
-    },
+    EndsBeforeStart { id: KeyId, not_before_ms: i64, not_after_ms: i64 },
 }
 
 /// Why a signature does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RejectedSignature {
     #[error("the key {id} is not in the keyring")]
-    UnknownKey {
-        id: KeyId,
-    },
+    UnknownKey { id: KeyId },
     /// The key was revoked by then.
     #[error("the key {id} is revoked from {} on", time(.revoked_at_ms))]
-    Revoked {
-        id: KeyId,
-        revoked_at_ms: i64,
-    },
+    Revoked { id: KeyId, revoked_at_ms: i64 },
     /// The key might not sign yet.
     #[error("the key {id} may not sign before {}", time(.not_before_ms))]
     NotYetValid {
@@ -91,9 +80,7 @@ pub enum RejectedSignature {
     },
     /// The signature is not that key's over that leaf.
     #[error("the signature is not that of the key {id}")]
-    Forged {
-        id: KeyId,
-    },
+    Forged { id: KeyId },
 }
 
 impl Keyring {

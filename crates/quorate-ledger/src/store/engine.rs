@@ -50,7 +50,11 @@ pub(crate) struct Statement {
 enum StatementText {
     Fixed(&'static str),
     /// A head and a tail, and between them rows of so many values.
-    Rows { head: String, widths: Vec<usize>, tail: &'static str },
+    Rows {
+        head: String,
+        widths: Vec<usize>,
+        tail: &'static str,
+    },
 }
 
 /// A row of an answer. Columns are taken by their place; one of another type than was asked for, which does not

@@ -25,9 +25,7 @@ pub enum LockOutcome {
     HeldLocally,
     /// A process of another machine does, until this time (in milliseconds since the Unix epoch, by the server's clock)
     /// unless it says so again.
-    HeldRemotely {
-        until_ms: i64,
-    },
+    HeldRemotely { until_ms: i64 },
 }
 
 /// A run that this process drives. Dropping it lets go.

@@ -18,9 +18,21 @@ const MAX_ON_ONE_CORE: usize = 16;
 
 /// A signature to verify.
 pub(super) enum Job {
-    Record { key: Box<PublicKey>, leaf: Hash, signature: Signature, run: Box<str>, n: u64, place: u64 },
+    Record {
+        key: Box<PublicKey>,
+        leaf: Hash,
+        signature: Signature,
+        run: Box<str>,
+        n: u64,
+        place: u64,
+    },
     /// Over a checkpoint, by all of these keys.
-    Note { note: Note, keys: Vec<Verifier>, n: u64, place: u64 },
+    Note {
+        note: Note,
+        keys: Vec<Verifier>,
+        n: u64,
+        place: u64,
+    },
 }
 
 /// Signatures that wait, and how many were verified in which time.

@@ -23,13 +23,13 @@ pub(crate) struct CheckContext<'r, 'w> {
 
 impl<'r, 'w> CheckContext<'r, 'w> {
     pub(crate) fn new(
-        round: &'r Loader<'w>,
+        loader: &'r Loader<'w>,
         chain: &'r Chain,
         written: &'r Assembly,
         mode: Mode,
         policies: &'r Policies,
     ) -> Self {
-        CheckContext { loader: round, chain, manifest: written, mode, policies, report: RefCell::default() }
+        CheckContext { loader, chain, manifest: written, mode, policies, report: RefCell::default() }
     }
 
     pub(crate) fn root(&self) -> &'r Node {
@@ -83,8 +83,8 @@ impl<'r, 'w> CheckContext<'r, 'w> {
     pub(crate) fn into_report(self) -> Report {
         let mut report = self.report.into_inner();
         report.absorb(self.policies.report.clone());
-        for layer in &self.chain.layers {
-            report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+        for document in &self.chain.documents {
+            report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
         }
         report
     }

@@ -1,4 +1,4 @@
-//! What no descendant may relax (AIP-24, "One-way switches"; M7 to M9): each layer is held against the strictest value
+//! What no descendant may relax (AIP-24, "One-way switches"; M7 to M9): each document is held against the strictest value
 //! of all its ancestors. What is not written is the default.
 
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use super::{MatchMode, Mode};
 use crate::document::Document;
 use crate::tree::{Kind, Node};
 
-/// The strictest values of the layers so far, each with where it was set.
+/// The strictest values of the documents so far, each with where it was set.
 #[derive(Debug, Default)]
 pub(super) struct InheritedMinimums {
     root_seen: RootSeen,
@@ -44,32 +44,32 @@ impl Default for AuditSwitch {
     }
 }
 
-/// Holds each layer of a chain, root first, against its ancestors.
-pub(super) fn check(layers: &[Arc<Document>]) -> Report {
+/// Holds each document of a chain, root first, against its ancestors.
+pub(super) fn check(documents: &[Arc<Document>]) -> Report {
     let mut report = Report::new();
     let mut floor = InheritedMinimums::default();
-    for layer in layers {
-        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
-        floor.check_document(layer, &mut report);
+    for document in documents {
+        report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
+        floor.check_document(document, &mut report);
         floor.root_seen = RootSeen::Yes;
     }
     report
 }
 
 impl InheritedMinimums {
-    fn check_document(&mut self, layer: &Document, report: &mut Report) {
-        self.check_mode(layer, report);
-        self.check_audit(layer, "consultations", report);
-        self.check_audit(layer, "overlays", report);
-        self.check_signing(layer, report);
-        self.check_match_mode(layer, report);
-        self.check_traits(layer, report);
+    fn check_document(&mut self, document: &Document, report: &mut Report) {
+        self.check_mode(document, report);
+        self.check_audit(document, "consultations", report);
+        self.check_audit(document, "overlays", report);
+        self.check_signing(document, report);
+        self.check_match_mode(document, report);
+        self.check_traits(document, report);
     }
 
-    fn check_mode(&mut self, layer: &Document, report: &mut Report) {
-        let Some(node) = layer.root.key("mode") else { return };
+    fn check_mode(&mut self, document: &Document, report: &mut Report) {
+        let Some(node) = document.root.key("mode") else { return };
         let Some(mode) = node.as_str().and_then(Mode::parse) else { return };
-        let place = layer.place(node.span.clone(), "mode");
+        let place = document.place(node.span.clone(), "mode");
         match &self.mode {
             Some((set, above)) if *set != mode => {
                 let message = format!("the mode is {}; an ancestor has {}", mode.as_str(), set.as_str());
@@ -82,11 +82,11 @@ impl InheritedMinimums {
         }
     }
 
-    fn check_audit(&mut self, layer: &Document, which: &'static str, report: &mut Report) {
+    fn check_audit(&mut self, document: &Document, which: &'static str, report: &mut Report) {
         let switch = if which == "consultations" { &mut self.consultations } else { &mut self.overlays };
-        let Some(node) = layer.root.at_path(&["audit", which, "enabled"]) else { return };
+        let Some(node) = document.root.at_path(&["audit", which, "enabled"]) else { return };
         let path = format!("audit.{which}.enabled");
-        let place = layer.place(node.span.clone(), path.clone());
+        let place = document.place(node.span.clone(), path.clone());
         match node.kind {
             Kind::Bool(false) if self.root_seen == RootSeen::Yes && switch.on => {
                 let mut body = Body::new(format!("`{path}` is switched off; an ancestor has it on"));
@@ -101,9 +101,9 @@ impl InheritedMinimums {
         }
     }
 
-    fn check_signing(&mut self, layer: &Document, report: &mut Report) {
-        let Some(node) = layer.root.at_path(&["audit", "signing"]) else { return };
-        let place = layer.place(node.span.clone(), "audit.signing");
+    fn check_signing(&mut self, document: &Document, report: &mut Report) {
+        let Some(node) = document.root.at_path(&["audit", "signing"]) else { return };
+        let place = document.place(node.span.clone(), "audit.signing");
         let written = node.as_str().unwrap_or_default();
         match &self.signing_required {
             _ if written == "required" => {
@@ -122,10 +122,10 @@ impl InheritedMinimums {
         }
     }
 
-    fn check_match_mode(&mut self, layer: &Document, report: &mut Report) {
-        let Some(node) = layer.root.key("matchMode") else { return };
+    fn check_match_mode(&mut self, document: &Document, report: &mut Report) {
+        let Some(node) = document.root.key("matchMode") else { return };
         let Some(mode) = node.as_str().and_then(MatchMode::parse) else { return };
-        let place = layer.place(node.span.clone(), "matchMode");
+        let place = document.place(node.span.clone(), "matchMode");
         let (strictest, above) = &self.match_mode;
         if mode < *strictest {
             let message =
@@ -142,12 +142,12 @@ impl InheritedMinimums {
     }
 
     /// Absent inherits. A list that names none of the ancestors' traits adds; one that names some has to name all.
-    fn check_traits(&mut self, layer: &Document, report: &mut Report) {
-        let Some(entry) = layer.root.entry("lockedTraits") else { return };
+    fn check_traits(&mut self, document: &Document, report: &mut Report) {
+        let Some(entry) = document.root.entry("lockedTraits") else { return };
         let own: Vec<(&str, &Node)> =
             entry.value.items().iter().filter_map(|item| Some((item.as_str()?, item))).collect();
         let texts: HashSet<&str> = own.iter().map(|(text, _)| *text).collect();
-        let place = layer.place(entry.key_span.clone(), "lockedTraits");
+        let place = document.place(entry.key_span.clone(), "lockedTraits");
         let (restated, missing): (Vec<_>, Vec<_>) =
             self.traits.iter().partition(|(known, _)| texts.contains(known.as_str()));
         if !missing.is_empty() && (own.is_empty() || !restated.is_empty()) {
@@ -165,7 +165,7 @@ impl InheritedMinimums {
         }
         let known: HashSet<String> = self.traits.iter().map(|(known, _)| known.clone()).collect();
         for (text, node) in own.into_iter().filter(|(text, _)| !known.contains(*text)) {
-            self.traits.push((text.to_owned(), layer.place(node.span.clone(), "lockedTraits")));
+            self.traits.push((text.to_owned(), document.place(node.span.clone(), "lockedTraits")));
         }
     }
 }

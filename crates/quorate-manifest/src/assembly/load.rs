@@ -1,4 +1,4 @@
-//! From a file to a resolved assembly: its layer, its chain, the floor, the checks, and what comes of it.
+//! From a file to a resolved assembly: its document, its chain, the floor, the checks, and what comes of it.
 
 use std::sync::Arc;
 
@@ -50,11 +50,11 @@ const DEFAULT_TTL_DAYS: u32 = 14;
 pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
     let ChainOutcome { chain, report: said, visited: read, .. } = loader.chain(leaf, &CHAIN_RULES);
-    read.iter().for_each(|layer| report.absorb(layer.report.clone()));
+    read.iter().for_each(|document| report.absorb(document.report.clone()));
     report.absorb(said);
     let Some(chain) = chain else { return Loaded { value: None, report } };
-    report.absorb(checks::collisions(&chain.layers));
-    report.absorb(inherited_minimums::check(&chain.layers));
+    report.absorb(checks::collisions(&chain.documents));
+    report.absorb(inherited_minimums::check(&chain.documents));
     let value = resolve(loader, &chain, &mut report);
     Loaded { value: value.filter(|_| !report.has_refusals()), report }
 }
@@ -84,15 +84,16 @@ fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Opti
     if report.has_refusals() { None } else { Some(build_resolved(loader, chain, written, mode, policies)) }
 }
 
-/// For each layer, root first, the match mode that its traits are declared under (M9).
-pub(crate) fn declared_match_modes(layers: &[Arc<Document>]) -> Vec<MatchMode> {
+/// For each document, root first, the match mode that its traits are declared under (M9).
+pub(crate) fn declared_match_modes(documents: &[Arc<Document>]) -> Vec<MatchMode> {
     let mut strictest = MatchMode::default();
-    let own =
-        |layer: &Arc<Document>| layer.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse);
-    layers
+    let own = |document: &Arc<Document>| {
+        document.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse)
+    };
+    documents
         .iter()
-        .map(|layer| {
-            strictest = own(layer).map_or(strictest, |mode| mode.max(strictest));
+        .map(|document| {
+            strictest = own(document).map_or(strictest, |mode| mode.max(strictest));
             strictest
         })
         .collect()
@@ -106,7 +107,7 @@ fn build_resolved(
     policies: Policies,
 ) -> Resolved {
     let root = &chain.merged;
-    let declared = declared_match_modes(&chain.layers);
+    let declared = declared_match_modes(&chain.documents);
     let nodes = root.key("members").map_or(&[][..], Node::items);
     let members = written.members.unwrap_or_default();
     let rule_nodes = root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
@@ -142,11 +143,11 @@ fn build_resolved(
             .map_or(&[][..], Node::items)
             .iter()
             .filter_map(|node| {
-                let layer = usize::from(node.layer);
+                let document = usize::from(node.document);
                 Some(LockedTrait {
                     text: node.as_str()?.to_owned(),
-                    declared_match_mode: declared[layer],
-                    layer,
+                    declared_match_mode: declared[document],
+                    document,
                 })
             })
             .collect(),
@@ -195,7 +196,7 @@ fn resolve_member(
             || Gather { strategy: DEFAULT_STRATEGY.to_owned(), params: serde_json::Map::new() },
             |gather| Gather { strategy: gather.strategy, params: gather.params.unwrap_or_default() },
         ),
-        layer: usize::from(node.layer),
+        document: usize::from(node.document),
     }
 }
 
@@ -212,7 +213,7 @@ fn resolve_rule(rule: super::synthesis::Rule, node: &Node) -> Rule {
             Some(serde_json::Value::Object(params)) => params,
             _ => serde_json::Map::new(),
         },
-        layer: usize::from(node.layer),
+        document: usize::from(node.document),
     }
 }
 

@@ -65,8 +65,8 @@ pub struct Member {
     pub timeout_ms: u32,
     /// What it is given to read.
     pub gather: Gather,
-    /// The layer that first named it, root first.
-    pub layer: usize,
+    /// The document that first named it, root first.
+    pub document: usize,
 }
 
 /// A persona, by ref.
@@ -118,8 +118,8 @@ pub struct Rule {
     pub applies_to: Option<Vec<Arc<str>>>,
     /// What it is set up with. Numbers that are not whole are texts, exactly as they were written (V3).
     pub params: Map<String, Value>,
-    /// The layer that it comes from, root first.
-    pub layer: usize,
+    /// The document that it comes from, root first.
+    pub document: usize,
 }
 
 /// A level of risk.
@@ -139,8 +139,8 @@ pub struct LockedTrait {
     pub text: String,
     /// How it was meant to be matched where it was declared.
     pub declared_match_mode: MatchMode,
-    /// The layer that declared it, root first.
-    pub layer: usize,
+    /// The document that declared it, root first.
+    pub document: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,10 +14,10 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         let strategy = member.at_path(&["gatherInput", "strategy"]).and_then(Node::as_str);
         let schema = strategy.and_then(|strategy| view.loader.capabilities.gather_params_schema(strategy));
         let Some(form) = schema.as_ref().and_then(CompiledSchema::parse) else { continue };
-        let layer = view.chain.document_of(params);
+        let document = view.chain.document_of(params);
         for found in form.errors(params) {
-            let (body, span, below) = schema_error::describe(&layer.text, params, &found, "params");
-            let place = layer.place(span, format!("members[{at}].gatherInput.{below}"));
+            let (body, span, below) = schema_error::describe(&document.text, params, &found, "params");
+            let place = document.place(span, format!("members[{at}].gatherInput.{below}"));
             view.refuse(codes::GATHER_PARAMS_INVALID, body.at(place));
         }
     }

@@ -1,4 +1,4 @@
-//! `quorate:governance_widened`: a layer binds a governance file with a key that its ancestors' governance does not have
+//! `quorate:governance_widened`: a document binds a governance file with a key that its ancestors' governance does not have
 //! (D9). Who signs for an assembly is its root's to say; a view may only take keys away.
 
 use quorate_diagnostics::{Body, codes};

@@ -1,4 +1,4 @@
-//! `assembly_member_id_collision`: two members of one layer with one id. Two rules of one layer with one id are the
+//! `assembly_member_id_collision`: two members of one document with one id. Two rules of one document with one id are the
 //! rule's own fault.
 
 use std::collections::BTreeMap;
@@ -10,16 +10,16 @@ use quorate_diagnostics::{Body, Report, codes};
 use crate::document::Document;
 use crate::tree::Node;
 
-/// Looks at each layer by itself: across layers one id means one member.
-pub(crate) fn check(layers: &[Arc<Document>]) -> Report {
+/// Looks at each document by itself: across documents one id means one member.
+pub(crate) fn check(documents: &[Arc<Document>]) -> Report {
     let mut report = Report::new();
-    for layer in layers {
-        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
-        let members = layer.root.key("members").map_or(&[][..], Node::items);
-        refuse_duplicates(layer, members, "members", codes::ASSEMBLY_MEMBER_ID_COLLISION, &mut report);
-        let rules = layer.root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
+    for document in documents {
+        report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
+        let members = document.root.key("members").map_or(&[][..], Node::items);
+        refuse_duplicates(document, members, "members", codes::ASSEMBLY_MEMBER_ID_COLLISION, &mut report);
+        let rules = document.root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
         refuse_duplicates(
-            layer,
+            document,
             rules,
             "synthesis.rules",
             codes::ASSEMBLY_SYNTHESIS_RULE_INVALID,
@@ -29,12 +29,18 @@ pub(crate) fn check(layers: &[Arc<Document>]) -> Report {
     report
 }
 
-fn refuse_duplicates(layer: &Document, items: &[Node], path: &str, code: RefusalCode, report: &mut Report) {
+fn refuse_duplicates(
+    document: &Document,
+    items: &[Node],
+    path: &str,
+    code: RefusalCode,
+    report: &mut Report,
+) {
     let mut seen = BTreeMap::new();
     for (at, item) in items.iter().enumerate() {
         let Some(id) = item.key("id") else { continue };
         let Some(text) = id.as_str() else { continue };
-        let place = layer.place(id.span.clone(), format!("{path}[{at}].id"));
+        let place = document.place(id.span.clone(), format!("{path}[{at}].id"));
         if let Some(first) = seen.get(text) {
             let what = if path == "members" { "members" } else { "rules" };
             let body = Body::new(format!("two {what} have the id `{text}`")).at(place);

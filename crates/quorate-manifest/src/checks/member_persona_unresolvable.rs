@@ -1,5 +1,5 @@
 //! `assembly_member_persona_unresolvable`: a member without its persona cannot be asked, and a smaller roster would
-//! void every rule. The ref resolves in the scope of the layer that wrote it (M10).
+//! void every rule. The ref resolves in the scope of the document that wrote it (M10).
 
 use quorate_diagnostics::{Body, codes};
 

@@ -30,12 +30,12 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     }
 }
 
-/// Holds one value, which stands in a layer of its own: `metadata` is merged key by key.
+/// Holds one value, which stands in a document of its own: `metadata` is merged key by key.
 fn validate(view: &CheckContext<'_, '_>, node: &Node, path: &str, schema: &Value) {
     let Some(form) = CompiledSchema::parse(schema) else { return };
-    let layer = view.chain.document_of(node);
+    let document = view.chain.document_of(node);
     for found in form.errors(node) {
-        let (body, span, path) = schema_error::describe(&layer.text, node, &found, path);
-        view.refuse(codes::ASSEMBLY_WORKSPACE_INVALID, body.at(layer.place(span, path)));
+        let (body, span, path) = schema_error::describe(&document.text, node, &found, path);
+        view.refuse(codes::ASSEMBLY_WORKSPACE_INVALID, body.at(document.place(span, path)));
     }
 }

@@ -15,8 +15,8 @@ const MAX_EXACT_INTEGER: u64 = 1 << 53;
 /// Looks at the numbers of a merged assembly that are counted with.
 pub(crate) fn check(chain: &Chain) -> Report {
     let mut report = Report::new();
-    for layer in &chain.layers {
-        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    for document in &chain.documents {
+        report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
     }
     let items = |keys: &[&str]| chain.merged.at_path(keys).map_or(&[][..], Node::items);
     for (at, member) in items(&["members"]).iter().enumerate() {

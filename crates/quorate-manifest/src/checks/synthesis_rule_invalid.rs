@@ -56,14 +56,14 @@ fn wrong_mode(view: &CheckContext<'_, '_>, node: &Node, written: &str, kind: &Ru
 fn params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path: &str) {
     let empty = Node { kind: Kind::Map(Vec::new()), ..rule.clone() };
     let params = rule.key("params").unwrap_or(&empty);
-    let layer = view.chain.document_of(params);
+    let document = view.chain.document_of(params);
     let Some(form) = CompiledSchema::parse(&kind.params) else { return };
     for found in form.errors(params) {
-        let (body, span, below) = schema_error::describe(&layer.text, params, &found, "params");
+        let (body, span, below) = schema_error::describe(&document.text, params, &found, "params");
         let at = if params.span.is_empty() || std::ptr::eq(params, &raw const empty) {
             view.key_place(rule, "kind", format!("{path}.{below}"))
         } else {
-            layer.place(span, format!("{path}.{below}"))
+            document.place(span, format!("{path}.{below}"))
         };
         match found.kind {
             // Parameters are open: what another host reads stays, and what nobody reads is said.
@@ -80,7 +80,7 @@ fn params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path: &str)
             let path = format!("{path}.params.{name}.{}", entry.key);
             if !view.is_member(&entry.key) {
                 let body = Body::new(format!("`{}` in `{name}` is no member", entry.key));
-                let place = layer.place(entry.key_span.clone(), path.clone());
+                let place = document.place(entry.key_span.clone(), path.clone());
                 view.refuse(
                     codes::ASSEMBLY_SYNTHESIS_RULE_INVALID,
                     body.at(place).help(member_help(view, &entry.key)),

@@ -8,12 +8,12 @@ use crate::capabilities::EndsSynthesis;
 use crate::tree::Node;
 
 pub(super) fn check(view: &CheckContext<'_, '_>) {
-    let layers = &view.chain.layers;
-    for (index, layer) in layers.iter().enumerate().skip(1) {
-        for (at, rule) in rules(&layer.root).iter().enumerate() {
-            let above = layers[..index].iter().rev().find_map(|layer| {
+    let documents = &view.chain.documents;
+    for (index, document) in documents.iter().enumerate().skip(1) {
+        for (at, rule) in rules(&document.root).iter().enumerate() {
+            let above = documents[..index].iter().rev().find_map(|document| {
                 let same = |one: &&Node| id(one).is_some() && id(one) == id(rule);
-                Some((layer, rules(&layer.root).iter().find(same)?))
+                Some((document, rules(&document.root).iter().find(same)?))
             });
             let Some((parent, replaced)) = above else { continue };
             if !is_terminal(view, replaced) || replaced.to_json() == rule.to_json() {
@@ -26,7 +26,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
                 false => format!("`{id}` replaces a terminal rule of {} with one that is not", parent.shown),
             };
             let body = Body::new(message)
-                .at(layer.place(place(rule), format!("synthesis.rules[{at}].id")))
+                .at(document.place(place(rule), format!("synthesis.rules[{at}].id")))
                 .related(parent.place(place(replaced), ""), "the rule that no longer counts")
                 .help("give the view's rule an id of its own if both are to count: a rule is replaced as a whole");
             view.warn(codes::TERMINAL_REPLACED, body);

@@ -1,5 +1,5 @@
 //! `assembly_xref_unresolvable`: an identity, governance, work or executor ref that leads to nothing, in the scope of
-//! the layer that wrote it (M10, M14).
+//! the document that wrote it (M10, M14).
 
 use quorate_diagnostics::{Body, codes};
 
@@ -21,9 +21,9 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         let Some(node) = view.root().key(key) else { continue };
         let Some(text) = node.as_str() else { continue };
         let from = &view.chain.document_of(node).path;
-        let resolved = view.loader.resolve(from, text).and_then(|spot| match key {
-            "governance" if !text.contains("://") => check_readable(view, spot),
-            _ => Ok(spot),
+        let resolved = view.loader.resolve(from, text).and_then(|location| match key {
+            "governance" if !text.contains("://") => check_readable(view, location),
+            _ => Ok(location),
         });
         if let Err(unresolved) = resolved {
             let body =
@@ -35,11 +35,11 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
 }
 
 /// A policy is a file, and its text is needed (D9).
-fn check_readable(view: &CheckContext<'_, '_>, spot: WorkspacePath) -> Result<WorkspacePath, Unresolved> {
-    match view.loader.workspace.read(&spot) {
-        Ok(_) => Ok(spot),
+fn check_readable(view: &CheckContext<'_, '_>, location: WorkspacePath) -> Result<WorkspacePath, Unresolved> {
+    match view.loader.workspace.read(&location) {
+        Ok(_) => Ok(location),
         Err(error) => Err(Unresolved {
-            reason: format!("`{}` cannot be read: {error}", view.loader.display_name(&spot)),
+            reason: format!("`{}` cannot be read: {error}", view.loader.display_name(&location)),
             outside_scope: false,
             suggestion: None,
         }),

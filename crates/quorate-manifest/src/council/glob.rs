@@ -24,7 +24,7 @@ enum Token {
     },
     /// Any run of characters.
     AnyRun,
-    /// Before an optional run of directories; [`Step::Inside`] follows.
+    /// Before an optional run of directories; [`Token::InDirectories`] follows.
     Directories,
     /// Within directories: goes on at a `/`.
     InDirectories,

@@ -16,9 +16,13 @@ use crate::workspace::{Error, WorkspacePath};
 use crate::{Source, source};
 
 /// Reads a file; `None` where it says nothing that binds, or is refused.
-pub(super) fn read(round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>) -> (Option<Governance>, Report) {
-    let Some(holding) = detect_syntax(spot.name(), &bytes) else { return (None, Report::new()) };
-    let parsed = document::parse(&round.display_name(spot), bytes, holding);
+pub(super) fn read(
+    loader: &Loader<'_>,
+    location: &WorkspacePath,
+    bytes: Vec<u8>,
+) -> (Option<Governance>, Report) {
+    let Some(holding) = detect_syntax(location.name(), &bytes) else { return (None, Report::new()) };
+    let parsed = document::parse(&loader.display_name(location), bytes, holding);
     if parsed.document.refused() {
         return (None, parsed.document.into_report());
     }
@@ -27,7 +31,7 @@ pub(super) fn read(round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>) -> 
         _ => &[],
     };
     let document = SourceFile::new(
-        &round.display_name(spot),
+        &loader.display_name(location),
         Arc::clone(parsed.document.text()),
         codes::GOVERNANCE_INVALID,
     );
@@ -35,8 +39,8 @@ pub(super) fn read(round: &Loader<'_>, spot: &WorkspacePath, bytes: Vec<u8>) -> 
     let mut foreign = Vec::new();
     let inline = fields
         .optional("keys")
-        .map(|field| keyring::keys(&field, round.capabilities, Some(&mut foreign)).unwrap_or_default());
-    let elsewhere = fields.optional("keyring").map(|field| load_keyring(round, spot, &field));
+        .map(|field| keyring::keys(&field, loader.capabilities, Some(&mut foreign)).unwrap_or_default());
+    let elsewhere = fields.optional("keyring").map(|field| load_keyring(loader, location, &field));
     let floor = fields.optional("retention").and_then(|field| minimum_retention(&field));
     let (ttl_min, ttl_max) = fields.optional("overlays").and_then(|field| ttl(&field)).unwrap_or_default();
     let approvals = fields.optional("approvals").map(|field| field.key_place());
@@ -87,23 +91,23 @@ fn detect_syntax(name: &str, bytes: &[u8]) -> Option<Syntax> {
 }
 
 /// The keys of a keyring beside the file.
-fn load_keyring(round: &Loader<'_>, spot: &WorkspacePath, field: &Field<'_>) -> (Vec<Key>, Report) {
+fn load_keyring(loader: &Loader<'_>, location: &WorkspacePath, field: &Field<'_>) -> (Vec<Key>, Report) {
     let refused = |why: String| {
         let help = "a path is relative to this file, and leads to a keyring as `quorate keys init` makes one";
         field.invalid_with(why, help);
         (Vec::new(), Report::new())
     };
     let Some(path) = field.non_blank_text() else { return (Vec::new(), Report::new()) };
-    let Ok(found) = spot.resolve_relative(path) else {
+    let Ok(found) = location.resolve_relative(path) else {
         return refused(format!("the keyring `{path}` lies outside of the workspace or the tenant"));
     };
-    match round.workspace.read(&found) {
+    match loader.workspace.read(&found) {
         Ok(bytes) => {
             let loaded = keyring::load(
                 Path::new(path),
-                &round.display_name(&found),
+                &loader.display_name(&found),
                 &InMemorySource(bytes),
-                round.capabilities,
+                loader.capabilities,
             );
             (loaded.value.unwrap_or_default(), loaded.report)
         }

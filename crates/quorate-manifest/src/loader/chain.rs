@@ -15,25 +15,25 @@ use crate::workspace::Scope;
 /// The most ancestors that a manifest may have.
 const MAX_ANCESTORS: usize = 8;
 
-/// A chain that was resolved: the layers, root first, and what they make together.
+/// A chain that was resolved: the documents, root first, and what they make together.
 #[derive(Debug)]
 pub struct Chain {
-    /// The layers, root first; the last is the manifest itself.
-    pub layers: Vec<Arc<Document>>,
-    /// What they make together; each value knows its layer.
+    /// The documents, root first; the last is the manifest itself.
+    pub documents: Vec<Arc<Document>>,
+    /// What they make together; each value knows its document.
     pub merged: Node,
 }
 
 /// How a chain came out.
 #[derive(Debug, Clone)]
 pub struct ChainOutcome {
-    /// The chain; `None` where a layer of it is refused.
+    /// The chain; `None` where a document of it is refused.
     pub chain: Option<Arc<Chain>>,
     /// Whether the manifest stands alone though it names a parent.
     pub broken: Option<BreakReason>,
-    /// What is to be said of the chain, besides what each layer says of itself.
+    /// What is to be said of the chain, besides what each document says of itself.
     pub report: Report,
-    /// The layers that were read, the manifest itself first.
+    /// The documents that were read, the manifest itself first.
     pub visited: Vec<Arc<Document>>,
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct ChainRules {
 
 impl Chain {
     pub fn leaf(&self) -> &Arc<Document> {
-        self.layers.last().expect("a chain has a layer")
+        self.documents.last().expect("a chain has a layer")
     }
 
-    /// The layer that a value comes from.
+    /// The document that a value comes from.
     pub fn document_of(&self, node: &Node) -> &Arc<Document> {
-        &self.layers[usize::from(node.layer)]
+        &self.documents[usize::from(node.document)]
     }
 
     /// The place of a value, in the file that it comes from.
@@ -119,14 +119,14 @@ impl Loader<'_> {
             if at.refused() {
                 return Err(WalkError::Refused);
             }
-            let Ok(spot) = at.path.resolve_parent(extends) else {
+            let Ok(location) = at.path.resolve_parent(extends) else {
                 return Err(self.refuse_escape(leaf, &at, report));
             };
-            if read.iter().any(|layer| layer.path == spot) {
+            if read.iter().any(|document| document.path == location) {
                 let way: Vec<String> = read
                     .iter()
-                    .map(|layer| layer.shown.to_string())
-                    .chain([self.display_name(&spot)])
+                    .map(|document| document.shown.to_string())
+                    .chain([self.display_name(&location)])
                     .collect();
                 let message = format!("the parents lead in a circle: {}", way.join(" -> "));
                 return Err(self.break_chain(leaf, &at, BreakReason::Cycle, rules.cycle, message, report));
@@ -135,13 +135,13 @@ impl Loader<'_> {
                 let message = format!("there are more than {MAX_ANCESTORS} ancestors");
                 return Err(self.break_chain(leaf, &at, BreakReason::TooDeep, rules.depth, message, report));
             }
-            match self.read(&spot, rules.doctype) {
-                ReadResult::Document(layer) => {
-                    read.push(Arc::clone(&layer));
-                    at = layer;
+            match self.read(&location, rules.doctype) {
+                ReadResult::Document(document) => {
+                    read.push(Arc::clone(&document));
+                    at = document;
                 }
                 ReadResult::Missing => {
-                    let message = format!("the parent `{}` is not there", self.display_name(&spot));
+                    let message = format!("the parent `{}` is not there", self.display_name(&location));
                     return Err(self.break_chain(
                         leaf,
                         &at,
@@ -153,13 +153,14 @@ impl Loader<'_> {
                 }
                 ReadResult::Outside => return Err(self.refuse_escape(leaf, &at, report)),
                 ReadResult::Unreadable(why) => {
-                    let message = format!("the parent `{}` cannot be read: {why}", self.display_name(&spot));
+                    let message =
+                        format!("the parent `{}` cannot be read: {why}", self.display_name(&location));
                     self.refuse(codes::FILE_UNREADABLE, leaf, &at, Body::new(message), report);
                     return Err(WalkError::Refused);
                 }
             }
         }
-        if read.iter().any(|layer| layer.refused()) { Err(WalkError::Refused) } else { Ok(()) }
+        if read.iter().any(|document| document.refused()) { Err(WalkError::Refused) } else { Ok(()) }
     }
 
     fn refuse_escape(&self, leaf: &Document, at: &Document, report: &mut Report) -> WalkError {
@@ -219,8 +220,8 @@ fn at_extends(body: Body, leaf: &Document, at: &Document) -> Body {
 }
 
 fn sources(at: &Document, leaf: &Document, report: &mut Report) {
-    for layer in [at, leaf] {
-        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    for document in [at, leaf] {
+        report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
     }
 }
 
@@ -230,13 +231,13 @@ enum WalkError {
 }
 
 fn single_document(leaf: &Arc<Document>) -> Chain {
-    Chain { layers: vec![Arc::clone(leaf)], merged: leaf.root.clone() }
+    Chain { documents: vec![Arc::clone(leaf)], merged: leaf.root.clone() }
 }
 
 fn extend_chain(above: &Chain, leaf: &Arc<Document>, table: &[Row]) -> Chain {
     let mut own = leaf.root.clone();
-    own.set_layer(u8::try_from(above.layers.len()).expect("a chain has at most nine layers"));
-    let mut documents = above.layers.clone();
+    own.set_layer(u8::try_from(above.documents.len()).expect("a chain has at most nine layers"));
+    let mut documents = above.documents.clone();
     documents.push(Arc::clone(leaf));
-    Chain { merged: merge(&above.merged, &own, table), layers: documents }
+    Chain { merged: merge(&above.merged, &own, table), documents }
 }

@@ -32,11 +32,11 @@ pub(super) struct FolderListing {
 
 impl Loader<'_> {
     /// Whether something is there, every part of its path by its exact name.
-    pub fn presence(&self, spot: &WorkspacePath) -> Presence {
-        let mut at = spot.clone();
+    pub fn presence(&self, location: &WorkspacePath) -> Presence {
+        let mut at = location.clone();
         at = at.root();
         let mut found = Presence::Folder;
-        for part in spot.as_str().split('/').filter(|part| !part.is_empty()) {
+        for part in location.as_str().split('/').filter(|part| !part.is_empty()) {
             if found != Presence::Folder {
                 return Presence::Absent(format!("`{}` is no folder", self.display_name(&at)));
             }
@@ -60,7 +60,7 @@ impl Loader<'_> {
                         self.display_name(&here)
                     ));
                 }
-                None => return Presence::Absent(format!("there is no `{}`", self.display_name(spot))),
+                None => return Presence::Absent(format!("there is no `{}`", self.display_name(location))),
             };
             at = here;
         }
@@ -68,9 +68,9 @@ impl Loader<'_> {
     }
 
     /// Whether a folder holds a file, at any depth that matters.
-    pub(super) fn contains_file(&self, spot: &WorkspacePath) -> bool {
-        fn search(round: &Loader<'_>, spot: &WorkspacePath, depth: usize) -> bool {
-            let folder = round.folder(spot);
+    pub(super) fn contains_file(&self, location: &WorkspacePath) -> bool {
+        fn search(loader: &Loader<'_>, location: &WorkspacePath, depth: usize) -> bool {
+            let folder = loader.folder(location);
             let mut folders: Vec<&String> = Vec::new();
             for (name, kind) in &folder.entries {
                 match kind {
@@ -79,40 +79,40 @@ impl Loader<'_> {
                     EntryKind::Other => {}
                 }
             }
-            depth > 0 && folders.iter().any(|name| search(round, &spot.child(name), depth - 1))
+            depth > 0 && folders.iter().any(|name| search(loader, &location.child(name), depth - 1))
         }
-        search(self, spot, MAX_SEARCH_DEPTH)
+        search(self, location, MAX_SEARCH_DEPTH)
     }
 
     /// The names of the folders in a folder, sorted.
-    pub fn folder_names(&self, spot: &WorkspacePath) -> Vec<String> {
-        self.entries(spot, EntryKind::Directory)
+    pub fn folder_names(&self, location: &WorkspacePath) -> Vec<String> {
+        self.entries(location, EntryKind::Directory)
     }
 
     /// The names of the files in a folder, sorted.
-    pub fn file_names(&self, spot: &WorkspacePath) -> Vec<String> {
-        self.entries(spot, EntryKind::File)
+    pub fn file_names(&self, location: &WorkspacePath) -> Vec<String> {
+        self.entries(location, EntryKind::File)
     }
 
-    fn entries(&self, spot: &WorkspacePath, wanted: EntryKind) -> Vec<String> {
-        let folder = self.folder(spot);
+    fn entries(&self, location: &WorkspacePath, wanted: EntryKind) -> Vec<String> {
+        let folder = self.folder(location);
         let entries = folder.entries.iter().filter(|(_, kind)| **kind == wanted);
         let mut names: Vec<String> = entries.map(|(name, _)| name.clone()).collect();
         names.sort_unstable();
         names
     }
 
-    fn folder(&self, spot: &WorkspacePath) -> Arc<FolderListing> {
-        if let Some(folder) = self.folders.borrow().get(spot) {
+    fn folder(&self, location: &WorkspacePath) -> Arc<FolderListing> {
+        if let Some(folder) = self.folders.borrow().get(location) {
             return Arc::clone(folder);
         }
         let mut folder = FolderListing::default();
-        for listed in self.workspace.list(spot).unwrap_or_default() {
+        for listed in self.workspace.list(location).unwrap_or_default() {
             *folder.case_folded.entry(listed.name.to_lowercase()).or_default() += 1;
             folder.entries.insert(listed.name, listed.kind);
         }
         let folder = Arc::new(folder);
-        self.folders.borrow_mut().insert(spot.clone(), Arc::clone(&folder));
+        self.folders.borrow_mut().insert(location.clone(), Arc::clone(&folder));
         folder
     }
 }

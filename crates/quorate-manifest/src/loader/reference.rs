@@ -1,4 +1,4 @@
-//! Refs: `ws://<collection>/<slug>`, and paths beside a manifest, resolved in the scope of the layer that wrote them
+//! Refs: `ws://<collection>/<slug>`, and paths beside a manifest, resolved in the scope of the document that wrote them
 //! (M10, M14).
 
 use super::{Loader, Presence};
@@ -65,7 +65,7 @@ impl<'t> Reference<'t> {
         let path = self.file().unwrap_or_else(|| format!("{}/{}", self.collection, self.rest));
         let leads_up = path.split('/').any(|part| part == ".." || part == ".");
         match WorkspacePath::in_scope(scope, &path) {
-            Ok(spot) if !leads_up => Ok(spot),
+            Ok(location) if !leads_up => Ok(location),
             _ => Err(Unresolved::escapes_scope()),
         }
     }
@@ -96,22 +96,22 @@ impl Loader<'_> {
     /// Why it leads to nothing.
     pub fn resolve(&self, from: &WorkspacePath, text: &str) -> Result<WorkspacePath, Unresolved> {
         let Some(reference) = Reference::parse(text) else {
-            let spot = from.resolve_relative(text).map_err(|_| Unresolved::escapes_scope())?;
-            return match self.presence(&spot) {
+            let location = from.resolve_relative(text).map_err(|_| Unresolved::escapes_scope())?;
+            return match self.presence(&location) {
                 Presence::Absent(why) => Err(Unresolved::absent(why)),
-                _ => Ok(spot),
+                _ => Ok(location),
             };
         };
         // A seat of an assembly: the assembly has to be there.
         let seat = reference.rest.split_once('/').filter(|_| reference.collection == "assemblies");
         let reference = seat.map_or(reference, |(rest, _)| Reference { rest, ..reference });
-        let spot = reference.path(from.scope())?;
+        let location = reference.path(from.scope())?;
         let wants_file = reference.file().is_some();
-        match self.presence(&spot) {
-            Presence::File if wants_file => Ok(spot),
-            Presence::Folder if !wants_file && self.contains_file(&spot) => Ok(spot),
+        match self.presence(&location) {
+            Presence::File if wants_file => Ok(location),
+            Presence::Folder if !wants_file && self.contains_file(&location) => Ok(location),
             Presence::Folder if !wants_file => {
-                Err(Unresolved::absent(format!("there is no file in `{}`", self.display_name(&spot))))
+                Err(Unresolved::absent(format!("there is no file in `{}`", self.display_name(&location))))
             }
             Presence::Absent(why) => Err(Unresolved {
                 suggestion: self.nearest_reference(reference, from),
@@ -119,7 +119,7 @@ impl Loader<'_> {
             }),
             _ => Err(Unresolved::absent(format!(
                 "`{}` is not what the ref asks for",
-                self.display_name(&spot)
+                self.display_name(&location)
             ))),
         }
     }

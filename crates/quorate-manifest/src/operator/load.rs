@@ -11,33 +11,33 @@ use crate::loader::{Loader, Refs};
 use crate::tree::Node;
 
 /// Loads an operator whose manifest was read.
-pub fn load(round: &Loader<'_>, layer: &Arc<Document>) -> Loaded<Operator> {
-    let mut report = layer.report.clone();
-    if layer.refused() {
+pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Operator> {
+    let mut report = document.report.clone();
+    if document.refused() {
         return Loaded { value: None, report };
     }
-    if round.options.refs == Refs::Followed
-        && let Some(node) = layer.root.key("persona")
+    if loader.options.refs == Refs::Followed
+        && let Some(node) = document.root.key("persona")
         && let Some(written) = node.as_str()
     {
         let reference =
             if written.contains("://") { written.to_owned() } else { format!("ws://personas/{written}") };
-        if let Err(unmet) = &*round.find_persona(&layer.path, &reference) {
+        if let Err(unmet) = &*loader.find_persona(&document.path, &reference) {
             let mut body = Body::new(format!("the persona `{written}` cannot be used: {}", unmet.reason));
             if let Some((place, label)) = &unmet.related {
                 body = body.related(place.clone(), label);
             }
             let help =
                 unmet.help.clone().unwrap_or_else(|| "make the persona, or correct the ref".to_owned());
-            let place = layer.place(node.span.clone(), "persona");
+            let place = document.place(node.span.clone(), "persona");
             report.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, body.at(place).help(help));
         }
     }
-    let operator: Option<Operator> = layer.deserialize(&layer.root, &mut report);
+    let operator: Option<Operator> = document.deserialize(&document.root, &mut report);
     Loaded { value: operator.filter(|_| !report.has_refusals()), report }
 }
 
 /// The ref that an operator answers to.
-pub(crate) fn reference(layer: &Document) -> Option<String> {
-    Some(format!("ws://operators/{}", layer.root.key("id").and_then(Node::as_str)?))
+pub(crate) fn reference(document: &Document) -> Option<String> {
+    Some(format!("ws://operators/{}", document.root.key("id").and_then(Node::as_str)?))
 }

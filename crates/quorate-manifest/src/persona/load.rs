@@ -1,4 +1,4 @@
-//! From a file to a resolved persona: its layer, its chain, what its refs lead to, and its prompt's text.
+//! From a file to a resolved persona: its document, its chain, what its refs lead to, and its prompt's text.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub persona: Persona,
-    /// The prompt's text: the body of the nearest layer that has one.
+    /// The prompt's text: the body of the nearest document that has one.
     pub body: String,
     /// The chain that it was made of.
     pub chain: Arc<Chain>,
@@ -57,17 +57,18 @@ pub struct LookupError {
 pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
     let ChainOutcome { chain, report: said, visited: read, .. } = loader.chain(leaf, &CHAIN_RULES);
-    read.iter().for_each(|layer| report.absorb(layer.report.clone()));
+    read.iter().for_each(|document| report.absorb(document.report.clone()));
     report.absorb(said);
     let Some(chain) = chain else { return Loaded { value: None, report } };
-    for layer in &chain.layers {
-        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    for document in &chain.documents {
+        report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
     }
     if loader.options.refs == Refs::Followed {
         check_references(loader, &chain, &mut report);
     }
     let persona: Option<Persona> = leaf.deserialize(&chain.merged, &mut report);
-    let body = chain.layers.iter().rev().map(|layer| layer.body()).find(|body| !body.trim().is_empty());
+    let body =
+        chain.documents.iter().rev().map(|document| document.body()).find(|body| !body.trim().is_empty());
     let body = body.unwrap_or_default().to_owned();
     let value = persona.map(|persona| Resolved { persona, body, chain });
     Loaded { value: value.filter(|_| !report.has_refusals()), report }
@@ -115,7 +116,7 @@ impl Loader<'_> {
             .ok_or_else(|| "it is no ref to a persona".to_owned())
             .and_then(|read| read.path(from.scope()).map_err(|unresolved| unresolved.reason));
         let path = match path {
-            Ok(spot) => spot,
+            Ok(location) => location,
             Err(why) => {
                 return Arc::new(Err(Box::new(LookupError { reason: why, help: None, related: None })));
             }
@@ -128,7 +129,7 @@ impl Loader<'_> {
         found
     }
 
-    fn load_persona(&self, from: &WorkspacePath, reference: &str, spot: &WorkspacePath) -> Lookup {
+    fn load_persona(&self, from: &WorkspacePath, reference: &str, location: &WorkspacePath) -> Lookup {
         let unmet = |why: String| Box::new(LookupError { reason: why, help: None, related: None });
         if let Err(unresolved) = self.resolve(from, reference) {
             // A persona of the workspace is not its tenants'.
@@ -145,8 +146,8 @@ impl Loader<'_> {
                 related: None,
             }));
         }
-        let layer = match self.read(spot, Doctype::Persona) {
-            ReadResult::Document(layer) => layer,
+        let document = match self.read(location, Doctype::Persona) {
+            ReadResult::Document(document) => document,
             ReadResult::Missing => return Err(unmet("it is not there".to_owned())),
             ReadResult::Outside => {
                 return Err(unmet(
@@ -154,18 +155,18 @@ impl Loader<'_> {
                 ));
             }
             ReadResult::Unreadable(why) => {
-                return Err(unmet(format!("`{}` cannot be read: {why}", self.display_name(spot))));
+                return Err(unmet(format!("`{}` cannot be read: {why}", self.display_name(location))));
             }
         };
-        let loaded = load(self, &layer);
+        let loaded = load(self, &document);
         match loaded.value {
-            Some(resolved) => Ok(FoundPersona { path: spot.clone(), title: resolved.persona.title }),
+            Some(resolved) => Ok(FoundPersona { path: location.clone(), title: resolved.persona.title }),
             None => {
                 let first = loaded.report.refusals.first();
                 let related = first.and_then(|one| Some((one.body.place.clone()?, one.body.message.clone())));
-                let help = Some(format!("correct it first: `quorate check {}`", self.display_name(spot)));
+                let help = Some(format!("correct it first: `quorate check {}`", self.display_name(location)));
                 Err(Box::new(LookupError {
-                    reason: format!("`{}` is refused", self.display_name(spot)),
+                    reason: format!("`{}` is refused", self.display_name(location)),
                     help,
                     related,
                 }))

@@ -44,21 +44,21 @@ pub struct Catalog {
 }
 
 /// Loads all playbooks of a scope.
-pub fn load_all(round: &Loader<'_>, scope: &Scope) -> Catalog {
+pub fn load_all(loader: &Loader<'_>, scope: &Scope) -> Catalog {
     let mut shelf = Catalog::default();
-    for spot in paths(round, scope) {
-        match round.read(&spot, Doctype::Playbook) {
-            ReadResult::Document(layer) => {
-                let loaded = load::load(round, &layer);
+    for location in paths(loader, scope) {
+        match loader.read(&location, Doctype::Playbook) {
+            ReadResult::Document(document) => {
+                let loaded = load::load(loader, &document);
                 shelf.report.absorb(loaded.report);
                 shelf.playbooks.extend(loaded.value.map(|playbook| PlaybookFile {
-                    path: spot,
+                    path: location,
                     playbook,
-                    document: layer,
+                    document,
                 }));
             }
             ReadResult::Unreadable(why) => {
-                let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
+                let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
                 shelf.report.refuse(codes::FILE_UNREADABLE, body);
             }
             // It is gone since the folder was listed, or was never in the scope.
@@ -69,19 +69,19 @@ pub fn load_all(round: &Loader<'_>, scope: &Scope) -> Catalog {
 }
 
 /// The files of a scope that are playbooks, sorted.
-pub fn paths(round: &Loader<'_>, scope: &Scope) -> Vec<WorkspacePath> {
+pub fn paths(loader: &Loader<'_>, scope: &Scope) -> Vec<WorkspacePath> {
     let mut found = Vec::new();
     if let Some(folder) = folder(scope) {
-        walk(round, &folder, MAX_DEPTH, &mut found);
+        walk(loader, &folder, MAX_DEPTH, &mut found);
     }
     found.sort();
     found
 }
 
 /// Whether a scope has anything in the folder of its playbooks.
-pub fn exists(round: &Loader<'_>, scope: &Scope) -> bool {
+pub fn exists(loader: &Loader<'_>, scope: &Scope) -> bool {
     folder(scope).is_some_and(|folder| {
-        !round.file_names(&folder).is_empty() || !round.folder_names(&folder).is_empty()
+        !loader.file_names(&folder).is_empty() || !loader.folder_names(&folder).is_empty()
     })
 }
 
@@ -93,17 +93,17 @@ fn folder(scope: &Scope) -> Option<WorkspacePath> {
     WorkspacePath::new(&folder).ok()
 }
 
-fn walk(round: &Loader<'_>, folder: &WorkspacePath, depth: usize, found: &mut Vec<WorkspacePath>) {
+fn walk(loader: &Loader<'_>, folder: &WorkspacePath, depth: usize, found: &mut Vec<WorkspacePath>) {
     let is_one =
         |name: &str| name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX);
-    for name in round.file_names(folder) {
+    for name in loader.file_names(folder) {
         if is_one(&name) {
             found.push(folder.child(&name));
         }
     }
-    for name in round.folder_names(folder) {
+    for name in loader.folder_names(folder) {
         if depth > 0 && !name.starts_with(['.', '_']) {
-            walk(round, &folder.child(&name), depth - 1, found);
+            walk(loader, &folder.child(&name), depth - 1, found);
         }
     }
 }

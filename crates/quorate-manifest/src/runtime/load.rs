@@ -16,23 +16,24 @@ use crate::tree::reader::nearest;
 pub const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
 
 /// Loads a runtime whose manifest was read.
-pub fn load(round: &Loader<'_>, layer: &Arc<Document>) -> Loaded<Runtime> {
-    let mut report = layer.report.clone();
-    if layer.refused() {
+pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Runtime> {
+    let mut report = document.report.clone();
+    if document.refused() {
         return Loaded { value: None, report };
     }
-    let ids = check_participants(round, layer, &mut report);
-    check_effectors(layer, &ids, &mut report);
-    let runtime: Option<Runtime> = layer.deserialize(&layer.root, &mut report);
+    let ids = check_participants(loader, document, &mut report);
+    check_effectors(document, &ids, &mut report);
+    let runtime: Option<Runtime> = document.deserialize(&document.root, &mut report);
     Loaded { value: runtime.filter(|_| !report.has_refusals()), report }
 }
 
-fn check_participants<'l>(round: &Loader<'_>, layer: &'l Document, report: &mut Report) -> Vec<&'l str> {
+fn check_participants<'l>(loader: &Loader<'_>, document: &'l Document, report: &mut Report) -> Vec<&'l str> {
     let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
     let mut ids = Vec::new();
-    for (at, participant) in layer.root.key("participants").map_or(&[][..], Node::items).iter().enumerate() {
+    for (at, participant) in document.root.key("participants").map_or(&[][..], Node::items).iter().enumerate()
+    {
         if let Some((node, id)) = participant.key("id").and_then(|node| Some((node, node.as_str()?))) {
-            let place = layer.place(node.span.clone(), format!("participants[{at}].id"));
+            let place = document.place(node.span.clone(), format!("participants[{at}].id"));
             if let Some(first) = seen.get(id) {
                 let body = Body::new(format!("two participants have the id `{id}`")).at(place);
                 let body = body.related(first.clone(), "first here").help("give one of them another id");
@@ -42,8 +43,8 @@ fn check_participants<'l>(round: &Loader<'_>, layer: &'l Document, report: &mut 
                 ids.push(id);
             }
         }
-        if round.options.refs == Refs::Followed {
-            check_role(round, layer, participant, at, report);
+        if loader.options.refs == Refs::Followed {
+            check_role(loader, document, participant, at, report);
         }
     }
     ids
@@ -60,27 +61,27 @@ pub fn is_role_file(role: &str) -> bool {
 }
 
 /// A role that is a file has to be there.
-fn check_role(round: &Loader<'_>, layer: &Document, participant: &Node, at: usize, report: &mut Report) {
+fn check_role(loader: &Loader<'_>, document: &Document, participant: &Node, at: usize, report: &mut Report) {
     let Some(node) = participant.key("role") else { return };
     let Some(path) = node.as_str().map(str::trim) else { return };
     if !is_role_file(path) {
         return;
     }
-    let why = match layer.path.resolve_relative(path) {
+    let why = match document.path.resolve_relative(path) {
         Err(_) => "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
-        Ok(spot) => match round.presence(&spot) {
+        Ok(location) => match loader.presence(&location) {
             Presence::File => return,
             Presence::Folder => "it is a folder".to_owned(),
             Presence::Absent(why) => why,
         },
     };
     let body = Body::new(format!("the role file `{path}` cannot be read: {why}"));
-    let place = layer.place(node.span.clone(), format!("participants[{at}].role"));
+    let place = document.place(node.span.clone(), format!("participants[{at}].role"));
     report.refuse(codes::ROLE_UNRESOLVABLE, body.at(place).help("the path is relative to this manifest"));
 }
 
-fn check_effectors(layer: &Document, ids: &[&str], report: &mut Report) {
-    for (at, effector) in layer.root.key("effectors").map_or(&[][..], Node::items).iter().enumerate() {
+fn check_effectors(document: &Document, ids: &[&str], report: &mut Report) {
+    for (at, effector) in document.root.key("effectors").map_or(&[][..], Node::items).iter().enumerate() {
         let Some(node) = effector.key("participantId") else { continue };
         let Some(id) = node.as_str().filter(|id| !ids.contains(id)) else { continue };
         let help = match nearest(id, ids) {
@@ -88,7 +89,7 @@ fn check_effectors(layer: &Document, ids: &[&str], report: &mut Report) {
             None => format!("the participants are: {}", ids.join(", ")),
         };
         let body = Body::new(format!("there is no participant `{id}` to give tools to"));
-        let place = layer.place(node.span.clone(), format!("effectors[{at}].participantId"));
+        let place = document.place(node.span.clone(), format!("effectors[{at}].participantId"));
         report.refuse(codes::EFFECTOR_UNKNOWN_PARTICIPANT, body.at(place).help(help));
     }
 }

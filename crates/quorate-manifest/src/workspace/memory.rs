@@ -25,16 +25,16 @@ impl Memory {
 }
 
 impl Workspace for Memory {
-    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error> {
-        match self.files.get(&spot.workspace_relative()) {
+    fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error> {
+        match self.files.get(&location.workspace_relative()) {
             Some(bytes) if bytes.len() > MAX_BYTES => Err(Error::TooLarge),
             Some(bytes) => Ok(bytes.clone()),
             None => Err(Error::Missing),
         }
     }
 
-    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
-        let folder = spot.workspace_relative();
+    fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
+        let folder = location.workspace_relative();
         let prefix = if folder.is_empty() { folder } else { format!("{folder}/") };
         let below = self.files.keys().filter_map(|path| path.strip_prefix(&prefix));
         let listed: BTreeSet<DirEntry> = below

@@ -45,7 +45,7 @@ impl Scope {
 }
 
 impl WorkspacePath {
-    /// The spot of a path that is relative to the workspace, `/`-separated: in the tenant that it lies in, if any. A
+    /// The location of a path that is relative to the workspace, `/`-separated: in the tenant that it lies in, if any. A
     /// tenant's folder itself lies in the workspace.
     ///
     /// # Errors
@@ -173,9 +173,12 @@ mod tests {
     #[test]
     fn a_path_lies_in_its_tenant() {
         assert_eq!(at("a/./b/../c").workspace_relative(), "a/c");
-        let spot = at("tenants/acme/personas/x/PERSONA.md");
-        assert_eq!((spot.scope(), spot.as_str()), (&Scope::Tenant("acme".into()), "personas/x/PERSONA.md"));
-        assert_eq!(spot.workspace_relative(), "tenants/acme/personas/x/PERSONA.md");
+        let location = at("tenants/acme/personas/x/PERSONA.md");
+        assert_eq!(
+            (location.scope(), location.as_str()),
+            (&Scope::Tenant("acme".into()), "personas/x/PERSONA.md")
+        );
+        assert_eq!(location.workspace_relative(), "tenants/acme/personas/x/PERSONA.md");
         assert_eq!(*at("tenants").scope(), Scope::Workspace);
         assert_eq!(*at("tenants/README.md").scope(), Scope::Workspace);
         for out in ["..", "a/../..", "/etc", "C:/x", "a\\b"] {
@@ -186,13 +189,13 @@ mod tests {
     #[test]
     fn a_chain_climbs_and_never_goes_sideways() {
         // M10.
-        let spot = at("tenants/acme/ASSEMBLY.md");
-        assert_eq!(spot.resolve_parent("../../ASSEMBLY.md"), Ok(at("ASSEMBLY.md")));
-        assert_eq!(spot.resolve_parent("./x/ASSEMBLY.md"), Ok(at("tenants/acme/x/ASSEMBLY.md")));
-        assert_eq!(spot.resolve_parent("../other/ASSEMBLY.md"), Err(Escape));
-        assert_eq!(spot.resolve_parent("../../../ASSEMBLY.md"), Err(Escape));
+        let location = at("tenants/acme/ASSEMBLY.md");
+        assert_eq!(location.resolve_parent("../../ASSEMBLY.md"), Ok(at("ASSEMBLY.md")));
+        assert_eq!(location.resolve_parent("./x/ASSEMBLY.md"), Ok(at("tenants/acme/x/ASSEMBLY.md")));
+        assert_eq!(location.resolve_parent("../other/ASSEMBLY.md"), Err(Escape));
+        assert_eq!(location.resolve_parent("../../../ASSEMBLY.md"), Err(Escape));
         assert_eq!(at("ASSEMBLY.md").resolve_parent("./tenants/acme/ASSEMBLY.md"), Err(Escape));
-        assert_eq!(spot.resolve_relative("../../ASSEMBLY.md"), Err(Escape));
+        assert_eq!(location.resolve_relative("../../ASSEMBLY.md"), Err(Escape));
         assert_eq!(at("a/b/ASSEMBLY.md").resolve_relative("../x"), Ok(at("a/x")));
     }
 }

@@ -22,29 +22,29 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// The path of the layer so many below the root.
+/// The path of the document so many below the root.
 fn path(at: usize) -> String {
     format!("{}ASSEMBLY.md", "a/".repeat(at))
 }
 
-fn workspace(layers: &[Value]) -> Memory {
-    layers.iter().enumerate().fold(Memory::new(), |memory, (at, layer)| {
-        memory.with(&path(at), bytes(layer, at, (at > 0).then_some("../ASSEMBLY.md")))
+fn workspace(documents: &[Value]) -> Memory {
+    documents.iter().enumerate().fold(Memory::new(), |memory, (at, document)| {
+        memory.with(&path(at), bytes(document, at, (at > 0).then_some("../ASSEMBLY.md")))
     })
 }
 
-/// What comes of the layer so many below the root.
+/// What comes of the document so many below the root.
 fn load(memory: &Memory, at: usize) -> Loaded<Resolved> {
     let options = Options { refs: Refs::ShapeOnly, ..Options::default() };
-    let round = Loader::new(memory, &AllCapabilities, options);
-    let spot = WorkspacePath::new(&path(at)).expect("a path in the workspace");
-    match round.open(&spot) {
-        OpenResult::Document(layer) => assembly::load(&round, &layer),
+    let loader = Loader::new(memory, &AllCapabilities, options);
+    let location = WorkspacePath::new(&path(at)).expect("a path in the workspace");
+    match loader.open(&location) {
+        OpenResult::Document(document) => assembly::load(&loader, &document),
         other => panic!("{}: {other:?}", path(at)),
     }
 }
 
-/// A value without what is peculiar to each layer.
+/// A value without what is peculiar to each document.
 fn shared(mut value: Value) -> Value {
     let keys = value.as_object_mut().expect("a manifest is a mapping");
     for key in ["schema", "name", "title", "description", "version", "extends"] {
@@ -58,25 +58,25 @@ proptest! {
 
     // M6: the merge table, against a naive reading of it.
     #[test]
-    fn a_chain_is_merged_as_its_table_says(layers in chains()) {
-        let memory = workspace(&layers);
-        let loaded = load(&memory, layers.len() - 1);
-        prop_assert_eq!(loaded.value.is_none(), oracle::relaxes(&layers), "{:?}", loaded.report);
+    fn a_chain_is_merged_as_its_table_says(documents in chains()) {
+        let memory = workspace(&documents);
+        let loaded = load(&memory, documents.len() - 1);
+        prop_assert_eq!(loaded.value.is_none(), oracle::relaxes(&documents), "{:?}", loaded.report);
         if let Some(resolved) = loaded.value {
             let merged = shared(resolved.chain.merged.to_json());
-            prop_assert_eq!(merged, oracle::merged(&layers));
+            prop_assert_eq!(merged, oracle::merged(&documents));
         }
     }
 
     // M6: a chain of many is a chain of two whose root is what the others made.
     #[test]
-    fn merging_at_once_is_merging_step_by_step(layers in chains()) {
-        let memory = workspace(&layers);
-        let last = layers.len() - 1;
+    fn merging_at_once_is_merging_step_by_step(documents in chains()) {
+        let memory = workspace(&documents);
+        let last = documents.len() - 1;
         let (Some(whole), true) = (load(&memory, last).value, last > 0) else { return Ok(()) };
         let above = load(&memory, last - 1).value.expect("an ancestor of what is resolved is resolved");
         let above = shared(above.chain.merged.to_json());
-        let stepped = load(&workspace(&[above, layers[last].clone()]), 1).value;
+        let stepped = load(&workspace(&[above, documents[last].clone()]), 1).value;
         let stepped = stepped.expect("what is resolved at once is resolved in steps");
         prop_assert_eq!(shared(stepped.chain.merged.to_json()), shared(whole.chain.merged.to_json()));
         prop_assert_eq!(stepped.members.len(), whole.members.len());
@@ -88,9 +88,9 @@ proptest! {
 
     // M7, M8, M9: nothing that is resolved is weaker than any ancestor of it.
     #[test]
-    fn a_floor_only_rises(layers in chains()) {
-        let memory = workspace(&layers);
-        let resolved: Vec<Option<Resolved>> = (0..layers.len()).map(|at| load(&memory, at).value).collect();
+    fn a_floor_only_rises(documents in chains()) {
+        let memory = workspace(&documents);
+        let resolved: Vec<Option<Resolved>> = (0..documents.len()).map(|at| load(&memory, at).value).collect();
         for (at, one) in resolved.iter().enumerate() {
             let Some(one) = one else { continue };
             for above in &resolved[..at] {
@@ -102,21 +102,21 @@ proptest! {
                 prop_assert!(above.audit.signing != Signing::Required || one.audit.signing == Signing::Required);
                 prop_assert!(above.locked_traits.iter().all(|held| one.locked_traits.contains(held)));
             }
-            // A trait is declared under the strictest mode of its layer and those above.
+            // A trait is declared under the strictest mode of its document and those above.
             for held in &one.locked_traits {
-                let strictest = resolved[held.layer].as_ref().map_or(MatchMode::Substring, |layer| layer.match_mode);
+                let strictest = resolved[held.document].as_ref().map_or(MatchMode::Substring, |document| document.match_mode);
                 prop_assert_eq!(held.declared_match_mode, strictest);
             }
         }
     }
 
-    // M6: every value tells the layer that it comes from.
+    // M6: every value tells the document that it comes from.
     #[test]
-    fn every_value_knows_its_layer(layers in chains()) {
-        let Some(resolved) = load(&workspace(&layers), layers.len() - 1).value else { return Ok(()) };
+    fn every_value_knows_its_layer(documents in chains()) {
+        let Some(resolved) = load(&workspace(&documents), documents.len() - 1).value else { return Ok(()) };
         let merged = &resolved.chain.merged;
-        let layers: Vec<Value> = layers.iter().map(oracle::without_nulls).collect();
-        let last = |pointer: &str| layers.iter().rposition(|layer| layer.pointer(pointer).is_some());
+        let documents: Vec<Value> = documents.iter().map(oracle::without_nulls).collect();
+        let last = |pointer: &str| documents.iter().rposition(|document| document.pointer(pointer).is_some());
         for keys in [
             &["mode"][..],
             &["matchMode"],
@@ -126,32 +126,32 @@ proptest! {
             &["audit", "overlays", "maxActive"],
             &["synthesis", "riskLevels"],
         ] {
-            let layer = merged.at_path(keys).map(|node| usize::from(node.layer));
-            prop_assert_eq!(layer, last(&format!("/{}", keys.join("/"))), "{:?}", keys);
+            let document = merged.at_path(keys).map(|node| usize::from(node.document));
+            prop_assert_eq!(document, last(&format!("/{}", keys.join("/"))), "{:?}", keys);
         }
         for member in merged.key("members").map_or(&[][..], Node::items) {
             for field in ["role", "weight", "timeout_ms", "triggers", "gatherInput"] {
                 let id = member.key("id").map(Node::to_json);
-                let has = |layer: &Value| {
-                    let mut members = layer["members"].as_array().into_iter().flatten();
+                let has = |document: &Value| {
+                    let mut members = document["members"].as_array().into_iter().flatten();
                     members.any(|one| Some(&one["id"]) == id.as_ref() && one.get(field).is_some())
                 };
-                let layer = member.key(field).map(|node| usize::from(node.layer));
-                prop_assert_eq!(layer, layers.iter().rposition(has), "{} of {:?}", field, id);
+                let document = member.key(field).map(|node| usize::from(node.document));
+                prop_assert_eq!(document, documents.iter().rposition(has), "{} of {:?}", field, id);
             }
         }
         for held in &resolved.locked_traits {
-            let has = |layer: &Value| {
-                layer["lockedTraits"].as_array().is_some_and(|traits| traits.iter().any(|one| *one == *held.text))
+            let has = |document: &Value| {
+                document["lockedTraits"].as_array().is_some_and(|traits| traits.iter().any(|one| *one == *held.text))
             };
-            prop_assert_eq!(Some(held.layer), layers.iter().position(has), "{}", &held.text);
+            prop_assert_eq!(Some(held.document), documents.iter().position(has), "{}", &held.text);
         }
     }
 
     // M12: parse(serialise(x)) = x.
     #[test]
-    fn what_was_merged_reads_back(layers in chains()) {
-        let Some(resolved) = load(&workspace(&layers), layers.len() - 1).value else { return Ok(()) };
+    fn what_was_merged_reads_back(documents in chains()) {
+        let Some(resolved) = load(&workspace(&documents), documents.len() - 1).value else { return Ok(()) };
         let merged = &resolved.chain.merged;
         let text = emit(merged);
         let (read, problems) = yaml::parse(&text);

@@ -135,11 +135,11 @@ impl Tool for AssemblyConvene {
         let (path, root) = served.root.manifest(&served.environment, &given.assembly)?;
         let work = |observer: Arc<Reporter>| async move {
             let environment = &within.environment;
-            let (called, workspace, options) = prepare_input(&within, given, path, root, options)?;
-            let sitting = RunSpec::new(environment, &workspace, &called, &options, &within.host)?;
-            let desk = LedgerSession::open(environment.clone(), workspace).await?;
-            let convened = convene::convene(&desk, &called, &sitting, observer).await;
-            desk.close().await;
+            let (input, workspace, options) = prepare_input(&within, given, path, root, options)?;
+            let spec = RunSpec::new(environment, &workspace, &input, &options, &within.host)?;
+            let session = LedgerSession::open(environment.clone(), workspace).await?;
+            let convened = convene::convene(&session, &input, &spec, observer).await;
+            session.close().await;
             Ok(convened?.json())
         };
         served.jobs.start(wait, caller, Residue::Runs, work).await
@@ -187,7 +187,7 @@ fn prepare_input(
         (None, artifact::Subject::File(path)) => served.root.artifact(path),
         (None, artifact::Subject::Stdin) => served.root.artifact(Path::new("-")),
     };
-    let (called, workspace) =
+    let (input, workspace) =
         convene::prepare_with(&served.environment, &served.places, &request, &served.host, read)?;
-    Ok((called, workspace, request.options))
+    Ok((input, workspace, request.options))
 }

@@ -73,8 +73,8 @@ async fn run_audit(served: &ServerState, given: Arguments) -> Result<Object, Fai
     if let Some(empty) = audit::empty(environment, places, &request)? {
         return Ok(Object::from_json_text(&audit::json(&empty)));
     }
-    let desk = runs::open(environment, places).await?;
-    let audited = audit::audit(&desk, request).await;
-    desk.close().await;
+    let session = runs::open(environment, places).await?;
+    let audited = audit::audit(&session, request).await;
+    session.close().await;
     Ok(Object::from_json_text(&audit::json(&audited?)))
 }

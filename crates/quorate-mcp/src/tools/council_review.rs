@@ -82,9 +82,9 @@ impl Tool for CouncilReview {
         let (wait, served) = (given.wait_ms.duration(), served.clone());
         let jobs = served.clone();
         let work = |observer: Arc<Reporter>| async move {
-            let desk = review::open_session(&served.environment, &served.places, &artifact).await?;
-            let reviewed = review::review(&desk, artifact, &request, observer).await;
-            desk.close().await;
+            let session = review::open_session(&served.environment, &served.places, &artifact).await?;
+            let reviewed = review::review(&session, artifact, &request, observer).await;
+            session.close().await;
             match reviewed? {
                 ReviewOutcome::Judged(report) => Ok(report.json()),
                 ReviewOutcome::Skipped { .. } => {

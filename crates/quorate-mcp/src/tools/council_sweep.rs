@@ -86,10 +86,10 @@ impl Tool for CouncilSweep {
         };
         let (wait, within) = (given.wait_ms.duration(), served.clone());
         let work = |watcher: Arc<Reporter>| async move {
-            let desk = Arc::new(runs::open_for_writing(&within.environment, &within.places).await?);
-            let swept = sweep::sweep(&desk, &request, watcher).await;
-            if let Some(desk) = Arc::into_inner(desk) {
-                desk.close().await;
+            let session = Arc::new(runs::open_for_writing(&within.environment, &within.places).await?);
+            let swept = sweep::sweep(&session, &request, watcher).await;
+            if let Some(session) = Arc::into_inner(session) {
+                session.close().await;
             }
             Ok(Object::from_json_text(&sweep::json(&swept?)).0.into())
         };

@@ -38,9 +38,9 @@ impl Tool for LedgerProve {
 }
 
 async fn run_prove(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
-    let desk = runs::open_read_only(&served.environment, &served.places).await?;
-    let proved = prove::prove(&desk, &given.what).await;
-    desk.close().await;
+    let session = runs::open_read_only(&served.environment, &served.places).await?;
+    let proved = prove::prove(&session, &given.what).await;
+    session.close().await;
     let text = serde_json::to_string(&proved?).expect("a proof is JSON");
     Ok(Object::from_json_text(&text))
 }

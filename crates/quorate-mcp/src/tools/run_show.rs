@@ -37,9 +37,9 @@ impl Tool for RunShow {
 }
 
 async fn load_run(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
-    let (desk, run) = runs::open_run(&served.environment, &served.places, &given.run).await?;
-    let shown = runs::load_report(&desk, &run).await;
-    desk.close().await;
+    let (session, run) = runs::open_run(&served.environment, &served.places, &given.run).await?;
+    let shown = runs::load_report(&session, &run).await;
+    session.close().await;
     let json = match shown? {
         RunReport::Review(report) => report.json(),
         RunReport::Assembly(report) => report.json(),

@@ -119,7 +119,7 @@ mod tests {
     fn what_says_something_else_is_another() {
         for other in [
             "The tile saw is yours until Friday. Nobody waits for it, so you may keep it a week longer if you write to us.",
-            "Your membership ends this month. Renew it at the desk; it costs what it did last year.",
+            "Your membership ends this month. Renew it at the session; it costs what it did last year.",
             "",
             "Tuesday.",
         ] {

@@ -48,18 +48,18 @@ impl ExpectedField {
 }
 
 impl ResolvedExpectation {
-    pub(super) fn compare(&self, round: &Loader<'_>) -> Vec<String> {
+    pub(super) fn compare(&self, loader: &Loader<'_>) -> Vec<String> {
         let path = &self.path;
         let Ok(spot) = WorkspacePath::new(path) else {
             return vec![format!("{path} is not in the workspace")];
         };
-        let OpenResult::Document(layer) = round.open(&spot) else {
+        let OpenResult::Document(layer) = loader.open(&spot) else {
             return vec![format!("{path} is no manifest")];
         };
         let resolved = match layer.doctype {
-            Doctype::Assembly => assembly::load(round, &layer).value.map(|one| (one.chain, None)),
+            Doctype::Assembly => assembly::load(loader, &layer).value.map(|one| (one.chain, None)),
             Doctype::Persona => {
-                persona::load::load(round, &layer).value.map(|one| (one.chain, Some(one.body)))
+                persona::load::load(loader, &layer).value.map(|one| (one.chain, Some(one.body)))
             }
             other => return vec![format!("{path} is a manifest without a chain: {}", other.as_str())],
         };
@@ -78,7 +78,7 @@ fn difference(
     let (value, from) = match (field.as_str(), body) {
         // No key of any format: the files that were merged, root first, and the text below the frontmatter.
         ("chain", _) => {
-            (Some(json!(chain.layers.iter().map(|layer| &*layer.shown).collect::<Vec<_>>())), None)
+            (Some(json!(chain.documents.iter().map(|document| &*document.shown).collect::<Vec<_>>())), None)
         }
         ("body", Some(body)) => (Some(json!(body)), None),
         _ => match find(&chain.merged, field) {

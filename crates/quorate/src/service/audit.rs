@@ -114,17 +114,17 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
 ///
 /// # Errors
 /// When log or ledger cannot be read.
-pub async fn audit(desk: &LedgerSession, request: Request) -> Result<Audit, ServiceError> {
+pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, ServiceError> {
     if request.reindex {
-        council_log::forget_index(&desk.store, &desk.workspace.log).await?;
+        council_log::forget_index(&session.store, &session.workspace.log).await?;
     }
-    let indexed = desk.sync_log_index().await?;
-    let stats = stats::stats(&desk.store, indexed, &request.filter).await?;
+    let indexed = session.sync_log_index().await?;
+    let stats = stats::stats(&session.store, indexed, &request.filter).await?;
     Ok(Audit {
-        log: display_path(&desk.environment, &desk.workspace.log),
+        log: display_path(&session.environment, &session.workspace.log),
         filter: request.filter,
         stats,
         corrupt_lines: indexed.corrupt,
-        log_exists: desk.workspace.log.is_file(),
+        log_exists: session.workspace.log.is_file(),
     })
 }

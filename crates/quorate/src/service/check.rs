@@ -89,22 +89,26 @@ fn check_workspace(
 ) -> Result<(), ServiceError> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
     said.add(manifests.report.clone(), &mut outcome.report);
-    let round = manifests.loader(&*environment.host);
-    let spots: Vec<WorkspacePath> = work.files.keys().cloned().collect();
-    check::register_planned(&round, &spots);
-    let mut take = |checked: FileOutcome, spot: &WorkspacePath| -> Result<(), ServiceError> {
+    let loader = manifests.loader(&*environment.host);
+    let locations: Vec<WorkspacePath> = work.files.keys().cloned().collect();
+    check::register_planned(&loader, &locations);
+    let mut take = |checked: FileOutcome, location: &WorkspacePath| -> Result<(), ServiceError> {
         match checked {
             FileOutcome::Skipped => outcome.skipped += 1,
-            FileOutcome::Missing => return Err(file_not_found(&round.display_name(spot))),
+            FileOutcome::Missing => return Err(file_not_found(&loader.display_name(location))),
             FileOutcome::Unreadable(report) => {
                 outcome.unreadable += 1;
                 said.add(report, &mut outcome.report);
             }
             FileOutcome::Standalone(doctype) => {
                 outcome.files += 1;
-                let path = work.root.join(spot.workspace_relative());
-                let report =
-                    check_standalone(environment, doctype, (&path, &round.display_name(spot)), &work.root);
+                let path = work.root.join(location.workspace_relative());
+                let report = check_standalone(
+                    environment,
+                    doctype,
+                    (&path, &loader.display_name(location)),
+                    &work.root,
+                );
                 said.add(report, &mut outcome.report);
             }
             FileOutcome::Assembly(report, resolved) => {
@@ -113,16 +117,16 @@ fn check_workspace(
                 let followed = request.refs == Refs::Followed;
                 if let Some(resolved) = resolved.filter(|one| followed && one.mode == Mode::Advisory) {
                     let advice = describe_operators(&operator_ids(&resolved));
-                    outcome.notes.push(format!("{}: advice {advice}", round.display_name(spot)));
+                    outcome.notes.push(format!("{}: advice {advice}", loader.display_name(location)));
                 }
             }
             FileOutcome::Checked(doctype, report) => {
                 outcome.files += 1;
                 let runs = doctype == Doctype::Runtime && !report.has_refusals();
                 said.add(report, &mut outcome.report);
-                if runs && request.refs == Refs::Followed && work.files.contains_key(spot) {
+                if runs && request.refs == Refs::Followed && work.files.contains_key(location) {
                     // Which kinds there are, and what each reads, is known to the registry alone.
-                    let path = work.root.join(spot.workspace_relative());
+                    let path = work.root.join(location.workspace_relative());
                     let report = runtime::inspect(environment, &path, &work.root, &environment.host);
                     said.add(report, &mut outcome.report);
                 }
@@ -130,23 +134,24 @@ fn check_workspace(
         }
         Ok(())
     };
-    for (spot, named) in &work.files {
-        let checked = check::check(&round, spot, *named);
+    for (location, named) in &work.files {
+        let checked = check::check(&loader, location, *named);
         // Only assemblies are many views of few parents; whatever else is needed again is read again.
         if !matches!(checked, FileOutcome::Assembly(..)) {
-            round.forget(spot);
+            loader.forget(location);
         }
-        take(checked, spot)?;
+        take(checked, location)?;
     }
     if let Some(bytes) = stdin {
-        let spot = WorkspacePath::new("-").map_err(|_| file_not_found("-"))?;
-        take(check::check_bytes(&round, &spot, bytes), &spot)?;
+        let location = WorkspacePath::new("-").map_err(|_| file_not_found("-"))?;
+        take(check::check_bytes(&loader, &location, bytes), &location)?;
     }
     if request.refs == Refs::Followed {
         // Where the folder of the playbooks is gone, the ledger may still have some for the operators.
-        let has_playbooks = |spot: &&WorkspacePath| {
-            is_below(spot, FOLDER)
-                || is_below(spot, "operators") && !work.root.join(spot.scope().folder()).join(FOLDER).is_dir()
+        let has_playbooks = |location: &&WorkspacePath| {
+            is_below(location, FOLDER)
+                || is_below(location, "operators")
+                    && !work.root.join(location.scope().folder()).join(FOLDER).is_dir()
         };
         let mut scopes: Vec<&Scope> =
             work.files.keys().filter(has_playbooks).map(WorkspacePath::scope).collect();
@@ -155,7 +160,7 @@ fn check_workspace(
             let root = work.root.join(scope.folder());
             let library =
                 Library::open(environment, &PathOverrides::default(), Some(&root), &environment.host)?;
-            let asked = |spot: &WorkspacePath| work.files.contains_key(spot);
+            let asked = |location: &WorkspacePath| work.files.contains_key(location);
             said.add(inspect::findings(environment, &library, &asked), &mut outcome.report);
         }
     }
@@ -163,12 +168,12 @@ fn check_workspace(
 }
 
 /// Whether a file lies in a folder of its scope.
-fn is_below(spot: &WorkspacePath, folder: &str) -> bool {
-    let folder = match spot.scope() {
+fn is_below(location: &WorkspacePath, folder: &str) -> bool {
+    let folder = match location.scope() {
         Scope::Workspace => format!("{folder}/"),
         tenant => format!("{}/{folder}/", tenant.folder()),
     };
-    spot.workspace_relative().starts_with(&folder)
+    location.workspace_relative().starts_with(&folder)
 }
 
 /// The doctypes that are loaded by their path alone.
@@ -193,12 +198,12 @@ fn check_standalone(
     };
     // Whether an executor can be had is known to the registry alone.
     let built = executor::build_errors(environment.host.registry(), configuration.as_ref(), council.as_ref());
-    built.into_iter().for_each(|stop| report.absorb(*stop.report));
+    built.into_iter().for_each(|error| report.absorb(*error.report));
     if !report.has_refusals() {
         let written = path.parent().unwrap_or(root);
         workspace::check_files(environment, named, written)
             .into_iter()
-            .for_each(|stop| report.absorb(*stop.report));
+            .for_each(|error| report.absorb(*error.report));
     }
     report
 }
@@ -227,8 +232,8 @@ pub(super) fn collect_files(
         let root = find_root(environment, request.root.as_deref(), &start);
         let work = works.entry(root.clone()).or_default();
         for (file, named) in files {
-            let spot = manifests::spot(&root, &file)?;
-            let entry = work.entry(spot).or_insert(named);
+            let location = manifests::location(&root, &file)?;
+            let entry = work.entry(location).or_insert(named);
             if named == Discovery::Explicit {
                 *entry = named;
             }

@@ -90,11 +90,11 @@ impl Sources {
                 }
             }
             if candidates.contains_key(&**slug)
-                && let Err(stop) = catalogue
+                && let Err(error) = catalogue
                     .record(environment, root, book)
                     .and_then(|record| record.ensure_intact(environment))
             {
-                report.absorb(*stop.report);
+                report.absorb(*error.report);
                 candidates.remove(&**slug);
             }
             if book.playbook.status == Status::Active {

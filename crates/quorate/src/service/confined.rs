@@ -92,8 +92,9 @@ impl Confined {
 }
 
 impl Workspace for Confined {
-    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error> {
-        let file = open(&*self.folder(spot.scope())?, Path::new(path(spot))).map_err(classify_open_error)?;
+    fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error> {
+        let file =
+            open(&*self.folder(location.scope())?, Path::new(path(location))).map_err(classify_open_error)?;
         // Asked of what was opened, since the path may lead elsewhere by now.
         let metadata = file.metadata().map_err(Error::Unreadable)?;
         if metadata.is_dir() {
@@ -112,10 +113,10 @@ impl Workspace for Confined {
         if bytes.len() > MAX_BYTES { Err(Error::TooLarge) } else { Ok(bytes) }
     }
 
-    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
-        let folder = self.folder(spot.scope())?;
+    fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
+        let folder = self.folder(location.scope())?;
         let mut listed = Vec::new();
-        for entry in folder.read_dir(path(spot)).map_err(classify_open_error)? {
+        for entry in folder.read_dir(path(location)).map_err(classify_open_error)? {
             let entry = entry.map_err(Error::Unreadable)?;
             // No ref can name what is not UTF-8.
             let Ok(name) = entry.file_name().into_string() else { continue };
@@ -125,7 +126,7 @@ impl Workspace for Confined {
             } else if told.is_dir() {
                 EntryKind::Directory
             } else {
-                resolved_kind(&folder, &Path::new(path(spot)).join(&name))
+                resolved_kind(&folder, &Path::new(path(location)).join(&name))
             };
             listed.push(DirEntry { name, kind });
         }
@@ -154,8 +155,8 @@ fn open(folder: &Dir, path: &Path) -> io::Result<std::fs::File> {
 }
 
 /// The path as a system takes it, which has no empty paths.
-fn path(spot: &WorkspacePath) -> &str {
-    if spot.as_str().is_empty() { "." } else { spot.as_str() }
+fn path(location: &WorkspacePath) -> &str {
+    if location.as_str().is_empty() { "." } else { location.as_str() }
 }
 
 /// Whether a slug is the name of one entry, and nothing that leads further or elsewhere.

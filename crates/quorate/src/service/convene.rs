@@ -123,24 +123,24 @@ pub fn prepare_with(
     Ok((ConveneInput { resolution: view, request: asks, subject }, workspace))
 }
 
-/// Convenes at an opened desk.
+/// Convenes at an opened session.
 ///
 /// # Errors
 /// When the ledger fails. What was recorded stays, and the run can be resumed.
 pub async fn convene(
-    desk: &LedgerSession,
-    called: &ConveneInput,
-    sitting: &RunSpec,
+    session: &LedgerSession,
+    input: &ConveneInput,
+    spec: &RunSpec,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, ServiceError> {
-    let run = sitting.run(desk, called, observer).await?;
-    final_report(desk, &run).await
+    let run = spec.run(session, input, observer).await?;
+    final_report(session, &run).await
 }
 
 /// The report of a run that was just held, which has its answers even where they are not kept.
-async fn final_report(desk: &LedgerSession, run: &Name) -> Result<Report, ServiceError> {
-    let report = report::load(desk, &desk.partial_history(run).await?).await;
-    gc::after_run(desk, run).await?;
+async fn final_report(session: &LedgerSession, run: &Name) -> Result<Report, ServiceError> {
+    let report = report::load(session, &session.partial_history(run).await?).await;
+    gc::after_run(session, run).await?;
     report
 }
 
@@ -155,19 +155,19 @@ pub fn is_assembly_opening(opened: &Map<String, Json>) -> bool {
     Mode::ALL.into_iter().any(|mode| protocol.split('/').next() == Some(mode.as_str()))
 }
 
-/// Goes on with a run at an opened desk.
+/// Goes on with a run at an opened session.
 ///
 /// # Errors
 /// When the run has come to something, is not as it was, or the ledger fails.
 pub async fn resume(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     run: &Name,
     options: &Options,
     host: &Host,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, ServiceError> {
-    let held = desk.acquire_run(run).await?;
-    let mut history = desk.partial_history(run).await?;
+    let held = session.acquire_run(run).await?;
+    let mut history = session.partial_history(run).await?;
     let verdict = history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str());
     if let Some(verdict) = verdict.filter(|verdict| *verdict != "incomplete") {
         let body = Body::new(format!("run {run} has come to {verdict}"))
@@ -175,7 +175,7 @@ pub async fn resume(
         return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }
     history.ensure_not_erased()?;
-    let called = reload_input(desk, &history, host)?;
+    let input = reload_input(session, &history, host)?;
     let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
     let options = Options {
         executor: options.executor.clone().or(text("executor")),
@@ -183,33 +183,37 @@ pub async fn resume(
         max_calls: options.max_calls.or(resume::max_calls(&history)),
         ..options.clone()
     };
-    let sitting = RunSpec::new(&desk.environment, &desk.workspace, &called, &options, host)?;
+    let spec = RunSpec::new(&session.environment, &session.workspace, &input, &options, host)?;
     resume::ensure_unchanged(
         run,
-        &sitting.fingerprint(&called.subject.sha256),
+        &spec.fingerprint(&input.subject.sha256),
         &resume::recorded_fingerprint(&history),
     )?;
-    let admitted = sitting.admit(&desk.environment)?;
-    let resolved = &called.resolution.resolved;
+    let admitted = spec.admit(&session.environment)?;
+    let resolved = &input.resolution.resolved;
     signer::ensure_no_approvals(resolved)?;
-    if !desk.resume_signing(&mut history, KeySource::Resolved(resolved.policies.effective_keys())).await? {
+    if !session.resume_signing(&mut history, KeySource::Resolved(resolved.policies.effective_keys())).await? {
         return Err(Error::Conflict { run: run.clone() }.into());
     }
-    let inputs = desk.load_inputs(&history).await?;
+    let inputs = session.load_inputs(&history).await?;
     let seed = resume::seed(&history)?;
     let superseded = match history.outcome() {
-        Some(_) => history.reopen(inputs.clone(), &mut sitting.protocol()?),
+        Some(_) => history.reopen(inputs.clone(), &mut spec.protocol()?),
         None => Vec::new(),
     };
-    let convening = sitting.run_config(desk, run.clone(), seed, admitted, observer)?;
+    let convening = spec.run_config(session, run.clone(), seed, admitted, observer)?;
     convening.resume(&history, inputs, superseded).await?;
-    desk.finalize(run).await?;
+    session.finalize(run).await?;
     drop(held);
-    final_report(desk, run).await
+    final_report(session, run).await
 }
 
 /// What a run was called with, as it is now.
-fn reload_input(desk: &LedgerSession, history: &History, host: &Host) -> Result<ConveneInput, ServiceError> {
+fn reload_input(
+    session: &LedgerSession,
+    history: &History,
+    host: &Host,
+) -> Result<ConveneInput, ServiceError> {
     let path = |key: &str| history.opened.get(key).and_then(Json::as_str).map(PathBuf::from);
     let setup = overlays::setup(history).ok_or_else(|| replay::unknown_version(history))?;
     let resolving = resolve::Request {
@@ -217,9 +221,9 @@ fn reload_input(desk: &LedgerSession, history: &History, host: &Host) -> Result<
         root: path("root"),
         ..resolve::Request::default()
     };
-    let view = resolve::resolve(&desk.environment, &resolving, host).map_err(refused_as_configuration)?;
+    let view = resolve::resolve(&session.environment, &resolving, host).map_err(refused_as_configuration)?;
     let subject = match path("artifact_path") {
-        Some(path) => artifact::read(&Subject::File(path), &desk.environment.directory)?,
+        Some(path) => artifact::read(&Subject::File(path), &session.environment.directory)?,
         // Standard input is gone; the ledger's copy is what there is.
         None => Artifact {
             display_name: history.opened.get("subject").and_then(Json::as_str).unwrap_or("-").to_owned(),
@@ -232,9 +236,9 @@ fn reload_input(desk: &LedgerSession, history: &History, host: &Host) -> Result<
 }
 
 /// Of a convening, 1 is the verdict fail: a manifest that is refused is unusable input.
-fn refused_as_configuration(stop: ServiceError) -> ServiceError {
-    match stop.class {
-        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..stop },
-        _ => stop,
+fn refused_as_configuration(error: ServiceError) -> ServiceError {
+    match error.class {
+        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },
+        _ => error,
     }
 }

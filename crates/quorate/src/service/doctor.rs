@@ -59,10 +59,10 @@ pub async fn doctor(
     checks.push(sandbox(&workspace));
     checks.extend(playbooks(environment, places));
     match runs::open(environment, places).await {
-        Ok(desk) => {
-            checks.extend(ledger(environment, &desk).await);
-            let log = display_path(environment, &desk.workspace.log);
-            checks.push(match desk.sync_log_index().await {
+        Ok(session) => {
+            checks.extend(ledger(environment, &session).await);
+            let log = display_path(environment, &session.workspace.log);
+            checks.push(match session.sync_log_index().await {
                 Ok(indexed) if indexed.corrupt > 0 => Check {
                     name: "log".into(),
                     status: Status::Warning,
@@ -71,25 +71,25 @@ pub async fn doctor(
                 Ok(indexed) => {
                     passed("log", format!("{log}: {} bytes, every line can be read", indexed.bytes))
                 }
-                Err(stop) => failed("log", error_line(&stop)),
+                Err(error) => failed("log", error_line(&error)),
             });
-            desk.close().await;
+            session.close().await;
         }
-        Err(stop) => checks.push(failed("ledger", error_line(&stop))),
+        Err(error) => checks.push(failed("ledger", error_line(&error))),
     }
     Ok(checks)
 }
 
 /// What the ledger holds, and how it is sealed and signed.
-async fn ledger(environment: &Environment, desk: &LedgerSession) -> Vec<Check> {
-    let path = display_ledger(environment, desk.store.address());
-    let mut checks = vec![match desk.store.read_only_reason() {
+async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check> {
+    let path = display_ledger(environment, session.store.address());
+    let mut checks = vec![match session.store.read_only_reason() {
         Some(why) => failed("ledger", format!("{path} cannot be written: {why}")),
         None => passed("ledger", format!("{path} can be written")),
     }];
-    let counted = match stats::stats(desk).await {
+    let counted = match stats::stats(session).await {
         Ok(counted) => counted,
-        Err(stop) => return vec![failed("ledger", error_line(&stop))],
+        Err(error) => return vec![failed("ledger", error_line(&error))],
     };
     let Stats {
         records,
@@ -138,7 +138,7 @@ async fn ledger(environment: &Environment, desk: &LedgerSession) -> Vec<Check> {
 fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Check> {
     let library = match Library::open(environment, places, None, &Host::new()) {
         Ok(library) => library,
-        Err(stop) => return Some(failed("playbooks", error_line(&stop))),
+        Err(error) => return Some(failed("playbooks", error_line(&error))),
     };
     let report = inspect::findings(environment, &library, &|_| true);
     let count = library.catalogue.books.len();
@@ -171,7 +171,7 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
         });
     }
     let unusable = executor::server_errors(&workspace.host);
-    checks.extend(unusable.iter().map(|stop| failed("MCP server", error_line(stop))));
+    checks.extend(unusable.iter().map(|error| failed("MCP server", error_line(error))));
     checks
 }
 
@@ -198,8 +198,8 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
                 let own = || environment.trust.without_asking().admit(environment, chosen.needs());
                 let admitted = match asked.as_ref().ok().copied().map_or_else(own, Ok) {
                     Ok(admitted) => admitted,
-                    Err(stop) => {
-                        checks.push(failed(&title, error_line(&stop)));
+                    Err(error) => {
+                        checks.push(failed(&title, error_line(&error)));
                         continue;
                     }
                 };
@@ -211,7 +211,7 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
                     false => failed(&title, "not asked: its program cannot be called as a judge".to_owned()),
                 }
             }
-            Err(stop) => failed(&format!("executor {name}"), error_line(&stop)),
+            Err(error) => failed(&format!("executor {name}"), error_line(&error)),
         };
         checks.push(check);
     }
@@ -309,8 +309,9 @@ fn failed(name: &str, detail: String) -> Check {
     Check { name: name.to_owned(), status: Status::Failed, detail }
 }
 
-fn error_line(stop: &ServiceError) -> String {
-    stop.report
+fn error_line(error: &ServiceError) -> String {
+    error
+        .report
         .refusals
         .iter()
         .map(|one| format!("{}: {}", one.code, one.body.message))

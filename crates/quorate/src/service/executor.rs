@@ -139,7 +139,7 @@ pub fn servers(host: &Configuration) -> Servers {
 
 /// What connecting to servers means.
 pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<SideEffect> {
-    servers.iter().map(|(id, table)| process::act_of_server(id, table, dir)).collect()
+    servers.iter().map(|(id, table)| process::server_side_effect(id, table, dir)).collect()
 }
 
 /// What the executors of a `quorate.toml` would do: its tables, and what it chooses by name.

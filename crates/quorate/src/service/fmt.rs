@@ -42,8 +42,8 @@ pub struct Outcome {
 pub fn fmt(environment: &Environment, request: &Request, mode: Mode) -> Result<Outcome, ServiceError> {
     let mut outcome = Outcome::default();
     for work in collect_files(environment, request)? {
-        for (spot, named) in &work.files {
-            let path = work.root.join(spot.workspace_relative());
+        for (location, named) in &work.files {
+            let path = work.root.join(location.workspace_relative());
             format_file(environment, (&work.root, &path), *named, mode, &mut outcome)?;
         }
     }

@@ -32,7 +32,7 @@ pub struct Host {
     rules: Rules,
     gathers: BTreeSet<String>,
     hosted: Extensions,
-    registry: Registry,
+    registry: Arc<Registry>,
     lifecycles: Lifecycles,
 }
 
@@ -65,7 +65,7 @@ impl Host {
             rules: Rules::built_in(),
             gathers,
             hosted: Extensions::default(),
-            registry: executor::registry(),
+            registry: Arc::new(executor::registry()),
             lifecycles: Lifecycles::default(),
         }
     }
@@ -111,7 +111,7 @@ impl Host {
         kind: &str,
         new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
     ) -> Result<Self, Duplicate> {
-        self.registry.executor(kind, new)?;
+        Arc::make_mut(&mut self.registry).executor(kind, new)?;
         Ok(self)
     }
 
@@ -124,7 +124,7 @@ impl Host {
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
     ) -> Result<Self, Duplicate> {
-        self.registry.substrate(kind, new)?;
+        Arc::make_mut(&mut self.registry).substrate(kind, new)?;
         Ok(self)
     }
 
@@ -137,7 +137,7 @@ impl Host {
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
     ) -> Result<Self, Duplicate> {
-        self.registry.dispatcher(kind, new)?;
+        Arc::make_mut(&mut self.registry).dispatcher(kind, new)?;
         Ok(self)
     }
 
@@ -150,7 +150,7 @@ impl Host {
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
     ) -> Result<Self, Duplicate> {
-        self.registry.state(kind, new)?;
+        Arc::make_mut(&mut self.registry).state(kind, new)?;
         Ok(self)
     }
 
@@ -162,7 +162,7 @@ impl Host {
     }
 
     /// The adapters, by port and kind.
-    pub fn registry(&self) -> &Registry {
+    pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 

@@ -67,7 +67,9 @@ async fn git_identity(directory: &Path) -> Option<String> {
             ["git", "config", scope[0], scope[1], "--null", "--get-regexp", "^user\\.(name|email)$"];
         let command: Vec<String> = command.map(str::to_owned).into();
         // No repository, no such file, no Git: then another scope knows, or none.
-        let Ok(said) = process::ask(&command, directory, String::new(), GIT_TIMEOUT).await else { continue };
+        let Ok(said) = process::run_command(&command, directory, String::new(), GIT_TIMEOUT).await else {
+            continue;
+        };
         let last = |key: &str| {
             said.split('\0')
                 .rev()

@@ -147,16 +147,16 @@ pub fn operator_traits(
     let (root, scope) = weave::root_and_scope(environment, root);
     let workspace = workspace::load(environment, places, &root)?;
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let round = manifests.loader(host);
-    let operating = weave::load_operator(&round, &scope, &weave::full_ref(operator, "operators"))?;
+    let loader = manifests.loader(host);
+    let operating = weave::load_operator(&loader, &scope, &weave::full_ref(operator, "operators"))?;
     Ok(Operator::new(operating, &workspace.host, &Exceptions::default()).traits)
 }
 
 /// Whatever keeps an assembly from being resolved makes it unusable here: 1 would look like an answer about the text.
-fn refused_as_configuration(stop: ServiceError) -> ServiceError {
-    match stop.class {
-        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..stop },
-        _ => stop,
+fn refused_as_configuration(error: ServiceError) -> ServiceError {
+    match error.class {
+        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },
+        _ => error,
     }
 }
 
@@ -164,9 +164,10 @@ fn refused_as_configuration(stop: ServiceError) -> ServiceError {
 fn trait_declarations(resolved: &Resolved) -> Vec<TraitHits> {
     let chain = &resolved.chain;
     let nodes = chain.merged.key("lockedTraits").map_or(&[][..], Node::items);
-    let line = |text: &str, layer: usize| {
-        let text_of = &chain.layers[layer].text;
-        let node = nodes.iter().find(|node| usize::from(node.layer) == layer && node.as_str() == Some(text));
+    let line = |text: &str, document: usize| {
+        let text_of = &chain.documents[document].text;
+        let node =
+            nodes.iter().find(|node| usize::from(node.document) == document && node.as_str() == Some(text));
         node.map_or(1, |node| LineIndex::new(text_of).position(node.span.start).line)
     };
     resolved
@@ -175,8 +176,8 @@ fn trait_declarations(resolved: &Resolved) -> Vec<TraitHits> {
         .map(|one| TraitHits {
             text: one.text.clone(),
             declared: one.declared_match_mode,
-            file: chain.layers[one.layer].shown.to_string(),
-            line: line(&one.text, one.layer),
+            file: chain.documents[one.document].shown.to_string(),
+            line: line(&one.text, one.document),
             by_meaning: false,
             hits: Vec::new(),
         })

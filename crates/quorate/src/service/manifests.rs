@@ -67,8 +67,8 @@ impl Manifests {
     ///
     /// # Errors
     /// When it is not below the root.
-    pub fn spot(&self, file: &Path) -> Result<WorkspacePath, ServiceError> {
-        spot(&self.root, file)
+    pub fn location(&self, file: &Path) -> Result<WorkspacePath, ServiceError> {
+        location(&self.root, file)
     }
 }
 
@@ -76,7 +76,7 @@ impl Manifests {
 ///
 /// # Errors
 /// When it is not.
-pub fn spot(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError> {
+pub fn location(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError> {
     let below = |root: &Path, file: &Path| WorkspacePath::new(file.strip_prefix(root).ok()?.to_str()?).ok();
     // The root may be written with `..`, or be reached by a link; the file itself may be a link that is to be seen as one.
     let really = || {
@@ -115,13 +115,13 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
     let strict_chain = loaded.value.as_ref().is_none_or(|configuration| configuration.strict_chain);
     let written = loaded.value.and_then(|configuration| configuration.governance);
     let governance = written.and_then(|(path, place)| {
-        let spot = WorkspacePath::new(&path).ok();
-        if spot.is_none() {
+        let location = WorkspacePath::new(&path).ok();
+        if location.is_none() {
             let body = Body::new(format!("the governance file `{path}` lies outside of the workspace"));
             let help = "write a path relative to this file, to one below its directory";
             report.refuse(codes::HOST_INVALID, body.at(place).help(help));
         }
-        spot
+        location
     });
     WorkspaceSettings { strict_chain, governance, report }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quorate_adapters::process::{self, Kept};
+use quorate_adapters::process::{self, LedgerFiles};
 
 use super::guard::{SQLITE_SUFFIXES, with_suffix};
 use super::workspace::Workspace;
@@ -20,7 +20,7 @@ pub(super) fn deny_to_members(workspace: &Workspace) {
     };
     let council = workspace.council_path.as_deref();
     let root = workspace.host_path.as_deref().or(council).and_then(Path::parent);
-    process::keep_from_members(Kept {
+    process::protect_from_members(LedgerFiles {
         keys: dir.join("keys"),
         ledger,
         log: workspace.log.clone(),

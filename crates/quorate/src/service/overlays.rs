@@ -87,10 +87,10 @@ pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Js
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn add_from_run(desk: &LedgerSession, history: &History) -> Result<(), ServiceError> {
+pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), ServiceError> {
     let Some((setup, outcome)) = setup(history).zip(history.outcome()) else { return Ok(()) };
     let fragments = outcome.get("fragments").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
-    let at_ms = history.decided_ms.unwrap_or_else(|| desk.environment.clock.now_ms());
+    let at_ms = history.decided_ms.unwrap_or_else(|| session.environment.clock.now_ms());
     let mut coming = Vec::new();
     for operator in &setup.operators {
         coming.extend(fragments.iter().filter_map(|one| overlay(&setup, history, operator, one, at_ms)));
@@ -99,8 +99,8 @@ pub async fn add_from_run(desk: &LedgerSession, history: &History) -> Result<(),
         return Ok(());
     }
     let cap = usize::from(setup.overlays.max_active);
-    desk.sign_stream(&stream_of(&setup.assembly), Some(&history.run)).await?;
-    append_with_retry(desk, &stream_of(&setup.assembly), |standing, now_ms| {
+    session.sign_stream(&stream_of(&setup.assembly), Some(&history.run)).await?;
+    append_with_retry(session, &stream_of(&setup.assembly), |standing, now_ms| {
         let new: Vec<Overlay> =
             coming.iter().filter(|one| !standing.was_ever_added(&one.overlay)).cloned().collect();
         let evicted = if new.is_empty() { Vec::new() } else { standing.evictions(&new, cap, now_ms) };
@@ -154,16 +154,16 @@ pub(super) fn sanitize_text(text: &str) -> String {
 
 /// Appends to a stream what `decide` says of it, again when somebody else was faster.
 async fn append_with_retry(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     stream: &Name,
     decide: impl Fn(&OverlaySet, i64) -> (Vec<Overlay>, Vec<Eviction>),
 ) -> Result<Vec<Eviction>, ServiceError> {
     let mut tries = 0;
-    desk.ensure_writable()?;
-    desk.sign_stream(stream, None).await?;
+    session.ensure_writable()?;
+    session.sign_stream(stream, None).await?;
     loop {
-        let (standing, next) = load_stream(&desk.store, stream).await?;
-        let now_ms = desk.environment.clock.now_ms();
+        let (standing, next) = load_stream(&session.store, stream).await?;
+        let now_ms = session.environment.clock.now_ms();
         let (added, evicted) = decide(&standing, now_ms);
         if added.is_empty() && evicted.is_empty() {
             return Ok(evicted);
@@ -178,7 +178,7 @@ async fn append_with_retry(
             bodies: Vec::new(),
             durability: Durability::Synced,
         };
-        match desk.store.append(append).await {
+        match session.store.append(append).await {
             Ok(_) => return Ok(evicted),
             Err(Error::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
             Err(error) => return Err(error.into()),
@@ -226,11 +226,11 @@ pub struct OverlayEntry {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn list(desk: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<OverlayEntry>, ServiceError> {
-    let now_ms = desk.environment.clock.now_ms();
+pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<OverlayEntry>, ServiceError> {
+    let now_ms = session.environment.clock.now_ms();
     let mut listed = Vec::new();
-    for stream in whose.streams(&desk.store).await? {
-        let (standing, _) = load_stream(&desk.store, &stream).await?;
+    for stream in whose.streams(&session.store).await? {
+        let (standing, _) = load_stream(&session.store, &stream).await?;
         let active = standing.active(now_ms).into_iter().cloned();
         listed.extend(active.map(|overlay| OverlayEntry { overlay, active: true }));
         let over = standing.all().iter().filter(|one| !one.is_active(now_ms)).cloned();
@@ -251,11 +251,11 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Ser
 /// # Errors
 /// When there is none, or several.
 pub async fn find(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     whose: &OverlayFilter,
     prefix: &str,
 ) -> Result<OverlayEntry, ServiceError> {
-    let all = list(desk, whose).await?;
+    let all = list(session, whose).await?;
     let mut found: Vec<OverlayEntry> =
         all.into_iter().filter(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
     match found.len() {
@@ -277,17 +277,17 @@ pub async fn find(
 /// # Errors
 /// As [`find`], and when the ledger does not answer.
 pub async fn expire(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     whose: &OverlayFilter,
     prefix: &str,
 ) -> Result<Overlay, ServiceError> {
-    let overlay = find(desk, whose, prefix).await?.overlay;
+    let overlay = find(session, whose, prefix).await?.overlay;
     let gone = Eviction {
         overlay: overlay.overlay.clone(),
         why: EvictionReason::Person,
-        by: Some(desk.environment.user.clone()),
+        by: Some(session.environment.user.clone()),
     };
-    append_with_retry(desk, &stream_of(&overlay.assembly), |standing, _| {
+    append_with_retry(session, &stream_of(&overlay.assembly), |standing, _| {
         let there = standing.all().iter().any(|one| one.overlay == gone.overlay);
         (Vec::new(), there.then(|| gone.clone()).into_iter().collect())
     })
@@ -299,12 +299,12 @@ pub async fn expire(
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn sweep(desk: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Eviction>, ServiceError> {
+pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Eviction>, ServiceError> {
     let mut evicted = Vec::new();
-    for stream in whose.streams(&desk.store).await? {
+    for stream in whose.streams(&session.store).await? {
         let leaving =
             |standing: &OverlaySet, now_ms| (Vec::new(), standing.evictions(&[], usize::MAX, now_ms));
-        evicted.extend(append_with_retry(desk, &stream, leaving).await?);
+        evicted.extend(append_with_retry(session, &stream, leaving).await?);
     }
     Ok(evicted)
 }

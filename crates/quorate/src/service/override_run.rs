@@ -30,7 +30,7 @@ pub struct Decision<'a> {
 /// # Errors
 /// When nothing is decided yet, the reason is empty, nothing says who decides, or the ledger fails.
 pub async fn override_run(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     run: &Name,
     decision: Decision<'_>,
 ) -> Result<Report, ServiceError> {
@@ -40,16 +40,16 @@ pub async fn override_run(
             .help("say why with `--reason`: the next review learns from it");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
-    let by = identity::decider(&desk.environment, by).await?;
-    desk.ensure_writable()?;
+    let by = identity::decider(&session.environment, by).await?;
+    session.ensure_writable()?;
     // Somebody else who decides at the same time may be faster.
     for _ in 0..MAX_ATTEMPTS {
-        match try_record(desk, run, verdict, reason, &by).await {
+        match try_record(session, run, verdict, reason, &by).await {
             Err(RecordError::Conflict) => {}
-            Err(RecordError::Failed(stop)) => return Err(stop),
+            Err(RecordError::Failed(error)) => return Err(error),
             Ok(()) => {
-                desk.finalize(run).await?;
-                return desk.report(run).await;
+                session.finalize(run).await?;
+                return session.report(run).await;
             }
         }
     }
@@ -70,13 +70,13 @@ impl<E: Into<ServiceError>> From<E> for RecordError {
 }
 
 async fn try_record(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     run: &Name,
     verdict: Verdict,
     reason: &str,
     by: &str,
 ) -> Result<(), RecordError> {
-    let mut history = desk.partial_history(run).await?;
+    let mut history = session.partial_history(run).await?;
     if convene::is_assembly(&history) {
         let body =
             Body::new(format!("run {run} is an assembly's; only a review's verdict can be overridden"))
@@ -88,10 +88,10 @@ async fn try_record(
             .help(format!("`quorate resume {run}` goes on with it"));
         return Err(ServiceError::configuration(codes::RUN_OPEN, body).into());
     };
-    if !desk.resume_signing(&mut history, KeySource::Recorded).await? {
+    if !session.resume_signing(&mut history, KeySource::Recorded).await? {
         return Err(RecordError::Conflict);
     }
-    let redactor = &desk.workspace.redaction.redactor;
+    let redactor = &session.workspace.redaction.redactor;
     let data = quorate_kernel::consultation::object(json!({
         "verdict": verdict.as_str(),
         "reason": redactor.redact(reason.trim()).0,
@@ -99,8 +99,8 @@ async fn try_record(
         "council_verdict": council,
         "logged": false,
     }));
-    let entry = Entry { kind: Kind::Override, at_ms: desk.environment.clock.now_ms(), data };
-    match desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
+    let entry = Entry { kind: Kind::Override, at_ms: session.environment.clock.now_ms(), data };
+    match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
         Err(Error::Conflict { .. }) => Err(RecordError::Conflict),
         Err(error) => Err(error.into()),
         Ok(_) => Ok(()),

@@ -46,10 +46,10 @@ impl Producer {
         scopes: &[Scope],
     ) -> Result<(), ServiceError> {
         let manifests = Manifests::open(environment, root, Refs::Followed)?;
-        let round = manifests.loader(&*environment.host);
+        let loader = manifests.loader(&*environment.host);
         let operators = |scope: &Scope| {
             let folder = in_scope(scope, OPERATORS);
-            WorkspacePath::new(&folder).map_or_else(|_| Vec::new(), |folder| round.folder_names(&folder))
+            WorkspacePath::new(&folder).map_or_else(|_| Vec::new(), |folder| loader.folder_names(&folder))
         };
         let is_here = |scope: &&Scope| operators(scope).contains(&self.operator);
         let Some(scope) = scopes.iter().find(is_here) else {
@@ -65,9 +65,9 @@ impl Producer {
         if self.trying.is_empty() {
             return Ok(());
         }
-        let operating = weave::load_operator(&round, scope, &format!("ws://operators/{}", self.operator))?;
+        let operating = weave::load_operator(&loader, scope, &format!("ws://operators/{}", self.operator))?;
         let subject = Subject::from_operator(&operating.operator);
-        let shelf = catalog::load_all(&round, scope);
+        let shelf = catalog::load_all(&loader, scope);
         let known: Vec<String> = shelf.playbooks.iter().map(|book| book.playbook.slug.clone()).collect();
         for slug in &self.trying {
             let Some(book) = shelf.playbooks.iter().find(|book| book.playbook.slug == *slug) else {

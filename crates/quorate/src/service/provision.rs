@@ -171,7 +171,7 @@ pub fn source(
     let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|one| end == *one));
     if !is_manifest {
         let named = path.display().to_string();
-        return Ok(Arc::new(profile::at(absolute(&environment.directory, path), named)));
+        return Ok(Arc::new(profile::from_path(absolute(&environment.directory, path), named)));
     }
     let request = runtime::Request { path: path.to_owned(), ..runtime::Request::default() };
     let opened = runtime::open(environment, &PathOverrides::default(), &request, host)?;

@@ -29,11 +29,11 @@ pub struct Replay {
 ///
 /// # Errors
 /// When the run's records or texts are not whole, or another version of the mode wrote it.
-pub async fn replay(desk: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
-    let mut history = desk.history(run).await?;
+pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
+    let mut history = session.history(run).await?;
     // That a draft was changed is said by whoever closed the run; no protocol comes to it.
     history.facts.retain(|(_, data)| data.get("verdict").and_then(Json::as_str) != Some(SUPERSEDED));
-    let inputs = desk.load_inputs(&history).await?;
+    let inputs = session.load_inputs(&history).await?;
     let result = derive(&history, inputs, &mut *protocol(&history)?);
     let verdict = |facts: &[(String, serde_json::Map<String, Json>)]| {
         let outcome = facts.iter().rev().find(|(kind, _)| kind == "outcome");

@@ -72,23 +72,23 @@ pub fn resolve(
     if manifests.report.has_refusals() {
         return Err(ServiceError::from_report(ExitClass::Configuration, manifests.report));
     }
-    let round = manifests.loader(host);
-    let spot = manifests.spot(&path)?;
-    let layer = match round.read(&spot, Doctype::Assembly) {
-        ReadResult::Document(layer) => layer,
-        ReadResult::Missing => return Err(file_not_found(&round.display_name(&spot))),
+    let loader = manifests.loader(host);
+    let location = manifests.location(&path)?;
+    let document = match loader.read(&location, Doctype::Assembly) {
+        ReadResult::Document(document) => document,
+        ReadResult::Missing => return Err(file_not_found(&loader.display_name(&location))),
         ReadResult::Outside => {
             return Err(file_not_found(&format!(
                 "{} (it leads out of the workspace)",
-                round.display_name(&spot)
+                loader.display_name(&location)
             )));
         }
         ReadResult::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
+            let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
             return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     };
-    let loaded = assembly::load(&round, &layer);
+    let loaded = assembly::load(&loader, &document);
     match loaded.value {
         Some(resolved) => Ok(Resolution { resolved, report: loaded.report, root }),
         None => Err(ServiceError::from_report(ExitClass::Refused, loaded.report)),
@@ -161,7 +161,7 @@ fn normalize_field(field: &str, merged: &Node) -> String {
     out
 }
 
-/// Scalars, empty containers and lists of plain values of one layer are fields; everything else is walked into.
+/// Scalars, empty containers and lists of plain values of one document are fields; everything else is walked into.
 fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<FieldOrigin>) {
     match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
@@ -171,7 +171,9 @@ fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<FieldOrigin
             }
         }
         Kind::Seq(items)
-            if items.iter().any(|item| item.layer != node.layer || matches!(item.kind, Kind::Map(_))) =>
+            if items
+                .iter()
+                .any(|item| item.document != node.document || matches!(item.kind, Kind::Map(_))) =>
         {
             for (at, item) in items.iter().enumerate() {
                 let id = item.key("id").and_then(Node::as_str).map_or_else(|| at.to_string(), str::to_owned);
@@ -182,18 +184,24 @@ fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<FieldOrigin
     }
 }
 
-fn origin(layer: &Document, node: &Node, field: String) -> FieldOrigin {
-    let line = layer.text[..node.span.start.min(layer.text.len())].matches('\n').count() + 1;
-    FieldOrigin { field, value: node.to_json(), file: layer.shown.to_string(), line, overridden: Vec::new() }
+fn origin(document: &Document, node: &Node, field: String) -> FieldOrigin {
+    let line = document.text[..node.span.start.min(document.text.len())].matches('\n').count() + 1;
+    FieldOrigin {
+        field,
+        value: node.to_json(),
+        file: document.shown.to_string(),
+        line,
+        overridden: Vec::new(),
+    }
 }
 
-/// What the layers below the one that won said of the same field.
+/// What the documents below the one that won said of the same field.
 fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldOrigin> {
     let mut found = Vec::new();
-    for layer in chain.layers.iter().rev() {
+    for document in chain.documents.iter().rev() {
         let mut own = Vec::new();
-        let alone = Chain { layers: vec![std::sync::Arc::clone(layer)], merged: layer.root.clone() };
-        walk(&alone, &layer.root, String::new(), &mut own);
+        let alone = Chain { documents: vec![std::sync::Arc::clone(document)], merged: document.root.clone() };
+        walk(&alone, &document.root, String::new(), &mut own);
         let same = own.into_iter().find(|one| one.field == won.field);
         found.extend(same.filter(|one| (&one.file, one.line) != (&won.file, won.line)));
     }
@@ -201,6 +209,6 @@ fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldOrigin> {
 }
 
 /// A chain's file, as a path on the disk.
-pub fn disk_path(root: &Path, layer: &Document) -> PathBuf {
-    root.join(layer.path.workspace_relative())
+pub fn disk_path(root: &Path, document: &Document) -> PathBuf {
+    root.join(document.path.workspace_relative())
 }

@@ -46,19 +46,19 @@ pub fn start_options(history: &History) -> StartOptions {
     }
 }
 
-/// Resumes a run at an opened desk and returns its report. A run with a verdict is refused, except that one that only
-/// lacks its log line was made good when the desk was opened.
+/// Resumes a run at an opened session and returns its report. A run with a verdict is refused, except that one that only
+/// lacks its log line was made good when the session was opened.
 ///
 /// # Errors
 /// When the run has a verdict, is not as it was, or the ledger fails.
 pub async fn resume(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     run: &Name,
     options: &Options,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, ServiceError> {
-    let _held = desk.acquire_run(run).await?;
-    let mut history = desk.partial_history(run).await?;
+    let _held = session.acquire_run(run).await?;
+    let mut history = session.partial_history(run).await?;
     let verdict = history
         .outcome()
         .and_then(|outcome| outcome.get("verdict"))
@@ -70,26 +70,26 @@ pub async fn resume(
         return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }
     history.ensure_not_erased()?;
-    let sitting = run_spec(desk, &history, options)?;
-    ensure_same_input(desk, &history, &sitting)?;
-    if !desk.resume_signing(&mut history, KeySource::Recorded).await? {
+    let spec = run_spec(session, &history, options)?;
+    ensure_same_input(session, &history, &spec)?;
+    if !session.resume_signing(&mut history, KeySource::Recorded).await? {
         return Err(Error::Conflict { run: run.clone() }.into());
     }
-    let inputs = desk.load_inputs(&history).await?;
+    let inputs = session.load_inputs(&history).await?;
     let seed = seed(&history)?;
     let superseded = match history.outcome() {
-        Some(_) => history.reopen(inputs.clone(), &mut Council::new(sitting.setup.clone())),
+        Some(_) => history.reopen(inputs.clone(), &mut Council::new(spec.setup.clone())),
         None => Vec::new(),
     };
-    let convening = sitting.run_config(desk, run.clone(), seed, observer);
+    let convening = spec.run_config(session, run.clone(), seed, observer);
     convening.resume(&history, inputs, superseded).await?;
-    desk.finalize(run).await?;
-    desk.report(run).await
+    session.finalize(run).await?;
+    session.report(run).await
 }
 
-fn run_spec(desk: &LedgerSession, history: &History, options: &Options) -> Result<RunSpec, ServiceError> {
+fn run_spec(session: &LedgerSession, history: &History, options: &Options) -> Result<RunSpec, ServiceError> {
     let start = start_options(history);
-    let runtime = desk.workspace.council.runtime.as_ref().and_then(|table| table.kind.as_ref());
+    let runtime = session.workspace.council.runtime.as_ref().and_then(|table| table.kind.as_ref());
     // A council's own runtime goes by its type, which names no executor of quorate.toml.
     let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
     let options = Options {
@@ -99,7 +99,7 @@ fn run_spec(desk: &LedgerSession, history: &History, options: &Options) -> Resul
         max_calls: options.max_calls.or(max_calls(history)),
         ..options.clone()
     };
-    RunSpec::new(desk, &options)
+    RunSpec::new(session, &options)
 }
 
 /// The cap on calls that a run was opened with, which holds until another is said (X8).
@@ -135,16 +135,16 @@ pub(super) fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
     })
 }
 
-fn ensure_same_input(desk: &LedgerSession, history: &History, sitting: &RunSpec) -> Result<(), ServiceError> {
+fn ensure_same_input(session: &LedgerSession, history: &History, spec: &RunSpec) -> Result<(), ServiceError> {
     let recorded = recorded_fingerprint(history);
     let artifact_sha256 = match history.opened.get("artifact_path").and_then(Json::as_str) {
         Some(path) => {
-            artifact::read(&Subject::File(PathBuf::from(path)), &desk.environment.directory)?.sha256
+            artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?.sha256
         }
         // Standard input is gone, and a path that had to be redacted is not kept; the ledger's copy is what there is.
         None => recorded_input(history),
     };
-    ensure_unchanged(&history.run, &sitting.fingerprint(desk, &artifact_sha256), &recorded)
+    ensure_unchanged(&history.run, &spec.fingerprint(session, &artifact_sha256), &recorded)
 }
 
 /// The fingerprint that a run was opened with.

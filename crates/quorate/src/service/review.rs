@@ -47,7 +47,7 @@ pub enum ReviewOutcome {
     },
 }
 
-/// Opens the desk for an artifact that was read.
+/// Opens the session for an artifact that was read.
 ///
 /// # Errors
 /// When configuration or ledger are unusable.
@@ -87,33 +87,33 @@ fn load(
     Ok(workspace)
 }
 
-/// Reviews an artifact at an opened desk.
+/// Reviews an artifact at an opened session.
 ///
 /// # Errors
 /// When the executor is refused, or the ledger fails.
 pub async fn review(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     artifact: Artifact,
     request: &Request,
     observer: Arc<dyn Observer>,
 ) -> Result<ReviewOutcome, ServiceError> {
-    let sitting = RunSpec::new(desk, &request.options)?;
+    let spec = RunSpec::new(session, &request.options)?;
     let relative = match &artifact.path {
-        Some(path) => relative_path(&desk.workspace.council.dir, path),
+        Some(path) => relative_path(&session.workspace.council.dir, path),
         None => artifact.display_name.clone(),
     };
-    let classified = desk.workspace.council.tiers.classify(&relative);
+    let classified = session.workspace.council.tiers.classify(&relative);
     let tier = request.tier.unwrap_or(classified.tier);
     let artifact_type = request.artifact_type.clone().unwrap_or(classified.artifact_type);
-    let artifact_type = desk.workspace.redaction.redactor.redact(&artifact_type).0;
+    let artifact_type = session.workspace.redaction.redactor.redact(&artifact_type).0;
     if request.tier_policy == TierPolicy::Obey && !is_due(tier, &relative, &artifact.sha256) {
         return Ok(ReviewOutcome::Skipped { tier: tier.number(), artifact_type });
     }
-    let indexed = desk.sync_log_index().await?;
-    let docket = ReviewInput { artifact, artifact_type, tier: tier.number() };
-    let run = sitting.run(desk, &docket, indexed, observer).await?.run;
-    let mut report = desk.report(&run).await?;
-    report.notes.extend(sitting.unread_prompts(desk));
+    let indexed = session.sync_log_index().await?;
+    let input = ReviewInput { artifact, artifact_type, tier: tier.number() };
+    let run = spec.run(session, &input, indexed, observer).await?.run;
+    let mut report = session.report(&run).await?;
+    report.notes.extend(spec.unread_prompts(session));
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }
 

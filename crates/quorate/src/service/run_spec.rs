@@ -1,4 +1,4 @@
-//! A sitting: everything that a review needs, put together, and the run that it becomes.
+//! What a review runs with: everything that it needs, put together, and the run that it becomes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,12 +80,12 @@ impl RunSpec {
     ///
     /// # Errors
     /// When the executor is refused.
-    pub fn new(desk: &LedgerSession, options: &Options) -> Result<RunSpec, ServiceError> {
-        let workspace = &desk.workspace;
+    pub fn new(session: &LedgerSession, options: &Options) -> Result<RunSpec, ServiceError> {
+        let workspace = &session.workspace;
         let council = &workspace.council;
         workspace.redaction.check_ids(council.deliberators.iter().map(|one| &*one.id))?;
         let executor = executor::select(workspace, options)?;
-        let admitted = desk.environment.trust.admit(&desk.environment, executor.needs())?;
+        let admitted = session.environment.trust.admit(&session.environment, executor.needs())?;
         executor.ensure_installed()?;
         let policy = options.policy.unwrap_or(match council.policy {
             Some(PolicyName::Strict) => Policy::Strict,
@@ -98,8 +98,8 @@ impl RunSpec {
         };
         let producer = options.producer.clone();
         if let Some(producer) = &producer {
-            let (root, scope) = weave::root_and_scope(&desk.environment, None);
-            producer.check(&desk.environment, &root, &[scope])?;
+            let (root, scope) = weave::root_and_scope(&session.environment, None);
+            producer.check(&session.environment, &root, &[scope])?;
         }
         let model = options.model.clone();
         Ok(RunSpec {
@@ -114,19 +114,19 @@ impl RunSpec {
     }
 
     /// The fingerprint of this council on this artifact.
-    pub fn fingerprint(&self, desk: &LedgerSession, artifact_sha256: &str) -> Fingerprint {
-        Fingerprint::of_council(&desk.workspace, &self.setup, &self.executor, artifact_sha256)
+    pub fn fingerprint(&self, session: &LedgerSession, artifact_sha256: &str) -> Fingerprint {
+        Fingerprint::of_council(&session.workspace, &self.setup, &self.executor, artifact_sha256)
     }
 
     /// What is said where nobody reads what the council's own prompts say: members whose prompts are not the built-in ones, and
     /// an executor that reads none.
-    pub fn unread_prompts(&self, desk: &LedgerSession) -> Option<String> {
+    pub fn unread_prompts(&self, session: &LedgerSession) -> Option<String> {
         let about = self.executor.about();
         let ready_made = built_in();
         let is_ready_made = |one: &&Deliberator| {
             ready_made.deliberators.iter().any(|known| known.prompt.text == one.prompt.text)
         };
-        let own: Vec<&str> = desk
+        let own: Vec<&str> = session
             .workspace
             .council
             .deliberators
@@ -146,7 +146,7 @@ impl RunSpec {
     /// The kernel's side of a run.
     pub fn run_config(
         &self,
-        desk: &LedgerSession,
+        session: &LedgerSession,
         run: Name,
         seed: [u8; 32],
         observer: Arc<dyn Observer>,
@@ -155,18 +155,18 @@ impl RunSpec {
             run,
             seed,
             protocol: Box::new(Council::new(self.setup.clone())),
-            members: self.members(desk),
+            members: self.members(session),
             caps: self.caps,
             redactor: self.redactor.clone(),
             extensions: Extensions::default(),
-            ledger: desk.store.clone(),
-            clock: desk.environment.clock.clone(),
+            ledger: session.store.clone(),
+            clock: session.environment.clock.clone(),
             observer,
         }
     }
 
-    fn members(&self, desk: &LedgerSession) -> BTreeMap<Name, MemberConfig> {
-        let council = &desk.workspace.council;
+    fn members(&self, session: &LedgerSession) -> BTreeMap<Name, MemberConfig> {
+        let council = &session.workspace.council;
         let seat = |role: &Arc<str>, context, weight| MemberConfig {
             executor: self.executor.executor(self.admitted),
             executor_name: self.executor.name.clone(),
@@ -199,38 +199,38 @@ impl RunSpec {
     /// When the ledger fails. What was recorded stays, and the run can be resumed.
     pub async fn run(
         &self,
-        desk: &LedgerSession,
-        docket: &ReviewInput,
+        session: &LedgerSession,
+        input: &ReviewInput,
         indexed: IndexedLog,
         observer: Arc<dyn Observer>,
     ) -> Result<CompletedRun, ServiceError> {
-        let (subject, _) = self.redactor.redact(&docket.artifact.display_name);
-        supersede::close_outdated(desk, &docket.artifact, &subject).await?;
-        let signer = Signer::new(desk.keys(), desk.keys().signing_mode(), None).await?;
+        let (subject, _) = self.redactor.redact(&input.artifact.display_name);
+        supersede::close_outdated(session, &input.artifact, &subject).await?;
+        let signer = Signer::new(session.keys(), session.keys().signing_mode(), None).await?;
         let run = entropy::run_id();
-        let _held = desk.acquire_run(&run).await?;
+        let _held = session.acquire_run(&run).await?;
         let seed = entropy::bytes();
-        let (artifact_type, in_type) = self.redactor.redact(&docket.artifact_type);
+        let (artifact_type, in_type) = self.redactor.redact(&input.artifact_type);
         // What no rule knows has nothing in common.
         let priors = match artifact_type.as_str() {
             UNCLASSIFIED => Vec::new(),
-            _ => priors::priors(&desk.store, &desk.workspace.log, indexed, &artifact_type).await?,
+            _ => priors::priors(&session.store, &session.workspace.log, indexed, &artifact_type).await?,
         };
-        let text = docket.artifact.text.clone();
+        let text = input.artifact.text.clone();
         let redacted =
             self.redactor.run_blocking_if_large(text.len(), move |redactor| redactor.redact(&text));
         let (text, mut redactions) = redacted.await;
-        let (shown, in_name) = self.redactor.redact(&docket.artifact.display_name);
+        let (shown, in_name) = self.redactor.redact(&input.artifact.display_name);
         let (priors, in_priors) = self.redactor.redact_json(Json::Array(priors));
         let priors = priors.as_array().cloned().unwrap_or_default();
         redactions += in_name + in_priors + in_type;
-        let input = Part::new(PartKind::Artifact, &*shown, text);
-        let mut data = self.run_opened(desk, docket, &input, &priors, &seed, redactions, indexed);
+        let part = Part::new(PartKind::Artifact, &*shown, text);
+        let mut data = self.run_opened(session, input, &part, &priors, &seed, redactions, indexed);
         data.extend(signer.run_audit());
-        desk.start_signing(&run, signer);
-        let opening = Opening { data, inputs: vec![input], priors, overlays: Vec::new() };
-        let concluded = self.run_config(desk, run.clone(), seed, observer).open(opening).await?;
-        desk.finalize(&run).await?;
+        session.start_signing(&run, signer);
+        let opening = Opening { data, inputs: vec![part], priors, overlays: Vec::new() };
+        let concluded = self.run_config(session, run.clone(), seed, observer).open(opening).await?;
+        session.finalize(&run).await?;
         Ok(CompletedRun { run, outcome: concluded.outcome })
     }
 
@@ -238,40 +238,40 @@ impl RunSpec {
     #[expect(clippy::too_many_arguments, reason = "one record that names everything a run starts from")]
     fn run_opened(
         &self,
-        desk: &LedgerSession,
-        docket: &ReviewInput,
-        input: &Part,
+        session: &LedgerSession,
+        input: &ReviewInput,
+        part: &Part,
         priors: &[Json],
         seed: &[u8; 32],
         redactions: usize,
         indexed: IndexedLog,
     ) -> Map<String, Json> {
-        let artifact = &docket.artifact;
+        let artifact = &input.artifact;
         let about = self.executor.about();
         let path = |path: Option<&std::path::Path>| path.map(|path| path.to_string_lossy().into_owned());
-        desk.workspace.redaction.redact_run_opened(quorate_kernel::consultation::object(json!({
+        session.workspace.redaction.redact_run_opened(quorate_kernel::consultation::object(json!({
             "protocol": VERSION,
             "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
             "setup": self.setup,
-            "fingerprint": self.fingerprint(desk, &artifact.sha256).json(),
+            "fingerprint": self.fingerprint(session, &artifact.sha256).json(),
             "seed": entropy::hex(seed),
-            "subject": &*input.name,
+            "subject": &*part.name,
             "artifact_path": path(artifact.path.as_deref()).filter(|path| self.redactor.redact(path).1 == 0),
             "artifact_sha256": artifact.sha256,
-            "artifact_type": self.redactor.redact(&docket.artifact_type).0,
-            "tier": docket.tier,
-            "inputs": [{"kind": input.kind.as_str(), "name": &*input.name, "sha256": entropy::sha256_hex(input.text.as_bytes())}],
+            "artifact_type": self.redactor.redact(&input.artifact_type).0,
+            "tier": input.tier,
+            "inputs": [{"kind": part.kind.as_str(), "name": &*part.name, "sha256": entropy::sha256_hex(part.text.as_bytes())}],
             "priors": priors,
             "redactions": redactions,
             "model": self.model,
             "max_calls": self.caps.calls,
             "executors": [{"name": &*self.executor.name, "kind": about.kind, "model": about.model, "asks_a_model": about.asks_a_model, "tools": self.executor.tools()}],
-            "config": path(desk.workspace.council_path.as_deref()),
-            "files": desk.workspace.council.files,
-            "host": path(desk.workspace.host_path.as_deref()),
-            "log_path": path(Some(&desk.workspace.log)),
+            "config": path(session.workspace.council_path.as_deref()),
+            "files": session.workspace.council.files,
+            "host": path(session.workspace.host_path.as_deref()),
+            "log_path": path(Some(&session.workspace.log)),
             "log_bytes": indexed.bytes,
-            "producer": self.producer.as_ref().map(|one| one.json(&input.text)),
+            "producer": self.producer.as_ref().map(|one| one.json(&part.text)),
         })))
     }
 }

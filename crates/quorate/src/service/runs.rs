@@ -1,4 +1,4 @@
-//! The runs of a ledger: listing them, and opening the desk for one.
+//! The runs of a ledger: listing them, and opening the session for one.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ use super::{convene, report};
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn list(desk: &LedgerSession, filter: &Filter, limit: u32) -> Result<Vec<Run>, ServiceError> {
-    Ok(desk.store.filtered_runs(filter, limit).await?)
+pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Result<Vec<Run>, ServiceError> {
+    Ok(session.store.filtered_runs(filter, limit).await?)
 }
 
-/// Opens the desk of the working directory.
+/// Opens the session of the working directory.
 ///
 /// # Errors
 /// When configuration or ledger are unusable.
@@ -31,7 +31,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
     LedgerSession::open(environment.clone(), workspace).await
 }
 
-/// Opens the desk of the working directory for work that will be logged.
+/// Opens the session of the working directory for work that will be logged.
 ///
 /// # Errors
 /// When configuration or ledger are unusable, or the log cannot be appended to.
@@ -43,7 +43,7 @@ pub async fn open_for_writing(
     LedgerSession::open_for_writing(environment.clone(), workspace).await
 }
 
-/// Opens the desk of the working directory, unless there is no ledger yet: looking makes none.
+/// Opens the session of the working directory, unless there is no ledger yet: looking makes none.
 ///
 /// # Errors
 /// When configuration or ledger are unusable, or there is no ledger.
@@ -61,7 +61,7 @@ pub async fn open_read_only(
     LedgerSession::open(environment.clone(), workspace).await
 }
 
-/// Opens the desk of the working directory for one run.
+/// Opens the session of the working directory for one run.
 ///
 /// # Errors
 /// When configuration or ledger are unusable, or there is no such run.
@@ -70,12 +70,12 @@ pub async fn open_run(
     places: &PathOverrides,
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
-    let desk = open_read_only(environment, places).await?;
-    let run = desk.find_run(prefix).await?.run;
-    Ok((desk, run))
+    let session = open_read_only(environment, places).await?;
+    let run = session.find_run(prefix).await?.run;
+    Ok((session, run))
 }
 
-/// Opens the desk of the working directory for one run that is added to. Only the ledger that a run was recorded in adds to
+/// Opens the session of the working directory for one run that is added to. Only the ledger that a run was recorded in adds to
 /// it, so that an imported run is refused.
 ///
 /// # Errors
@@ -85,14 +85,14 @@ pub async fn open_run_for_append(
     places: &PathOverrides,
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
-    let (desk, run) = open_run(environment, places, prefix).await?;
-    if desk.store.is_imported(&run).await? {
-        desk.close().await;
+    let (session, run) = open_run(environment, places, prefix).await?;
+    if session.store.is_imported(&run).await? {
+        session.close().await;
         let body = Body::new(format!("run {run} was recorded in another ledger and imported from there"));
         let help = "only the ledger that it was recorded in can add to it; `quorate show` and `quorate replay` work here";
         return Err(ServiceError::configuration(codes::RUN_IMPORTED, body.help(help)));
     }
-    Ok((desk, run))
+    Ok((session, run))
 }
 
 /// As [`open_run_for_append`], with the council and the executors that the run was started with, unless a configuration is named.
@@ -106,20 +106,20 @@ pub async fn open_run_as_recorded(
     places: PathOverrides,
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
-    let (desk, run) = Box::pin(open_run_for_append(environment, &places, prefix)).await?;
-    let started = resume::start_options(&desk.partial_history(&run).await?);
+    let (session, run) = Box::pin(open_run_for_append(environment, &places, prefix)).await?;
+    let started = resume::start_options(&session.partial_history(&run).await?);
     let config = places.config.or(started.config);
-    let places = PathOverrides { config, ledger: Some(desk.workspace.ledger.as_argument()) };
+    let places = PathOverrides { config, ledger: Some(session.workspace.ledger.as_argument()) };
     let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, &places, start)?;
-    let same = |desk: &LedgerSession| {
-        (&desk.workspace.council_path, &desk.workspace.host_path)
+    let same = |session: &LedgerSession| {
+        (&session.workspace.council_path, &session.workspace.host_path)
             == (&workspace.council_path, &workspace.host_path)
     };
-    if same(&desk) {
-        return Ok((desk, run));
+    if same(&session) {
+        return Ok((session, run));
     }
-    let here = desk.close_into_resources().await;
+    let here = session.close_into_resources().await;
     Ok((Box::pin(LedgerSession::open_with(environment.clone(), here, workspace)).await?, run))
 }
 
@@ -133,19 +133,19 @@ pub enum RunReport {
 ///
 /// # Errors
 /// When its records are not there, not whole, or corrupt.
-pub async fn is_assembly(desk: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
-    Ok(convene::is_assembly(&desk.partial_history(run).await?))
+pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
+    Ok(convene::is_assembly(&session.partial_history(run).await?))
 }
 
 /// The report of a run.
 ///
 /// # Errors
 /// As [`is_assembly`].
-pub async fn load_report(desk: &LedgerSession, run: &Name) -> Result<RunReport, ServiceError> {
-    let history = desk.partial_history(run).await?;
+pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunReport, ServiceError> {
+    let history = session.partial_history(run).await?;
     Ok(match convene::is_assembly(&history) {
-        true => RunReport::Assembly(Box::new(convene::report::load(desk, &history).await?)),
-        false => RunReport::Review(Box::new(desk.report_from(&history).await?)),
+        true => RunReport::Assembly(Box::new(convene::report::load(session, &history).await?)),
+        false => RunReport::Review(Box::new(session.report_from(&history).await?)),
     })
 }
 
@@ -155,27 +155,28 @@ pub async fn load_report(desk: &LedgerSession, run: &Name) -> Result<RunReport, 
 /// # Errors
 /// As [`is_assembly`].
 pub async fn decided_before_interruption(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     run: &Name,
 ) -> Result<Option<RunReport>, ServiceError> {
     let read = async {
-        desk.store.flush().await;
-        match desk.partial_history(run).await?.outcome() {
-            Some(_) => load_report(desk, run).await.map(Some),
+        session.store.flush().await;
+        match session.partial_history(run).await?.outcome() {
+            Some(_) => load_report(session, run).await.map(Some),
             None => Ok(None),
         }
     };
-    let Some(shown) = checkpoint::within_deadline(&desk.store, Box::pin(read)).await.transpose()?.flatten()
+    let Some(shown) =
+        checkpoint::within_deadline(&session.store, Box::pin(read)).await.transpose()?.flatten()
     else {
         return Ok(None);
     };
     let rest = async {
-        desk.finalize(run).await?;
-        gc::after_run(desk, run).await
+        session.finalize(run).await?;
+        gc::after_run(session, run).await
     };
-    if checkpoint::within_deadline(&desk.store, Box::pin(rest)).await.transpose()?.is_none() {
+    if checkpoint::within_deadline(&session.store, Box::pin(rest)).await.transpose()?.is_none() {
         let body = Body::new(format!("run {run} came to a verdict, and its line is not logged yet"));
-        desk.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
+        session.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
     }
     Ok(Some(shown))
 }

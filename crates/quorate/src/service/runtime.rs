@@ -101,8 +101,8 @@ pub fn open(
     let (written, mut workspace) = load::load(environment, places, request, host)?;
     let mut report = std::mem::take(&mut workspace.report);
     let built = build::build(&written, &workspace, request, host);
-    let mut ports = built.map_err(|stop| {
-        config_provenance::explain(stop, environment, workspace.host_path.as_deref(), &written.dir)
+    let mut ports = built.map_err(|error| {
+        config_provenance::explain(error, environment, workspace.host_path.as_deref(), &written.dir)
     })?;
     environment.trust.admit(environment, ports.contacts.clone())?;
     report.absorb(written.report);
@@ -139,7 +139,7 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host)
             ports.report.absorb(ports.cautions);
             ports.report
         }
-        Err(stop) => *stop.report,
+        Err(error) => *error.report,
     }
 }
 
@@ -174,7 +174,7 @@ impl Runtime {
             self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
         }
         let keys = self.keys.clone();
-        opened.store.set_external_keys(move || keys.trusted_keys().map_err(|stop| stop.first_message()));
+        opened.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
         Ok(OpenRuntime { runtime: self, store: Arc::new(opened.store) })
     }
 }

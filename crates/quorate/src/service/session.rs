@@ -1,4 +1,4 @@
-//! The desk: an opened ledger and log, shared by everything that one command does.
+//! The session: an opened ledger and log, shared by everything that one command does.
 
 mod resources;
 mod signing;
@@ -44,7 +44,7 @@ pub struct LedgerSession {
 }
 
 impl LedgerSession {
-    /// Opens the desk for work that will be logged: what could not be logged later is refused before anything is made.
+    /// Opens the session for work that will be logged: what could not be logged later is refused before anything is made.
     ///
     /// # Errors
     /// When the ledger cannot be opened, or the log cannot be appended to.
@@ -57,9 +57,9 @@ impl LedgerSession {
         let can = if apart { council_log::append::can_append(&workspace.log) } else { Ok(()) };
         can.map_err(|error| workspace::log_unwritable(&environment, &workspace.log, &error))?;
         workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(&environment))?;
-        let desk = LedgerSession::open(environment, workspace).await?;
-        desk.ensure_writable()?;
-        Ok(desk)
+        let session = LedgerSession::open(environment, workspace).await?;
+        session.ensure_writable()?;
+        Ok(session)
     }
 
     /// Whether the ledger takes records. What could not be recorded is not begun: nobody is asked, and nothing is paid.
@@ -112,7 +112,7 @@ impl LedgerSession {
                     .help("what it holds can be shown, verified and exported"),
             );
         }
-        let desk = LedgerSession {
+        let session = LedgerSession {
             keys: own.keys,
             environment,
             workspace,
@@ -120,14 +120,14 @@ impl LedgerSession {
             warnings: Mutex::new(report),
             signers: Mutex::default(),
         };
-        let keys = desk.keys.clone();
-        desk.store.set_external_keys(move || keys.trusted_keys().map_err(|stop| stop.first_message()));
-        if desk.store.read_only_reason().is_none() {
+        let keys = session.keys.clone();
+        session.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
+        if session.store.read_only_reason().is_none() {
             // What cannot be removed now is removed by the next process that writes a key.
-            let _ = desk.keys().directory().remove_leftovers();
-            Box::pin(desk.reconcile()).await?;
+            let _ = session.keys().directory().remove_leftovers();
+            Box::pin(session.reconcile()).await?;
         }
-        Ok(desk)
+        Ok(session)
     }
 
     /// Everything that is to be said besides the result, once.
@@ -343,9 +343,9 @@ impl LedgerSession {
                 self.finalize(&run.run).await?;
                 gc::after_run(self, &run.run).await
             };
-            if let Err(stop) = concluded.await {
+            if let Err(error) = concluded.await {
                 let why =
-                    stop.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
+                    error.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
                 let body = Body::new(format!(
                     "run {} came to a verdict, and its line cannot be logged: {why}",
                     run.run

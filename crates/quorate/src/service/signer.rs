@@ -256,8 +256,8 @@ fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
 fn error_with_sources(resolved: &Resolved, code: RefusalCode, body: Body) -> ServiceError {
     let mut report = Report::new();
     report.sources.extend(resolved.policies.report.sources.clone());
-    for layer in &resolved.chain.layers {
-        report.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    for document in &resolved.chain.documents {
+        report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
     }
     report.refuse(code, body);
     ServiceError::from_report(ExitClass::Configuration, report)

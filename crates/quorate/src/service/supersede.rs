@@ -20,29 +20,29 @@ use super::signer::KeySource;
 /// # Errors
 /// When the ledger does not answer.
 pub(super) async fn close_outdated(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     artifact: &Artifact,
     subject: &str,
 ) -> Result<(), ServiceError> {
     let Some(path) = &artifact.path else { return Ok(()) };
-    for (run, sha256) in desk.store.open_runs_on(subject).await? {
+    for (run, sha256) in session.store.open_runs_on(subject).await? {
         if sha256 == artifact.sha256 {
             continue;
         }
-        let Ok(_held) = desk.acquire_run(&run).await else { continue };
-        close_run(desk, &run, path).await?;
+        let Ok(_held) = session.acquire_run(&run).await else { continue };
+        close_run(session, &run, path).await?;
     }
     Ok(())
 }
 
-async fn close_run(desk: &LedgerSession, run: &Name, path: &Path) -> Result<(), ServiceError> {
-    let mut history = desk.partial_history(run).await?;
+async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(), ServiceError> {
+    let mut history = session.partial_history(run).await?;
     // Files of one name lie in several directories.
     let of_this_file = history.opened.get("artifact_path").and_then(Json::as_str) == path.to_str();
     if !of_this_file || convene::is_assembly(&history) || history.outcome().is_some() {
         return Ok(());
     }
-    if !desk.resume_signing(&mut history, KeySource::Recorded).await? {
+    if !session.resume_signing(&mut history, KeySource::Recorded).await? {
         return Ok(());
     }
     let because = "The draft was changed before the council came to a verdict, and is reviewed anew.";
@@ -52,9 +52,9 @@ async fn close_run(desk: &LedgerSession, run: &Name, path: &Path) -> Result<(), 
         "because": because,
         "reasoning": because,
     }));
-    let entry = Entry { kind: Kind::Outcome, at_ms: desk.environment.clock.now_ms(), data };
-    match desk.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
-        Ok(_) => desk.finalize(run).await,
+    let entry = Entry { kind: Kind::Outcome, at_ms: session.environment.clock.now_ms(), data };
+    match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
+        Ok(_) => session.finalize(run).await,
         // Another process was faster.
         Err(quorate_kernel::ports::ledger::Error::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),

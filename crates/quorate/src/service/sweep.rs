@@ -53,12 +53,12 @@ pub struct FileFilter {
 }
 
 impl FileFilter {
-    fn matches(&self, desk: &LedgerSession, path: &Path) -> bool {
+    fn matches(&self, session: &LedgerSession, path: &Path) -> bool {
         let inside = |dir: &PathBuf| {
             let real = |path: &Path| path.canonicalize().ok();
             real(path).zip(real(dir)).is_some_and(|(path, dir)| path.starts_with(dir))
         };
-        let named = |pattern: &GlobMatcher| pattern.is_match(display_path(&desk.environment, path));
+        let named = |pattern: &GlobMatcher| pattern.is_match(display_path(&session.environment, path));
         self.below.as_ref().is_none_or(inside) && self.pattern.as_ref().is_none_or(named)
     }
 }
@@ -109,9 +109,7 @@ pub enum Outcome {
     /// This council has judged this content.
     AlreadyJudged,
     /// It could not be reviewed.
-    Failed {
-        why: String,
-    },
+    Failed { why: String },
 }
 
 /// Told of a sweep's course.
@@ -127,25 +125,27 @@ pub trait SweepObserver: Send + Sync {
 /// # Errors
 /// When there is nothing to sweep, the executor is refused, or the ledger fails.
 pub async fn sweep(
-    desk: &Arc<LedgerSession>,
+    session: &Arc<LedgerSession>,
     request: &Request,
     watcher: Arc<dyn SweepObserver>,
 ) -> Result<Vec<SweptFile>, ServiceError> {
-    let sitting = RunSpec::new(desk, &request.options)?;
+    let spec = RunSpec::new(session, &request.options)?;
     let mut all = Vec::new();
     let mut due = Vec::new();
     let judged = match request.judged {
-        JudgedPolicy::Skip => desk.store.judged_artifacts(&sitting.fingerprint(desk, "").combined()).await?,
+        JudgedPolicy::Skip => {
+            session.store.judged_artifacts(&spec.fingerprint(session, "").combined()).await?
+        }
         JudgedPolicy::Repeat => BTreeSet::new(),
     };
-    let undecided = desk.store.undecided_runs(&sitting.fingerprint(desk, "").combined()).await?;
+    let undecided = session.store.undecided_runs(&spec.fingerprint(session, "").combined()).await?;
     let mut planned = BTreeSet::new();
-    let (found, unread) = files(desk, request)?;
+    let (found, unread) = files(session, request)?;
     all.extend(unread);
     for found in found {
         // An interruption is heard here: reading does not wait for anything else.
         tokio::task::yield_now().await;
-        match triage(desk, found, &judged, &mut planned, request.judged) {
+        match triage(session, found, &judged, &mut planned, request.judged) {
             Triage::Now(swept) => all.push(swept),
             Triage::Due(swept, draft) => match request.mode {
                 Mode::DryRun => all.push(swept),
@@ -154,8 +154,8 @@ pub async fn sweep(
         }
     }
     watcher.planned(due.len());
-    let (desk, options) = (Arc::clone(desk), request.options.clone());
-    let work = Arc::new(SweepRun { session: desk, sitting, options, undecided, judged, observer: watcher });
+    let (session, options) = (Arc::clone(session), request.options.clone());
+    let work = Arc::new(SweepRun { session, spec, options, undecided, judged, observer: watcher });
     let mut due = due.into_iter();
     // A thread each, so that the reviews share the processors and keep nobody else; dropping the set drops them.
     let mut reviews = JoinSet::new();
@@ -184,8 +184,11 @@ pub async fn sweep(
 
 /// The files below the watched folders, and the folders that cannot be read. One that is missing is a warning alone, unless all
 /// are.
-fn files(desk: &LedgerSession, request: &Request) -> Result<(Vec<FileEntry>, Vec<SweptFile>), ServiceError> {
-    let council = &desk.workspace.council;
+fn files(
+    session: &LedgerSession,
+    request: &Request,
+) -> Result<(Vec<FileEntry>, Vec<SweptFile>), ServiceError> {
+    let council = &session.workspace.council;
     if council.watch.paths.is_empty() {
         let body = Body::new("there is nothing to sweep: no `watch.paths` in council.yaml");
         return Err(ServiceError::configuration(
@@ -193,11 +196,11 @@ fn files(desk: &LedgerSession, request: &Request) -> Result<(Vec<FileEntry>, Vec
             body.help("add `watch: {paths: [./drafts/]}`"),
         ));
     }
-    let workspace = &desk.workspace;
+    let workspace = &session.workspace;
     let council_path = workspace.council_path.clone().unwrap_or_default();
     let root = workspace.host_path.as_deref().or(workspace.council_path.as_deref()).and_then(Path::parent);
     let acts = boundary::of_watch(council, root.unwrap_or(&council.dir));
-    desk.environment.trust.admit(&desk.environment, vec![TrustRequest { file: council_path, acts }])?;
+    session.environment.trust.admit(&session.environment, vec![TrustRequest { file: council_path, acts }])?;
     let (mut files, mut unread) = (Vec::new(), Vec::new());
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     for written in &council.watch.paths {
@@ -207,18 +210,18 @@ fn files(desk: &LedgerSession, request: &Request) -> Result<(Vec<FileEntry>, Vec
                 let (inside, elsewhere): (Vec<_>, Vec<_>) =
                     found.into_iter().partition(|one| boundary::is_inside(&path, &one.path));
                 for one in elsewhere {
-                    let led = display_path(&desk.environment, &one.path);
+                    let led = display_path(&session.environment, &one.path);
                     let body =
                         Body::new(format!("{led} leads out of the watched folder {written} by a link"));
                     let help = "it is left out; watch the folder that it leads to, or review it by its name";
-                    desk.warn(codes::WATCH_UNREADABLE, body.help(help));
+                    session.warn(codes::WATCH_UNREADABLE, body.help(help));
                 }
                 files.extend(inside.into_iter().filter(|one| seen.insert(one.path.clone())));
             }
             Err(error) => {
-                desk.warn(codes::WATCH_UNREADABLE, Body::new(format!("watch path {written}: {error}")));
+                session.warn(codes::WATCH_UNREADABLE, Body::new(format!("watch path {written}: {error}")));
                 let swept = SweptFile {
-                    path: display_path(&desk.environment, &path),
+                    path: display_path(&session.environment, &path),
                     tier: 0,
                     artifact_type: String::new(),
                     fate: Outcome::Failed { why: error.to_string() },
@@ -230,11 +233,11 @@ fn files(desk: &LedgerSession, request: &Request) -> Result<(Vec<FileEntry>, Vec
     // A folder may be for drafts to come; where none is there, nothing was swept.
     let all_unread = unread.len() == council.watch.paths.len();
     unread.retain(|(why, _)| all_unread || *why != std::io::ErrorKind::NotFound);
-    let own = [Some(&*desk.workspace.log), desk.workspace.ledger.file()];
+    let own = [Some(&*session.workspace.log), session.workspace.ledger.file()];
     files.retain(|one| {
         request.since_ms.is_none_or(|since| one.modified_ms >= since)
             && !own.contains(&Some(&one.path))
-            && request.filter.matches(desk, &one.path)
+            && request.filter.matches(session, &one.path)
     });
     Ok((files, unread.into_iter().map(|(_, swept)| swept).collect()))
 }
@@ -254,16 +257,17 @@ struct DueFile {
 
 /// What a file's tier, content and history say.
 fn triage(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     found: FileEntry,
     judged: &BTreeSet<String>,
     planned: &mut BTreeSet<String>,
     again: JudgedPolicy,
 ) -> Triage {
     use quorate_manifest::council::tiers::Tier;
-    let path = desk.workspace.redaction.redactor.redact(&display_path(&desk.environment, &found.path)).0;
-    let relative = review::relative_path(&desk.workspace.council.dir, &found.path);
-    let classified = desk.workspace.council.tiers.classify(&relative);
+    let path =
+        session.workspace.redaction.redactor.redact(&display_path(&session.environment, &found.path)).0;
+    let relative = review::relative_path(&session.workspace.council.dir, &found.path);
+    let classified = session.workspace.council.tiers.classify(&relative);
     let swept = |fate| SweptFile {
         path: path.clone(),
         tier: classified.tier.number(),
@@ -273,10 +277,10 @@ fn triage(
     if classified.tier == Tier::Two {
         return Triage::Now(swept(Outcome::TierSkipped));
     }
-    let sha256 = match artifact::read(&Subject::File(found.path.clone()), &desk.environment.directory) {
+    let sha256 = match artifact::read(&Subject::File(found.path.clone()), &session.environment.directory) {
         Ok(artifact) => artifact.sha256,
-        Err(stop) => {
-            return Triage::Now(swept(Outcome::Failed { why: stop.first_message() }));
+        Err(error) => {
+            return Triage::Now(swept(Outcome::Failed { why: error.first_message() }));
         }
     };
     if !review::is_due(classified.tier, &relative, &sha256) {
@@ -294,7 +298,7 @@ fn triage(
 /// What all reviews of a sweep share.
 struct SweepRun {
     session: Arc<LedgerSession>,
-    sitting: RunSpec,
+    spec: RunSpec,
     options: Options,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
@@ -309,7 +313,7 @@ impl SweepRun {
         self.observer.started(&swept.path);
         swept.fate = match self.outcome_of(&swept, draft).await {
             Ok(fate) => fate,
-            Err(stop) => Outcome::Failed { why: stop.first_message() },
+            Err(error) => Outcome::Failed { why: error.first_message() },
         };
         swept
     }
@@ -325,8 +329,8 @@ impl SweepRun {
             return Ok(Outcome::AlreadyJudged);
         }
         let artifact = artifact::Artifact { display_name: swept.path.clone(), ..artifact };
-        let docket = ReviewInput { artifact, artifact_type: swept.artifact_type.clone(), tier: swept.tier };
-        Ok(match self.judge(&docket).await? {
+        let input = ReviewInput { artifact, artifact_type: swept.artifact_type.clone(), tier: swept.tier };
+        Ok(match self.judge(&input).await? {
             (run, Some(verdict), fix) => Outcome::Judged { run, verdict, fix },
             (run, None, _) => Outcome::Failed { why: format!("run {run} has no verdict") },
         })
@@ -334,13 +338,13 @@ impl SweepRun {
 
     async fn judge(
         &self,
-        docket: &ReviewInput,
+        input: &ReviewInput,
     ) -> Result<(String, Option<Verdict>, Option<String>), ServiceError> {
-        let report = match self.try_resume(docket).await {
+        let report = match self.try_resume(input).await {
             Some(report) => report,
             None => {
                 let indexed = self.session.sync_log_index().await?;
-                let held = self.sitting.run(&self.session, docket, indexed, Arc::new(NoopObserver)).await?;
+                let held = self.spec.run(&self.session, input, indexed, Arc::new(NoopObserver)).await?;
                 self.session.report(&held.run).await?
             }
         };
@@ -350,8 +354,8 @@ impl SweepRun {
 
     /// Goes on with a run that an interrupted sweep left open on this very text, so that nothing is paid twice. One
     /// that cannot be resumed, or that another process is at, stays as it is.
-    async fn try_resume(&self, docket: &ReviewInput) -> Option<Report> {
-        let artifact = &docket.artifact;
+    async fn try_resume(&self, input: &ReviewInput) -> Option<Report> {
+        let artifact = &input.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
         resume::resume(&self.session, run, &self.options, Arc::new(NoopObserver)).await.ok()
     }
@@ -368,6 +372,6 @@ pub fn exit_code(all: &[SweptFile]) -> u8 {
 }
 
 /// Now, less a span.
-pub fn since(desk: &LedgerSession, text: &str) -> Result<Option<i64>, super::since::Error> {
-    super::since::parse(text, desk.environment.clock.now_ms())
+pub fn since(session: &LedgerSession, text: &str) -> Result<Option<i64>, super::since::Error> {
+    super::since::parse(text, session.environment.clock.now_ms())
 }

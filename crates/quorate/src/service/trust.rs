@@ -193,7 +193,7 @@ fn admit_by_hash(
     if covers && inventory.hash() == expected {
         return Ok(Permit(()));
     }
-    let mut stop = untrusted(environment, needs);
+    let mut error = untrusted(environment, needs);
     let message = match covers {
         true => format!("{VARIABLE} is not the hash of this workspace, which is {}", inventory.hash()),
         false => {
@@ -201,8 +201,8 @@ fn admit_by_hash(
         }
     };
     let help = "look at what changed with `quorate trust --show`, which prints the hash to set";
-    stop.report.refuse(codes::WORKSPACE_UNTRUSTED, Body::new(message).help(help));
-    Err(stop)
+    error.report.refuse(codes::WORKSPACE_UNTRUSTED, Body::new(message).help(help));
+    Err(error)
 }
 
 /// One line for each thing that a file would do.

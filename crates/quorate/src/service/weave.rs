@@ -102,12 +102,12 @@ pub async fn weave(
 ) -> Result<Prompt, ServiceError> {
     let (root, scope) = root_and_scope(environment, request.root.as_deref());
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let round = manifests.loader(host);
+    let loader = manifests.loader(host);
     let workspace = workspace::load(environment, places, &root)?;
-    let (reference, base, known, mut report) = target_prompt(&round, &scope, request, &workspace)?;
+    let (reference, base, known, mut report) = target_prompt(&loader, &scope, request, &workspace)?;
     report.absorb(workspace.report.clone());
     let catalogue = match request.target {
-        Target::Operator(_) => Catalogue::open(&round, &scope, &workspace.ledger),
+        Target::Operator(_) => Catalogue::open(&loader, &scope, &workspace.ledger),
         Target::Persona(_) => Catalogue::default(),
     };
     let known: Vec<&KnownOperator> = known.iter().collect();
@@ -141,8 +141,8 @@ pub async fn weave(
     if let Some(store) = store {
         let noted = if is_to_be_recorded { sources.record(&store, &composed, now_ms).await } else { Ok(()) };
         store.close().await;
-        if let Err(stop) = noted {
-            report.warn(codes::WEAVE_UNRECORDED, unrecorded(&stop.first_message()));
+        if let Err(error) = noted {
+            report.warn(codes::WEAVE_UNRECORDED, unrecorded(&error.first_message()));
         }
     }
     let status = |one: &Candidate| Some((one.overlay.id.clone(), compose::inactive_label(one.status)?));
@@ -183,7 +183,7 @@ fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, ServiceE
 type TargetPrompt = (String, BasePrompt, Vec<KnownOperator>, Report);
 
 fn target_prompt(
-    round: &Loader<'_>,
+    loader: &Loader<'_>,
     scope: &Scope,
     request: &Request,
     workspace: &Workspace,
@@ -191,13 +191,13 @@ fn target_prompt(
     match &request.target {
         Target::Persona(written) => {
             let reference = full_ref(written, "personas");
-            let (base, report, _) = persona_prompt(round, scope, &reference)?;
-            let known = operators_with_persona(round, scope, &reference, workspace);
+            let (base, report, _) = persona_prompt(loader, scope, &reference)?;
+            let known = operators_with_persona(loader, scope, &reference, workspace);
             Ok((reference, base, known, report))
         }
         Target::Operator(written) => {
             let reference = full_ref(written, "operators");
-            let mut operating = load_operator(round, scope, &reference)?;
+            let mut operating = load_operator(loader, scope, &reference)?;
             let (base, report) = (operating.base.clone(), std::mem::take(&mut operating.report));
             let exceptions = Exceptions::of(workspace, scope);
             let mut known = KnownOperator::new(operating, &workspace.host, &exceptions);
@@ -217,19 +217,19 @@ pub(super) struct LoadedOperator {
     pub(super) operator: Operator,
     /// Its prompt: its persona's, or for want of one its own body.
     pub(super) base: BasePrompt,
-    /// What each layer of its persona says of locks, below `metadata.quorate.locks`.
+    /// What each document of its persona says of locks, below `metadata.quorate.locks`.
     pub(super) persona_locks: Vec<Value>,
     pub(super) report: Report,
 }
 
 /// Loads an operator by its ref.
 pub(super) fn load_operator(
-    round: &Loader<'_>,
+    loader: &Loader<'_>,
     scope: &Scope,
     reference: &str,
 ) -> Result<LoadedOperator, ServiceError> {
-    let layer = load_document(round, scope, reference, Doctype::Operator)?;
-    let loaded = operator::load::load(round, &layer);
+    let document = load_document(loader, scope, reference, Doctype::Operator)?;
+    let loaded = operator::load::load(loader, &document);
     let Some(operator) = loaded.value else {
         return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
     };
@@ -238,17 +238,17 @@ pub(super) fn load_operator(
         let body =
             Body::new(format!("the operator's `id` is `{}`, and its folder is `{folder}`", operator.id));
         let body =
-            body.at(layer.value_place("id")).help("give both the same name: locks and playbooks go by it");
+            body.at(document.value_place("id")).help("give both the same name: locks and playbooks go by it");
         let mut report = loaded.report;
-        report.add_source(layer.shown.clone(), layer.text.clone());
+        report.add_source(document.shown.clone(), document.text.clone());
         report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
         return Err(ServiceError::from_report(ExitClass::Configuration, report));
     }
     let mut report = loaded.report;
     let (base, persona_locks) = match &operator.persona {
-        None => (BasePrompt::from_body(layer.body().trim()), Vec::new()),
+        None => (BasePrompt::from_body(document.body().trim()), Vec::new()),
         Some(persona) => {
-            let (base, more, locks) = persona_prompt(round, scope, &full_ref(persona, "personas"))?;
+            let (base, more, locks) = persona_prompt(loader, scope, &full_ref(persona, "personas"))?;
             report.absorb(more);
             (base, locks)
         }
@@ -258,22 +258,22 @@ pub(super) fn load_operator(
 
 /// The manifest that a ref leads to.
 fn load_document(
-    round: &Loader<'_>,
+    loader: &Loader<'_>,
     scope: &Scope,
     reference: &str,
     doctype: Doctype,
 ) -> Result<Arc<Document>, ServiceError> {
-    let Some(spot) = Reference::parse(reference).and_then(|read| read.path(scope).ok()) else {
+    let Some(location) = Reference::parse(reference).and_then(|read| read.path(scope).ok()) else {
         let kind = doctype.as_str();
         let body = Body::new(format!("`{reference}` is no ref to a manifest of a kind `{kind}`"));
         let help = format!("write its slug, or ws://{kind}s/<slug>");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
     };
-    match round.read(&spot, doctype) {
-        ReadResult::Document(layer) => Ok(layer),
-        ReadResult::Missing | ReadResult::Outside => Err(file_not_found(&round.display_name(&spot))),
+    match loader.read(&location, doctype) {
+        ReadResult::Document(document) => Ok(document),
+        ReadResult::Missing | ReadResult::Outside => Err(file_not_found(&loader.display_name(&location))),
         ReadResult::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
+            let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
             Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
         }
     }
@@ -299,32 +299,32 @@ pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> 
     let below = start.strip_prefix(&root).ok().and_then(Path::to_str).unwrap_or_default();
     // A file there lies in the tenant's scope, the folder itself does not.
     let scope = WorkspacePath::new(&format!("{below}/PERSONA.md"))
-        .map_or(Scope::Workspace, |spot| spot.scope().clone());
+        .map_or(Scope::Workspace, |location| location.scope().clone());
     match (&scope, said) {
         (Scope::Workspace, Some(_)) => (start, scope),
         _ => (root, scope),
     }
 }
 
-/// A persona's own prompt, warnings, and what each of its layers says of locks.
+/// A persona's own prompt, warnings, and what each of its documents says of locks.
 pub(super) type PersonaPrompt = (BasePrompt, Report, Vec<Value>);
 
 /// The persona's own prompt.
 pub(super) fn persona_prompt(
-    round: &Loader<'_>,
+    loader: &Loader<'_>,
     scope: &Scope,
     reference: &str,
 ) -> Result<PersonaPrompt, ServiceError> {
-    let layer = load_document(round, scope, reference, Doctype::Persona)?;
-    let loaded = persona::load::load(round, &layer);
+    let document = load_document(loader, scope, reference, Doctype::Persona)?;
+    let loaded = persona::load::load(loader, &document);
     match loaded.value {
         Some(persona) => {
             // Merged, a view could take its parent's away; a lock can only be added.
-            let of = |layer: &Arc<Document>| {
-                let locks = layer.root.key("metadata")?.key("quorate")?.key("locks")?;
+            let of = |document: &Arc<Document>| {
+                let locks = document.root.key("metadata")?.key("quorate")?.key("locks")?;
                 Some(locks.to_json())
             };
-            let locks = persona.chain.layers.iter().filter_map(of).collect();
+            let locks = persona.chain.documents.iter().filter_map(of).collect();
             Ok((BasePrompt::from_persona(&persona), loaded.report, locks))
         }
         None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
@@ -333,7 +333,7 @@ pub(super) fn persona_prompt(
 
 /// The operators of a scope that are this persona.
 pub(super) fn operators_with_persona(
-    round: &Loader<'_>,
+    loader: &Loader<'_>,
     scope: &Scope,
     reference: &str,
     workspace: &Workspace,
@@ -343,12 +343,12 @@ pub(super) fn operators_with_persona(
         top if top.is_empty() => "operators".to_owned(),
         tenant => format!("{tenant}/operators"),
     };
-    let Ok(spot) = WorkspacePath::new(&folder) else { return Vec::new() };
+    let Ok(location) = WorkspacePath::new(&folder) else { return Vec::new() };
     let is_it = |slug: &String| {
-        let operating = load_operator(round, scope, &format!("ws://operators/{slug}")).ok()?;
+        let operating = load_operator(loader, scope, &format!("ws://operators/{slug}")).ok()?;
         let persona = operating.operator.persona.as_deref()?;
         (full_ref(persona, "personas") == reference)
             .then(|| KnownOperator::new(operating, &workspace.host, &exceptions))
     };
-    round.folder_names(&spot).iter().filter_map(is_it).collect()
+    loader.folder_names(&location).iter().filter_map(is_it).collect()
 }

@@ -4,6 +4,7 @@
 pub mod boundary;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::registry::Registry;
@@ -50,7 +51,7 @@ pub struct Workspace {
     /// Who else keeps the ledger's checkpoints.
     pub witness: Option<Witness>,
     /// The adapters, by port and kind.
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
     /// What is redacted.
     pub redaction: Redaction,
     /// What nothing else is written over.
@@ -146,9 +147,9 @@ pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &P
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let loaded = load(environment, &PathOverrides { config, ledger: None }, start);
     let of_places =
-        |stop: &ServiceError| stop.report.refusals.iter().any(|one| one.code == codes::FILE_UNWRITABLE);
+        |error: &ServiceError| error.report.refusals.iter().any(|one| one.code == codes::FILE_UNWRITABLE);
     match loaded {
-        Err(stop) => Some(stop).filter(of_places),
+        Err(error) => Some(error).filter(of_places),
         Ok(workspace) => ensure_log(environment, &workspace.log)
             .and_then(|()| workspace.witness.as_ref().map_or(Ok(()), |one| one.ensure_file(environment)))
             .err(),
@@ -188,7 +189,7 @@ pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Conf
     let mut loaded = config::load(path, &display_path(environment, path), &found);
     let typos = loaded.value.as_ref().map(|host| executor::typos(environment.host.registry(), host));
     let typos = typos.unwrap_or_default();
-    typos.into_iter().for_each(|stop| loaded.report.absorb(*stop.report));
+    typos.into_iter().for_each(|error| loaded.report.absorb(*error.report));
     Loaded { value: loaded.value.filter(|_| !loaded.report.has_refusals()), ..loaded }
 }
 

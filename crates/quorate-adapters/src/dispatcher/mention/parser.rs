@@ -20,9 +20,10 @@ pub enum Boundary {
 /// Whether a text mentions a name.
 pub fn mentions(text: &str, name: &str, boundary: Boundary) -> bool {
     after_at(text).any(|rest| {
-        rest.strip_prefix(name).is_some_and(|rest| boundary == Boundary::Anything || !goes_on(rest))
+        rest.strip_prefix(name).is_some_and(|rest| boundary == Boundary::Anything || !continues_word(rest))
     }) || first_word(name).is_some_and(|first| {
-        after_at(text).any(|rest| after_folded(rest, first).is_some_and(|rest| !goes_on(rest)))
+        after_at(text)
+            .any(|rest| strip_prefix_ignoring_case(rest, first).is_some_and(|rest| !continues_word(rest)))
     })
 }
 
@@ -39,19 +40,19 @@ fn after_at(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What is left behind a prefix that is compared in any case.
-fn after_folded<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+fn strip_prefix_ignoring_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let mut rest = text.chars();
     prefix
         .chars()
-        .all(|wanted| rest.next().is_some_and(|found| folded(found) == folded(wanted)))
+        .all(|wanted| rest.next().is_some_and(|found| fold_case(found) == fold_case(wanted)))
         .then_some(rest.as_str())
 }
 
-fn goes_on(rest: &str) -> bool {
+fn continues_word(rest: &str) -> bool {
     rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn folded(c: char) -> char {
+fn fold_case(c: char) -> char {
     let mut upper = c.to_uppercase();
     match (upper.next(), upper.next()) {
         (Some(one), None) if c <= '\u{ffff}' && one <= '\u{ffff}' && (c.is_ascii() || !one.is_ascii()) => one,

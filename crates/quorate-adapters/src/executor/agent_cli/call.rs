@@ -15,16 +15,16 @@ use tokio::sync::oneshot;
 
 use super::clock;
 use super::command;
-use super::ending::Member;
-use super::mark::Mark;
 use super::orphans;
-use super::shortage;
+use super::process_tag::CallTag;
+use super::resource_shortage;
+use super::running_process::RunningProcess;
 use super::spawn::Launch;
 
 /// How an attempt ended and what was printed.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) ending: Ending,
+pub(super) struct CallOutput {
+    pub(super) termination: Termination,
     /// All of stdout, up to its cap.
     pub(super) stdout: Vec<u8>,
     /// The end of stderr.
@@ -33,31 +33,37 @@ pub(super) struct Ended {
 
 /// How an attempt ended.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum Termination {
     Exited(ExitStatus),
     /// The deadline passed, or nobody waits any more.
     DeadlinePassed,
     /// It printed more than an answer may have.
-    Flooded,
+    Overflowed,
 }
 
 /// Starts a command, gives it the prompt, and waits for its end.
-pub(super) async fn run(launch: Arc<Launch>, prompt: Arc<str>, deadline: Instant) -> Result<Ended, Failure> {
+pub(super) async fn run(
+    launch: Arc<Launch>,
+    prompt: Arc<str>,
+    deadline: Instant,
+) -> Result<CallOutput, Failure> {
     let no_room = |error: std::io::Error| Failure::failed(format!("no room to start a command: {error}"));
     // Dropping `_held` is how the thread learns that nobody waits any more.
     let (hangup, _held) = loop {
         match std::io::pipe() {
             Ok(pipe) => break pipe,
-            Err(error) if shortage::may_come(&error, deadline) => shortage::pause().await,
+            Err(error) if resource_shortage::should_retry(&error, deadline) => {
+                resource_shortage::pause().await
+            }
             Err(error) => return Err(no_room(error)),
         }
     };
     let (report, reported) = oneshot::channel();
-    let live = Live::enter();
+    let live = LiveAttempt::enter();
     std::thread::Builder::new()
         .name("member".into())
         .spawn(move || {
-            let ended = attend(&launch, prompt, deadline, hangup);
+            let ended = supervise(&launch, prompt, deadline, hangup);
             // Its private directory goes first where nobody waits any more: whoever settles waits for that, too.
             drop(launch);
             drop(live);
@@ -68,85 +74,85 @@ pub(super) async fn run(launch: Arc<Launch>, prompt: Arc<str>, deadline: Instant
     reported.await.unwrap_or_else(|_| Err(Failure::failed("the thread that watched the command is gone")))
 }
 
-fn attend(
+fn supervise(
     launch: &Launch,
     prompt: Arc<str>,
     deadline: Instant,
     hangup: PipeReader,
-) -> Result<Ended, Failure> {
+) -> Result<CallOutput, Failure> {
     if clock::now() >= deadline {
         return Err(Failure::TimedOut);
     }
     if !launch.cwd.as_os_str().is_empty() && !launch.cwd.is_dir() {
         return Err(Failure::failed(format!("`{}` is not a directory", launch.cwd.display())));
     }
-    let mark = Mark::next();
+    let tag = CallTag::next();
     let child = loop {
-        match launch.start(mark) {
+        match launch.spawn(tag) {
             Ok(child) => break child,
-            Err(error) if shortage::may_come(&error, deadline) => {
-                if shortage::hung_up(hangup.as_fd()) {
+            Err(error) if resource_shortage::should_retry(&error, deadline) => {
+                if resource_shortage::hung_up(hangup.as_fd()) {
                     return Err(Failure::TimedOut);
                 }
             }
-            Err(error) => return Err(command::not_started(&launch.program, &error)),
+            Err(error) => return Err(command::start_failure(&launch.program, &error)),
         }
     };
     let broken = |error: std::io::Error| {
         Failure::failed(format!("cannot use the pipes of `{}`: {error}", launch.program.display()))
     };
-    let mut member = Member::new(child, mark, prompt).map_err(broken)?;
-    let ending = loop {
-        let hung_up = match member.serve(deadline, Some(hangup.as_fd())) {
+    let mut member = RunningProcess::new(child, tag, prompt).map_err(broken)?;
+    let termination = loop {
+        let hung_up = match member.poll(deadline, Some(hangup.as_fd())) {
             Ok(hung_up) => hung_up,
             Err(error) => {
-                member.end();
+                member.terminate();
                 return Err(broken(error));
             }
         };
         if member.has_exited() {
             let (status, pipes) = member.finish().map_err(broken)?;
-            let flooded = pipes.are_flooded();
-            let (stdout, stderr) = pipes.into_printed();
-            let ending = if flooded { Ending::Flooded } else { Ending::Exited(status) };
-            return Ok(Ended { ending, stdout, stderr });
+            let flooded = pipes.have_overflowed();
+            let (stdout, stderr) = pipes.into_output();
+            let termination = if flooded { Termination::Overflowed } else { Termination::Exited(status) };
+            return Ok(CallOutput { termination, stdout, stderr });
         }
-        if member.pipes.are_flooded() {
-            break Ending::Flooded;
+        if member.pipes.have_overflowed() {
+            break Termination::Overflowed;
         }
         if hung_up || clock::now() >= deadline {
-            break Ending::DeadlinePassed;
+            break Termination::DeadlinePassed;
         }
     };
-    let (stdout, stderr) = member.end().into_printed();
-    Ok(Ended { ending, stdout, stderr })
+    let (stdout, stderr) = member.terminate().into_output();
+    Ok(CallOutput { termination, stdout, stderr })
 }
 
-static LIVE: Mutex<usize> = Mutex::new(0);
-static ENDED: Condvar = Condvar::new();
+static LIVE_ATTEMPTS: Mutex<usize> = Mutex::new(0);
+static ATTEMPT_ENDED: Condvar = Condvar::new();
 
 /// Counts an attempt for as long as anything of it may run.
 #[derive(Debug)]
-pub(super) struct Live;
+pub(super) struct LiveAttempt;
 
-impl Live {
+impl LiveAttempt {
     pub(super) fn enter() -> Self {
-        *LIVE.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Live
+        *LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        LiveAttempt
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveAttempt {
     fn drop(&mut self) {
-        *LIVE.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
-        ENDED.notify_all();
+        *LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ATTEMPT_ENDED.notify_all();
     }
 }
 
 /// Waits, at most for `limit`, until nothing runs any more that was started by attempts which have ended or were
 /// dropped. The program calls it before it exits, so that members get their two seconds also where no guard stands.
-pub fn settle(limit: Duration) {
-    let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    drop(ENDED.wait_timeout_while(live, limit, |live| *live > 0));
-    orphans::end();
+pub fn wait_for_members(limit: Duration) {
+    let live = LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(ATTEMPT_ENDED.wait_timeout_while(live, limit, |live| *live > 0));
+    orphans::kill_orphans();
 }

@@ -12,7 +12,7 @@ use super::environment;
 ///
 /// # Errors
 /// When a word has one.
-pub(super) fn startable(command: &str, args: &[String]) -> Result<(), ConfigError> {
+pub(super) fn check_no_nul(command: &str, args: &[String]) -> Result<(), ConfigError> {
     let has_nul = |word: &str| word.contains('\0');
     let key = match (has_nul(command), args.iter().any(|arg| has_nul(arg))) {
         (true, _) => "command",
@@ -41,7 +41,7 @@ pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
     std::env::split_paths(&environment::search_path())
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(command))
-        .find(|path| executable(path))
+        .find(|path| is_executable(path))
         .ok_or_else(|| {
             Failure::failed(format!(
                 "command `{command}` was not found on PATH; install it, or set `command` to its path"
@@ -50,7 +50,7 @@ pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Refuses a `command` that is not there, with what to do: `install` of a program that is known by name, else the PATH.
-pub(super) fn installed(command: &str, dir: &Path, install: Option<&str>) -> Result<(), ConfigError> {
+pub(super) fn check_installed(command: &str, dir: &Path, install: Option<&str>) -> Result<(), ConfigError> {
     let Err(missing) = find(command, dir) else { return Ok(()) };
     if command.contains('/') {
         return Err(
@@ -69,7 +69,7 @@ pub(super) fn installed(command: &str, dir: &Path, install: Option<&str>) -> Res
 }
 
 /// Why a program that is there did not start.
-pub(super) fn not_started(program: &Path, error: &io::Error) -> Failure {
+pub(super) fn start_failure(program: &Path, error: &io::Error) -> Failure {
     let why = match error.kind() {
         io::ErrorKind::PermissionDenied => "it is not executable; try `chmod +x` on it".to_owned(),
         io::ErrorKind::NotFound => "the interpreter that its first line names is missing".to_owned(),
@@ -82,7 +82,7 @@ pub(super) fn not_started(program: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("`{}` cannot be started: {why}", program.display()))
 }
 
-fn executable(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
@@ -90,7 +90,7 @@ fn executable(path: &Path) -> bool {
 mod tests {
     use std::path::Path;
 
-    use super::{find, installed};
+    use super::{check_installed, find};
 
     #[test]
     fn a_missing_command_is_named_with_what_to_do() {
@@ -102,13 +102,14 @@ mod tests {
 
     #[test]
     fn a_missing_command_is_refused_with_the_way_to_install_it() {
-        assert_eq!(installed("sh", Path::new("/"), None), Ok(()));
-        let refused = installed("quorate-no-such-command", Path::new("/"), None).unwrap_err();
+        assert_eq!(check_installed("sh", Path::new("/"), None), Ok(()));
+        let refused = check_installed("quorate-no-such-command", Path::new("/"), None).unwrap_err();
         assert!(refused.message.contains("`quorate-no-such-command`"), "{refused:?}");
         assert!(refused.help.is_some_and(|help| help.contains("PATH is /")));
-        let refused = installed("quorate-no-such-command", Path::new("/"), Some("`get it`")).unwrap_err();
+        let refused =
+            check_installed("quorate-no-such-command", Path::new("/"), Some("`get it`")).unwrap_err();
         assert!(refused.help.is_some_and(|help| help.contains("`get it`")));
-        let refused = installed("bin/no-such", Path::new("/srv"), Some("`get it`")).unwrap_err();
+        let refused = check_installed("bin/no-such", Path::new("/srv"), Some("`get it`")).unwrap_err();
         assert!(refused.message.contains("/srv/bin/no-such"), "{refused:?}");
     }
 

@@ -7,43 +7,43 @@ use std::path::PathBuf;
 
 use quorate_kernel::ports::executor::ConfigError;
 
-use super::mark::VARIABLE;
+use super::process_tag::VARIABLE;
 
 const BASE: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "TZ", "TERM"];
 const BASE_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
 /// Whether a variable names a ledger on a server, maybe with a password: whoever is asked writes no records.
-fn is_server(name: &OsStr, value: &OsStr) -> bool {
+fn names_ledger_server(name: &OsStr, value: &OsStr) -> bool {
     name == "QUORATE_LEDGER" && value.to_string_lossy().contains("://")
 }
 
 /// Which variables are passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Environment {
-    listed: Vec<String>,
-    base: Base,
+    names: Vec<String>,
+    base: BaseVariables,
 }
 
 /// Whether the base set is passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Base {
-    Kept,
+pub(super) enum BaseVariables {
+    Inherited,
     Dropped,
 }
 
 impl Environment {
     /// The variables beside the base set, by name.
-    pub(super) fn listed(&self) -> &[String] {
-        &self.listed
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// The base set and `listed`.
     ///
     /// # Errors
     /// When an entry is not a name.
-    pub(super) fn new(listed: Vec<String>, base: Base) -> Result<Self, ConfigError> {
+    pub(super) fn new(listed: Vec<String>, base: BaseVariables) -> Result<Self, ConfigError> {
         match listed.iter().find(|name| name.is_empty() || name.contains(['=', '*', ' '])) {
-            None => Ok(Environment { listed, base }),
+            None => Ok(Environment { names: listed, base }),
             Some(entry) => {
                 Err(ConfigError::for_key("env", format!("`{entry}` is not the name of a variable"))
                     .with_help("list names alone, each in full; the values are taken from the environment"))
@@ -53,20 +53,22 @@ impl Environment {
 
     /// The variables of this process that are passed on.
     pub(super) fn variables(&self) -> Vec<(OsString, OsString)> {
-        self.variables_and(&[])
+        self.variables_with(&[])
     }
 
     /// Those, and `more`.
     #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
-    pub(super) fn variables_and(&self, more: &[String]) -> Vec<(OsString, OsString)> {
-        let passes = |name: &OsStr| self.passes(name) || more.iter().any(|one| name == one.as_str());
-        std::env::vars_os().filter(|(name, value)| passes(name) && !is_server(name, value)).collect()
+    pub(super) fn variables_with(&self, more: &[String]) -> Vec<(OsString, OsString)> {
+        let passes = |name: &OsStr| self.is_passed(name) || more.iter().any(|one| name == one.as_str());
+        std::env::vars_os()
+            .filter(|(name, value)| passes(name) && !names_ledger_server(name, value))
+            .collect()
     }
 
-    fn passes(&self, name: &OsStr) -> bool {
+    fn is_passed(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else { return false };
-        self.listed.iter().any(|listed| listed == name)
-            || (self.base == Base::Kept
+        self.names.iter().any(|listed| listed == name)
+            || (self.base == BaseVariables::Inherited
                 && (BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))))
     }
 }
@@ -79,18 +81,18 @@ pub(super) fn search_path() -> OsString {
 
 /// The home directory, where there is one.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
-pub(super) fn home() -> Option<PathBuf> {
+pub(super) fn home_dir() -> Option<PathBuf> {
     std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
 /// Where temporary files go.
-pub(super) fn temporary() -> PathBuf {
+pub(super) fn temp_dir() -> PathBuf {
     std::env::temp_dir()
 }
 
 /// The mark of the invocation that this process itself is part of.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
-pub(super) fn outer_mark() -> Option<String> {
+pub(super) fn outer_tag() -> Option<String> {
     std::env::var(VARIABLE).ok()
 }
 
@@ -98,41 +100,41 @@ pub(super) fn outer_mark() -> Option<String> {
 mod tests {
     use std::ffi::OsStr;
 
-    use super::{Base, Environment, is_server};
+    use super::{BaseVariables, Environment, names_ledger_server};
 
-    fn passes(listed: &[&str], base: Base, name: &str) -> bool {
-        let listed = listed.iter().map(ToString::to_string).collect();
-        Environment::new(listed, base).unwrap().passes(OsStr::new(name))
+    fn passes(listed: &[&str], base: BaseVariables, name: &str) -> bool {
+        let names = listed.iter().map(ToString::to_string).collect();
+        Environment::new(names, base).unwrap().is_passed(OsStr::new(name))
     }
 
     #[test]
     fn the_base_set_and_what_is_listed_pass_and_nothing_else() {
         for name in ["PATH", "HOME", "LC_ALL", "XDG_CONFIG_HOME", "TZ"] {
-            assert!(passes(&[], Base::Kept, name), "{name}");
-            assert!(!passes(&[], Base::Dropped, name), "{name}");
+            assert!(passes(&[], BaseVariables::Inherited, name), "{name}");
+            assert!(!passes(&[], BaseVariables::Dropped, name), "{name}");
         }
-        assert!(!passes(&[], Base::Kept, "AWS_SECRET_ACCESS_KEY"));
+        assert!(!passes(&[], BaseVariables::Inherited, "AWS_SECRET_ACCESS_KEY"));
         // D3, X10
         for name in ["QUORATE_SIGNING_KEY", "QUORATE_LEDGER", "QUORATE_TRUST", "QUORATE_", "QUORATE_X"] {
-            assert!(!passes(&[], Base::Kept, name), "{name}");
+            assert!(!passes(&[], BaseVariables::Inherited, name), "{name}");
         }
-        assert!(passes(&["QUORATE_LEDGER"], Base::Kept, "QUORATE_LEDGER"));
-        assert!(passes(&["API_KEY"], Base::Kept, "API_KEY"));
-        assert!(passes(&["API_KEY"], Base::Dropped, "API_KEY"));
-        assert!(!passes(&["API_KEY"], Base::Kept, "API_KEY_2"));
+        assert!(passes(&["QUORATE_LEDGER"], BaseVariables::Inherited, "QUORATE_LEDGER"));
+        assert!(passes(&["API_KEY"], BaseVariables::Inherited, "API_KEY"));
+        assert!(passes(&["API_KEY"], BaseVariables::Dropped, "API_KEY"));
+        assert!(!passes(&["API_KEY"], BaseVariables::Inherited, "API_KEY_2"));
     }
 
     #[test]
     fn the_address_of_a_server_stays_here() {
         // X10
         let ledger = OsStr::new("QUORATE_LEDGER");
-        assert!(is_server(ledger, OsStr::new("postgres://ada:s3cret@db/quorate")));
-        assert!(!is_server(ledger, OsStr::new(".quorate/ledger.db")));
+        assert!(names_ledger_server(ledger, OsStr::new("postgres://ada:s3cret@db/quorate")));
+        assert!(!names_ledger_server(ledger, OsStr::new(".quorate/ledger.db")));
     }
 
     #[test]
     fn a_value_in_the_list_is_refused() {
-        let refused = Environment::new(vec!["API_KEY=secret".into()], Base::Kept).unwrap_err();
+        let refused = Environment::new(vec!["API_KEY=secret".into()], BaseVariables::Inherited).unwrap_err();
         assert_eq!(refused.key.as_deref(), Some("env"));
     }
 }

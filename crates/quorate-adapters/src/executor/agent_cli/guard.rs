@@ -21,9 +21,9 @@ use std::sync::{Mutex, PoisonError};
 use rustix::process::Pid;
 
 #[cfg(target_os = "linux")]
-use super::mark::ProcessMark;
-#[cfg(target_os = "linux")]
 use super::orphans;
+#[cfg(target_os = "linux")]
+use super::process_tag::ProcessTag;
 
 /// The first argument of a guard.
 pub const ARGUMENT: &str = "__guard";
@@ -37,7 +37,7 @@ pub fn enable() {
 
 /// Whether somebody watches over us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum Status {
     #[cfg(target_os = "linux")]
     Watching,
     Absent,
@@ -45,23 +45,23 @@ pub(super) enum Standing {
 
 /// Starts the guard, if there is to be one and none runs yet.
 #[cfg(target_os = "linux")]
-pub(super) fn ensure() -> Standing {
+pub(super) fn ensure() -> Status {
     static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
     if !ENABLED.load(Ordering::Relaxed) {
-        return Standing::Absent;
+        return Status::Absent;
     }
     let mut guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner);
-    if !guard.as_mut().is_some_and(Guard::stands) {
+    if !guard.as_mut().is_some_and(Guard::is_running) {
         *guard = start().ok();
     }
-    if guard.is_some() { Standing::Watching } else { Standing::Absent }
+    if guard.is_some() { Status::Watching } else { Status::Absent }
 }
 
 /// Starts no guard: there is none here.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn ensure() -> Standing {
+pub(super) fn ensure() -> Status {
     let _ = ENABLED.load(Ordering::Relaxed);
-    Standing::Absent
+    Status::Absent
 }
 
 #[cfg(target_os = "linux")]
@@ -72,10 +72,10 @@ struct Guard {
 
 #[cfg(target_os = "linux")]
 impl Guard {
-    fn stands(&mut self) -> bool {
+    fn is_running(&mut self) -> bool {
         let stands = matches!(self.process.try_wait(), Ok(None));
         if !stands {
-            orphans::reaped(Pid::from_child(&self.process));
+            orphans::forget(Pid::from_child(&self.process));
         }
         stands
     }
@@ -87,7 +87,7 @@ fn start() -> std::io::Result<Guard> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("member-guard")
-        .args([ARGUMENT, &ProcessMark::own().text()])
+        .args([ARGUMENT, &ProcessTag::current().to_hex()])
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -97,8 +97,8 @@ fn start() -> std::io::Result<Guard> {
         rustix::process::setsid()?;
         Ok(())
     });
-    let mut process = orphans::born(|| command.spawn())?;
-    orphans::guard_is(Pid::from_child(&process));
+    let mut process = orphans::spawn_tracked(|| command.spawn())?;
+    orphans::set_guard(Pid::from_child(&process));
     let pipe = process.stdin.take();
     Ok(Guard { process, _pipe: pipe })
 }
@@ -108,10 +108,10 @@ fn start() -> std::io::Result<Guard> {
 pub fn run() -> ! {
     use std::io::Read;
 
-    let Some(mark) = std::env::args().nth(2).and_then(|mark| ProcessMark::parse(&mark)) else {
+    let Some(mark) = std::env::args().nth(2).and_then(|mark| ProcessTag::parse(&mark)) else {
         std::process::exit(64);
     };
-    super::signals::restore();
+    super::signals::restore_sigchld();
     close_inherited();
     let mut stdin = std::io::stdin();
     let mut nothing = [0; 16];
@@ -122,7 +122,7 @@ pub fn run() -> ! {
             Ok(_) => {}
         }
     }
-    end(mark);
+    terminate(mark);
     std::process::exit(0);
 }
 
@@ -133,24 +133,24 @@ pub fn run() -> ! {
 }
 
 #[cfg(target_os = "linux")]
-fn end(mark: ProcessMark) {
+fn terminate(mark: ProcessTag) {
     use super::clock;
-    use super::ending::GRACE;
-    use super::family;
-    use super::mark::Scope;
-    use super::proc::relatives;
+    use super::process_table::find_in_scope;
+    use super::process_tag::Scope;
+    use super::process_tree;
+    use super::running_process::GRACE_PERIOD;
     use rustix::process::Signal;
     use std::time::Duration;
 
-    let find = || relatives(Scope::Process(mark), None, 0);
-    let kill_at = clock::now() + GRACE;
+    let find = || find_in_scope(Scope::Process(mark), None, 0);
+    let kill_at = clock::now() + GRACE_PERIOD;
     for signal in [Signal::TERM, Signal::CONT] {
         find().iter().for_each(|process| process.signal(signal));
     }
     while clock::now() < kill_at && find().iter().any(|process| !process.zombie) {
         std::thread::sleep(Duration::from_millis(25));
     }
-    family::extinguish(find);
+    process_tree::kill_until_gone(find);
 }
 
 /// Closes what our host had open without wanting to hand it on, so that nobody waits for the guard to let go of it.

@@ -5,14 +5,14 @@ use quorate_kernel::answer;
 use quorate_kernel::ports::executor::{Failure, Reply};
 use quorate_protocol::answers::Schema;
 
-use super::call::{Ended, Ending};
-use super::files::AnswerFiles;
-use super::limits;
+use super::attempt_files::AttemptFiles;
+use super::call::{CallOutput, Termination};
+use super::limit_messages;
 use super::pipes::STDOUT_CAP;
-use super::presets::{Spent, claude, codex, gemini};
+use super::presets::{ModelAndUsage, claude, codex, gemini};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Output {
+pub(super) enum OutputFormat {
     Text,
     /// The result envelope of `claude --output-format json`.
     ClaudeJson,
@@ -22,44 +22,44 @@ pub(super) enum Output {
     GeminiJson,
 }
 
-impl Output {
-    pub(super) const ALL: [Output; 4] =
-        [Output::Text, Output::ClaudeJson, Output::CodexJsonl, Output::GeminiJson];
+impl OutputFormat {
+    pub(super) const ALL: [OutputFormat; 4] =
+        [OutputFormat::Text, OutputFormat::ClaudeJson, OutputFormat::CodexJsonl, OutputFormat::GeminiJson];
 
     /// The name that the key `output` has for it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Output::Text => "text",
-            Output::ClaudeJson => "claude-json",
-            Output::CodexJsonl => "codex-jsonl",
-            Output::GeminiJson => "gemini-json",
+            OutputFormat::Text => "text",
+            OutputFormat::ClaudeJson => "claude-json",
+            OutputFormat::CodexJsonl => "codex-jsonl",
+            OutputFormat::GeminiJson => "gemini-json",
         }
     }
 
     /// The model that answered and what the attempt cost, whether or not there is a reply.
-    pub(super) fn spent(self, stdout: &str) -> Spent {
+    pub(super) fn model_and_usage(self, stdout: &str) -> ModelAndUsage {
         match self {
-            Output::Text => Spent::default(),
-            Output::ClaudeJson => claude::spent(stdout),
-            Output::CodexJsonl => codex::spent(stdout),
-            Output::GeminiJson => gemini::spent(stdout),
+            OutputFormat::Text => ModelAndUsage::default(),
+            OutputFormat::ClaudeJson => claude::model_and_usage(stdout),
+            OutputFormat::CodexJsonl => codex::model_and_usage(stdout),
+            OutputFormat::GeminiJson => gemini::model_and_usage(stdout),
         }
     }
 
     /// The reply in it.
-    fn read(self, stdout: &str, last_message: Option<String>) -> Result<Reply, NoReply> {
+    fn parse(self, stdout: &str, last_message: Option<String>) -> Result<Reply, ReplyError> {
         match self {
-            Output::Text => Ok(Reply { text: stdout.to_owned(), ..Reply::default() }),
-            Output::ClaudeJson => claude::read(stdout),
-            Output::CodexJsonl => codex::read(stdout, last_message),
-            Output::GeminiJson => gemini::read(stdout),
+            OutputFormat::Text => Ok(Reply { text: stdout.to_owned(), ..Reply::default() }),
+            OutputFormat::ClaudeJson => claude::read(stdout),
+            OutputFormat::CodexJsonl => codex::read(stdout, last_message),
+            OutputFormat::GeminiJson => gemini::read(stdout),
         }
     }
 }
 
 /// Why there is no reply in an output.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoReply {
+pub(super) enum ReplyError {
     /// The command itself says why.
     Reported(String),
     /// It is not in the form that was promised.
@@ -67,24 +67,28 @@ pub(super) enum NoReply {
 }
 
 /// The reply in what a command printed, or why it is none. `form` is that of the answer.
-pub(super) fn judge(
-    output: Output,
+pub(super) fn read_reply(
+    output: OutputFormat,
     form: Schema,
     command: &str,
-    ended: Ended,
-    files: Option<&AnswerFiles>,
+    ended: CallOutput,
+    files: Option<&AttemptFiles>,
 ) -> Result<Reply, Failure> {
-    let limit = if form.is_structured() { limits::meaning } else { limits::meaning_of_words };
+    let limit = if form.is_structured() {
+        limit_messages::limit_reason
+    } else {
+        limit_messages::limit_reason_in_prose
+    };
     let failed = |what: &str| Failure::failed(format!("`{command}` {what}"));
-    let status = match ended.ending {
-        Ending::Exited(status) => status,
-        Ending::DeadlinePassed => return Err(Failure::TimedOut),
-        Ending::Flooded => {
+    let status = match ended.termination {
+        Termination::Exited(status) => status,
+        Termination::DeadlinePassed => return Err(Failure::TimedOut),
+        Termination::Overflowed => {
             return Err(failed(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)));
         }
     };
     if !status.success() {
-        return Err(failed(&unsuccessful(output, status, &ended.stdout, &ended.stderr)));
+        return Err(failed(&describe_failure(output, status, &ended.stdout, &ended.stderr)));
     }
     let stdout = match String::from_utf8(ended.stdout) {
         Ok(stdout) => stdout,
@@ -93,24 +97,24 @@ pub(super) fn judge(
             return Err(failed(&format!("printed bytes that are not UTF-8 (at byte {place})")));
         }
     };
-    let last_message = files.and_then(AnswerFiles::read_last_message);
+    let last_message = files.and_then(AttemptFiles::read_last_message);
     if stdout.trim().is_empty() && last_message.is_none() {
         return Err(failed(&with_excerpt("printed nothing", &String::from_utf8_lossy(&ended.stderr))));
     }
-    let says_so = if output == Output::Text { limit } else { limits::meaning };
+    let says_so = if output == OutputFormat::Text { limit } else { limit_messages::limit_reason };
     if let Some(meaning) = says_so(&stdout) {
         return Err(failed(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
     }
-    let read = match output.read(&stdout, last_message) {
+    let read = match output.parse(&stdout, last_message) {
         // A script in the CLI's place may print the answer itself.
-        Err(NoReply::Malformed) if form.is_structured() && answer::extract(form, &stdout, &[]).is_ok() => {
+        Err(ReplyError::Malformed) if form.is_structured() && answer::extract(form, &stdout, &[]).is_ok() => {
             Ok(Reply { text: stdout.clone(), ..Reply::default() })
         }
         read => read,
     };
     let reply = read.map_err(|why| match why {
-        NoReply::Reported(error) => failed(&with_excerpt("reports an error", &error)),
-        NoReply::Malformed => {
+        ReplyError::Reported(error) => failed(&with_excerpt("reports an error", &error)),
+        ReplyError::Malformed => {
             failed(&with_excerpt(&format!("printed something else than `{}`", output.as_str()), &stdout))
         }
     })?;
@@ -124,8 +128,8 @@ pub(super) fn judge(
 }
 
 /// How a command ended that did not succeed, with what it says of it.
-pub(super) fn unsuccessful(
-    output: Output,
+pub(super) fn describe_failure(
+    output: OutputFormat,
     status: std::process::ExitStatus,
     stdout: &[u8],
     stderr: &[u8],
@@ -138,8 +142,8 @@ pub(super) fn unsuccessful(
     };
     let stdout = String::from_utf8_lossy(stdout);
     let stderr = String::from_utf8_lossy(stderr);
-    match output.read(&stdout, None) {
-        Err(NoReply::Reported(error)) => with_excerpt(&what, &error),
+    match output.parse(&stdout, None) {
+        Err(ReplyError::Reported(error)) => with_excerpt(&what, &error),
         _ if stderr.trim().is_empty() => with_excerpt(&what, &stdout),
         _ => with_excerpt(&what, &stderr),
     }
@@ -155,8 +159,12 @@ fn with_excerpt(what: &str, printed: &str) -> String {
 pub(super) fn excerpt(printed: &str) -> String {
     const LINES: usize = 5;
     const CHARACTERS: usize = 500;
-    let lines: Vec<String> =
-        printed.lines().map(plain).filter(|line| !line.is_empty()).map(|line| line.to_owned()).collect();
+    let lines: Vec<String> = printed
+        .lines()
+        .map(strip_escapes)
+        .filter(|line| !line.is_empty())
+        .map(|line| line.to_owned())
+        .collect();
     let last = lines[lines.len().saturating_sub(LINES)..].join(" | ");
     let length = last.chars().count();
     if length <= CHARACTERS {
@@ -176,7 +184,7 @@ pub(super) fn excerpt(printed: &str) -> String {
 }
 
 /// A line as it would look printed, without the escape sequences that colour it and move the cursor.
-fn plain(line: &str) -> String {
+fn strip_escapes(line: &str) -> String {
     let mut kept = String::with_capacity(line.len());
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
@@ -194,20 +202,20 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    use super::{Output, Schema, excerpt, judge};
-    use crate::executor::agent_cli::call::{Ended, Ending};
+    use super::{OutputFormat, Schema, excerpt, read_reply};
+    use crate::executor::agent_cli::call::{CallOutput, Termination};
 
     fn judged(status: i32, stdout: &str, stderr: &str) -> Result<String, String> {
         judged_as(Schema::FirstAnswer, status, stdout, stderr)
     }
 
     fn judged_as(form: Schema, status: i32, stdout: &str, stderr: &str) -> Result<String, String> {
-        let ended = Ended {
-            ending: Ending::Exited(ExitStatus::from_raw(status)),
+        let ended = CallOutput {
+            termination: Termination::Exited(ExitStatus::from_raw(status)),
             stdout: stdout.as_bytes().to_vec(),
             stderr: stderr.as_bytes().to_vec(),
         };
-        judge(Output::Text, form, "x", ended, None)
+        read_reply(OutputFormat::Text, form, "x", ended, None)
             .map(|reply| reply.text)
             .map_err(|failure| failure.to_string())
     }
@@ -228,15 +236,15 @@ mod tests {
     #[test]
     fn an_answer_without_an_envelope_is_an_answer() {
         let judged = |output, form, stdout: &str| {
-            let ended = Ended {
-                ending: Ending::Exited(ExitStatus::from_raw(0)),
+            let ended = CallOutput {
+                termination: Termination::Exited(ExitStatus::from_raw(0)),
                 stdout: stdout.as_bytes().to_vec(),
                 stderr: Vec::new(),
             };
-            judge(output, form, "x", ended, None).map(|reply| reply.text)
+            read_reply(output, form, "x", ended, None).map(|reply| reply.text)
         };
         let answer = "Here it is:\n{\"would_block\": false}\n";
-        for output in [Output::ClaudeJson, Output::CodexJsonl, Output::GeminiJson] {
+        for output in [OutputFormat::ClaudeJson, OutputFormat::CodexJsonl, OutputFormat::GeminiJson] {
             assert_eq!(judged(output, Schema::FirstAnswer, answer).as_deref(), Ok(answer), "{output:?}");
             assert_eq!(
                 judged(output, Schema::FirstAnswer, answer.split_at(12).1).map(|_| ()),
@@ -254,9 +262,9 @@ mod tests {
         }
         // What an envelope reports is no answer, whatever it quotes.
         let error = r#"{"type": "result", "is_error": true, "result": "{\"would_block\": false}"}"#;
-        assert!(judged(Output::ClaudeJson, Schema::FirstAnswer, error).is_err());
+        assert!(judged(OutputFormat::ClaudeJson, Schema::FirstAnswer, error).is_err());
         let error = r#"{"error": {"message": "quota"}, "would_block": false}"#;
-        assert!(judged(Output::GeminiJson, Schema::FirstAnswer, error).is_err());
+        assert!(judged(OutputFormat::GeminiJson, Schema::FirstAnswer, error).is_err());
     }
 
     #[test]

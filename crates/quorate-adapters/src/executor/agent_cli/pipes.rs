@@ -13,10 +13,10 @@ use rustix::io::{Errno, ioctl_fionbio};
 /// What an answer may have at most.
 pub(super) const STDOUT_CAP: usize = 4 << 20;
 /// What is kept of the end of stderr.
-const STDERR_KEPT: usize = 16 << 10;
+const STDERR_CAP: usize = 16 << 10;
 const CHUNK: usize = 64 << 10;
 /// Chunks that are taken from one pipe before the others have their turn.
-const TURN: usize = 8;
+const CHUNKS_PER_TURN: usize = 8;
 
 /// The pipes, and what came out of them so far.
 pub(super) struct Pipes {
@@ -25,24 +25,24 @@ pub(super) struct Pipes {
     stderr: Option<ChildStderr>,
     prompt: Arc<str>,
     written: usize,
-    answer: Vec<u8>,
-    tail: Vec<u8>,
-    flooded: bool,
+    stdout_bytes: Vec<u8>,
+    stderr_tail: Vec<u8>,
+    overflowed: bool,
     buffer: Vec<u8>,
 }
 
 impl Pipes {
     /// Takes the pipes of a child.
-    pub(super) fn of(child: &mut Child, prompt: Arc<str>) -> io::Result<Self> {
+    pub(super) fn take_from(child: &mut Child, prompt: Arc<str>) -> io::Result<Self> {
         let pipes = Pipes {
             stdin: child.stdin.take().filter(|_| !prompt.is_empty()),
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
             prompt,
             written: 0,
-            answer: Vec::new(),
-            tail: Vec::new(),
-            flooded: false,
+            stdout_bytes: Vec::new(),
+            stderr_tail: Vec::new(),
+            overflowed: false,
             buffer: vec![0; CHUNK],
         };
         for pipe in [fd(&pipes.stdin), fd(&pipes.stdout), fd(&pipes.stderr)].into_iter().flatten() {
@@ -53,7 +53,7 @@ impl Pipes {
 
     /// Waits until something can be moved, one of `others` can be read (or hangs up), or the time is over; moves what
     /// can be moved. Says which of `others` it was.
-    pub(super) fn serve<const N: usize>(
+    pub(super) fn poll<const N: usize>(
         &mut self,
         others: [Option<BorrowedFd<'_>>; N],
         timeout: Duration,
@@ -77,8 +77,8 @@ impl Pipes {
             watched.iter().map(|(fd, _)| fd.is_some() && events.next().unwrap_or(false)).collect();
         drop(polled);
         self.write(ready[0]);
-        self.read_answer(ready[1]);
-        self.read_tail(ready[2]);
+        self.read_stdout(ready[1]);
+        self.read_stderr(ready[2]);
         Ok(std::array::from_fn(|other| ready[3 + other]))
     }
 
@@ -93,13 +93,13 @@ impl Pipes {
     }
 
     /// Whether more was printed than an answer may have.
-    pub(super) fn are_flooded(&self) -> bool {
-        self.flooded
+    pub(super) fn have_overflowed(&self) -> bool {
+        self.overflowed
     }
 
     /// What was printed: stdout, and the end of stderr.
-    pub(super) fn into_printed(self) -> (Vec<u8>, Vec<u8>) {
-        (self.answer, self.tail)
+    pub(super) fn into_output(self) -> (Vec<u8>, Vec<u8>) {
+        (self.stdout_bytes, self.stderr_tail)
     }
 
     fn write(&mut self, ready: bool) {
@@ -107,7 +107,7 @@ impl Pipes {
         let rest = &self.prompt.as_bytes()[self.written..];
         match stdin.write(rest) {
             Ok(written) => self.written += written,
-            Err(error) if later(&error) => {}
+            Err(error) if is_retryable(&error) => {}
             // Whoever does not want to read the whole prompt may answer all the same.
             Err(_) => self.written = self.prompt.len(),
         }
@@ -116,15 +116,15 @@ impl Pipes {
         }
     }
 
-    fn read_answer(&mut self, ready: bool) {
+    fn read_stdout(&mut self, ready: bool) {
         if !ready {
             return;
         }
-        for _ in 0..TURN {
+        for _ in 0..CHUNKS_PER_TURN {
             let Some(count) = read(&mut self.stdout, &mut self.buffer) else { return };
-            self.answer.extend_from_slice(&self.buffer[..count]);
-            if self.answer.len() > STDOUT_CAP {
-                self.flooded = true;
+            self.stdout_bytes.extend_from_slice(&self.buffer[..count]);
+            if self.stdout_bytes.len() > STDOUT_CAP {
+                self.overflowed = true;
                 // Whoever goes on printing is told so by its own system.
                 self.stdout = None;
                 return;
@@ -132,15 +132,15 @@ impl Pipes {
         }
     }
 
-    fn read_tail(&mut self, ready: bool) {
+    fn read_stderr(&mut self, ready: bool) {
         if !ready {
             return;
         }
-        for _ in 0..TURN {
+        for _ in 0..CHUNKS_PER_TURN {
             let Some(count) = read(&mut self.stderr, &mut self.buffer) else { return };
-            self.tail.extend_from_slice(&self.buffer[..count]);
-            let excess = self.tail.len().saturating_sub(STDERR_KEPT);
-            self.tail.drain(..excess);
+            self.stderr_tail.extend_from_slice(&self.buffer[..count]);
+            let excess = self.stderr_tail.len().saturating_sub(STDERR_CAP);
+            self.stderr_tail.drain(..excess);
         }
     }
 }
@@ -149,7 +149,7 @@ impl Pipes {
 fn read(pipe: &mut Option<impl Read>, buffer: &mut [u8]) -> Option<usize> {
     match pipe.as_mut()?.read(buffer) {
         Ok(count) if count > 0 => Some(count),
-        Err(error) if later(&error) => None,
+        Err(error) if is_retryable(&error) => None,
         Ok(_) | Err(_) => {
             *pipe = None;
             None
@@ -157,7 +157,7 @@ fn read(pipe: &mut Option<impl Read>, buffer: &mut [u8]) -> Option<usize> {
     }
 }
 
-fn later(error: &io::Error) -> bool {
+fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 

@@ -9,17 +9,17 @@ use std::ffi::OsString;
 
 use quorate_protocol::{Json, answers};
 
-use super::files::AnswerFiles;
-use super::granted::Granted;
+use super::attempt_files::AttemptFiles;
 use super::judge::Judge;
-use super::output::Output;
-use super::private_dir::Furniture;
+use super::output::OutputFormat;
+use super::private_dir::JudgeConfig;
+use super::tool_grants::ToolGrants;
 
 /// All presets, sorted.
 pub const PRESETS: &[Preset] = &[claude::PRESET, codex::PRESET, gemini::PRESET, ollama::PRESET];
 
 /// The preset of a participant that says nothing more, as the public kernel has it.
-pub const BARE: &str = claude::PRESET.name;
+pub const BARE_PRESET: &str = claude::PRESET.name;
 
 /// How one CLI is called without a person in front of it.
 #[derive(Debug)]
@@ -30,19 +30,19 @@ pub struct Preset {
     pub(super) command: &'static str,
     /// How it is installed, in a line.
     pub(super) install: &'static str,
-    pub(super) output: Output,
+    pub(super) output: OutputFormat,
     /// Whether it cannot be called without one.
     pub(super) needs_model: bool,
     /// Whether it reads and writes files beside its streams.
-    pub(super) wants_files: bool,
+    pub(super) uses_files: bool,
     /// Flags that `arguments` sets to values of its own; refused in `args`.
-    pub(super) own_flags: &'static [&'static str],
+    pub(super) reserved_flags: &'static [&'static str],
     /// Flags without a value that `arguments` sets anyway; dropped from `args`.
-    pub(super) implied: &'static [&'static str],
+    pub(super) implied_flags: &'static [&'static str],
     /// Flags that `arguments` sets where the manifest says which tools there are; then they cannot stand in `args`.
     pub(super) tool_flags: &'static [&'static str],
     /// How it is given the MCP servers that a participant may use.
-    pub(super) servers: TakesServers,
+    pub(super) server_passing: ServerPassing,
     /// The schema as the CLI takes it; `None` where it does not take such a one.
     pub(super) schema: fn(answers::Schema, &Json) -> Option<Json>,
     /// The variable that keeps `@path` in a prompt from attaching files, where it has one.
@@ -50,62 +50,69 @@ pub struct Preset {
     /// How it is called as a judge; `None` for a CLI that has nothing to take away.
     pub(super) judge: Option<&'static Judge>,
     /// The arguments of one attempt.
-    pub(super) arguments: fn(&Ask<'_>) -> Vec<OsString>,
+    pub(super) arguments: fn(&ArgumentInputs<'_>) -> Vec<OsString>,
 }
 
 /// How a CLI is given MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TakesServers {
+pub(super) enum ServerPassing {
     InFile,
     AsArguments,
     /// Not at all: it has its own, or none.
-    Not,
+    Unsupported,
 }
 
 /// What the arguments are made of.
-pub(super) struct Ask<'a> {
+pub(super) struct ArgumentInputs<'a> {
     /// The model, where one is named.
     pub(super) model: Option<&'a str>,
     /// The arguments that the table adds.
-    pub(super) extra: &'a [String],
+    pub(super) extra_args: &'a [String],
     /// The JSON Schema of the answer as the CLI takes it; none where the answer is text, or it takes none.
     pub(super) schema: Option<&'a Json>,
     /// The files, for a preset that wants them.
-    pub(super) files: Option<&'a AnswerFiles>,
+    pub(super) files: Option<&'a AttemptFiles>,
     /// What the participant may use.
-    pub(super) granted: &'a Granted<'a>,
+    pub(super) tool_grants: &'a ToolGrants<'a>,
     /// What a judge is given; `None` for a participant.
-    pub(super) furniture: Option<&'a Furniture>,
+    pub(super) judge_config: Option<&'a JudgeConfig>,
 }
 
-impl Ask<'_> {
+impl ArgumentInputs<'_> {
     /// The arguments of a command without a preset: those of the table, and the model as most CLIs want it.
-    pub(super) fn plain(&self) -> Vec<OsString> {
-        Arguments::of(&[]).extra(self.extra).model("--model", self.model).list
+    pub(super) fn plain_arguments(&self) -> Vec<OsString> {
+        ArgumentBuilder::new(&[]).extra_args(self.extra_args).model("--model", self.model).list
     }
 }
 
 #[cfg(test)]
-impl<'a> Ask<'a> {
+impl<'a> ArgumentInputs<'a> {
     /// For an answer that fits `schema`, without tools or files.
     fn structured(
         model: Option<&'a str>,
         extra: &'a [String],
         schema: &'a Json,
-        granted: &'a Granted<'a>,
+        granted: &'a ToolGrants<'a>,
     ) -> Self {
-        Ask { model, extra, schema: Some(schema), files: None, granted, furniture: None }
+        ArgumentInputs {
+            model,
+            extra_args: extra,
+            schema: Some(schema),
+            files: None,
+            tool_grants: granted,
+            judge_config: None,
+        }
     }
 }
 
 /// A list of arguments under construction.
-pub(super) struct Arguments {
+pub(super) struct ArgumentBuilder {
     pub(super) list: Vec<OsString>,
 }
 
-impl Arguments {
-    pub(super) fn of(first: &[&str]) -> Self {
-        Arguments { list: first.iter().map(OsString::from).collect() }
+impl ArgumentBuilder {
+    pub(super) fn new(first: &[&str]) -> Self {
+        ArgumentBuilder { list: first.iter().map(OsString::from).collect() }
     }
 
     pub(super) fn flag(mut self, flag: &str, value: impl Into<OsString>) -> Self {
@@ -114,7 +121,7 @@ impl Arguments {
     }
 
     /// A flag and its value as one argument, for flags that would take more than one.
-    pub(super) fn joined(mut self, flag: &str, value: &str) -> Self {
+    pub(super) fn joined_flag(mut self, flag: &str, value: &str) -> Self {
         self.list.push(format!("{flag}={value}").into());
         self
     }
@@ -127,21 +134,21 @@ impl Arguments {
     }
 
     /// What only a judge gets.
-    fn judged(mut self, furniture: Option<&Furniture>) -> Self {
+    fn judge_config(mut self, furniture: Option<&JudgeConfig>) -> Self {
         self.list.extend(furniture.into_iter().flat_map(|furniture| furniture.arguments.iter().cloned()));
         self
     }
 
-    fn extra(mut self, extra: &[String]) -> Self {
+    fn extra_args(mut self, extra: &[String]) -> Self {
         self.list.extend(extra.iter().map(OsString::from));
         self
     }
 }
 
 /// The model that answered and what an attempt cost, as far as an output says so.
-pub(super) type Spent = (Option<String>, quorate_kernel::ports::executor::Usage);
+pub(super) type ModelAndUsage = (Option<String>, quorate_kernel::ports::executor::Usage);
 /// For a CLI that needs no other schema than ours, or is only told that the answer is to be JSON.
-fn as_it_is(_: answers::Schema, schema: &Json) -> Option<Json> {
+fn unchanged_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     Some(schema.clone())
 }
 
@@ -157,7 +164,7 @@ fn words(arguments: &[OsString]) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ask, Granted, Judge, PRESETS, words};
+    use super::{ArgumentInputs, Judge, PRESETS, ToolGrants, words};
     use serde_json::json;
 
     #[test]
@@ -167,10 +174,10 @@ mod tests {
 
     #[test]
     fn a_plain_command_gets_its_arguments_and_its_model() {
-        let extra = ["--print".to_owned()];
-        let (schema, granted) = (json!({}), Granted::default());
-        let ask = Ask::structured(Some("m"), &extra, &schema, &granted);
-        assert_eq!(words(&ask.plain()), ["--print", "--model", "m"]);
+        let extra_args = ["--print".to_owned()];
+        let (schema, granted) = (json!({}), ToolGrants::default());
+        let ask = ArgumentInputs::structured(Some("m"), &extra_args, &schema, &granted);
+        assert_eq!(words(&ask.plain_arguments()), ["--print", "--model", "m"]);
     }
 
     fn judge(name: &str) -> &'static Judge {
@@ -181,7 +188,7 @@ mod tests {
     fn a_version_without_a_needed_flag_is_refused_with_those_that_were_tried() {
         // X15
         let judge = judge("claude");
-        let all = judge.needs.join(" <x>\n  ");
+        let all = judge.required_flags.join(" <x>\n  ");
         let inspected = judge.inspect("claude", "2.1.197 (Claude Code)\n", &all, &[]).unwrap();
         assert!(inspected.tried && inspected.detail.contains("tools of a judge: none"), "{inspected:?}");
         let newer = judge.inspect("claude", "2.9.0 (Claude Code)", &all, &["Read".into()]).unwrap();
@@ -198,7 +205,7 @@ mod tests {
     #[test]
     fn arguments_that_open_what_a_judge_does_not_have_are_refused() {
         let refuses = |judge: &Judge, args: &[&str]| {
-            judge.refuses(&args.iter().map(ToString::to_string).collect::<Vec<_>>()).is_err()
+            judge.check_args(&args.iter().map(ToString::to_string).collect::<Vec<_>>()).is_err()
         };
         let [claude, codex, gemini] = ["claude", "codex", "gemini"].map(judge);
         assert!(refuses(claude, &["--mcp-config=x"]) && refuses(claude, &["--allowedTools", "Bash"]));

@@ -18,7 +18,7 @@ pub(super) const HOME: &str = "home";
 
 /// What a preset puts into it, and how it tells the CLI.
 #[derive(Debug, Default)]
-pub(super) struct Furniture {
+pub(super) struct JudgeConfig {
     /// Arguments that only a judge gets.
     pub(super) arguments: Vec<OsString>,
     /// Variables that only a judge gets.
@@ -38,26 +38,26 @@ impl PrivateDir {
     pub(super) fn new() -> Result<Self, Failure> {
         let mine = std::fs::Permissions::from_mode(0o700);
         let dir =
-            tempfile::Builder::new().prefix("quorate-").permissions(mine).tempdir().map_err(unwritable)?;
+            tempfile::Builder::new().prefix("quorate-").permissions(mine).tempdir().map_err(write_failure)?;
         let private = PrivateDir { dir };
         for folder in [WORK, HOME] {
-            std::fs::create_dir(private.path().join(folder)).map_err(unwritable)?;
+            std::fs::create_dir(private.path().join(folder)).map_err(write_failure)?;
         }
         Ok(private)
     }
 
     /// Puts files and links into it.
-    pub(super) fn furnish(&self, furniture: &Furniture) -> Result<(), Failure> {
+    pub(super) fn populate(&self, furniture: &JudgeConfig) -> Result<(), Failure> {
         let place = |path: &str| -> io::Result<PathBuf> {
             let place = self.path().join(path);
             place.parent().map_or(Ok(()), std::fs::create_dir_all)?;
             Ok(place)
         };
         for (path, text) in &furniture.files {
-            place(path).and_then(|place| std::fs::write(place, text)).map_err(unwritable)?;
+            place(path).and_then(|place| std::fs::write(place, text)).map_err(write_failure)?;
         }
         for (path, target) in furniture.links.iter().filter(|(_, target)| target.is_file()) {
-            place(path).and_then(|place| std::os::unix::fs::symlink(target, place)).map_err(unwritable)?;
+            place(path).and_then(|place| std::os::unix::fs::symlink(target, place)).map_err(write_failure)?;
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl PrivateDir {
     }
 }
 
-fn unwritable(error: io::Error) -> Failure {
+fn write_failure(error: io::Error) -> Failure {
     Failure::failed(format!("cannot make the judge's private directory: {error}; check TMPDIR"))
 }
 
@@ -85,7 +85,7 @@ fn unwritable(error: io::Error) -> Failure {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use super::{Furniture, PrivateDir};
+    use super::{JudgeConfig, PrivateDir};
 
     #[test]
     fn a_directory_is_private_its_working_directory_empty_and_it_is_gone_afterwards() {
@@ -93,15 +93,15 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         std::fs::write(elsewhere.path().join("login"), "token").unwrap();
         let private = PrivateDir::new().unwrap();
-        let furniture = Furniture {
+        let furniture = JudgeConfig {
             files: vec![("home/.x/settings.json".into(), "{}".into())],
             links: vec![
                 ("home/login".into(), elsewhere.path().join("login")),
                 ("home/none".into(), elsewhere.path().join("none")),
             ],
-            ..Furniture::default()
+            ..JudgeConfig::default()
         };
-        private.furnish(&furniture).unwrap();
+        private.populate(&furniture).unwrap();
         let path = private.path().to_owned();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(private.work().read_dir().unwrap().count(), 0);

@@ -8,7 +8,7 @@ use std::io;
 /// Restores the default, under which a child that ended stays until it is waited for. A program calls it once, before it
 /// starts anything.
 #[expect(unsafe_code, reason = "the standard library does not reach the disposition of a signal")]
-pub(super) fn restore() {
+pub(super) fn restore_sigchld() {
     // SAFETY: `SIG_DFL` installs no handler, so that no code of ours runs in a signal's context.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
@@ -43,7 +43,7 @@ fn is_ignored(signal: libc::c_int) -> io::Result<bool> {
 ///
 /// # Errors
 /// When the system drops them: then neither their exit codes nor their numbers can be relied on.
-pub(super) fn children_are_kept() -> io::Result<()> {
+pub(super) fn check_sigchld() -> io::Result<()> {
     let now = disposition(libc::SIGCHLD)?;
     match now.sa_sigaction == libc::SIG_IGN || now.sa_flags & libc::SA_NOCLDWAIT != 0 {
         true => Err(io::Error::other("this process ignores SIGCHLD, so that it cannot wait for a command")),

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::environment;
 use super::guard;
-use super::mark::{Mark, VARIABLE};
 use super::private_dir::PrivateDir;
+use super::process_tag::{CallTag, VARIABLE};
 use super::sandbox::Sandbox;
 use super::{orphans, signals};
 
@@ -24,22 +24,22 @@ pub(super) struct Launch {
     /// What it cannot reach; `None` lets it reach what we reach.
     pub(super) sandbox: Option<Sandbox>,
     /// A judge's private directory, which is removed once the command and all that it started have ended.
-    pub(super) _private: Option<PrivateDir>,
+    pub(super) _private_dir: Option<PrivateDir>,
 }
 
 impl Launch {
     /// Starts it. The calling thread has to live until the child is reaped: on Linux the child is killed when the
     /// thread that started it ends.
     #[expect(clippy::disallowed_methods, reason = "this is where members are started")]
-    pub(super) fn start(&self, mark: Mark) -> io::Result<Child> {
-        signals::children_are_kept()?;
-        let inherited = environment::outer_mark();
+    pub(super) fn spawn(&self, mark: CallTag) -> io::Result<Child> {
+        signals::check_sigchld()?;
+        let inherited = environment::outer_tag();
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)
             .env_clear()
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .env(VARIABLE, mark.variable(inherited.as_deref()))
+            .env(VARIABLE, mark.to_variable(inherited.as_deref()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -47,35 +47,35 @@ impl Launch {
         if !self.cwd.as_os_str().is_empty() {
             command.current_dir(&self.cwd);
         }
-        if let Some(temporary) = self.sandbox.as_ref().and_then(Sandbox::temporary) {
+        if let Some(temporary) = self.sandbox.as_ref().and_then(Sandbox::temp_dir) {
             command.env("TMPDIR", temporary);
         }
-        bind(&mut command, mark);
+        bind_to_parent(&mut command, mark);
         #[cfg(target_os = "linux")]
         if let Some(sandbox) = &self.sandbox {
             let mut ruleset = sandbox.ruleset()?;
             in_child(&mut command, move || ruleset.impose());
         }
-        orphans::born(|| command.spawn())
+        orphans::spawn_tracked(|| command.spawn())
     }
 }
 
 /// Writes the mark into the child's limits, and has the child die with us.
 #[cfg(target_os = "linux")]
-fn bind(command: &mut Command, mark: Mark) {
+fn bind_to_parent(command: &mut Command, mark: CallTag) {
     use rustix::process::{
         Resource, Rlimit, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
     };
 
     // With a guard, which kills in any case, the child gets the same two seconds that a deadline gives it.
     let farewell = match guard::ensure() {
-        guard::Standing::Watching => Signal::TERM,
-        guard::Standing::Absent => Signal::KILL,
+        guard::Status::Watching => Signal::TERM,
+        guard::Status::Absent => Signal::KILL,
     };
     let host = getpid();
     let hard = getrlimit(Resource::Rttime).maximum;
-    let limit = Rlimit { current: Some(mark.limit()), maximum: hard };
-    let fits = hard.is_none_or(|hard| mark.limit() <= hard);
+    let limit = Rlimit { current: Some(mark.to_limit()), maximum: hard };
+    let fits = hard.is_none_or(|hard| mark.to_limit() <= hard);
     in_child(command, move || {
         if fits {
             // The variable marks it too, so that a refusal here is no reason not to start.
@@ -88,8 +88,8 @@ fn bind(command: &mut Command, mark: Mark) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn bind(_command: &mut Command, _mark: Mark) {
-    let guard::Standing::Absent = guard::ensure();
+fn bind_to_parent(_command: &mut Command, _tag: CallTag) {
+    let guard::Status::Absent = guard::ensure();
 }
 
 /// Runs `step` in the child, between fork and exec.

@@ -8,61 +8,61 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::OnceCell;
 
-use super::call::{self, Ending};
+use super::call::{self, Termination};
 use super::clock;
 use super::spawn::Launch;
 
 /// How long a program may take to say its version.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest line that is taken for a version.
-const LONGEST: usize = 64;
+const MAX_BYTES: usize = 64;
 
 type Key = (PathBuf, u64, Option<SystemTime>);
-type Cell = Arc<OnceCell<Option<String>>>;
+type VersionCell = Arc<OnceCell<Option<String>>>;
 
-static KNOWN: Mutex<BTreeMap<Key, Cell>> = Mutex::new(BTreeMap::new());
+static VERSIONS: Mutex<BTreeMap<Key, VersionCell>> = Mutex::new(BTreeMap::new());
 
 /// The version that was learned of a program, if it was asked.
-pub(super) fn known(program: &Path) -> Option<String> {
+pub(super) fn cached(program: &Path) -> Option<String> {
     cell(program)?.get()?.clone()
 }
 
 /// Asks for the version, unless it is known. `launch` says how the program is started.
-pub(super) async fn learn(launch: Launch) {
+pub(super) async fn probe(launch: Launch) {
     let Some(cell) = cell(&launch.program) else { return };
     let ask = async {
         let launch = Launch { arguments: vec!["--version".into()], ..launch };
-        let ended = call::run(Arc::new(launch), Arc::from(""), clock::now() + PATIENCE).await.ok()?;
-        match ended.ending {
-            Ending::Exited(status) if status.success() => read(&String::from_utf8_lossy(&ended.stdout)),
+        let ended = call::run(Arc::new(launch), Arc::from(""), clock::now() + TIMEOUT).await.ok()?;
+        match ended.termination {
+            Termination::Exited(status) if status.success() => parse(&String::from_utf8_lossy(&ended.stdout)),
             _ => None,
         }
     };
     cell.get_or_init(|| ask).await;
 }
 
-fn cell(program: &Path) -> Option<Cell> {
+fn cell(program: &Path) -> Option<VersionCell> {
     let file = program.metadata().ok()?;
     let key = (program.to_owned(), file.len(), file.modified().ok());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
     Some(Arc::clone(known.entry(key).or_default()))
 }
 
 /// The version in what was printed: one short line that holds a number with a dot. A program that does not know the flag
 /// may print anything.
-fn read(printed: &str) -> Option<String> {
+fn parse(printed: &str) -> Option<String> {
     let line = printed.trim();
     let plain = |character: char| character.is_ascii_graphic() && !"{}[]\"<>".contains(character);
     let numbered = line
         .split(|character: char| !(character.is_ascii_digit() || character == '.'))
         .any(|word| word.contains('.') && word.starts_with(|first: char| first.is_ascii_digit()));
-    let fits = line.len() <= LONGEST && line.chars().all(|character| character == ' ' || plain(character));
+    let fits = line.len() <= MAX_BYTES && line.chars().all(|character| character == ' ' || plain(character));
     (fits && numbered).then(|| line.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::parse;
 
     #[test]
     fn a_version_is_one_short_line_with_a_number() {
@@ -76,8 +76,8 @@ mod tests {
             ("1.0\n2.0", None),
             ("1.0 \u{202e}", None),
         ] {
-            assert_eq!(read(printed).as_deref(), expected, "{printed}");
+            assert_eq!(parse(printed).as_deref(), expected, "{printed}");
         }
-        assert_eq!(read(&format!("1.0 {}", "x".repeat(80))), None);
+        assert_eq!(parse(&format!("1.0 {}", "x".repeat(80))), None);
     }
 }

@@ -10,106 +10,107 @@ mod priors;
 use serde_json::{Value, json};
 
 use super::document::Document;
-use super::others::{Other, listed};
+use super::peer_answers::{PeerAnswer, join_names};
 use super::topics;
 use brief::Item;
-use priors::Priors;
+use priors::PriorVerdicts;
 
 /// So many blocks need a reason not to be a HOLD.
-const MANY: usize = 3;
+const HOLD_BLOCKS: usize = 3;
 /// So many HOLDs in a row for the same make the next one stand.
-const REPEATED: usize = 2;
+const HOLD_REPEATS: usize = 2;
 
 /// What the adjudicator is shown, read.
-pub(super) struct Docket<'a> {
+pub(super) struct AdjudicationInput<'a> {
     pub(super) document: &'a Document<'a>,
     /// The last answers, in roster order.
-    pub(super) last: Vec<Other>,
+    pub(super) last: Vec<PeerAnswer>,
     /// The first answers, for members that are missing from the last.
-    pub(super) first: Vec<Other>,
+    pub(super) first: Vec<PeerAnswer>,
     /// The text of the prior verdicts; empty where there are none.
     pub(super) priors: &'a str,
     pub(super) artifact: &'a str,
 }
 
 /// The answer, in the form of an adjudicator's.
-pub(super) fn adjudicate(docket: Docket<'_>) -> Value {
-    let counted: Vec<Counted> = docket.last.iter().map(|last| Counted::of(last, &docket.first)).collect();
-    let blocking: Vec<&Counted> = counted.iter().filter(|one| one.answer.blocks()).collect();
+pub(super) fn adjudicate(input: AdjudicationInput<'_>) -> Value {
+    let counted: Vec<CountedAnswer> =
+        input.last.iter().map(|last| CountedAnswer::of(last, &input.first)).collect();
+    let blocking: Vec<&CountedAnswer> = counted.iter().filter(|one| one.answer.blocks()).collect();
     let irreducible = blocking.iter().filter(|one| one.answer.irreducible).count();
     let answered = counted.iter().any(|one| one.answer.answered());
-    let items = brief::merge(docket.document, counted.iter().map(|one| one.answer));
-    let priors = Priors::read(docket.priors);
-    let current = subject(&blocking, &counted);
-    let repeats = priors.repeated(docket.artifact, &current);
+    let items = brief::merge(input.document, counted.iter().map(|one| one.answer));
+    let priors = PriorVerdicts::read(input.priors);
+    let current = run_topics(&blocking, &counted);
+    let repeats = priors.repeated_holds(input.artifact, &current);
     let verdict = match blocking.len() {
         _ if !answered => "HOLD",
-        _ if irreducible >= MANY => "HOLD",
-        MANY.. if repeats.is_some_and(|times| times >= REPEATED) => "HOLD",
+        _ if irreducible >= HOLD_BLOCKS => "HOLD",
+        HOLD_BLOCKS.. if repeats.is_some_and(|times| times >= HOLD_REPEATS) => "HOLD",
         0 => "SHIP",
         _ => "REVISE",
     };
-    let mut reasons = vec![blocks(&blocking, &counted)];
-    reasons.extend(converged(&items));
-    reasons.extend(priors.say(&current));
-    reasons.push(decision(verdict, blocking.len(), irreducible, answered, !items.is_empty()));
+    let mut reasons = vec![describe_blocks(&blocking, &counted)];
+    reasons.extend(describe_convergence(&items));
+    reasons.extend(priors.summary(&current));
+    reasons.push(describe_decision(verdict, blocking.len(), irreducible, answered, !items.is_empty()));
     reasons.push("Counted by rule, no model was asked; nobody judged the content.".to_owned());
     json!({
         "verdict": verdict,
         "reasoning": reasons.join(" "),
         "revision_brief": brief::numbered(&items),
-        "dissent_summary": dissent(&blocking, &counted),
+        "dissent_summary": dissent_summary(&blocking, &counted),
     })
 }
 
 /// A member and the answer that counts for it.
-struct Counted<'a> {
-    answer: &'a Other,
+struct CountedAnswer<'a> {
+    answer: &'a PeerAnswer,
     /// Whether the second answer is missing and the first one's block counts in its place.
-    stands_in: bool,
+    is_first_answer: bool,
 }
 
-impl<'a> Counted<'a> {
-    fn of(last: &'a Other, first: &'a [Other]) -> Self {
+impl<'a> CountedAnswer<'a> {
+    fn of(last: &'a PeerAnswer, first: &'a [PeerAnswer]) -> Self {
         let earlier =
             first.iter().find(|one| one.id == last.id).filter(|one| !last.answered() && one.blocks());
-        Counted { answer: earlier.unwrap_or(last), stands_in: earlier.is_some() }
+        CountedAnswer { answer: earlier.unwrap_or(last), is_first_answer: earlier.is_some() }
     }
 }
 
 /// What the run is about: the topics of the blocking members' findings, else of everybody's.
-fn subject(blocking: &[&Counted<'_>], counted: &[Counted<'_>]) -> Vec<&'static str> {
-    let members: Vec<&Counted> =
+fn run_topics(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>]) -> Vec<&'static str> {
+    let members: Vec<&CountedAnswer> =
         if blocking.is_empty() { counted.iter().collect() } else { blocking.to_vec() };
     let issues: Vec<&str> =
         members.iter().flat_map(|one| &one.answer.findings).map(|finding| finding.issue.as_str()).collect();
-    topics::of(&issues.join("\n")).iter().map(|topic| topic.name).collect()
+    topics::found_in(&issues.join("\n")).iter().map(|topic| topic.name).collect()
 }
 
-fn blocks(blocking: &[&Counted<'_>], counted: &[Counted<'_>]) -> String {
+fn describe_blocks(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>]) -> String {
     let missing: Vec<&str> = counted
         .iter()
-        .filter(|one| one.stands_in || !one.answer.answered())
+        .filter(|one| one.is_first_answer || !one.answer.answered())
         .map(|one| one.answer.id.as_str())
         .collect();
     let mut said = match blocking {
         [] => "Nobody blocks.".to_owned(),
         _ => {
-            let each: Vec<String> = blocking.iter().map(|one| block(one)).collect();
+            let each: Vec<String> = blocking.iter().map(|one| describe_block(one)).collect();
             format!("{} of {} block: {}.", blocking.len(), counted.len(), each.join("; "))
         }
     };
     if !missing.is_empty() {
-        said.push_str(&format!(" Without a last answer: {}.", listed(&missing)));
+        said.push_str(&format!(" Without a last answer: {}.", join_names(&missing)));
     }
     said
 }
 
-fn block(one: &Counted<'_>) -> String {
+fn describe_block(one: &CountedAnswer<'_>) -> String {
     let issues: Vec<&str> = one.answer.findings.iter().map(|finding| finding.issue.as_str()).collect();
-    let topics: Vec<&str> = topics::of(&issues.join("\n")).iter().map(|topic| topic.name).collect();
+    let topics: Vec<&str> = topics::found_in(&issues.join("\n")).iter().map(|topic| topic.name).collect();
     let how = if one.answer.irreducible { "irreducibly " } else { "" };
-    let when = if one.stands_in { " in its first answer" } else { "" };
+    let when = if one.is_first_answer { " in its first answer" } else { "" };
     let count = match issues.len() {
         0 => "no finding named".to_owned(),
         1 => "1 finding".to_owned(),
@@ -118,29 +119,35 @@ fn block(one: &Counted<'_>) -> String {
     match (topics.as_slice(), one.answer.findings.first()) {
         ([], None) => format!("{} {how}({count}){when}", one.answer.id),
         ([], Some(first)) => format!("{} {how}on “{}”{when} ({count})", one.answer.id, first.quote),
-        (topics, _) => format!("{} {how}on {}{when} ({count})", one.answer.id, listed(topics)),
+        (topics, _) => format!("{} {how}on {}{when} ({count})", one.answer.id, join_names(topics)),
     }
 }
 
-fn converged(items: &[Item<'_>]) -> Option<String> {
+fn describe_convergence(items: &[Item<'_>]) -> Option<String> {
     let shared = items.iter().filter(|item| item.members.len() > 1).max_by_key(|item| item.members.len())?;
     let count = items.iter().filter(|item| item.members.len() > 1).count();
     let line = shared.line.map(|line| format!("line {line}")).unwrap_or_else(|| "the text".to_owned());
     let more =
         if count > 1 { format!(", and {} more shared by two or more", count - 1) } else { String::new() };
-    Some(format!("{} converged on “{}” ({line}){more}.", listed(&shared.members), shared.quote))
+    Some(format!("{} converged on “{}” ({line}){more}.", join_names(&shared.members), shared.quote))
 }
 
-fn decision(verdict: &str, blocks: usize, irreducible: usize, answered: bool, found: bool) -> String {
+fn describe_decision(
+    verdict: &str,
+    blocks: usize,
+    irreducible: usize,
+    answered: bool,
+    found: bool,
+) -> String {
     match (verdict, blocks) {
         _ if !answered => "Nobody answered, and silence is no consent: HOLD.".to_owned(),
-        ("HOLD", _) if irreducible >= MANY => {
+        ("HOLD", _) if irreducible >= HOLD_BLOCKS => {
             format!("{irreducible} blocks are on what no edit repairs: HOLD.")
         }
         ("HOLD", _) => format!(
             "{blocks} blocks that edits could repair would be REVISE, but asking for the same edits has not helped: HOLD."
         ),
-        ("REVISE", MANY..) => {
+        ("REVISE", HOLD_BLOCKS..) => {
             let rest = blocks - irreducible;
             format!(
                 "{blocks} blocks would be HOLD; {rest} of them name lines that an edit repairs, so it is brought down to REVISE with the brief."
@@ -154,7 +161,7 @@ fn decision(verdict: &str, blocks: usize, irreducible: usize, answered: bool, fo
 }
 
 /// Who saw it otherwise; `None` where all agree.
-fn dissent(blocking: &[&Counted<'_>], counted: &[Counted<'_>]) -> Option<String> {
+fn dissent_summary(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>]) -> Option<String> {
     let passing: Vec<String> = counted
         .iter()
         .filter(|one| one.answer.answered() && !one.answer.blocks())
@@ -168,12 +175,12 @@ fn dissent(blocking: &[&Counted<'_>], counted: &[Counted<'_>]) -> Option<String>
     }
     let passing: Vec<&str> = passing.iter().map(String::as_str).collect();
     let blocking: Vec<&str> = blocking.iter().map(|one| one.answer.id.as_str()).collect();
-    Some(format!("{} would let it go; {} would not.", listed(&passing), listed(&blocking)))
+    Some(format!("{} would let it go; {} would not.", join_names(&passing), join_names(&blocking)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::others;
+    use super::super::peer_answers;
     use super::*;
 
     const TEXT: &str = "Errors dropped by 40% and results are guaranteed.\n\nIt is free forever.\n";
@@ -185,8 +192,8 @@ mod tests {
 
     fn adjudicated(last: &Value, first: &Value, priors: &Value) -> Value {
         let document = Document::parse("", TEXT);
-        let read = |value: &Value| others::read(&value.to_string(), &document);
-        adjudicate(Docket {
+        let read = |value: &Value| peer_answers::read(&value.to_string(), &document);
+        adjudicate(AdjudicationInput {
             document: &document,
             last: read(last),
             first: read(first),

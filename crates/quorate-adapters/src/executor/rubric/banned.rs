@@ -10,17 +10,17 @@ use super::lexicon::Lexicon;
 
 /// How a phrase that also has an honest sense is told from one that has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum When {
+enum Condition {
     /// It is tired wherever it stands.
     Always,
     /// Only as a verb: not after an article, a possessive or an adjective of quantity.
     AsVerb,
 }
 
-use When::{Always, AsVerb};
+use Condition::{Always, AsVerb};
 
 /// The tired phrases of promotional and machine-smooth prose, each with what to write in its place.
-const DEFAULTS: &[(&str, When, &str)] = &[
+const DEFAULTS: &[(&str, Condition, &str)] = &[
     ("game changer|changers|changing", Always, "Say what changes, and for whom."),
     (
         "revolutionary|revolutionise|revolutionize|revolutionises|revolutionizes|revolutionising|revolutionizing",
@@ -133,7 +133,7 @@ const BEFORE_A_NOUN: &[&str] = &[
     "much",
 ];
 
-static DEFAULT_LEXICON: LazyLock<Lexicon<(When, &'static str)>> =
+static DEFAULT_LEXICON: LazyLock<Lexicon<(Condition, &'static str)>> =
     LazyLock::new(|| Lexicon::new(DEFAULTS.iter().map(|(phrase, when, fix)| (*phrase, (*when, *fix)))));
 
 /// A pattern of the settings that cannot be used.
@@ -144,7 +144,7 @@ pub(super) struct BadPattern {
 }
 
 #[derive(Debug)]
-pub(super) struct Banned {
+pub(super) struct BannedPhrases {
     defaults: bool,
     phrases: Lexicon<String>,
     patterns: Vec<(String, Regex)>,
@@ -152,13 +152,13 @@ pub(super) struct Banned {
 
 /// A banned phrase in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Use {
+pub(super) struct Occurrence {
     pub(super) span: Range<usize>,
     /// What to write in its place.
     pub(super) fix: String,
 }
 
-impl Banned {
+impl BannedPhrases {
     /// The default list where asked for, and phrases or `/patterns/` in addition.
     ///
     /// # Errors
@@ -180,45 +180,46 @@ impl Banned {
             }
         }
         let phrases = Lexicon::new(phrases.iter().map(|(words, written)| (words.as_str(), written.clone())));
-        Ok(Banned { defaults, phrases, patterns })
+        Ok(BannedPhrases { defaults, phrases, patterns })
     }
 
     /// Every use in a text, in order, outside quoted speech.
-    pub(super) fn uses(&self, document: &Document<'_>) -> Vec<Use> {
+    pub(super) fn occurrences(&self, document: &Document<'_>) -> Vec<Occurrence> {
         let mut uses = Vec::new();
         for sentence in &document.sentences {
             let words = document.words_of(sentence);
             let mut at = 0;
             while at < words.len() {
-                let found = if words[at].quoted { None } else { self.at(words, at) };
+                let found = if words[at].quoted { None } else { self.match_at(words, at) };
                 at = found.as_ref().map_or(at + 1, |(hit, _)| hit.end);
-                uses.extend(
-                    found.map(|(hit, fix)| Use { span: words[hit.start].start..words[hit.end - 1].end, fix }),
-                );
+                uses.extend(found.map(|(hit, fix)| Occurrence {
+                    span: words[hit.start].start..words[hit.end - 1].end,
+                    fix,
+                }));
             }
         }
         for (written, pattern) in &self.patterns {
             let hits = pattern
                 .find_iter(&document.prose)
                 .filter(|hit| !hit.is_empty() && !hit.as_str().trim().is_empty());
-            uses.extend(hits.map(|hit| Use { span: hit.range(), fix: own_fix(written) }));
+            uses.extend(hits.map(|hit| Occurrence { span: hit.range(), fix: custom_fix(written) }));
         }
         uses.sort_by_key(|found| (found.span.start, found.span.end));
         uses
     }
 
-    fn at(&self, words: &[Word<'_>], at: usize) -> Option<(Range<usize>, String)> {
-        if let Some(hit) = self.phrases.at(words, at) {
-            return Some((hit.words, own_fix(hit.means)));
+    fn match_at(&self, words: &[Word<'_>], at: usize) -> Option<(Range<usize>, String)> {
+        if let Some(hit) = self.phrases.match_at(words, at) {
+            return Some((hit.words, custom_fix(hit.meaning)));
         }
-        let hit = DEFAULT_LEXICON.at(words, at).filter(|_| self.defaults)?;
-        let (when, fix) = hit.means;
+        let hit = DEFAULT_LEXICON.match_at(words, at).filter(|_| self.defaults)?;
+        let (when, fix) = hit.meaning;
         let noun = *when == AsVerb && at > 0 && BEFORE_A_NOUN.contains(&&*words[at - 1].text);
         (!noun).then(|| (hit.words, (*fix).to_owned()))
     }
 }
 
-fn own_fix(written: &str) -> String {
+fn custom_fix(written: &str) -> String {
     format!("Say it without “{written}”, which this council bans.")
 }
 
@@ -236,25 +237,29 @@ fn compile(pattern: &str) -> Result<Regex, String> {
 mod tests {
     use super::*;
 
-    fn uses(banned: &Banned, text: &str) -> Vec<String> {
-        banned.uses(&Document::parse("", text)).into_iter().map(|found| text[found.span].to_owned()).collect()
+    fn uses(banned: &BannedPhrases, text: &str) -> Vec<String> {
+        banned
+            .occurrences(&Document::parse("", text))
+            .into_iter()
+            .map(|found| text[found.span].to_owned())
+            .collect()
     }
 
     #[test]
     fn own_phrases_and_patterns_are_found_beside_the_defaults() {
         let extra = ["net-net".to_owned(), "/[a-z]+-first/".to_owned(), "—".to_owned()];
-        let banned = Banned::new(true, &extra).expect("usable");
+        let banned = BannedPhrases::new(true, &extra).expect("usable");
         assert_eq!(
             uses(&banned, "Net net, a mobile-first — seamless thing."),
             ["Net net", "mobile-first", "—", "seamless"]
         );
-        let only_own = Banned::new(false, &extra).expect("usable");
+        let only_own = BannedPhrases::new(false, &extra).expect("usable");
         assert_eq!(uses(&only_own, "A seamless net-net."), ["net-net"]);
     }
 
     #[test]
     fn an_honest_sense_passes() {
-        let banned = Banned::new(true, &[]).expect("usable");
+        let banned = BannedPhrases::new(true, &[]).expect("usable");
         assert!(
             uses(
                 &banned,
@@ -272,9 +277,9 @@ mod tests {
     #[test]
     fn bad_patterns_are_named() {
         assert_eq!(
-            Banned::new(true, &["/[/".to_owned()]).map_err(|bad| bad.pattern).err(),
+            BannedPhrases::new(true, &["/[/".to_owned()]).map_err(|bad| bad.pattern).err(),
             Some("/[/".to_owned())
         );
-        assert!(Banned::new(true, &[" ".to_owned()]).is_err());
+        assert!(BannedPhrases::new(true, &[" ".to_owned()]).is_err());
     }
 }

@@ -20,7 +20,7 @@ mod survivorship;
 mod unsourced_number;
 mod vague_authority;
 
-use super::banned::Banned;
+use super::banned::BannedPhrases;
 use super::document::{BlockKind, Document};
 use super::finding::Finding;
 use super::goals::Goals;
@@ -29,7 +29,7 @@ use super::lens::Lens;
 /// What a text is judged by, beside itself.
 pub(super) struct Criteria<'a> {
     /// Phrases that are not to be used.
-    pub(super) banned: &'a Banned,
+    pub(super) banned: &'a BannedPhrases,
     /// The goals documents, where there are any.
     pub(super) goals: &'a Goals,
     /// Documents that the member was given: a number in one of them has a source, a phrase in one of them is the
@@ -72,7 +72,7 @@ pub(super) static ALL: &[&Check] = &[
 
 impl Check {
     /// Whether a text that it finds something in is not looked at by the others.
-    pub(super) fn stops(&self) -> bool {
+    pub(super) fn stops_reading(&self) -> bool {
         std::ptr::eq(self, &nothing_to_judge::CHECK)
     }
 
@@ -84,19 +84,19 @@ impl Check {
 
 /// A finding and the check that made it.
 #[derive(Clone)]
-pub(super) struct Raised {
+pub(super) struct CheckFinding {
     pub(super) check: &'static Check,
     pub(super) finding: Finding,
 }
 
 /// Runs all checks of a lens.
-pub(super) fn run(lens: Lens, document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Raised> {
-    let mut raised: Vec<Raised> = Vec::new();
+pub(super) fn run(lens: Lens, document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<CheckFinding> {
+    let mut raised: Vec<CheckFinding> = Vec::new();
     for check in ALL.iter().copied().filter(|check| lens.covers(check.lens)) {
         let findings = (check.run)(document, criteria).into_iter();
         let read = findings.filter(|found| check.reads_verse() || !document.is_verse(found.span.start));
-        raised.extend(read.map(|finding| Raised { check, finding }));
-        if check.stops() && !raised.is_empty() {
+        raised.extend(read.map(|finding| CheckFinding { check, finding }));
+        if check.stops_reading() && !raised.is_empty() {
             break;
         }
     }
@@ -104,7 +104,7 @@ pub(super) fn run(lens: Lens, document: &Document<'_>, criteria: &Criteria<'_>) 
 }
 
 /// The place of a text as a whole: its title, else its first sentence of some length, else its first words.
-fn opening(document: &Document<'_>) -> std::ops::Range<usize> {
+fn opening_span(document: &Document<'_>) -> std::ops::Range<usize> {
     let title =
         document.sentences.first().filter(|sentence| document.kind_of(sentence) == BlockKind::Heading);
     let long = document.sentences.iter().find(|sentence| sentence.words.len() >= 4);
@@ -116,7 +116,7 @@ mod harness {
     //! Runs one check on a text.
 
     use super::{Check, Criteria};
-    use crate::executor::rubric::banned::Banned;
+    use crate::executor::rubric::banned::BannedPhrases;
     use crate::executor::rubric::document::Document;
     use crate::executor::rubric::finding::Finding;
     use crate::executor::rubric::goals::Goals;
@@ -128,7 +128,7 @@ mod harness {
 
     /// What a check finds in a named text, with a goals document.
     pub(super) fn findings_in(check: &Check, name: &str, text: &str, goals: &str) -> Vec<Finding> {
-        let banned = Banned::new(true, &[]).expect("usable");
+        let banned = BannedPhrases::new(true, &[]).expect("usable");
         let criteria = Criteria { banned: &banned, goals: &Goals::read(goals), context: &[] };
         (check.run)(&Document::parse(name, text), &criteria)
     }

@@ -17,9 +17,9 @@ pub(super) use words::{Kind as WordKind, Word, split as split_words};
 /// The longest quote, in characters.
 const QUOTE_CAP: usize = 160;
 /// Fewer bytes of a longer place are no quote.
-const SCRAP: usize = 12;
+const MIN_QUOTE_BYTES: usize = 12;
 /// How many lines of a place are looked at for one.
-const LINES: usize = 8;
+const MAX_QUOTE_LINES: usize = 8;
 
 /// What a run of prose is in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,13 +76,13 @@ pub(super) struct Document<'t> {
     /// The words of all sentences in order.
     pub(super) words: Vec<Word<'t>>,
     /// The words of each thing that is said beside the prose: markup and its comments, footnotes, sections of sources.
-    pub(super) asides: Vec<Vec<Word<'t>>>,
+    pub(super) non_prose: Vec<Vec<Word<'t>>>,
     /// What the text was written for, as far as it says so.
     pub(super) channel: Channel,
     /// Whether the text offers the reader a link.
-    pub(super) offers_a_link: bool,
+    pub(super) has_link: bool,
     /// Whether there is code, a quotation or markup besides prose.
-    pub(super) has_other_matter: bool,
+    pub(super) has_code_or_quotations: bool,
     line_starts: Vec<usize>,
 }
 
@@ -96,10 +96,10 @@ impl<'t> Document<'t> {
             blocks: Vec::new(),
             sentences: Vec::new(),
             words: Vec::new(),
-            asides: parsed.asides.iter().map(|span| words::plain(text, span.clone())).collect(),
+            non_prose: parsed.non_prose.iter().map(|span| words::tokenize_all(text, span.clone())).collect(),
             channel: Channel::Unstated,
-            offers_a_link: !parsed.links.is_empty(),
-            has_other_matter: parsed.has_code || parsed.has_quotations,
+            has_link: !parsed.links.is_empty(),
+            has_code_or_quotations: parsed.has_code || parsed.has_quotations,
             line_starts: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
         };
         for (kind, span) in &parsed.blocks {
@@ -107,18 +107,18 @@ impl<'t> Document<'t> {
             let kind = if verse { BlockKind::Verse } else { *kind };
             document.add_block(kind, span.clone(), &parsed.breaks);
         }
-        sources::mark(&mut document, &parsed.marks);
-        document.channel = channel::of(name, &document, &parsed.front_matter, parsed.has_code);
+        sources::mark_citations(&mut document, &parsed.source_marks);
+        document.channel = channel::detect(name, &document, &parsed.front_matter, parsed.has_code);
         document
     }
 
     fn add_block(&mut self, kind: BlockKind, span: Range<usize>, breaks: &[usize]) {
         let first = self.sentences.len();
         let whole = matches!(kind, BlockKind::Heading | BlockKind::Cell);
-        let speech = sentences::speech(&self.prose[span.clone()], span.start);
+        let speech = sentences::quoted_spans(&self.prose[span.clone()], span.start);
         for sentence in sentences::split(&self.prose, span.clone(), breaks, whole) {
             let start = self.words.len();
-            words::add(self.text, &self.prose, sentence.clone(), &speech, &mut self.words);
+            words::tokenize(self.text, &self.prose, sentence.clone(), &speech, &mut self.words);
             if self.words.len() > start {
                 let words = start..self.words.len();
                 self.sentences.push(Sentence {
@@ -133,7 +133,7 @@ impl<'t> Document<'t> {
     }
 
     /// What stands at a place, on one line, to be named in a sentence.
-    pub(super) fn said(&self, span: &Range<usize>) -> String {
+    pub(super) fn one_line(&self, span: &Range<usize>) -> String {
         self.text[span.clone()].split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
@@ -188,7 +188,12 @@ impl<'t> Document<'t> {
     }
 
     /// A place with some words of its sentence around it, all on its own line.
-    pub(super) fn around(&self, sentence: &Sentence, span: &Range<usize>, margin: Margin) -> Range<usize> {
+    pub(super) fn with_context(
+        &self,
+        sentence: &Sentence,
+        span: &Range<usize>,
+        margin: Margin,
+    ) -> Range<usize> {
         let words = self.words_of(sentence);
         let line = self.line(self.line_of(span.start));
         let first = words.partition_point(|word| word.start < span.start).saturating_sub(margin.before);
@@ -232,13 +237,13 @@ impl<'t> Document<'t> {
     /// Of a place that runs over line ends the first line's part, or the longest where the first is a scrap.
     fn longest_part(&self, span: &Range<usize>) -> Range<usize> {
         let last = self.line_of(span.end.max(span.start + 1) - 1);
-        let parts = (self.line_of(span.start)..=last).take(LINES).map(|number| {
+        let parts = (self.line_of(span.start)..=last).take(MAX_QUOTE_LINES).map(|number| {
             let line = self.line(number);
             trimmed(self.text, line.start.max(span.start)..line.end.min(span.end))
         });
         let mut longest = span.start..span.start;
         for part in parts {
-            if part.len() >= SCRAP && longest.is_empty() {
+            if part.len() >= MIN_QUOTE_BYTES && longest.is_empty() {
                 return part;
             }
             longest = if part.len() > longest.len() { part } else { longest };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quorate_protocol::{Part, PartKind};
 use serde_json::{Value, json};
 
-use super::banned::Banned;
+use super::banned::BannedPhrases;
 use super::settings::Rubric;
 
 const ROSTER: [&str; 4] = ["skeptic", "voice-identity", "evidence-calibration", "strategy-stakes"];
@@ -20,11 +20,11 @@ struct Review {
 }
 
 fn rubric() -> Rubric {
-    Rubric { banned: Banned::new(true, &[]).expect("usable"), goals: None, reads: Vec::new() }
+    Rubric { banned: BannedPhrases::new(true, &[]).expect("usable"), goals: None, file_hashes: Vec::new() }
 }
 
 fn ask(rubric: &Rubric, member: &str, step: &str, parts: &[Part]) -> Value {
-    let text = rubric.answer(member, step, "", parts).expect("an answer");
+    let text = rubric.council_answer(member, step, "", parts).expect("an answer");
     serde_json::from_str(&text).expect("one JSON object")
 }
 
@@ -171,7 +171,7 @@ fn context_sources_numbers_and_sets_goals() {
 
 #[test]
 fn without_an_artifact_there_is_no_answer() {
-    assert!(rubric().answer("skeptic", "r1", "", &[]).is_err());
+    assert!(rubric().council_answer("skeptic", "r1", "", &[]).is_err());
 }
 
 /// Every quote stands verbatim on its line, and is short.

@@ -23,7 +23,7 @@ impl Severity {
     }
 
     /// The word for it.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Severity::Minor => "minor",
             Severity::Major => "major",
@@ -51,7 +51,7 @@ pub(super) struct Finding {
     /// Whether an edit repairs it.
     pub(super) repair: Repair,
     /// Points beside the severity's: repetitions, or what a second reading added.
-    pub(super) extra: u32,
+    pub(super) extra_points: u32,
     /// What is wrong, one sentence.
     pub(super) issue: String,
     /// What to do, one sentence.
@@ -66,7 +66,14 @@ impl Finding {
         issue: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
-        Finding { span, severity, repair: Repair::Edit, extra: 0, issue: issue.into(), fix: fix.into() }
+        Finding {
+            span,
+            severity,
+            repair: Repair::Edit,
+            extra_points: 0,
+            issue: issue.into(),
+            fix: fix.into(),
+        }
     }
 
     /// A critical finding that no edit repairs.
@@ -75,6 +82,6 @@ impl Finding {
     }
 
     pub(super) fn points(&self) -> u32 {
-        self.severity.points() + self.extra
+        self.severity.points() + self.extra_points
     }
 }

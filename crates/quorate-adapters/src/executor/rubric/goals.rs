@@ -32,7 +32,7 @@ enum Section {
 }
 
 /// Words that say nothing about a subject.
-const EMPTY: &[&str] = &[
+const STOP_WORDS: &[&str] = &[
     "about", "after", "also", "been", "before", "being", "could", "does", "each", "even", "every", "from",
     "have", "into", "just", "less", "like", "made", "make", "many", "more", "most", "much", "must", "only",
     "other", "over", "same", "should", "some", "such", "than", "that", "their", "them", "then", "there",
@@ -128,7 +128,7 @@ impl Goal {
 pub(super) fn stems(document: &Document<'_>, sentence: &Sentence) -> HashSet<String> {
     let words = document.words_of(sentence).iter();
     let content = words.filter(|word| word.kind == WordKind::Letters && word.text.chars().count() > 3);
-    content.filter(|word| !EMPTY.contains(&&*word.text)).map(|word| stem(&word.text)).collect()
+    content.filter(|word| !STOP_WORDS.contains(&&*word.text)).map(|word| stem(&word.text)).collect()
 }
 
 /// A crude stem: common endings off, as long as four letters stay.

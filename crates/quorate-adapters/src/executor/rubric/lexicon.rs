@@ -28,12 +28,12 @@ pub(super) struct Hit<'l, T> {
     /// Its words, as indices into the words looked at.
     pub(super) words: Range<usize>,
     /// What the phrase means.
-    pub(super) means: &'l T,
+    pub(super) meaning: &'l T,
 }
 
 impl Lexicon<()> {
     /// Phrases that mean no more than themselves.
-    pub(super) fn of(phrases: &[&str]) -> Self {
+    pub(super) fn from_phrases(phrases: &[&str]) -> Self {
         Lexicon::new(phrases.iter().map(|phrase| (*phrase, ())))
     }
 }
@@ -53,12 +53,12 @@ impl<T> Lexicon<T> {
     }
 
     /// The longest phrase that starts at a word.
-    pub(super) fn at(&self, words: &[Word<'_>], index: usize) -> Option<Hit<'_, T>> {
+    pub(super) fn match_at(&self, words: &[Word<'_>], index: usize) -> Option<Hit<'_, T>> {
         let candidates = self.by_first.get(&*words.get(index)?.text)?;
         let matching = candidates.iter().filter_map(|candidate| {
             let (slots, means) = &self.phrases[*candidate];
-            let length = length(slots, &words[index..])?;
-            Some(Hit { words: index..index + length, means })
+            let length = match_length(slots, &words[index..])?;
+            Some(Hit { words: index..index + length, meaning: means })
         });
         // Of equally long ones the first listed: `max_by_key` would give the last.
         matching.reduce(|best, next| if next.words.len() > best.words.len() { next } else { best })
@@ -66,7 +66,7 @@ impl<T> Lexicon<T> {
 
     /// The first phrase in a run of words.
     pub(super) fn first(&self, words: &[Word<'_>]) -> Option<Hit<'_, T>> {
-        (0..words.len()).find_map(|index| self.at(words, index))
+        (0..words.len()).find_map(|index| self.match_at(words, index))
     }
 
     /// All phrases in a run of words, none overlapping another.
@@ -74,7 +74,7 @@ impl<T> Lexicon<T> {
         let mut hits = Vec::new();
         let mut index = 0;
         while index < words.len() {
-            match self.at(words, index) {
+            match self.match_at(words, index) {
                 Some(hit) => {
                     index = hit.words.end;
                     hits.push(hit);
@@ -92,17 +92,19 @@ impl Slot {
         Slot { any_of: written.split('|').map(str::to_lowercase).collect(), optional }
     }
 
-    fn takes(&self, word: &Word<'_>) -> bool {
+    fn matches(&self, word: &Word<'_>) -> bool {
         self.any_of.iter().any(|one| one == "*" || **one == *word.text)
     }
 }
 
 /// How many words a phrase takes, where it fits.
-fn length(slots: &[Slot], words: &[Word<'_>]) -> Option<usize> {
+fn match_length(slots: &[Slot], words: &[Word<'_>]) -> Option<usize> {
     let Some((slot, rest)) = slots.split_first() else { return Some(0) };
-    let taken =
-        words.first().filter(|word| slot.takes(word)).and_then(|_| length(rest, &words[1..]).map(|n| n + 1));
-    taken.or_else(|| if slot.optional { length(rest, words) } else { None })
+    let taken = words
+        .first()
+        .filter(|word| slot.matches(word))
+        .and_then(|_| match_length(rest, &words[1..]).map(|n| n + 1));
+    taken.or_else(|| if slot.optional { match_length(rest, words) } else { None })
 }
 
 #[cfg(test)]
@@ -112,7 +114,7 @@ mod tests {
 
     fn found(phrases: &[&str], text: &str) -> Vec<String> {
         let document = Document::parse("", text);
-        let lexicon = Lexicon::of(phrases);
+        let lexicon = Lexicon::from_phrases(phrases);
         let hits = lexicon.all(&document.words).into_iter();
         hits.map(|hit| document.words[hit.words].iter().map(|w| &*w.text).collect::<Vec<_>>().join(" "))
             .collect()

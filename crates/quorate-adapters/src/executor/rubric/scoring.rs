@@ -8,7 +8,7 @@
 //!    [`BLOCK_LOAD`] or more.
 //! 5. A block is irreducible when one of its findings cannot be repaired by an edit.
 
-use super::checks::Raised;
+use super::checks::CheckFinding;
 use super::finding::{Repair, Severity};
 use super::lens::Lens;
 
@@ -17,7 +17,7 @@ const BLOCK_POINTS: u32 = 6;
 /// The load, in points per 100 words, from which a concern blocks.
 const BLOCK_LOAD: u64 = 3;
 /// A text counts as at least this long.
-const SHORTEST: u64 = 100;
+const MIN_WORDS: u64 = 100;
 
 /// What counted findings come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,11 +34,11 @@ pub(super) struct Judgement {
 
 /// Judges the findings of one reading. A reading under several concerns blocks when one of them does, and scores as
 /// the worst of them.
-pub(super) fn judge(raised: &[Raised], words: usize) -> Judgement {
+pub(super) fn judge(raised: &[CheckFinding], words: usize) -> Judgement {
     let concerns = [Lens::General, Lens::Skeptic, Lens::Voice, Lens::Evidence, Lens::Strategy];
     let judged = concerns.map(|concern| {
-        let own: Vec<&Raised> = raised.iter().filter(|one| one.check.lens == concern).collect();
-        judge_one(&own, words)
+        let own: Vec<&CheckFinding> = raised.iter().filter(|one| one.check.lens == concern).collect();
+        judge_concern(&own, words)
     });
     Judgement {
         points: judged.iter().map(|one| one.points).sum(),
@@ -49,13 +49,13 @@ pub(super) fn judge(raised: &[Raised], words: usize) -> Judgement {
 }
 
 /// The score that some of the findings alone would get: how one check or one concern came out.
-pub(super) fn score<'r>(raised: impl Iterator<Item = &'r Raised>, words: usize) -> u8 {
-    judge_one(&raised.collect::<Vec<_>>(), words).score
+pub(super) fn score<'r>(raised: impl Iterator<Item = &'r CheckFinding>, words: usize) -> u8 {
+    judge_concern(&raised.collect::<Vec<_>>(), words).score
 }
 
-fn judge_one(raised: &[&Raised], words: usize) -> Judgement {
+fn judge_concern(raised: &[&CheckFinding], words: usize) -> Judgement {
     let points: u32 = raised.iter().map(|one| one.finding.points()).sum();
-    let length = (words as u64).max(SHORTEST);
+    let length = (words as u64).max(MIN_WORDS);
     // Compared without division: points / words * 100 < load.
     let under = |load: u64| u64::from(points) * 100 < load * length;
     let score = match () {
@@ -79,10 +79,12 @@ mod tests {
     use crate::executor::rubric::checks::ALL;
     use crate::executor::rubric::finding::Finding;
 
-    fn raised(lens: Lens, severities: &[Severity]) -> Vec<Raised> {
+    fn raised(lens: Lens, severities: &[Severity]) -> Vec<CheckFinding> {
         let check = ALL.iter().find(|check| check.lens == lens).expect("a check of every lens");
-        let finding =
-            |severity: &Severity| Raised { check, finding: Finding::new(0..0, *severity, "issue", "fix") };
+        let finding = |severity: &Severity| CheckFinding {
+            check,
+            finding: Finding::new(0..0, *severity, "issue", "fix"),
+        };
         severities.iter().map(finding).collect()
     }
 

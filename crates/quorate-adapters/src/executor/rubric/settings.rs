@@ -5,11 +5,11 @@ use std::path::Path;
 use quorate_kernel::ports::executor::{ConfigError, Settings};
 use serde_json::Value;
 
-use super::banned::Banned;
+use super::banned::BannedPhrases;
 use quorate_kernel::entropy::sha256_hex;
 
 use super::goals::Goals;
-use crate::regular;
+use crate::regular_file;
 
 const KEYS: [&str; 3] = ["banned", "banned_defaults", "goals"];
 /// The longest goals document that is read.
@@ -19,11 +19,11 @@ const GOALS_CAP: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Rubric {
     /// Phrases that are not to be used.
-    pub(super) banned: Banned,
+    pub(super) banned: BannedPhrases,
     /// The goals document, where the settings name one.
     pub(super) goals: Option<Goals>,
     /// Path and hash of every file that the settings name.
-    pub(super) reads: Vec<(String, String)>,
+    pub(super) file_hashes: Vec<(String, String)>,
 }
 
 /// Reads the block.
@@ -33,7 +33,7 @@ pub(super) struct Rubric {
 pub(super) fn read(settings: &Settings) -> Result<Rubric, ConfigError> {
     for key in settings.block.keys() {
         if !KEYS.contains(&key.as_str()) {
-            return Err(unknown(key));
+            return Err(unknown_key(key));
         }
     }
     // A key with a null value counts as absent.
@@ -46,24 +46,24 @@ pub(super) fn read(settings: &Settings) -> Result<Rubric, ConfigError> {
         }
     };
     let phrases = value("banned").map_or(Ok(Vec::new()), phrases)?;
-    let banned = Banned::new(defaults, &phrases).map_err(|bad| {
+    let banned = BannedPhrases::new(defaults, &phrases).map_err(|bad| {
         ConfigError::for_key(
             "banned",
             format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason),
         )
         .with_help("write a phrase as it is, or a regular expression between slashes")
     })?;
-    let mut reads = Vec::new();
+    let mut file_hashes = Vec::new();
     let goals = match value("goals") {
         None => None,
         Some(Value::String(path)) => {
-            let text = document(&settings.dir, path)?;
-            reads.push((path.clone(), sha256_hex(text.as_bytes())));
+            let text = read_goals_text(&settings.dir, path)?;
+            file_hashes.push((path.clone(), sha256_hex(text.as_bytes())));
             Some(Goals::read(&text))
         }
         Some(_) => return Err(ConfigError::for_key("goals", "`goals` must be the path of a goals document")),
     };
-    Ok(Rubric { banned, goals, reads })
+    Ok(Rubric { banned, goals, file_hashes })
 }
 
 fn phrases(value: &Value) -> Result<Vec<String>, ConfigError> {
@@ -72,8 +72,8 @@ fn phrases(value: &Value) -> Result<Vec<String>, ConfigError> {
     list.iter().map(|phrase| phrase.as_str().map(str::to_owned).ok_or_else(refusal)).collect()
 }
 
-fn document(dir: &Path, path: &str) -> Result<String, ConfigError> {
-    regular::text(&dir.join(path), GOALS_CAP).map_err(|error| {
+fn read_goals_text(dir: &Path, path: &str) -> Result<String, ConfigError> {
+    regular_file::read_text(&dir.join(path), GOALS_CAP).map_err(|error| {
         let why = match error.kind() {
             std::io::ErrorKind::FileTooLarge => "it is over 1 MiB".to_owned(),
             _ => error.to_string(),
@@ -82,7 +82,7 @@ fn document(dir: &Path, path: &str) -> Result<String, ConfigError> {
     })
 }
 
-fn unknown(key: &str) -> ConfigError {
+fn unknown_key(key: &str) -> ConfigError {
     let refused = ConfigError::for_unknown_key(key, format!("a rubric executor has no key `{key}`"));
     let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(key, known));
     match nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 3) {

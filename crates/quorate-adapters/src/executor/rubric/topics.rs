@@ -5,17 +5,17 @@
 pub(super) struct Topic {
     /// Its name, which betrays it too.
     pub(super) name: &'static str,
-    words: &'static [&'static str],
+    cues: &'static [&'static str],
 }
 
 static TOPICS: &[Topic] = &[
     Topic {
         name: "nothing to judge",
-        words: &["nothing here to judge", "too little to judge", "there is no prose"],
+        cues: &["nothing here to judge", "too little to judge", "there is no prose"],
     },
     Topic {
         name: "unsourced claims",
-        words: &[
+        cues: &[
             "without a source",
             "unsourced",
             "no source",
@@ -27,32 +27,32 @@ static TOPICS: &[Topic] = &[
     },
     Topic {
         name: "figures without a base",
-        words: &["does not say compared", "does not say of how many", "baseline"],
+        cues: &["does not say compared", "does not say of how many", "baseline"],
     },
-    Topic { name: "absolutes", words: &["absolute", "allows no exception", "overclaim", "overstate"] },
-    Topic { name: "survivorship", words: &["survivor", "those who stayed"] },
-    Topic { name: "causal leaps", words: &["causal", "makes a cause", "post hoc"] },
+    Topic { name: "absolutes", cues: &["absolute", "allows no exception", "overclaim", "overstate"] },
+    Topic { name: "survivorship", cues: &["survivor", "those who stayed"] },
+    Topic { name: "causal leaps", cues: &["causal", "makes a cause", "post hoc"] },
     Topic {
         name: "a missing other side",
-        words: &["counter-position", "what speaks against", "one-sided", "could turn out wrong"],
+        cues: &["counter-position", "what speaks against", "one-sided", "could turn out wrong"],
     },
-    Topic { name: "tired phrases", words: &["says little", "banned phrase", "hype", "cliché", "buzzword"] },
-    Topic { name: "pivots", words: &["knocks down"] },
-    Topic { name: "long sentences", words: &["a sentence of", "sentence length"] },
-    Topic { name: "shouting", words: &["shouts", "exclamation"] },
+    Topic { name: "tired phrases", cues: &["says little", "banned phrase", "hype", "cliché", "buzzword"] },
+    Topic { name: "pivots", cues: &["knocks down"] },
+    Topic { name: "long sentences", cues: &["a sentence of", "sentence length"] },
+    Topic { name: "shouting", cues: &["shouts", "exclamation"] },
     Topic {
         name: "lasting promises",
-        words: &["promise", "binds for ever", "takes on a risk", "hold you to", "irreversible"],
+        cues: &["promise", "binds for ever", "takes on a risk", "hold you to", "irreversible"],
     },
-    Topic { name: "a missing call to action", words: &["call to action", "asks nothing of them"] },
-    Topic { name: "the stated goals", words: &["stated goal", "non-goal", "reason to stop"] },
+    Topic { name: "a missing call to action", cues: &["call to action", "asks nothing of them"] },
+    Topic { name: "the stated goals", cues: &["stated goal", "non-goal", "reason to stop"] },
 ];
 
 /// The topics that a text touches, in a fixed order.
-pub(super) fn of(text: &str) -> Vec<&'static Topic> {
+pub(super) fn found_in(text: &str) -> Vec<&'static Topic> {
     let text = text.to_lowercase();
     let touches =
-        |topic: &&Topic| text.contains(topic.name) || topic.words.iter().any(|word| text.contains(word));
+        |topic: &&Topic| text.contains(topic.name) || topic.cues.iter().any(|word| text.contains(word));
     TOPICS.iter().filter(touches).collect()
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<&'static str> {
-        of(text).iter().map(|topic| topic.name).collect()
+        found_in(text).iter().map(|topic| topic.name).collect()
     }
 
     #[test]

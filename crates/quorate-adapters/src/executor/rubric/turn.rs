@@ -8,21 +8,21 @@ use quorate_kernel::conversation::ConversationContext;
 use quorate_kernel::ports::executor::Failure;
 use quorate_protocol::{Json, Part, PartKind};
 
-use super::checks::{self, Criteria, Raised};
+use super::checks::{self, CheckFinding, Criteria};
 use super::document::Document;
 use super::lens::Lens;
 
 /// How many findings are said; more would be a report.
-const SAID: usize = 3;
+const MAX_FINDINGS: usize = 3;
 /// The most words of a line that only calls on somebody: "@Reviewer, what do you make of this?"
-const CALL: usize = 12;
-const NOTHING: &str = "I have read it, and there is nothing in it that I would change.";
+const MAX_MENTION_WORDS: usize = 12;
+const NO_FINDINGS: &str = "I have read it, and there is nothing in it that I would change.";
 
 /// What is said of the last turn.
 ///
 /// # Errors
 /// There is no turn to answer.
-pub(super) fn say(
+pub(super) fn reply(
     lens: Lens,
     speaking: Option<&ConversationContext>,
     parts: &[Part],
@@ -30,20 +30,20 @@ pub(super) fn say(
 ) -> Result<String, Failure> {
     let text = match speaking.and_then(ConversationContext::trigger) {
         Some(turn) => turn.content.to_string(),
-        None => last(parts).ok_or_else(|| Failure::failed("there is no turn to answer"))?,
+        None => last_turn(parts).ok_or_else(|| Failure::failed("there is no turn to answer"))?,
     };
-    let document = Document::parse("", draft(&text));
+    let document = Document::parse("", without_mention_line(&text));
     let mut raised = checks::run(lens, &document, criteria);
     raised.sort_by_key(|one| (std::cmp::Reverse(one.finding.points()), one.finding.span.start));
     Ok(compose(&document, &raised).replace('@', ""))
 }
 
 /// The text without a first line that only calls on somebody, where more follows.
-fn draft(text: &str) -> &str {
+fn without_mention_line(text: &str) -> &str {
     match text.trim_start().split_once('\n') {
         Some((call, rest))
             if call.starts_with('@')
-                && call.split_whitespace().count() <= CALL
+                && call.split_whitespace().count() <= MAX_MENTION_WORDS
                 && !rest.trim().is_empty() =>
         {
             rest
@@ -53,28 +53,28 @@ fn draft(text: &str) -> &str {
 }
 
 /// The content of the last turn among the parts.
-fn last(parts: &[Part]) -> Option<String> {
+fn last_turn(parts: &[Part]) -> Option<String> {
     let part = parts.iter().find(|part| part.kind == PartKind::Turns)?;
     let turns: Json = serde_json::from_str(&part.text).ok()?;
     Some(turns.as_array()?.last()?.get("content")?.as_str()?.to_owned())
 }
 
 /// The text, of findings that are sorted by weight.
-fn compose(document: &Document<'_>, raised: &[Raised]) -> String {
-    let said = &raised[..raised.len().min(SAID)];
+fn compose(document: &Document<'_>, raised: &[CheckFinding]) -> String {
+    let said = &raised[..raised.len().min(MAX_FINDINGS)];
     let lead = match said {
-        [] => return NOTHING.to_owned(),
+        [] => return NO_FINDINGS.to_owned(),
         // It stopped the reading, so that it is all there is to say.
-        [one] if one.check.stops() => {
+        [one] if one.check.stops_reading() => {
             return format!("I cannot say much of this. {} {}", one.finding.issue, one.finding.fix);
         }
-        [one] => return format!("One thing I would change: {}", line(document, one)),
+        [one] => return format!("One thing I would change: {}", finding_line(document, one)),
         [_, _] => "Two things",
         _ => "Three things",
     };
     let mut text = format!("{lead} I would change:\n");
     for (at, one) in said.iter().enumerate() {
-        text.push_str(&format!("\n{}. {}", at + 1, line(document, one)));
+        text.push_str(&format!("\n{}. {}", at + 1, finding_line(document, one)));
     }
     match raised.len() - said.len() {
         0 => {}
@@ -84,7 +84,7 @@ fn compose(document: &Document<'_>, raised: &[Raised]) -> String {
     text
 }
 
-fn line(document: &Document<'_>, one: &Raised) -> String {
+fn finding_line(document: &Document<'_>, one: &CheckFinding) -> String {
     let quote = &document.text[document.quote(&one.finding.span)];
     let quote = quote.split_whitespace().collect::<Vec<_>>().join(" ");
     match quote.is_empty() {
@@ -98,20 +98,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::executor::rubric::banned::Banned;
+    use crate::executor::rubric::banned::BannedPhrases;
     use crate::executor::rubric::goals::Goals;
 
     const LAUNCH: &str = include_str!("../../../../../examples/launch-post.md");
     const INCIDENT: &str = include_str!("../../../../../examples/incident-report.md");
 
     fn said(lens: Lens, text: &str) -> String {
-        let banned = Banned::new(true, &[]).expect("usable");
+        let banned = BannedPhrases::new(true, &[]).expect("usable");
         let goals = Goals::default();
         let criteria = Criteria { banned: &banned, goals: &goals, context: &[] };
         let turns = json!([{"id": "t1", "participant": "a", "at": "", "content": "before"},
                            {"id": "t2", "participant": "a", "at": "", "content": text}]);
         let parts = [Part::new(PartKind::Turns, "", turns.to_string())];
-        say(lens, None, &parts, &criteria).expect("it says something")
+        reply(lens, None, &parts, &criteria).expect("it says something")
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_sound_text_has_nothing_to_change() {
-        assert_eq!(said(Lens::Voice, INCIDENT), NOTHING);
+        assert_eq!(said(Lens::Voice, INCIDENT), NO_FINDINGS);
     }
 
     #[test]
@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn without_a_turn_there_is_nothing_to_answer() {
-        let banned = Banned::new(true, &[]).expect("usable");
+        let banned = BannedPhrases::new(true, &[]).expect("usable");
         let goals = Goals::default();
         let criteria = Criteria { banned: &banned, goals: &goals, context: &[] };
-        assert!(say(Lens::General, None, &[], &criteria).is_err());
+        assert!(reply(Lens::General, None, &[], &criteria).is_err());
     }
 }

@@ -15,50 +15,50 @@ use serde_json::Map;
 pub(super) struct Answer {
     /// How long it takes.
     pub(super) delay: Duration,
-    pub(super) saying: Saying,
+    pub(super) response: Response,
 }
 
 /// What comes of an invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Saying {
+pub(super) enum Response {
     /// A reply, as it stands.
-    Text(String),
-    Words(String),
+    Verbatim(String),
+    PlainText(String),
     /// A failure with this message.
     Failure(String),
     /// Nothing until the deadline.
-    Nothing,
+    Timeout,
 }
 
 impl Answer {
     /// A text, given at once as it stands.
-    pub(super) fn text(text: impl Into<String>) -> Self {
-        Answer { delay: Duration::ZERO, saying: Saying::Text(text.into()) }
+    pub(super) fn verbatim(text: impl Into<String>) -> Self {
+        Answer { delay: Duration::ZERO, response: Response::Verbatim(text.into()) }
     }
 
     /// What somebody says, at once.
-    pub(super) fn words(words: impl Into<String>) -> Self {
-        Answer { delay: Duration::ZERO, saying: Saying::Words(words.into()) }
+    pub(super) fn plain_text(words: impl Into<String>) -> Self {
+        Answer { delay: Duration::ZERO, response: Response::PlainText(words.into()) }
     }
 
     /// Reads one answer; `Err` is what is wrong with it.
     pub(super) fn read(value: &Json) -> Result<Self, String> {
         match value {
-            Json::String(words) => Ok(Answer::words(words)),
+            Json::String(words) => Ok(Answer::plain_text(words)),
             Json::Object(keys) if is_instruction(keys) => instruction(keys),
-            Json::Object(_) => Ok(Answer::text(value.to_string())),
+            Json::Object(_) => Ok(Answer::verbatim(value.to_string())),
             _ => Err("an answer is an object, a text, or a list of these, one for each attempt".into()),
         }
     }
 }
 
-impl Saying {
+impl Response {
     /// The reply in the form that is asked for: words become a turn, and of a turn only its words are said.
-    pub(super) fn reply(self, form: Schema) -> Result<String, Saying> {
+    pub(super) fn reply(self, form: Schema) -> Result<String, Response> {
         match (self, form) {
-            (Saying::Words(words), Schema::Turn) => Ok(Turn::plain_text_answer(&words).to_string()),
-            (Saying::Text(text), Schema::PlainText) => Ok(content(&text).unwrap_or(text)),
-            (Saying::Text(text) | Saying::Words(text), _) => Ok(text),
+            (Response::PlainText(words), Schema::Turn) => Ok(Turn::plain_text_answer(&words).to_string()),
+            (Response::Verbatim(text), Schema::PlainText) => Ok(content(&text).unwrap_or(text)),
+            (Response::Verbatim(text) | Response::PlainText(text), _) => Ok(text),
             (other, _) => Err(other),
         }
     }
@@ -83,12 +83,12 @@ fn instruction(keys: &Map<String, Json>) -> Result<Answer, String> {
         None => Duration::ZERO,
         Some(delay) => Duration::from_millis(delay.as_u64().ok_or("`$delay_ms` is a whole number")?),
     };
-    let saying = match (keys.get("$fail"), keys.get("$timeout"), keys.get("answer")) {
-        (Some(Json::String(message)), None, None) => Saying::Failure(message.clone()),
-        (None, Some(Json::Bool(true)), None) => Saying::Nothing,
+    let response = match (keys.get("$fail"), keys.get("$timeout"), keys.get("answer")) {
+        (Some(Json::String(message)), None, None) => Response::Failure(message.clone()),
+        (None, Some(Json::Bool(true)), None) => Response::Timeout,
         (None, None, Some(answer)) => {
             let inner = Answer::read(answer)?;
-            return Ok(Answer { delay: delay + inner.delay, saying: inner.saying });
+            return Ok(Answer { delay: delay + inner.delay, response: inner.response });
         }
         _ => {
             return Err(
@@ -98,5 +98,5 @@ fn instruction(keys: &Map<String, Json>) -> Result<Answer, String> {
             );
         }
     };
-    Ok(Answer { delay, saying })
+    Ok(Answer { delay, response })
 }

@@ -9,12 +9,12 @@ use quorate_kernel::ports::executor::{ConfigError, Failure, Invocation};
 use quorate_protocol::Json;
 
 use super::answer::{Answer, is_instruction};
-use crate::regular;
+use crate::regular_file;
 
 const EXTENSIONS: [&str; 3] = ["json", "txt", "md"];
 
 /// The longest file that is read.
-const LONGEST: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 pub(super) enum Source {
     /// Read once, by key; a list has one answer for each attempt.
@@ -33,7 +33,7 @@ impl Source {
         if meta.is_dir() {
             return Ok(Source::Folder(path.to_owned()));
         }
-        let text = regular::text(path, LONGEST)
+        let text = regular_file::read_text(path, MAX_FILE_BYTES)
             .map_err(|error| refused(format!("`{}` cannot be read: {error}", path.display())))?;
         let answers = read_file(&text).map_err(|why| refused(format!("`{}`: {why}", path.display())))?;
         Ok(Source::File { path: path.to_owned(), answers })
@@ -84,11 +84,11 @@ fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> 
         for stem in [format!("{name}.{}", invocation.attempt), name.clone()] {
             for extension in EXTENSIONS {
                 let path = folder.join(format!("{stem}.{extension}"));
-                if path.exists() && super::elsewhere(folder, &path).is_some() {
+                if path.exists() && super::path_outside(folder, &path).is_some() {
                     let path = path.display();
                     return Err(Failure::failed(format!("`{path}` leads out of its folder by a link")));
                 }
-                match regular::text(&path, LONGEST) {
+                match regular_file::read_text(&path, MAX_FILE_BYTES) {
                     Ok(text) => return read_one(&path, extension, text),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
@@ -109,7 +109,7 @@ fn read_one(path: &Path, extension: &str, text: String) -> Result<Answer, Failur
     {
         return Answer::read(&value).map_err(|why| Failure::failed(format!("`{}`: {why}", path.display())));
     }
-    Ok(if extension == "json" { Answer::text(text) } else { Answer::words(text) })
+    Ok(if extension == "json" { Answer::verbatim(text) } else { Answer::plain_text(text) })
 }
 
 fn missing(place: &Path, names: &[String]) -> Failure {

@@ -10,36 +10,36 @@ use flate2::read::MultiGzDecoder;
 use quorate_kernel::ports::provisioning::{MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES};
 
 use super::folder::too_large;
-use super::{Files, MANIFEST, Unopened, Unread, within};
-use crate::regular;
+use super::{FileSource, MANIFEST_NAME, OpenError, ReadError, check_relative_path};
+use crate::regular_file;
 
 /// How many entries an archive may have, folders included.
-const ENTRIES: usize = 4 * MAX_FILES;
+const MAX_ENTRIES: usize = 4 * MAX_FILES;
 
 /// How many bytes may come out of an archive: its files, and what the format puts around them.
-const UNPACKED: u64 = MAX_PACKAGE_BYTES + (MAX_PACKAGE_BYTES / 2);
+const MAX_UNPACKED_BYTES: u64 = MAX_PACKAGE_BYTES + (MAX_PACKAGE_BYTES / 2);
 
 /// An archive in memory.
 pub(super) struct Archive {
     files: BTreeMap<String, Vec<u8>>,
     /// The one folder that everything lies in, with its `/`; empty where the manifest is at the top.
-    top: String,
+    root_folder: String,
 }
 
 impl Archive {
-    pub(super) fn open(path: &Path) -> Result<Archive, Unopened> {
-        let unreadable = Unopened::Unreadable;
+    pub(super) fn open(path: &Path) -> Result<Archive, OpenError> {
+        let unreadable = OpenError::Unreadable;
         let mut bytes = Vec::new();
-        let file = regular::open(path).map_err(unreadable)?;
+        let file = regular_file::open(path).map_err(unreadable)?;
         BufReader::new(file).take(MAX_PACKAGE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > MAX_PACKAGE_BYTES {
-            return Err(Unopened::Refused(format!(
+            return Err(OpenError::Refused(format!(
                 "the archive is larger than {} MiB",
                 MAX_PACKAGE_BYTES >> 20
             )));
         }
         let files = if bytes.starts_with(&[0x1f, 0x8b]) {
-            tar(MultiGzDecoder::new(&bytes[..]).take(UNPACKED))
+            tar(MultiGzDecoder::new(&bytes[..]).take(MAX_UNPACKED_BYTES))
         } else if bytes.starts_with(b"PK") {
             zip(&bytes)
         } else if bytes.get(257..262) == Some(&b"ustar"[..]) {
@@ -47,37 +47,37 @@ impl Archive {
         } else {
             Err("it is no archive that can be read: .tar, .tar.gz, .tgz and .zip are".to_owned())
         };
-        let files = files.map_err(Unopened::Refused)?;
-        let top = top(&files);
-        Ok(Archive { files, top })
+        let files = files.map_err(OpenError::Refused)?;
+        let root_folder = root_folder(&files);
+        Ok(Archive { files, root_folder })
     }
 }
 
 /// Archives usually hold the folder that they were made of, and those of npm one that is called `package`.
-fn top(files: &BTreeMap<String, Vec<u8>>) -> String {
+fn root_folder(files: &BTreeMap<String, Vec<u8>>) -> String {
     let one =
         files.keys().next().and_then(|path| path.split_once('/')).map(|(folder, _)| format!("{folder}/"));
     one.filter(|top| {
-        files.contains_key(&format!("{top}{MANIFEST}")) && files.keys().all(|path| path.starts_with(top))
+        files.contains_key(&format!("{top}{MANIFEST_NAME}")) && files.keys().all(|path| path.starts_with(top))
     })
     .unwrap_or_default()
 }
 
-impl Files for Archive {
+impl FileSource for Archive {
     fn has_folder(&self, name: &str) -> bool {
-        let start = format!("{}{name}/", self.top);
+        let start = format!("{}{name}/", self.root_folder);
         self.files.range(start.clone()..).next().is_some_and(|(path, _)| path.starts_with(&start))
     }
 
-    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, Unread> {
-        let bytes = self.files.get(&format!("{}{path}", self.top)).ok_or(Unread::Missing)?;
+    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
+        let bytes = self.files.get(&format!("{}{path}", self.root_folder)).ok_or(ReadError::Missing)?;
         if bytes.len() as u64 > limit { Err(too_large(limit)) } else { Ok(bytes.clone()) }
     }
 }
 
 /// What has been taken in so far.
 #[derive(Default)]
-struct Taken {
+struct Extractor {
     files: BTreeMap<String, Vec<u8>>,
     entries: usize,
     bytes: u64,
@@ -92,13 +92,13 @@ enum Entry {
     Other,
 }
 
-impl Taken {
-    fn entry(&mut self, name: &str, entry: Entry, size: u64, content: impl Read) -> Result<(), String> {
+impl Extractor {
+    fn add_entry(&mut self, name: &str, entry: Entry, size: u64, content: impl Read) -> Result<(), String> {
         self.entries += 1;
-        if self.entries > ENTRIES {
-            return Err(format!("the archive has more than {ENTRIES} entries"));
+        if self.entries > MAX_ENTRIES {
+            return Err(format!("the archive has more than {MAX_ENTRIES} entries"));
         }
-        let path = within(name).map_err(|why| format!("the entry {why}"))?;
+        let path = check_relative_path(name).map_err(|why| format!("the entry {why}"))?;
         match entry {
             Entry::Folder => return Ok(()),
             Entry::Link => return Err(format!("the entry `{path}` is a link, and profiles have none")),
@@ -133,7 +133,7 @@ impl Taken {
 
 fn tar(reader: impl Read) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let broken = |error: io::Error| format!("the archive cannot be read: {error}");
-    let mut taken = Taken::default();
+    let mut taken = Extractor::default();
     let mut archive = tar::Archive::new(reader);
     for entry in archive.entries().map_err(broken)? {
         let entry = entry.map_err(broken)?;
@@ -149,14 +149,14 @@ fn tar(reader: impl Read) -> Result<BTreeMap<String, Vec<u8>>, String> {
         let name = entry.path_bytes().into_owned();
         let name = String::from_utf8(name).map_err(|_| "the name of an entry is not UTF-8".to_owned())?;
         let size = entry.size();
-        taken.entry(&name, kind, size, entry)?;
+        taken.add_entry(&name, kind, size, entry)?;
     }
     Ok(taken.files)
 }
 
 fn zip(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let broken = |error: zip::result::ZipError| format!("the archive cannot be read: {error}");
-    let mut taken = Taken::default();
+    let mut taken = Extractor::default();
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
     for at in 0..archive.len() {
         let entry = archive.by_index(at).map_err(broken)?;
@@ -168,7 +168,7 @@ fn zip(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
         let name = std::str::from_utf8(entry.name_raw());
         let name = name.map_err(|_| "the name of an entry is not UTF-8".to_owned())?.to_owned();
         let size = entry.size();
-        taken.entry(&name, kind, size, entry)?;
+        taken.add_entry(&name, kind, size, entry)?;
     }
     Ok(taken.files)
 }

@@ -7,7 +7,7 @@ use cap_fs_ext::OpenOptionsSyncExt as _;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::{Files, Unread};
+use super::{FileSource, ReadError};
 
 pub(super) struct Folder {
     dir: Dir,
@@ -19,27 +19,27 @@ impl Folder {
     }
 }
 
-impl Files for Folder {
+impl FileSource for Folder {
     fn has_folder(&self, name: &str) -> bool {
         self.dir.metadata(name).is_ok_and(|found| found.is_dir())
     }
 
-    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, Unread> {
+    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
         let mut options = OpenOptions::new();
         // Without this, opening a FIFO waits until somebody writes to it.
         options.read(true).nonblock(true);
         let file = self.dir.open_with(path, &options).map_err(|error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => Unread::Missing,
+            ErrorKind::NotFound | ErrorKind::NotADirectory => ReadError::Missing,
             // The refusal of a path that leads out is made by cap-std, and has no error number of the system.
             ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-                Unread::Refused("is a link that leads out of the profile".to_owned())
+                ReadError::Refused("is a link that leads out of the profile".to_owned())
             }
-            _ => Unread::Refused(format!("cannot be read: {error}")),
+            _ => ReadError::Refused(format!("cannot be read: {error}")),
         })?;
-        let unreadable = |error: io::Error| Unread::Refused(format!("cannot be read: {error}"));
+        let unreadable = |error: io::Error| ReadError::Refused(format!("cannot be read: {error}"));
         let found = file.metadata().map_err(unreadable)?;
         if !found.is_file() {
-            return Err(Unread::Refused("is not a file".to_owned()));
+            return Err(ReadError::Refused("is not a file".to_owned()));
         }
         let mut bytes = Vec::new();
         // The file may grow while it is read, so what was told of its size does not bound it.
@@ -49,6 +49,6 @@ impl Files for Folder {
 }
 
 /// A file has too many bytes.
-pub(super) fn too_large(limit: u64) -> Unread {
-    Unread::Refused(format!("is larger than {} MiB", limit >> 20))
+pub(super) fn too_large(limit: u64) -> ReadError {
+    ReadError::Refused(format!("is larger than {} MiB", limit >> 20))
 }

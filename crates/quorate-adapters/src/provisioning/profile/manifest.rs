@@ -10,8 +10,8 @@ use quorate_kernel::ports::provisioning::{
 };
 use quorate_manifest::tree::{Kind, Node, json};
 
-use super::within;
-use crate::block::{listed, nearest};
+use super::check_relative_path;
+use crate::block::{nearest, quoted_list};
 
 /// The one form that is read.
 const SCHEMA: &str = "agentproto/runtime-profile/v1";
@@ -38,8 +38,8 @@ pub(super) struct File {
 }
 
 /// Reads a manifest. What is wrong goes into the report, and then what is returned is not the whole.
-pub(super) fn read(text: &str, shown: &str, report: &mut Report) -> Manifest {
-    let mut reading = Reading { shown, report };
+pub(super) fn parse(text: &str, shown: &str, report: &mut Report) -> Manifest {
+    let mut reading = Parser { shown, report };
     let root = match json::parse(text) {
         Ok(root) => root,
         Err(problem) => {
@@ -73,12 +73,12 @@ pub(super) fn read(text: &str, shown: &str, report: &mut Report) -> Manifest {
     Manifest { slug, version, files }
 }
 
-struct Reading<'r> {
+struct Parser<'r> {
     shown: &'r str,
     report: &'r mut Report,
 }
 
-impl Reading<'_> {
+impl Parser<'_> {
     fn place(&self, span: Range<usize>, path: &str) -> Place {
         Place { file: self.shown.into(), span, path: path.to_owned() }
     }
@@ -164,7 +164,7 @@ impl Reading<'_> {
         let strategy = self.strategy(item, path);
         let mode = self.mode(item, path);
         let src_span = item.key("src").map_or(0..0, |node| node.span.clone());
-        let src = src.and_then(|src| match within(&src) {
+        let src = src.and_then(|src| match check_relative_path(&src) {
             Ok(src) => Some(src),
             Err(why) => {
                 self.refuse(src_span.clone(), &format!("{path}.src"), Body::new(format!("src {why}")));
@@ -206,7 +206,7 @@ impl Reading<'_> {
             let words = Strategy::ALL.map(Strategy::as_str);
             let span = item.key("strategy").map_or(0..0, |node| node.span.clone());
             let body = Body::new(format!("there is no strategy `{word}`"));
-            let help = format!("the strategies are {}", listed(&words));
+            let help = format!("the strategies are {}", quoted_list(&words));
             self.refuse(span, &format!("{path}.strategy"), body.help(help));
         }
         strategy

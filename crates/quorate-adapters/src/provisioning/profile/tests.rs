@@ -32,7 +32,7 @@ fn folder(files: &str) -> (tempfile::TempDir, Profile) {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "profile.json", manifest(files));
     write(dir.path(), "files/.claude/a.md", "A\n");
-    let profile = at(dir.path(), "p/");
+    let profile = from_path(dir.path(), "p/");
     (dir, profile)
 }
 
@@ -81,7 +81,7 @@ fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
 
 fn archive(dir: &Path, bytes: &[u8]) -> Profile {
     write(dir, "p.archive", bytes);
-    at(dir.join("p.archive"), "p.archive")
+    from_path(dir.join("p.archive"), "p.archive")
 }
 
 #[tokio::test]
@@ -103,8 +103,8 @@ async fn a_folder_is_read_as_it_is_now() {
     std::fs::remove_dir_all(dir.path().join("files")).unwrap();
     write(dir.path(), ".claude/a.md", "C\n");
     assert_eq!(&*returns_package(&profile).await.files()[0].bytes, b"C\n");
-    reports_missing(&at(dir.path().join("nowhere"), "nowhere")).await;
-    reports_missing(&at(dir.path().join("profile.json/x"), "x")).await;
+    reports_missing(&from_path(dir.path().join("nowhere"), "nowhere")).await;
+    reports_missing(&from_path(dir.path().join("profile.json/x"), "x")).await;
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn too_large_a_file_is_refused() {
     let file = std::fs::File::create(dir.path().join("files/.claude/a.md")).unwrap();
     file.set_len(MAX_FILE_BYTES + 1).unwrap();
     assert!(refuses_unfit_package(&profile).await.contains("is larger than 16 MiB"));
-    write(dir.path(), "profile.json", " ".repeat(MANIFEST_BYTES as usize + 1));
+    write(dir.path(), "profile.json", " ".repeat(MAX_MANIFEST_BYTES as usize + 1));
     assert!(refuses_unfit_package(&profile).await.contains("is larger than 1 MiB"));
 }
 

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use crate::look::Look;
-use crate::regular;
+use crate::file_stamp::FileStamp;
+use crate::regular_file;
 
 /// Reads at an offset.
 #[cfg(unix)]
@@ -55,7 +55,7 @@ pub(super) fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result
 
 /// Opens a file, or a folder, for reading.
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    regular::open(path)
+    regular_file::open(path)
 }
 
 /// Opens a file for appending and reading, and makes it, with its folder, if it is not there.
@@ -64,7 +64,7 @@ pub(super) fn open_append(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    regular::open_with(OpenOptions::new().read(true).append(true).create(true), path)
+    regular_file::open_with(OpenOptions::new().read(true).append(true).create(true), path)
 }
 
 /// Makes what a folder lists last.
@@ -77,7 +77,7 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// A path with something behind it.
-pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
@@ -91,45 +91,45 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
 pub(super) struct Lock {
     path: PathBuf,
     file: Option<File>,
-    held: bool,
+    is_acquired: bool,
 }
 
 /// What came of an attempt to take the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
-    Yes,
+pub(super) enum Acquisition {
+    Acquired,
     /// Somebody else has it.
     Busy,
 }
 
 impl Lock {
-    pub(super) fn of(journal: &Path) -> Self {
-        Lock { path: beside(journal, ".lock"), file: None, held: false }
+    pub(super) fn for_journal(journal: &Path) -> Self {
+        Lock { path: with_suffix(journal, ".lock"), file: None, is_acquired: false }
     }
 
     /// Takes it, and waits for it if it must.
-    pub(super) fn take(&mut self) -> io::Result<()> {
-        while !self.held {
-            self.opened()?.lock()?;
-            self.held = self.is_current()?;
+    pub(super) fn acquire(&mut self) -> io::Result<()> {
+        while !self.is_acquired {
+            self.lock_file()?.lock()?;
+            self.is_acquired = self.is_current()?;
         }
         Ok(())
     }
 
     /// Takes it if it is free.
-    pub(super) fn try_take(&mut self) -> io::Result<Taken> {
-        while !self.held {
-            match self.opened()?.try_lock() {
-                Ok(()) => self.held = self.is_current()?,
-                Err(TryLockError::WouldBlock) => return Ok(Taken::Busy),
+    pub(super) fn try_acquire(&mut self) -> io::Result<Acquisition> {
+        while !self.is_acquired {
+            match self.lock_file()?.try_lock() {
+                Ok(()) => self.is_acquired = self.is_current()?,
+                Err(TryLockError::WouldBlock) => return Ok(Acquisition::Busy),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
         }
-        Ok(Taken::Yes)
+        Ok(Acquisition::Acquired)
     }
 
     pub(super) fn release(&mut self) {
-        if std::mem::take(&mut self.held)
+        if std::mem::take(&mut self.is_acquired)
             && let Some(file) = &self.file
             && file.unlock().is_err()
         {
@@ -138,9 +138,9 @@ impl Lock {
         }
     }
 
-    fn opened(&mut self) -> io::Result<&File> {
+    fn lock_file(&mut self) -> io::Result<&File> {
         if self.file.is_none() {
-            regular::no_link(&self.path)?;
+            regular_file::reject_symlink(&self.path)?;
             self.file = Some(open_append(&self.path)?);
         }
         self.file.as_ref().ok_or_else(|| ErrorKind::NotFound.into())
@@ -148,8 +148,8 @@ impl Lock {
 
     /// Whether what is locked is still what the next one would lock.
     fn is_current(&mut self) -> io::Result<bool> {
-        let ours = self.opened()?.metadata().map(|meta| Look::of(&meta))?;
-        let current = Look::at(&self.path)?.is_some_and(|look| look.file == ours.file);
+        let ours = self.lock_file()?.metadata().map(|meta| FileStamp::of_metadata(&meta))?;
+        let current = FileStamp::of_path(&self.path)?.is_some_and(|look| look.file_id == ours.file_id);
         if !current {
             self.file = None;
         }

@@ -24,19 +24,19 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::proof::{is_content, is_of};
+use super::id_proof::{proves, proves_any};
 
 const OPENING: &str = "=== TURN id=";
 const CLOSING: &str = " ===";
 /// What a line begins with that looks like a header.
-const ALIKE: &str = "=== TURN ";
+const HEADER_LIKE: &str = "=== TURN ";
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// What a line of a content must not begin with.
 const TURN: &str = "=== TURN";
 const NOTE: &str = "<!-- quorate:";
 const NOTE_OPENING: &str = "<!-- quorate: ";
 /// How every note begins that we write.
-const NOTE_BEGUN: &str = r#"<!-- quorate: {"bytes":"#;
+const OWN_NOTE_OPENING: &str = r#"<!-- quorate: {"bytes":"#;
 const NOTE_CLOSING: &str = " -->";
 const TORN: &str = r#"<!-- quorate: {"torn":true} -->"#;
 const CUT: &str = r#"<!-- quorate: {"cut":"#;
@@ -48,13 +48,13 @@ pub(super) struct Header {
     pub(super) participant: Name,
     pub(super) timestamp: Name,
     /// Whether its line ends with a carriage return, and so do those of its turn.
-    returns: bool,
+    has_carriage_returns: bool,
 }
 
 /// The header that a line (without its line feed) is. A line that would be one if it were UTF-8 is an error: the byte.
-pub(super) fn header(line: &[u8]) -> Result<Option<Header>, usize> {
-    let returns = line.ends_with(b"\r");
-    let line = &line[..line.len() - usize::from(returns)];
+pub(super) fn parse_header(line: &[u8]) -> Result<Option<Header>, usize> {
+    let has_carriage_returns = line.ends_with(b"\r");
+    let line = &line[..line.len() - usize::from(has_carriage_returns)];
     if !line.starts_with(OPENING.as_bytes()) || !line.ends_with(CLOSING.as_bytes()) {
         return Ok(None);
     }
@@ -76,7 +76,7 @@ pub(super) fn header(line: &[u8]) -> Result<Option<Header>, usize> {
         id: id.into(),
         participant: participant.into(),
         timestamp: timestamp.into(),
-        returns,
+        has_carriage_returns,
     }))
 }
 
@@ -87,7 +87,7 @@ pub(super) fn byte_order_mark(text: &[u8]) -> usize {
 
 /// Whether a line looks as if a header was meant, whatever it is.
 pub(super) fn is_like_header(line: &[u8]) -> bool {
-    line[byte_order_mark(line)..].starts_with(ALIKE.as_bytes())
+    line[byte_order_mark(line)..].starts_with(HEADER_LIKE.as_bytes())
 }
 
 /// What the public reader's `\s` takes for white space.
@@ -122,7 +122,7 @@ fn line_feeds(text: &str) -> usize {
 }
 
 /// A turn as it stands in the journal.
-pub(super) fn write(turn: &Turn) -> Result<String, serde_json::Error> {
+pub(super) fn render(turn: &Turn) -> Result<String, serde_json::Error> {
     let Turn { id, participant, timestamp, content, meta, stamp } = turn;
     let mut text = format!("{OPENING}{id} participant={participant} ts={timestamp}{CLOSING}\n");
     let newlines = content.len() - content.trim_end_matches('\n').len();
@@ -138,7 +138,7 @@ pub(super) fn write(turn: &Turn) -> Result<String, serde_json::Error> {
         let note = serde_json::to_string(&note)?.replace('>', "\\u003e");
         text.extend([NOTE_OPENING, &note, NOTE_CLOSING, "\n"]);
     }
-    text.push_str(&escaped(content));
+    text.push_str(&escape(content));
     if newlines == 0 {
         text.push('\n');
     }
@@ -147,24 +147,24 @@ pub(super) fn write(turn: &Turn) -> Result<String, serde_json::Error> {
 
 /// What the end of the journal needs before something is appended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Mend {
+pub(super) struct TailRepair {
     /// Its last line is not ended.
     pub(super) line_feed: bool,
     /// So many lines at its end are not part of the last turn.
-    pub(super) cut: usize,
+    pub(super) cut_lines: usize,
     /// The last turn is cut off.
     pub(super) torn: bool,
 }
 
-impl Mend {
+impl TailRepair {
     /// The text that mends it.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         if self.line_feed {
             text.push('\n');
         }
-        if self.cut > 0 {
-            text.push_str(&format!("{CUT}{}}}{NOTE_CLOSING}\n", self.cut));
+        if self.cut_lines > 0 {
+            text.push_str(&format!("{CUT}{}}}{NOTE_CLOSING}\n", self.cut_lines));
         }
         if self.torn {
             text.push_str(TORN);
@@ -182,84 +182,84 @@ pub(super) struct Entry {
     /// something follows it.
     pub(super) pending: bool,
     /// Whether text that is nobody's stands behind it: a program has appended words without a header.
-    pub(super) stray: bool,
-    pub(super) mend: Mend,
+    pub(super) has_stray_text: bool,
+    pub(super) tail_repair: TailRepair,
 }
 
 /// What stands between a header and the next one.
 pub(super) struct Body<'a> {
     pub(super) text: &'a [u8],
     /// Whether the journal ends with it.
-    pub(super) last: bool,
+    pub(super) is_last: bool,
     /// Whether the header's own line is ended.
-    pub(super) begun: bool,
+    pub(super) header_line_ended: bool,
 }
 
 /// Why a turn cannot be read.
 #[derive(Debug)]
-pub(super) enum Unreadable {
+pub(super) enum ParseError {
     /// It is not UTF-8 at this byte of the body.
     Text(usize),
     /// It has a whole note that is none of ours: it may hold a participant's state, so it is not shown as content.
     Note(serde_json::Error),
 }
 
-pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, Unreadable> {
-    let ended = body.text.last().map_or(body.begun, |byte| *byte == b'\n');
-    let open = body.last && !ended;
+pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, ParseError> {
+    let ended = body.text.last().map_or(body.header_line_ended, |byte| *byte == b'\n');
+    let open = body.is_last && !ended;
     // What was cut off may end within a character; so may what is marked as such.
     let (text, split) = match std::str::from_utf8(body.text) {
         Ok(text) => (Cow::Borrowed(text), false),
         Err(error) => {
             let rest = &body.text[error.valid_up_to()..];
-            let begun = rest.iter().take_while(|byte| **byte >= 0x80).count().min(3);
+            let prefix_len = rest.iter().take_while(|byte| **byte >= 0x80).count().min(3);
             let is_begun =
-                std::str::from_utf8(&rest[..begun]).is_err_and(|error| error.error_len().is_none());
-            let split = body.last && is_begun && may_follow_a_cut(&rest[begun..]);
+                std::str::from_utf8(&rest[..prefix_len]).is_err_and(|error| error.error_len().is_none());
+            let split = body.is_last && is_begun && may_follow_a_cut(&rest[prefix_len..]);
             let lossy = String::from_utf8_lossy(body.text);
-            match split || lossy.lines().any(|line| line == TORN || cut(line).is_some()) {
+            match split || lossy.lines().any(|line| line == TORN || parse_cut_mark(line).is_some()) {
                 true => (lossy, split),
-                false => return Err(Unreadable::Text(error.valid_up_to())),
+                false => return Err(ParseError::Text(error.valid_up_to())),
             }
         }
     };
-    let text = if header.returns { without_returns(&text) } else { text };
-    if let Some(entry) = read_plain(header, body, &text) {
+    let text = if header.has_carriage_returns { strip_carriage_returns(&text) } else { text };
+    if let Some(entry) = parse_plain(header, body, &text) {
         return Ok(entry);
     }
     let mut lines: Vec<&str> = text.split('\n').collect();
     let first = lines[0];
-    let (note, flaw) = match note(first) {
+    let (note, flaw) = match parse_note(first) {
         Ok(note) => (note, None),
         Err(error) => (None, Some(error)),
     };
     // A note that was cut off is neither note nor content.
     let broken = note.is_none() && is_cut_note(first);
     // Another program's content may begin as a note does. The id proves that it is content.
-    let like_a_note = flaw.is_some() || first.starts_with(NOTE_BEGUN);
+    let like_a_note = flaw.is_some() || first.starts_with(OWN_NOTE_OPENING);
     let is_note =
-        broken && like_a_note && !is_content(header, &lines, [content(&lines, None), lines.join("\n")]);
+        broken && like_a_note && !proves_any(header, &lines, [join_content(&lines, None), lines.join("\n")]);
     if note.is_some() {
         lines.remove(0);
     }
-    let marked = marks(&mut lines);
+    let marked = strip_marks(&mut lines);
     if let Some(error) = flaw.filter(|_| is_note && !marked.torn && !first.contains('\0')) {
-        return Err(Unreadable::Note(error));
+        return Err(ParseError::Note(error));
     }
-    let mut mend = Mend { line_feed: open, ..Mend::default() };
+    let mut tail_repair = TailRepair { line_feed: open, ..TailRepair::default() };
     let is_whole = |lines: &[&str]| {
-        let content = content(lines, note.as_ref());
+        let content = join_content(lines, note.as_ref());
         let bytes = note.as_ref().and_then(|note| note.bytes);
-        bytes == Some(content.len()) || is_of(header, &content)
+        bytes == Some(content.len()) || proves(header, &content)
     };
     let mut torn = marked.torn;
     let mut headed = false;
-    if body.last {
+    if body.is_last {
         // A mend that was cut off after its first byte leaves what it mends ended by a line feed.
         let end = (!open && lines.len() > 2 && lines.last() == Some(&"")).then(|| lines.pop());
         let short = |lines: &[&str]| {
             let bytes = note.as_ref().and_then(|note| note.bytes);
-            bytes.is_some_and(|bytes| content(lines, note.as_ref()).len() < bytes)
+            bytes.is_some_and(|bytes| join_content(lines, note.as_ref()).len() < bytes)
         };
         let mark = match &lines[..] {
             [rest @ .., mark] if open && is_cut_mark(mark) && (note.is_some() || !rest.is_empty()) => {
@@ -273,19 +273,19 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, Unreadable
         };
         if mark {
             lines.pop();
-            mend.cut += 1;
+            tail_repair.cut_lines += 1;
         }
         let header = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_header(line));
-        let sure = open && lines.last().is_some_and(|line| line.starts_with(ALIKE));
+        let sure = open && lines.last().is_some_and(|line| line.starts_with(HEADER_LIKE));
         if header && (sure || marked.any || is_whole(&lines[..lines.len() - 1])) {
             lines.pop();
-            mend.cut += 1;
+            tail_repair.cut_lines += 1;
             headed = true;
         } else if mark {
             // A mark was begun, and not because of a header: it was the mark of a turn that is cut off.
             torn = true;
         }
-        if mend.cut == 0 {
+        if tail_repair.cut_lines == 0 {
             lines.extend(end.flatten());
         }
     }
@@ -293,46 +293,47 @@ pub(super) fn read(header: &Header, body: &Body<'_>) -> Result<Entry, Unreadable
         lines.retain(|line| !std::ptr::eq(*line, first));
         torn = true;
     }
-    let mut content = content(&lines, note.as_ref());
+    let mut content = join_content(&lines, note.as_ref());
     let note = note.unwrap_or_default();
-    let stray = !marked.torn && is_stray(header, &note, &content);
-    if stray {
+    let has_stray_text = !marked.torn && is_stray(header, &note, &content);
+    if has_stray_text {
         // All of the turn is there, whatever was cut off behind it.
         content.truncate(note.bytes.unwrap_or_default());
         torn = false;
         // Half a character is legible once it is marked.
-        mend.cut = mend.cut.max(usize::from(split));
-    } else if body.last && !torn {
+        tail_repair.cut_lines = tail_repair.cut_lines.max(usize::from(split));
+    } else if body.is_last && !torn {
         let empty = open && !body.text.is_empty() && body.text.iter().all(|byte| *byte == 0);
-        torn = empty || (split && !headed) || is_short(&content, &note, open && mend.cut == 0);
+        torn =
+            empty || (split && !headed) || is_truncated(&content, &note, open && tail_repair.cut_lines == 0);
     }
-    mend.torn = torn && !marked.torn;
+    tail_repair.torn = torn && !marked.torn;
     let content = match torn {
         true => content.trim_end_matches(['\n', '\0']).to_owned(),
         false => content,
     };
-    let pending = body.last && (body.text.is_empty() || (mend.torn && content.is_empty()));
-    let turn = turn(header, content, note.meta, note.stamp.filter(|_| !torn));
-    Ok(Entry { turn, pending, stray, mend })
+    let pending = body.is_last && (body.text.is_empty() || (tail_repair.torn && content.is_empty()));
+    let turn = build_turn(header, content, note.meta, note.stamp.filter(|_| !torn));
+    Ok(Entry { turn, pending, has_stray_text, tail_repair })
 }
 
 /// Reads a turn that has others behind it and nothing unusual in it, as nearly all have.
-fn read_plain(header: &Header, body: &Body<'_>, text: &str) -> Option<Entry> {
+fn parse_plain(header: &Header, body: &Body<'_>, text: &str) -> Option<Entry> {
     let (first, rest) = text.split_once('\n')?;
-    let note = note(first).ok()?;
+    let note = parse_note(first).ok()?;
     let rest = if note.is_some() { rest } else { text };
-    if body.last || !is_plain(rest) {
+    if body.is_last || !is_plain(rest) {
         return None;
     }
     let note = note.unwrap_or_default();
     let mut content = rest.trim_end_matches('\n').to_owned();
     content.extend(std::iter::repeat_n('\n', note.newlines));
-    let stray = is_stray(header, &note, &content);
-    if stray {
+    let has_stray_text = is_stray(header, &note, &content);
+    if has_stray_text {
         content.truncate(note.bytes.unwrap_or_default());
     }
-    let turn = turn(header, content, note.meta, note.stamp);
-    Some(Entry { turn, pending: false, stray, mend: Mend::default() })
+    let turn = build_turn(header, content, note.meta, note.stamp);
+    Some(Entry { turn, pending: false, has_stray_text, tail_repair: TailRepair::default() })
 }
 
 /// Whether a content is the whole one that its note tells of, which the id proves, with lines behind it.
@@ -342,11 +343,11 @@ fn is_stray(header: &Header, note: &Note, content: &str) -> bool {
     };
     // Words that were added to its last line are a change of what was said.
     let behind = own.ends_with('\n') || rest.starts_with('\n');
-    behind && !rest.is_empty() && is_of(header, own)
+    behind && !rest.is_empty() && proves(header, own)
 }
 
 /// Lines without the carriage returns at their ends.
-fn without_returns(text: &str) -> Cow<'static, str> {
+fn strip_carriage_returns(text: &str) -> Cow<'static, str> {
     let mut text = text.replace("\r\n", "\n");
     if text.ends_with('\r') {
         text.pop();
@@ -354,7 +355,7 @@ fn without_returns(text: &str) -> Cow<'static, str> {
     text.into()
 }
 
-fn turn(header: &Header, content: String, meta: Map<String, Json>, stamp: Option<Stamp>) -> Turn {
+fn build_turn(header: &Header, content: String, meta: Map<String, Json>, stamp: Option<Stamp>) -> Turn {
     Turn {
         id: header.id.clone(),
         participant: header.participant.clone(),
@@ -367,42 +368,42 @@ fn turn(header: &Header, content: String, meta: Map<String, Json>, stamp: Option
 
 /// Whether the content at the journal's end is less than what its note says. A line that was made shorter by hand
 /// leaves as many lines; a write that was cut off leaves fewer, or an open one.
-fn is_short(content: &str, note: &Note, open: bool) -> bool {
+fn is_truncated(content: &str, note: &Note, open: bool) -> bool {
     let content = if open { content.trim_end_matches('\0') } else { content };
     note.bytes.is_some_and(|bytes| content.len() < bytes && (open || line_feeds(content) < note.lines))
 }
 
 /// The note that a line is; an error where it has the form of one and cannot be read.
-fn note(line: &str) -> Result<Option<Note>, serde_json::Error> {
+fn parse_note(line: &str) -> Result<Option<Note>, serde_json::Error> {
     let json = line.strip_prefix(NOTE_OPENING).and_then(|rest| rest.strip_suffix(NOTE_CLOSING));
-    let json = json.filter(|_| line != TORN && cut(line).is_none());
+    let json = json.filter(|_| line != TORN && parse_cut_mark(line).is_none());
     json.map(serde_json::from_str).transpose()
 }
 
 /// How many lines before it a mark says to be cut off.
-pub(super) fn cut(line: &str) -> Option<usize> {
+pub(super) fn parse_cut_mark(line: &str) -> Option<usize> {
     let number = line.strip_prefix(CUT)?.strip_suffix("} -->")?;
     number.parse().ok()
 }
 
 /// Which marks there were.
 #[derive(Default)]
-struct Marked {
+struct TailMarks {
     torn: bool,
     any: bool,
 }
 
 /// Takes the marks out of a body, and what they are about.
-fn marks(lines: &mut Vec<&str>) -> Marked {
-    let mut marked = Marked::default();
+fn strip_marks(lines: &mut Vec<&str>) -> TailMarks {
+    let mut marked = TailMarks::default();
     if !lines.iter().any(|line| line.starts_with(NOTE_OPENING)) {
         return marked;
     }
     let mut kept: Vec<&str> = Vec::with_capacity(lines.len());
     for line in lines.iter() {
         if *line == TORN {
-            marked = Marked { torn: true, any: true };
-        } else if let Some(number) = cut(line) {
+            marked = TailMarks { torn: true, any: true };
+        } else if let Some(number) = parse_cut_mark(line) {
             marked.any = true;
             kept.truncate(kept.len().saturating_sub(number));
         } else {
@@ -417,18 +418,20 @@ fn marks(lines: &mut Vec<&str>) -> Marked {
 
 /// Whether a line is the beginning of a header, or of nothing at all.
 pub(super) fn is_cut_header(line: &str) -> bool {
-    let begun = line.trim_end_matches('\0');
-    !line.is_empty() && (OPENING.starts_with(begun) || begun.starts_with(OPENING))
+    let prefix = line.trim_end_matches('\0');
+    !line.is_empty() && (OPENING.starts_with(prefix) || prefix.starts_with(OPENING))
 }
 
 /// Whether a line is the beginning of a mark.
 fn is_cut_mark(line: &str) -> bool {
-    let begun = line.trim_end_matches('\0');
+    let prefix = line.trim_end_matches('\0');
     let number = |rest: &str| {
         " -->".starts_with(rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches('}'))
     };
-    !begun.is_empty()
-        && (TORN.starts_with(begun) || CUT.starts_with(begun) || begun.strip_prefix(CUT).is_some_and(number))
+    !prefix.is_empty()
+        && (TORN.starts_with(prefix)
+            || CUT.starts_with(prefix)
+            || prefix.strip_prefix(CUT).is_some_and(number))
 }
 
 /// Whether this can follow a character that was cut off: nothing, or the beginning of a mend.
@@ -439,15 +442,15 @@ fn may_follow_a_cut(rest: &[u8]) -> bool {
 
 /// Whether the line after the header is the beginning of a note, and no mark.
 fn is_cut_note(line: &str) -> bool {
-    let begun = line.trim_end_matches('\0');
-    let note = begun.starts_with(NOTE_OPENING) || (NOTE_OPENING.starts_with(begun) && !begun.is_empty());
-    note && line != TORN && cut(line).is_none()
+    let prefix = line.trim_end_matches('\0');
+    let note = prefix.starts_with(NOTE_OPENING) || (NOTE_OPENING.starts_with(prefix) && !prefix.is_empty());
+    note && line != TORN && parse_cut_mark(line).is_none()
 }
 
-fn content(lines: &[&str], note: Option<&Note>) -> String {
+fn join_content(lines: &[&str], note: Option<&Note>) -> String {
     let mut text = lines.join("\n");
     text.truncate(text.trim_end_matches('\n').len());
-    let mut text = restored(text);
+    let mut text = unescape(text);
     text.extend(std::iter::repeat_n('\n', note.map_or(0, |note| note.newlines)));
     text
 }
@@ -462,7 +465,7 @@ fn is_plain(text: &str) -> bool {
     !text.contains(TURN) && !text.contains(NOTE)
 }
 
-fn escaped(content: &str) -> Cow<'_, str> {
+fn escape(content: &str) -> Cow<'_, str> {
     if is_plain(content) {
         return Cow::Borrowed(content);
     }
@@ -473,7 +476,7 @@ fn escaped(content: &str) -> Cow<'_, str> {
     Cow::Owned(content.split('\n').map(line).collect::<Vec<_>>().join("\n"))
 }
 
-fn restored(text: String) -> String {
+fn unescape(text: String) -> String {
     if is_plain(&text) {
         return text;
     }

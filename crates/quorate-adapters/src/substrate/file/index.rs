@@ -12,13 +12,13 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::disk;
-use crate::regular;
+use crate::regular_file;
 
 const MAGIC: [u8; 16] = *b"quorate.idx\0\x02\0\0\0";
-const RECORD: u64 = 40;
+const RECORD_BYTES: u64 = 40;
 /// How many records are read at first, where the newest are looked at, and at most.
-const FEW: u64 = 64;
-const MANY: u64 = 1_600;
+const FIRST_BATCH: u64 = 64;
+const MAX_BATCH: u64 = 1_600;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
@@ -31,7 +31,7 @@ pub(super) struct Record {
 }
 
 /// The hash of an id.
-pub(super) fn hash(id: &str) -> [u8; 16] {
+pub(super) fn id_hash(id: &str) -> [u8; 16] {
     let mut hash = [0; 16];
     hash.copy_from_slice(&Sha256::digest(id.as_bytes())[..16]);
     hash
@@ -39,11 +39,11 @@ pub(super) fn hash(id: &str) -> [u8; 16] {
 
 /// The hash of a key; never zero.
 pub(super) fn key_hash(key: &str) -> u64 {
-    low(&hash(key)).max(1)
+    low_half(&id_hash(key)).max(1)
 }
 
 /// Eight bytes of a hash.
-pub(super) fn low(hash: &[u8; 16]) -> u64 {
+pub(super) fn low_half(hash: &[u8; 16]) -> u64 {
     let mut low = [0; 8];
     low.copy_from_slice(&hash[..8]);
     u64::from_le_bytes(low)
@@ -52,25 +52,26 @@ pub(super) fn low(hash: &[u8; 16]) -> u64 {
 impl Record {
     /// The record of a turn that follows one with this check.
     pub(super) fn new(before: u64, offset: u64, id: &str, key: Option<&str>) -> Self {
-        Record { offset, id: hash(id), key: key.map_or(0, key_hash), check: 0 }.checked(before)
+        Record { offset, id: id_hash(id), key: key.map_or(0, key_hash), check: 0 }.with_check(before)
     }
 
-    fn checked(mut self, before: u64) -> Self {
+    fn with_check(mut self, before: u64) -> Self {
         let high = self.id[8..].iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
-        self.check = [self.offset, low(&self.id), high, self.key].into_iter().fold(before, |check, word| {
-            let mixed = (check ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            mixed ^ (mixed >> 29)
-        });
+        self.check =
+            [self.offset, low_half(&self.id), high, self.key].into_iter().fold(before, |check, word| {
+                let mixed = (check ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                mixed ^ (mixed >> 29)
+            });
         self
     }
 
     /// Whether it is what it was when it was written, behind one with this check.
     pub(super) fn follows(&self, before: u64) -> bool {
-        self.checked(before).check == self.check
+        self.with_check(before).check == self.check
     }
 
-    fn bytes(&self) -> [u8; RECORD as usize] {
-        let mut bytes = [0; RECORD as usize];
+    fn to_bytes(self) -> [u8; RECORD_BYTES as usize] {
+        let mut bytes = [0; RECORD_BYTES as usize];
         bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
         bytes[8..24].copy_from_slice(&self.id);
         bytes[24..32].copy_from_slice(&self.key.to_le_bytes());
@@ -78,7 +79,7 @@ impl Record {
         bytes
     }
 
-    fn of(bytes: &[u8]) -> Self {
+    fn from_bytes(bytes: &[u8]) -> Self {
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[at..at + 8]);
@@ -97,10 +98,10 @@ pub(super) struct Index {
 impl Index {
     /// The index at a path, and how many records it has; `None` where there is none that can be read.
     pub(super) fn open(path: &Path) -> Option<(Self, u64)> {
-        let file = regular::open_with(std::fs::OpenOptions::new().read(true).write(true), path).ok()?;
+        let file = regular_file::open_with(std::fs::OpenOptions::new().read(true).write(true), path).ok()?;
         let mut magic = [0; MAGIC.len()];
         let read = disk::fill_at(&file, &mut magic, 0).ok()?;
-        let count = (file.metadata().ok()?.len().saturating_sub(MAGIC.len() as u64)) / RECORD;
+        let count = (file.metadata().ok()?.len().saturating_sub(MAGIC.len() as u64)) / RECORD_BYTES;
         (read == magic.len() && magic == MAGIC).then_some((Index { file }, count))
     }
 
@@ -113,43 +114,43 @@ impl Index {
     /// Writes records from one place on.
     pub(super) fn put(&self, at: u64, records: &[Record]) -> io::Result<()> {
         if let [one] = records {
-            return disk::write_at(&self.file, &one.bytes(), place(at));
+            return disk::write_at(&self.file, &one.to_bytes(), byte_offset(at));
         }
-        let bytes: Vec<u8> = records.iter().flat_map(Record::bytes).collect();
-        disk::write_at(&self.file, &bytes, place(at))
+        let bytes: Vec<u8> = records.iter().flat_map(|record| record.to_bytes()).collect();
+        disk::write_at(&self.file, &bytes, byte_offset(at))
     }
 
     /// One record; `None` where there is none.
     pub(super) fn get(&self, at: u64) -> io::Result<Option<Record>> {
-        let mut bytes = [0; RECORD as usize];
-        let read = disk::fill_at(&self.file, &mut bytes, place(at))?;
-        Ok((read == bytes.len()).then(|| Record::of(&bytes)))
+        let mut bytes = [0; RECORD_BYTES as usize];
+        let read = disk::fill_at(&self.file, &mut bytes, byte_offset(at))?;
+        Ok((read == bytes.len()).then(|| Record::from_bytes(&bytes)))
     }
 
     /// The last of the first `count` records that is wanted, and where it stands; `None` where there is none, or the
     /// index is shorter.
-    pub(super) fn last(
+    pub(super) fn find_last(
         &self,
         count: u64,
         wanted: impl Fn(&Record) -> bool,
     ) -> io::Result<Option<(u64, Record)>> {
-        let (mut to, mut step) = (count, FEW);
-        let mut buffer = vec![0; (RECORD * FEW) as usize];
+        let (mut to, mut step) = (count, FIRST_BATCH);
+        let mut buffer = vec![0; (RECORD_BYTES * FIRST_BATCH) as usize];
         while to > 0 {
             let from = to.saturating_sub(step);
-            buffer.resize(((to - from) * RECORD) as usize, 0);
-            let read = disk::fill_at(&self.file, &mut buffer, place(from))?;
-            let records = buffer[..read].chunks_exact(RECORD as usize).map(Record::of);
+            buffer.resize(((to - from) * RECORD_BYTES) as usize, 0);
+            let read = disk::fill_at(&self.file, &mut buffer, byte_offset(from))?;
+            let records = buffer[..read].chunks_exact(RECORD_BYTES as usize).map(Record::from_bytes);
             if let Some((at, record)) = (from..).zip(records).filter(|(_, record)| wanted(record)).last() {
                 return Ok(Some((at, record)));
             }
-            (to, step) = (from, MANY);
+            (to, step) = (from, MAX_BATCH);
         }
         Ok(None)
     }
 
     /// Shows the first `count` records in order; whether they are all there, and the check of the last one is right.
-    pub(super) fn sweep(&self, count: u64, check: u64, seen: impl FnMut(&Record)) -> io::Result<bool> {
+    pub(super) fn verify(&self, count: u64, check: u64, seen: impl FnMut(&Record)) -> io::Result<bool> {
         self.sweep_from((0, 0), count, check, seen)
     }
 
@@ -161,14 +162,14 @@ impl Index {
         check: u64,
         mut seen: impl FnMut(&Record),
     ) -> io::Result<bool> {
-        let mut buffer = vec![0; (RECORD * MANY) as usize];
+        let mut buffer = vec![0; (RECORD_BYTES * MAX_BATCH) as usize];
         while at < count {
-            buffer.resize(((count - at).min(MANY) * RECORD) as usize, 0);
-            if disk::fill_at(&self.file, &mut buffer, place(at))? < buffer.len() {
+            buffer.resize(((count - at).min(MAX_BATCH) * RECORD_BYTES) as usize, 0);
+            if disk::fill_at(&self.file, &mut buffer, byte_offset(at))? < buffer.len() {
                 return Ok(false);
             }
-            for bytes in buffer.chunks_exact(RECORD as usize) {
-                let record = Record::of(bytes);
+            for bytes in buffer.chunks_exact(RECORD_BYTES as usize) {
+                let record = Record::from_bytes(bytes);
                 if !record.follows(before) {
                     return Ok(false);
                 }
@@ -181,6 +182,6 @@ impl Index {
     }
 }
 
-fn place(at: u64) -> u64 {
-    MAGIC.len() as u64 + at * RECORD
+fn byte_offset(at: u64) -> u64 {
+    MAGIC.len() as u64 + at * RECORD_BYTES
 }

@@ -4,16 +4,16 @@ use super::format;
 
 /// The first line (counted from one) that is neither blank nor a heading, a comment, or a header that was cut off. A
 /// file without turns that has one is something else than a journal.
-pub(super) fn words(text: &[u8]) -> Option<usize> {
+pub(super) fn first_text_line(text: &[u8]) -> Option<usize> {
     let text = String::from_utf8_lossy(&text[format::byte_order_mark(text)..]);
     let mut commented = false;
     text.lines()
-        .position(|line| !format::is_cut_header(line) && has_words(line, &mut commented))
+        .position(|line| !format::is_cut_header(line) && has_text(line, &mut commented))
         .map(|at| at + 1)
 }
 
 /// Whether a line has words outside of comments, and is no heading.
-fn has_words(line: &str, commented: &mut bool) -> bool {
+fn has_text(line: &str, commented: &mut bool) -> bool {
     let mut rest = line.trim();
     loop {
         if *commented {
@@ -49,7 +49,7 @@ mod tests {
             "===",
             "\0\0\0",
         ] {
-            assert_eq!(words(text.as_bytes()), None, "{text:?}");
+            assert_eq!(first_text_line(text.as_bytes()), None, "{text:?}");
         }
         for (text, line) in [
             ("hello", 1),
@@ -60,8 +60,8 @@ mod tests {
             ("schema: agentruntimes/v1\n", 1),
             ("---\n", 1),
         ] {
-            assert_eq!(words(text.as_bytes()), Some(line), "{text:?}");
+            assert_eq!(first_text_line(text.as_bytes()), Some(line), "{text:?}");
         }
-        assert_eq!(words(b"\n\xff"), Some(2));
+        assert_eq!(first_text_line(b"\n\xff"), Some(2));
     }
 }

@@ -36,7 +36,7 @@ impl Message {
     ///
     /// # Errors
     /// What is wrong with it, as a predicate: `has no timestamp`.
-    pub(super) fn read(value: &Json) -> Result<Self, String> {
+    pub(super) fn parse(value: &Json) -> Result<Self, String> {
         let fields = value.as_object().ok_or("is no object")?;
         let id = id(fields)?;
         let of = |what: String| format!("`{id}` {what}");
@@ -60,7 +60,7 @@ impl Message {
 
 impl Receipt {
     /// Reads what posting gave back, if it says which message it was.
-    pub(super) fn read(value: &Json) -> Option<Self> {
+    pub(super) fn parse(value: &Json) -> Option<Self> {
         let outer = value.as_object()?;
         let fields = outer.get("message").and_then(Json::as_object).unwrap_or(outer);
         let id = id(fields).or_else(|_| id(outer)).ok()?;
@@ -71,7 +71,7 @@ impl Receipt {
 }
 
 fn id(fields: &Map<String, Json>) -> Result<String, String> {
-    let id = texts(fields, IDS).ok_or("has no id")?;
+    let id = first_text(fields, IDS).ok_or("has no id")?;
     // Ids become part of keys that are separated by white space elsewhere.
     match id.is_empty() || id.chars().any(|letter| letter.is_whitespace() || letter.is_control()) {
         true => Err(format!("has an id with white space, {id:?}, or none")),
@@ -104,7 +104,7 @@ fn time(fields: &Map<String, Json>) -> Result<(String, i64), String> {
     }
 }
 
-fn texts(fields: &Map<String, Json>, names: &[&str]) -> Option<String> {
+fn first_text(fields: &Map<String, Json>, names: &[&str]) -> Option<String> {
     names.iter().find_map(|name| text(fields.get(*name)?))
 }
 
@@ -123,7 +123,7 @@ mod tests {
     use super::{Message, Receipt};
 
     fn read(value: Value) -> Result<[String; 4], String> {
-        Message::read(&value).map(|one| [one.id, one.authors.join("+"), one.content, one.timestamp])
+        Message::parse(&value).map(|one| [one.id, one.authors.join("+"), one.content, one.timestamp])
     }
 
     #[test]
@@ -167,11 +167,11 @@ mod tests {
     #[test]
     fn a_receipt_is_flat_or_holds_the_message() {
         let flat =
-            Receipt::read(&json!({"id": "m1", "timestamp": "2026-05-18T18:23:11Z", "duplicate": true}));
+            Receipt::parse(&json!({"id": "m1", "timestamp": "2026-05-18T18:23:11Z", "duplicate": true}));
         assert_eq!(flat.map(|one| (one.id, one.duplicate)), Some(("m1".into(), true)));
         let nested =
-            Receipt::read(&json!({"message": {"id": "m1", "createdAt": "2026-05-18T18:23:11Z"}})).unwrap();
+            Receipt::parse(&json!({"message": {"id": "m1", "createdAt": "2026-05-18T18:23:11Z"}})).unwrap();
         assert_eq!(nested.timestamp.as_deref(), Some("2026-05-18T18:23:11Z"));
-        assert_eq!(Receipt::read(&json!({"ok": true})), None);
+        assert_eq!(Receipt::parse(&json!({"ok": true})), None);
     }
 }

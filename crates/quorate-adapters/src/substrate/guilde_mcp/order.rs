@@ -12,34 +12,34 @@ pub(super) enum Direction {
 
 /// What the times of a page say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum PageOrder {
     /// In this direction, all of them.
     Direction(Direction),
     /// Nothing: they are all the same.
-    Nothing,
+    Equal,
     /// They go to and fro.
-    Neither,
+    Mixed,
 }
 
 /// What the times of a page say about its direction.
-pub(super) fn told(messages: &[Message]) -> Told {
+pub(super) fn page_order(messages: &[Message]) -> PageOrder {
     let pairs = || messages.iter().zip(messages.iter().skip(1));
     let ups = pairs().any(|(one, next)| one.at_ms < next.at_ms);
     let downs = pairs().any(|(one, next)| one.at_ms > next.at_ms);
     match (ups, downs) {
-        (true, false) => Told::Direction(Direction::OldestFirst),
-        (false, true) => Told::Direction(Direction::NewestFirst),
-        (false, false) => Told::Nothing,
-        (true, true) => Told::Neither,
+        (true, false) => PageOrder::Direction(Direction::OldestFirst),
+        (false, true) => PageOrder::Direction(Direction::NewestFirst),
+        (false, false) => PageOrder::Equal,
+        (true, true) => PageOrder::Mixed,
     }
 }
 
 /// Puts a page oldest first, given the direction that the server is known to have.
-pub(super) fn settle(messages: &mut [Message], known: Direction) -> Told {
-    let told = told(messages);
+pub(super) fn sort_oldest_first(messages: &mut [Message], known: Direction) -> PageOrder {
+    let told = page_order(messages);
     let direction = match told {
-        Told::Direction(direction) => direction,
-        Told::Nothing | Told::Neither => known,
+        PageOrder::Direction(direction) => direction,
+        PageOrder::Equal | PageOrder::Mixed => known,
     };
     if direction == Direction::NewestFirst {
         messages.reverse();
@@ -49,7 +49,7 @@ pub(super) fn settle(messages: &mut [Message], known: Direction) -> Told {
 
 #[cfg(test)]
 mod tests {
-    use super::{Direction, Told, settle};
+    use super::{Direction, PageOrder, sort_oldest_first};
     use crate::substrate::guilde_mcp::message::Message;
 
     fn page(times: &[i64]) -> Vec<Message> {
@@ -64,19 +64,19 @@ mod tests {
         times.iter().enumerate().map(message).collect()
     }
 
-    fn settled(times: &[i64], known: Direction) -> (Told, Vec<String>) {
+    fn settled(times: &[i64], known: Direction) -> (PageOrder, Vec<String>) {
         let mut page = page(times);
-        (settle(&mut page, known), page.into_iter().map(|one| one.id).collect())
+        (sort_oldest_first(&mut page, known), page.into_iter().map(|one| one.id).collect())
     }
 
     #[test]
     fn times_tell_the_direction_and_equal_times_follow_it() {
         use Direction::{NewestFirst, OldestFirst};
-        assert_eq!(settled(&[1, 1, 2], NewestFirst), (Told::Direction(OldestFirst), names(&[0, 1, 2])));
-        assert_eq!(settled(&[2, 1, 1], OldestFirst), (Told::Direction(NewestFirst), names(&[2, 1, 0])));
-        assert_eq!(settled(&[1, 1], NewestFirst), (Told::Nothing, names(&[1, 0])));
-        assert_eq!(settled(&[1, 1], OldestFirst), (Told::Nothing, names(&[0, 1])));
-        assert_eq!(settled(&[1, 3, 2], OldestFirst), (Told::Neither, names(&[0, 1, 2])));
+        assert_eq!(settled(&[1, 1, 2], NewestFirst), (PageOrder::Direction(OldestFirst), names(&[0, 1, 2])));
+        assert_eq!(settled(&[2, 1, 1], OldestFirst), (PageOrder::Direction(NewestFirst), names(&[2, 1, 0])));
+        assert_eq!(settled(&[1, 1], NewestFirst), (PageOrder::Equal, names(&[1, 0])));
+        assert_eq!(settled(&[1, 1], OldestFirst), (PageOrder::Equal, names(&[0, 1])));
+        assert_eq!(settled(&[1, 3, 2], OldestFirst), (PageOrder::Mixed, names(&[0, 1, 2])));
     }
 
     fn names(order: &[usize]) -> Vec<String> {

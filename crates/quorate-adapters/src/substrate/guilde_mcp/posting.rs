@@ -12,24 +12,24 @@ use quorate_kernel::ports::substrate::{Appended, Error, Keeps};
 use quorate_protocol::Name;
 use serde_json::{Map, json};
 
-use super::Guilde;
-use super::keeps;
-use super::marks::Marks;
+use super::GuildeSubstrate;
+use super::conversation::{GET_TOOL, MessageQuery, POST_TOOL, TurnMessage};
+use super::keeps_of;
 use super::message::Receipt;
-use super::room::{Ask, GET, POST, Said};
-use crate::mcp::{Arguments, Offer, Repeat, Trouble};
+use super::turn_metadata::TurnMetadata;
+use crate::mcp::{Arguments, CallError, Retry, ServerTools};
 
 /// How many turns in doubt are remembered.
-const KEPT: usize = 64;
+const MAX_UNCERTAIN: usize = 64;
 
 /// How many requests it may take to find a message.
-const REQUESTS: usize = 64;
+const MAX_REQUESTS: usize = 64;
 
 /// Turns of which it is not known whether they were posted, each with the name of the attempt.
 #[derive(Debug, Default)]
-pub(super) struct Doubts(Mutex<Vec<(NewTurn, String)>>);
+pub(super) struct UncertainPosts(Mutex<Vec<(NewTurn, String)>>);
 
-impl Doubts {
+impl UncertainPosts {
     /// The attempt of a turn that is in doubt.
     fn attempt(&self, turn: &NewTurn) -> Option<String> {
         let doubts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,69 +37,85 @@ impl Doubts {
     }
 
     fn add(&self, turn: &NewTurn, post: &str) {
-        self.settle(turn);
+        self.resolve(turn);
         let mut doubts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if doubts.len() >= KEPT {
+        if doubts.len() >= MAX_UNCERTAIN {
             doubts.remove(0);
         }
         doubts.push((turn.clone(), post.to_owned()));
     }
 
-    fn settle(&self, turn: &NewTurn) {
+    fn resolve(&self, turn: &NewTurn) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|(doubted, _)| doubted != turn);
     }
 }
 
-impl Guilde {
+impl GuildeSubstrate {
     /// Posts a turn, once.
     pub(super) async fn post(&self, turn: NewTurn) -> Result<Appended, Error> {
-        crate::substrate::admit(&turn)?;
-        let offer = self.room.offer().await?;
-        let doubted = self.doubts.attempt(&turn);
+        crate::substrate::check_turn(&turn)?;
+        let offer = self.conversation.tools().await?;
+        let doubted = self.uncertain_posts.attempt(&turn);
         let post = doubted.clone().unwrap_or_else(|| entropy::hex(&entropy::bytes::<12>()));
-        let keyed = offer.takes(POST, "idempotencyKey");
-        let marked = keeps(&offer) == Keeps::Stamps;
+        let keyed = offer.accepts(POST_TOOL, "idempotencyKey");
+        let marked = keeps_of(&offer) == Keeps::Stamps;
         let may_be_there = doubted.is_some() || (marked && turn.stamp.is_some());
         if !keyed
             && may_be_there
-            && let Some(found) = self.find(&offer, &turn, &post).await?
+            && let Some(found) = self.find_posted(&offer, &turn, &post).await?
         {
-            return Ok(self.posted(&turn, found, &post));
+            return Ok(self.finish_post(&turn, found, &post));
         }
         let arguments = self.arguments(&offer, &turn, &post);
-        let repeat = if keyed { Repeat::Harmless } else { Repeat::Never };
-        match self.room.call_post(arguments, repeat).await {
-            Ok(answer) => match Receipt::read(&answer) {
-                Some(receipt) if receipt.duplicate => self.first(&offer, &turn, &receipt, &post).await,
+        let repeat = if keyed { Retry::Safe } else { Retry::Never };
+        match self.conversation.post(arguments, repeat).await {
+            Ok(answer) => match Receipt::parse(&answer) {
+                Some(receipt) if receipt.duplicate => self.first_posted(&offer, &turn, &receipt, &post).await,
                 Some(receipt) => {
-                    let appended = self.posted(&turn, self.said(&offer, &turn, receipt, &post), &post);
-                    self.memory.acknowledged(&appended.turn.id);
+                    let appended = self.finish_post(
+                        &turn,
+                        self.message_from_receipt(&offer, &turn, receipt, &post),
+                        &post,
+                    );
+                    self.read_history.record_acknowledged(&appended.turn.id);
                     Ok(appended)
                 }
-                None => self.in_doubt(&offer, turn, &post, None).await,
+                None => self.resolve_uncertain(&offer, turn, &post, None).await,
             },
-            Err(trouble) if trouble.is_in_doubt() => self.in_doubt(&offer, turn, &post, Some(trouble)).await,
-            Err(trouble) => Err(self.unposted(trouble)),
+            Err(trouble) if trouble.may_have_run() => {
+                self.resolve_uncertain(&offer, turn, &post, Some(trouble)).await
+            }
+            Err(trouble) => Err(self.post_error(trouble)),
         }
     }
 
-    fn arguments(&self, offer: &Offer, turn: &NewTurn, post: &str) -> Arguments {
-        let mut arguments = self.room.arguments();
+    fn arguments(&self, offer: &ServerTools, turn: &NewTurn, post: &str) -> Arguments {
+        let mut arguments = self.conversation.arguments();
         arguments.insert("content".into(), json!(&*turn.content));
-        if let Some(operator) = self.room.people.posts_as(&turn.participant) {
+        if let Some(operator) = self.conversation.authors.operator_for(&turn.participant) {
             arguments.insert("asOperatorId".into(), json!(operator));
         }
         let key = turn.stamp.as_ref().map_or(post, |stamp| &stamp.key);
         arguments.insert("idempotencyKey".into(), json!(key));
-        arguments.insert("metadata".into(), Marks::of(turn, post).written());
+        arguments.insert("metadata".into(), TurnMetadata::new(turn, post).to_metadata());
         // K8: we choose who answers, and nobody else does.
         arguments.insert("disableAutoOrchestration".into(), json!(true));
-        offer.fitted(POST, arguments, &["idempotencyKey", "metadata", "disableAutoOrchestration"])
+        offer.without_unsupported(
+            POST_TOOL,
+            arguments,
+            &["idempotencyKey", "metadata", "disableAutoOrchestration"],
+        )
     }
 
     /// The turn as the server has it, going by its receipt.
-    fn said(&self, offer: &Offer, turn: &NewTurn, receipt: Receipt, post: &str) -> Said {
-        let marked = keeps(offer) == Keeps::Stamps;
+    fn message_from_receipt(
+        &self,
+        offer: &ServerTools,
+        turn: &NewTurn,
+        receipt: Receipt,
+        post: &str,
+    ) -> TurnMessage {
+        let marked = keeps_of(offer) == Keeps::Stamps;
         let said = Turn {
             id: Name::from(receipt.id),
             participant: turn.participant.clone(),
@@ -108,30 +124,30 @@ impl Guilde {
             meta: if marked { turn.meta.clone() } else { Map::new() },
             stamp: turn.stamp.clone().filter(|_| marked),
         };
-        Said { turn: said, at_ms: 0, post: Some(post.to_owned()) }
+        TurnMessage { turn: said, at_ms: 0, post_id: Some(post.to_owned()) }
     }
 
-    fn posted(&self, turn: &NewTurn, said: Said, post: &str) -> Appended {
-        self.doubts.settle(turn);
-        self.memory.posted(&said.turn.id, &turn.participant);
-        let fresh = said.post.as_deref().is_none_or(|attempt| attempt == post);
+    fn finish_post(&self, turn: &NewTurn, said: TurnMessage, post: &str) -> Appended {
+        self.uncertain_posts.resolve(turn);
+        self.read_history.record_posted(&said.turn.id, &turn.participant);
+        let fresh = said.post_id.as_deref().is_none_or(|attempt| attempt == post);
         let participant = turn.participant.clone();
         Appended { turn: Turn { participant, ..said.turn }, fresh }
     }
 
     /// The turn that was posted first with this key.
-    async fn first(
+    async fn first_posted(
         &self,
-        offer: &Offer,
+        offer: &ServerTools,
         turn: &NewTurn,
         receipt: &Receipt,
         post: &str,
     ) -> Result<Appended, Error> {
-        let is_it = |said: &Said| *said.turn.id == *receipt.id;
-        match self.look(offer, turn, is_it).await? {
+        let is_it = |said: &TurnMessage| *said.turn.id == *receipt.id;
+        match self.search(offer, turn, is_it).await? {
             Some(said) => {
-                self.doubts.settle(turn);
-                let fresh = said.post.as_deref() == Some(post);
+                self.uncertain_posts.resolve(turn);
+                let fresh = said.post_id.as_deref() == Some(post);
                 Ok(Appended { turn: said.turn, fresh })
             }
             None => Err(Error::Unavailable {
@@ -145,18 +161,18 @@ impl Guilde {
     }
 
     /// It may have been posted. It is looked for; where it is not found, the next call looks again first.
-    async fn in_doubt(
+    async fn resolve_uncertain(
         &self,
-        offer: &Offer,
+        offer: &ServerTools,
         turn: NewTurn,
         post: &str,
-        trouble: Option<Trouble>,
+        trouble: Option<CallError>,
     ) -> Result<Appended, Error> {
-        self.doubts.add(&turn, post);
-        match self.find(offer, &turn, post).await {
-            Ok(Some(found)) => Ok(self.posted(&turn, found, post)),
+        self.uncertain_posts.add(&turn, post);
+        match self.find_posted(offer, &turn, post).await {
+            Ok(Some(found)) => Ok(self.finish_post(&turn, found, post)),
             Ok(None) | Err(_) => Err(match trouble {
-                Some(trouble) => self.unposted(trouble),
+                Some(trouble) => self.post_error(trouble),
                 None => Error::Unavailable {
                     what: "the server does not say which message it made of the turn".to_owned(),
                     source: None,
@@ -166,41 +182,51 @@ impl Guilde {
     }
 
     /// The message that is this turn.
-    async fn find(&self, offer: &Offer, turn: &NewTurn, post: &str) -> Result<Option<Said>, Error> {
-        let marked = keeps(offer) == Keeps::Stamps;
+    async fn find_posted(
+        &self,
+        offer: &ServerTools,
+        turn: &NewTurn,
+        post: &str,
+    ) -> Result<Option<TurnMessage>, Error> {
+        let marked = keeps_of(offer) == Keeps::Stamps;
         let key = turn.stamp.as_ref().map(|stamp| &stamp.key);
-        let operator = self.room.people.posts_as(&turn.participant).map(str::to_owned);
-        let is_it = |said: &Said| match marked {
+        let operator = self.conversation.authors.operator_for(&turn.participant).map(str::to_owned);
+        let is_it = |said: &TurnMessage| match marked {
             true => {
-                said.post.as_deref() == Some(post)
+                said.post_id.as_deref() == Some(post)
                     || key.is_some_and(|key| said.turn.stamp.as_ref().is_some_and(|stamp| stamp.key == *key))
             }
             false => {
                 let author = operator.is_none()
                     || said.turn.participant == turn.participant
                     || operator.as_deref() == Some(&*said.turn.participant);
-                let is_new =
-                    !self.memory.knows(&said.turn.id) && self.memory.posted_for(&said.turn.id).is_none();
+                let is_new = !self.read_history.contains(&said.turn.id)
+                    && self.read_history.posted_for(&said.turn.id).is_none();
                 author && is_new && said.turn.content == turn.content
             }
         };
-        self.look(offer, turn, is_it).await
+        self.search(offer, turn, is_it).await
     }
 
     /// The first message that fits, among those since the turn's trigger, or among the newest.
-    async fn look(
+    async fn search(
         &self,
-        offer: &Offer,
+        offer: &ServerTools,
         turn: &NewTurn,
-        is_it: impl Fn(&Said) -> bool,
-    ) -> Result<Option<Said>, Error> {
-        let from = turn.stamp.as_ref().map(|stamp| stamp.trigger.clone()).or_else(|| self.memory.frontier());
-        if let Some(mut after) = from.filter(|_| offer.takes(GET, "after")) {
-            for _ in 0..REQUESTS {
-                let ask = Ask { limit: self.room.reach(offer), after: Some(&after), ..Ask::default() };
-                let given = self.room.get(&self.memory, ask).await?;
-                let last = given.said.last().map(|said| said.turn.id.clone());
-                if let Some(found) = given.said.into_iter().find(&is_it) {
+        is_it: impl Fn(&TurnMessage) -> bool,
+    ) -> Result<Option<TurnMessage>, Error> {
+        let from =
+            turn.stamp.as_ref().map(|stamp| stamp.trigger.clone()).or_else(|| self.read_history.frontier());
+        if let Some(mut after) = from.filter(|_| offer.accepts(GET_TOOL, "after")) {
+            for _ in 0..MAX_REQUESTS {
+                let ask = MessageQuery {
+                    limit: self.conversation.max_limit(offer),
+                    after: Some(&after),
+                    ..MessageQuery::default()
+                };
+                let given = self.conversation.fetch(&self.read_history, ask).await?;
+                let last = given.messages.last().map(|said| said.turn.id.clone());
+                if let Some(found) = given.messages.into_iter().find(&is_it) {
                     return Ok(Some(found));
                 }
                 match last {
@@ -209,12 +235,15 @@ impl Guilde {
                 }
             }
         }
-        let newest = self.newest(self.room.reach(offer)).await?;
-        Ok(newest.said.into_iter().find(is_it))
+        let newest = self.fetch_newest(self.conversation.max_limit(offer)).await?;
+        Ok(newest.messages.into_iter().find(is_it))
     }
 
-    fn unposted(&self, trouble: Trouble) -> Error {
-        let what = format!("the turn could not be posted to the conversation `{}`", self.room.conversation());
+    fn post_error(&self, trouble: CallError) -> Error {
+        let what = format!(
+            "the turn could not be posted to the conversation `{}`",
+            self.conversation.conversation_id()
+        );
         Error::unavailable(what, trouble)
     }
 }

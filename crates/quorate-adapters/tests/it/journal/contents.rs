@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use quorate_testkit::conformance::substrate::{answer, new_turn};
 
-use super::{Journal, all, append, public};
+use super::{Journal, append, public_format, read_everything};
 
 /// Texts made of what the format is made of.
 fn hostile() -> impl Strategy<Value = String> {
@@ -49,15 +49,15 @@ proptest! {
                 let turn = if *stamped { answer("bea", content, &trigger) } else { new_turn("ann", content) };
                 let appended = append(&substrate, turn.clone()).await;
                 prop_assert_eq!(&*appended.content, content.as_str());
-                let id = public::id(&turn.participant, &appended.timestamp, content);
+                let id = public_format::id(&turn.participant, &appended.timestamp, content);
                 prop_assert_eq!(&*appended.id, id.as_str());
                 kept.push(appended);
             }
-            prop_assert_eq!(&all(&substrate).await, &kept);
-            prop_assert_eq!(&all(&journal.open()).await, &kept);
-            prop_assert_eq!(&journal.afresh().await, &kept);
+            prop_assert_eq!(&read_everything(&substrate).await, &kept);
+            prop_assert_eq!(&read_everything(&journal.open()).await, &kept);
+            prop_assert_eq!(&journal.read_fresh().await, &kept);
             // Somebody else finds the same turns, whatever is in them.
-            let public: Vec<String> = public::read(&journal.text()).into_iter().map(|turn| turn.0).collect();
+            let public: Vec<String> = public_format::read(&journal.text()).into_iter().map(|turn| turn.0).collect();
             let ids: Vec<String> = kept.iter().map(|turn| turn.id.to_string()).collect();
             prop_assert_eq!(public, ids);
             Ok(())
@@ -72,7 +72,7 @@ proptest! {
             let text: String = given
                 .iter()
                 .enumerate()
-                .map(|(at, content)| public::write("ann", &format!("2026-05-23T10:00:{at:02}Z"), content))
+                .map(|(at, content)| public_format::write("ann", &format!("2026-05-23T10:00:{at:02}Z"), content))
                 .collect();
             prop_assume!(!text.contains("===\r\n"));
             // What has the form of a note of ours and cannot be read is an error, unless the id proves that it was said.
@@ -81,12 +81,12 @@ proptest! {
                 let note = line.strip_prefix("<!-- quorate: ").and_then(|rest| rest.strip_suffix(" -->"));
                 note.is_some_and(|note| serde_json::from_str::<serde_json::Value>(note).is_err())
             };
-            let proven = |turn: &public::Public| public::id(&turn.1, &turn.2, &turn.3) == turn.0;
-            prop_assume!(!public::read(&text).iter().any(|turn| broken(&turn.3) && !proven(turn)));
-            let turns = Journal::holding(&text).afresh().await;
-            let mut public = public::read(&text);
+            let proven = |turn: &public_format::Public| public_format::id(&turn.1, &turn.2, &turn.3) == turn.0;
+            prop_assume!(!public_format::read(&text).iter().any(|turn| broken(&turn.3) && !proven(turn)));
+            let turns = Journal::with_content(&text).read_fresh().await;
+            let mut public = public_format::read(&text);
             // A header in a content makes a turn for them. One with nothing behind it may be just being written.
-            if public::ends_with_a_header(&text) {
+            if public_format::ends_with_a_header(&text) {
                 public.pop();
             }
             prop_assert_eq!(turns.len(), public.len());

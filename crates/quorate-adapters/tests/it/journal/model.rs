@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use quorate_testkit::conformance::substrate::{answer, new_turn};
 
-use super::{Journal, all, public};
+use super::{Journal, public_format, read_everything};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -15,7 +15,7 @@ enum Step {
         stamped: bool,
     },
     /// A program that knows no lock appends.
-    Foreign {
+    AppendUnlocked {
         words: usize,
     },
     /// Somebody adds text to the end.
@@ -35,7 +35,7 @@ enum Step {
     /// The file is replaced by a copy of itself.
     Replace,
     /// A handle reads.
-    Look(usize),
+    Read(usize),
 }
 
 const WORDS: [&str; 6] =
@@ -56,7 +56,7 @@ const TEXTS: [&str; 10] = [
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..3usize, 0..WORDS.len(), any::<bool>()).prop_map(|(by, words, stamped)| Step::Append { by, words, stamped }),
-        2 => (0..WORDS.len()).prop_map(|words| Step::Foreign { words }),
+        2 => (0..WORDS.len()).prop_map(|words| Step::AppendUnlocked { words }),
         2 => prop::sample::select(&TEXTS[..]).prop_map(Step::Text),
         2 => (1..120usize).prop_map(Step::Cut),
         1 => (0..3usize).prop_map(Step::Reopen),
@@ -65,7 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..2_000usize).prop_map(Step::WrongIndex),
         1 => any::<bool>().prop_map(|same_length| Step::Edit { same_length }),
         1 => Just(Step::Replace),
-        2 => (0..3usize).prop_map(Step::Look),
+        2 => (0..3usize).prop_map(Step::Read),
     ]
 }
 
@@ -81,7 +81,7 @@ async fn run(steps: Vec<Step>) {
                 } else {
                     new_turn("ann", WORDS[*words])
                 };
-                let before = journal.afresh().await;
+                let before = journal.read_fresh().await;
                 let appended = match handles[*by].append(turn.clone()).await {
                     Ok(appended) => appended,
                     // Text alone is no journal.
@@ -99,7 +99,7 @@ async fn run(steps: Vec<Step>) {
                 };
                 let known = before.iter().find(|old| stamped & (key(&old.stamp) == key(&turn.stamp)));
                 assert_eq!(appended.fresh, known.is_none(), "{steps:?} at {at}");
-                let after = journal.afresh().await;
+                let after = journal.read_fresh().await;
                 match known {
                     Some(known) => assert_eq!(&appended.turn, known),
                     None => {
@@ -109,9 +109,9 @@ async fn run(steps: Vec<Step>) {
                 }
                 assert_eq!(after[..before.len()], before[..], "{steps:?} at {at}");
             }
-            Step::Foreign { words } => {
+            Step::AppendUnlocked { words } => {
                 if std::fs::read(journal.path()).is_ok_and(|bytes| bytes.ends_with(b"\n")) {
-                    journal.add(public::write(
+                    journal.add(public_format::write(
                         "cli",
                         &format!("2026-05-23T10:00:00.{at:03}Z"),
                         WORDS[*words],
@@ -128,19 +128,19 @@ async fn run(steps: Vec<Step>) {
                 }
             }
             Step::Reopen(which) => handles[*which] = journal.open(),
-            Step::NoIndex => drop(std::fs::remove_file(journal.beside(".idx"))),
+            Step::NoIndex => drop(std::fs::remove_file(journal.sibling(".idx"))),
             Step::ShortIndex(by) => {
-                if let Ok(bytes) = std::fs::read(journal.beside(".idx")) {
-                    std::fs::write(journal.beside(".idx"), &bytes[..bytes.len().saturating_sub(*by)])
+                if let Ok(bytes) = std::fs::read(journal.sibling(".idx")) {
+                    std::fs::write(journal.sibling(".idx"), &bytes[..bytes.len().saturating_sub(*by)])
                         .expect("it can be done");
                 }
             }
             Step::WrongIndex(which) => {
-                let bytes = std::fs::read(journal.beside(".idx"));
+                let bytes = std::fs::read(journal.sibling(".idx"));
                 if let Some(mut bytes) = bytes.ok().filter(|bytes| !bytes.is_empty()) {
                     let len = bytes.len();
                     bytes[which % len] ^= 0xa5;
-                    std::fs::write(journal.beside(".idx"), bytes).expect("a file");
+                    std::fs::write(journal.sibling(".idx"), bytes).expect("a file");
                 }
             }
             Step::Edit { same_length } => {
@@ -154,16 +154,16 @@ async fn run(steps: Vec<Step>) {
             }
             Step::Replace => {
                 if let Ok(bytes) = std::fs::read(journal.path()) {
-                    std::fs::write(journal.beside(".new"), bytes).expect("a file");
-                    std::fs::rename(journal.beside(".new"), journal.path()).expect("a file");
+                    std::fs::write(journal.sibling(".new"), bytes).expect("a file");
+                    std::fs::rename(journal.sibling(".new"), journal.path()).expect("a file");
                 }
             }
-            Step::Look(which) => {
-                all(&handles[*which]).await;
+            Step::Read(which) => {
+                read_everything(&handles[*which]).await;
             }
         }
     }
-    let turns = journal.afresh().await;
+    let turns = journal.read_fresh().await;
     for handle in &handles {
         let page = handle.read(None, 1_000).await.expect("a page");
         assert_eq!(page.turns, turns, "{steps:?}");

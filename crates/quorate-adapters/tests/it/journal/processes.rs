@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use quorate_testkit::conformance::substrate::{answer, new_turn};
 
-use super::{Journal, all, append, open, public};
+use super::{Journal, append, open, public_format, read_everything};
 
 /// Says to the process below which folder it works in, and who it is.
 const FOLDER: &str = "QUORATE_TEST_JOURNAL";
@@ -55,8 +55,8 @@ async fn processes_lose_nothing_and_take_each_key_once() {
     for process in &mut started {
         assert!(process.wait().unwrap().success());
     }
-    assert_eq!(seen, journal.afresh().await, "the order that the journal has");
-    assert_eq!(seen, all(&journal.open()).await);
+    assert_eq!(seen, journal.read_fresh().await, "the order that the journal has");
+    assert_eq!(seen, read_everything(&journal.open()).await);
     for writer in 0..PROCESSES {
         let own: Vec<usize> = seen
             .iter()
@@ -65,5 +65,5 @@ async fn processes_lose_nothing_and_take_each_key_once() {
             .collect();
         assert_eq!(own, (0..TURNS).collect::<Vec<_>>(), "each one's turns are in its order");
     }
-    assert_eq!(public::read(&journal.text()).len(), expected);
+    assert_eq!(public_format::read(&journal.text()).len(), expected);
 }

@@ -3,7 +3,7 @@
 use quorate_kernel::conversation::{NewTurn, Turn};
 use quorate_testkit::conformance::substrate::{answer, new_turn};
 
-use super::{Journal, all, append, public};
+use super::{Journal, append, public_format, read_everything};
 
 /// What the answer says: several lines, some of them hostile, some characters of several bytes.
 const WORDS: &str =
@@ -29,9 +29,9 @@ async fn an_answer_that_was_cut_off_is_not_an_answer() {
         // Every byte once; what stands before the turn matters where its header is cut.
         let step = if question == "@bea how?" { 1 } else { 17 };
         for cut in (begin..=bytes.len()).filter(|cut| cut - begin < 40 || (cut - begin) % step == 0) {
-            let journal = Journal::holding(&bytes[..cut]);
+            let journal = Journal::with_content(&bytes[..cut]);
             let substrate = journal.open();
-            let seen = all(&substrate).await;
+            let seen = read_everything(&substrate).await;
             assert_eq!(seen[0], first, "cut at {cut}");
             // The words end with line feeds, of which the note knows.
             let whole = seen.get(1).is_some_and(|turn| turn.stamp.is_some());
@@ -45,19 +45,19 @@ async fn an_answer_that_was_cut_off_is_not_an_answer() {
                 assert!(WORDS.starts_with(kept) || WORDS.starts_with(plain), "cut at {cut}: {kept:?}");
             }
             // The index is there by now; another handle has to see the same with it.
-            assert_eq!(all(&journal.open()).await, seen, "cut at {cut}");
+            assert_eq!(read_everything(&journal.open()).await, seen, "cut at {cut}");
             let again = substrate.append(answer("bea", WORDS, &first.id)).await.unwrap();
             assert_eq!(again.fresh, !whole, "cut at {cut}");
             assert_eq!(&*again.turn.content, WORDS);
-            let after = all(&substrate).await;
+            let after = read_everything(&substrate).await;
             assert_eq!(after[..seen.len()], seen[..], "cut at {cut}: what was shown stays");
             assert_eq!(after.last(), Some(&again.turn), "cut at {cut}");
             assert_eq!(after.iter().filter(|turn| turn.stamp.is_some()).count(), 1, "cut at {cut}");
             append(&journal.open(), new_turn("ann", "thanks")).await;
-            assert_eq!(all(&substrate).await, journal.afresh().await, "cut at {cut}");
-            assert_eq!(all(&journal.open()).await, journal.afresh().await, "cut at {cut}");
+            assert_eq!(read_everything(&substrate).await, journal.read_fresh().await, "cut at {cut}");
+            assert_eq!(read_everything(&journal.open()).await, journal.read_fresh().await, "cut at {cut}");
             assert!(journal.bytes().starts_with(&bytes[..cut]), "nothing is taken away");
-            let public = public::read(&String::from_utf8_lossy(&journal.bytes()));
+            let public = public_format::read(&String::from_utf8_lossy(&journal.bytes()));
             assert!(public.iter().any(|turn| *turn.0 == *again.turn.id), "cut at {cut}: others see it, too");
         }
     }
@@ -69,19 +69,19 @@ async fn a_turn_without_a_note_is_what_is_there_of_it() {
     let words = "Ça\n=== TURN x\n\nva 🦀";
     let (bytes, begin, first, second) = conversation("hello", |_| new_turn("bea", words)).await;
     for cut in begin..=bytes.len() {
-        let journal = Journal::holding(&bytes[..cut]);
+        let journal = Journal::with_content(&bytes[..cut]);
         let substrate = journal.open();
-        let seen = all(&substrate).await;
+        let seen = read_everything(&substrate).await;
         assert_eq!(seen[0], first, "cut at {cut}");
         if cut >= bytes.len() - 1 {
             assert_eq!(seen[1], second);
         }
         let next = append(&substrate, new_turn("cleo", "next")).await;
-        let after = all(&substrate).await;
+        let after = read_everything(&substrate).await;
         assert_eq!(after[0], first, "cut at {cut}");
         assert_eq!(after.last(), Some(&next));
         assert_eq!(after[..seen.len()], seen[..], "cut at {cut}: what was shown stays");
-        assert_eq!(after, journal.afresh().await, "cut at {cut}");
+        assert_eq!(after, journal.read_fresh().await, "cut at {cut}");
     }
 }
 
@@ -92,14 +92,14 @@ async fn a_mend_that_was_cut_off_is_mended() {
         conversation("@bea?", |first| answer("bea", "Ça va\n🦀 bien", &first.id)).await;
     let note = begin + 60..bytes.len() - 22;
     for cut in (begin..bytes.len() - 1).filter(|cut| !note.contains(cut) || cut % 60 == 0) {
-        let journal = Journal::holding(&bytes[..cut]);
+        let journal = Journal::with_content(&bytes[..cut]);
         append(&journal.open(), new_turn("ann", "after")).await;
         let mended = journal.bytes();
-        let header = mended.len() - public::write("ann", "2026-05-18T18:23:11.504Z", "after").len();
+        let header = mended.len() - public_format::write("ann", "2026-05-18T18:23:11.504Z", "after").len();
         for second in cut..header + 12 {
-            let journal = Journal::holding(&mended[..second]);
+            let journal = Journal::with_content(&mended[..second]);
             let substrate = journal.open();
-            let seen = all(&substrate).await;
+            let seen = read_everything(&substrate).await;
             assert_eq!(seen[0], first, "cut at {cut}, then at {second}");
             // A first byte alone ends the line. That a turn was cut off in its last line shows no more then: it looks
             // as if somebody had made the line shorter.
@@ -112,8 +112,8 @@ async fn a_mend_that_was_cut_off_is_mended() {
             } else {
                 substrate.append(answer("bea", "yes", &first.id)).await.unwrap();
             }
-            let after = all(&substrate).await;
-            assert_eq!(after, journal.afresh().await, "cut at {cut}, then at {second}");
+            let after = read_everything(&substrate).await;
+            assert_eq!(after, journal.read_fresh().await, "cut at {cut}, then at {second}");
             assert_eq!(after[0], first, "cut at {cut}, then at {second}");
             assert_eq!(after.iter().filter(|turn| turn.stamp.is_some()).count(), 1);
         }
@@ -128,15 +128,15 @@ async fn a_turn_of_zeros_is_no_answer() {
     for cut in begin..bytes.len() - 1 {
         let mut zeros = bytes.clone();
         zeros[cut..].fill(0);
-        let journal = Journal::holding(&zeros);
+        let journal = Journal::with_content(&zeros);
         let substrate = journal.open();
-        let seen = all(&substrate).await;
+        let seen = read_everything(&substrate).await;
         assert_eq!(seen[0], first, "zeros from {cut}");
         assert!(seen.iter().all(|turn| turn.stamp.is_none()), "zeros from {cut}: {seen:?}");
         let again = substrate.append(answer("bea", "yes\nof course", &first.id)).await.unwrap();
         assert!(again.fresh && again.turn.content == second.content);
-        assert_eq!(all(&substrate).await.last(), Some(&again.turn), "zeros from {cut}");
-        assert_eq!(all(&substrate).await, journal.afresh().await, "zeros from {cut}");
+        assert_eq!(read_everything(&substrate).await.last(), Some(&again.turn), "zeros from {cut}");
+        assert_eq!(read_everything(&substrate).await, journal.read_fresh().await, "zeros from {cut}");
     }
 }
 
@@ -145,7 +145,7 @@ async fn a_turn_of_zeros_is_no_answer() {
 async fn the_id_of_a_torn_turn_is_taken() {
     let (bytes, _, first, second) =
         conversation("@bea?", |first| answer("bea", "yes, of course", &first.id)).await;
-    let journal = Journal::holding(&bytes[..bytes.len() - 5]);
+    let journal = Journal::with_content(&bytes[..bytes.len() - 5]);
     let again = append(&journal.open(), answer("bea", "yes, of course", &first.id)).await;
     assert_ne!(again.id, second.id);
     assert_eq!(&*again.timestamp, "2026-05-18T18:23:11.505Z");

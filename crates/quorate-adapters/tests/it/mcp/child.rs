@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::mcp::host::{Host, object};
+use crate::mcp::host::{TestHost, object};
 
 /// A key-value server with one entry, in a shell: it prints nonsense now and then, leaves a grandchild, and says which
 /// variables it sees.
@@ -28,11 +28,13 @@ while read -r line; do
 done
 "#;
 
-fn host(dir: &Path, script: &str) -> Host {
+fn host(dir: &Path, script: &str) -> TestHost {
     let path = dir.join("server.sh");
     std::fs::write(&path, script).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    Host::with(json!({"command": path, "args": [dir.join("pids")], "env": ["SEEN"], "timeout": "15s"}))
+    TestHost::from_table(
+        json!({"command": path, "args": [dir.join("pids")], "env": ["SEEN"], "timeout": "15s"}),
+    )
 }
 
 fn pids(dir: &Path) -> Vec<String> {
@@ -63,7 +65,7 @@ async fn a_program_is_spoken_to_restarted_and_ended_with_all_that_it_started() {
     assert!(started.len() > 2);
 
     drop(state);
-    quorate_adapters::process::settle(Duration::from_secs(10));
+    quorate_adapters::process::wait_for_members(Duration::from_secs(10));
     if Path::new("/proc/self/stat").exists() {
         let left: Vec<&String> = started.iter().filter(|pid| runs(pid)).collect();
         assert!(left.is_empty(), "still running: {left:?}");
@@ -85,7 +87,7 @@ async fn a_program_that_says_nothing_is_given_up_in_time() {
     let path = dir.path().join("silent.sh");
     std::fs::write(&path, "#!/bin/sh\nwhile :; do sleep 1; done\n").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let state = Host::with(json!({"command": path, "timeout": "500ms"})).state(json!({}));
+    let state = TestHost::from_table(json!({"command": path, "timeout": "500ms"})).state(json!({}));
     let error = tokio::time::timeout(Duration::from_secs(10), state.read("a")).await.unwrap().unwrap_err();
     let why = std::error::Error::source(&error).unwrap().to_string();
     assert!(why.contains("no session within"), "{why}");

@@ -10,14 +10,14 @@ use quorate_testkit::conformance::substrate::Open;
 use quorate_testkit::conformance::{executor, state, substrate};
 use serde_json::json;
 
-use crate::mcp::fake::{Fake, Fault, Style};
-use crate::mcp::host::Host;
+use crate::mcp::fake_server::{FakeServer, Fault, Style};
+use crate::mcp::host::TestHost;
 use crate::mcp::operator::asked;
 
 /// A way to open one conversation of a server of its own, which was connected before: what a server keeps is known only
 /// then.
 async fn conversation(style: &Style) -> Box<Open> {
-    let host = Host::of(&Fake::new(style.clone())).await;
+    let host = TestHost::connected_to(&FakeServer::new(style.clone())).await;
     let connected = host.substrate();
     connected.read(None, 1).await.unwrap();
     let all = Arc::new((host, connected));
@@ -44,7 +44,7 @@ async fn a_substrate_behind_a_poorer_server_reads_and_waits_as_it_should() {
         Style::full().without("after"),
         Style::full().without("before"),
         Style::full().without("waitMs"),
-        Style { most: Some(9), newest_first: true, ..Style::full() },
+        Style { max_messages: Some(9), newest_first: true, ..Style::full() },
         Style::public(),
     ];
     for style in poorer {
@@ -58,7 +58,7 @@ async fn a_substrate_behind_a_poorer_server_reads_and_waits_as_it_should() {
 #[tokio::test]
 async fn a_state_behind_a_server_conforms() {
     for style in [Style::full(), Style { text: true, ..Style::full() }] {
-        let host = Arc::new(Host::of(&Fake::new(style)).await);
+        let host = Arc::new(TestHost::connected_to(&FakeServer::new(style)).await);
         state::all(&move || host.state(json!({}))).await;
     }
 }
@@ -79,11 +79,11 @@ impl Executor for InConversation {
 
 #[tokio::test]
 async fn an_operator_conforms_as_an_executor() {
-    let fake = Fake::new(Style::full());
-    let operator = InConversation(Host::of(&fake).await.executor(json!({})));
+    let fake = FakeServer::new(Style::full());
+    let operator = InConversation(TestHost::connected_to(&fake).await.executor(json!({})));
     for _ in 0..2 {
         let answer = json!({"would_block": false, "verdict": "ship"}).to_string();
-        fake.fault("run_operator", Fault::Instead(json!({"text": answer})));
+        fake.fault("run_operator", Fault::Replace(json!({"text": answer})));
     }
     executor::answers(&operator).await;
     fake.fault("run_operator", Fault::Slow(Duration::from_secs(60)));

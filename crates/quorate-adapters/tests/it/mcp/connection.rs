@@ -6,8 +6,8 @@ use quorate_kernel::ports::substrate::Error;
 use quorate_protocol::Name;
 use serde_json::json;
 
-use crate::mcp::fake::{Fake, Fault, Style};
-use crate::mcp::host::Host;
+use crate::mcp::fake_server::{FakeServer, Fault, Style};
+use crate::mcp::host::TestHost;
 
 fn source(error: &Error) -> String {
     std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
@@ -15,10 +15,10 @@ fn source(error: &Error) -> String {
 
 #[tokio::test]
 async fn a_line_that_is_cut_is_mended_and_reading_goes_on() {
-    let fake = Fake::new(Style::full());
+    let fake = FakeServer::new(Style::full());
     fake.say("u_1", "one");
     fake.say("u_1", "two");
-    let substrate = Host::of(&fake).await.substrate();
+    let substrate = TestHost::connected_to(&fake).await.substrate();
     for _ in 0..3 {
         fake.fault("get_messages", Fault::CutAfter);
         let page = substrate.read(Some(&Name::from("m1")), 5).await.unwrap();
@@ -30,8 +30,8 @@ async fn a_line_that_is_cut_is_mended_and_reading_goes_on() {
 
 #[tokio::test]
 async fn a_line_that_is_always_cut_is_given_up() {
-    let fake = Fake::new(Style::full());
-    let substrate = Host::of(&fake).await.substrate();
+    let fake = FakeServer::new(Style::full());
+    let substrate = TestHost::connected_to(&fake).await.substrate();
     for _ in 0..10 {
         fake.fault("get_messages", Fault::CutBefore);
     }
@@ -42,8 +42,8 @@ async fn a_line_that_is_always_cut_is_given_up() {
 
 #[tokio::test]
 async fn adapters_share_one_session() {
-    let fake = Fake::new(Style::full());
-    let host = Host::of(&fake).await;
+    let fake = FakeServer::new(Style::full());
+    let host = TestHost::connected_to(&fake).await;
     let (one, other, state) = (host.substrate(), host.substrate(), host.state(json!({})));
     one.read(None, 5).await.unwrap();
     other.read(None, 5).await.unwrap();
@@ -60,8 +60,8 @@ async fn adapters_share_one_session() {
 
 #[tokio::test]
 async fn a_slow_server_is_waited_for_as_long_as_its_table_says() {
-    let fake = Fake::new(Style::full());
-    let substrate = Host::patient(&fake, "1s").await.substrate();
+    let fake = FakeServer::new(Style::full());
+    let substrate = TestHost::with_timeout(&fake, "1s").await.substrate();
     substrate.read(None, 5).await.unwrap();
     fake.fault("get_messages", Fault::Slow(Duration::from_secs(60)));
     let started = Instant::now();
@@ -76,24 +76,24 @@ async fn a_slow_server_is_waited_for_as_long_as_its_table_says() {
 async fn a_server_that_is_not_there_is_named_with_what_to_do() {
     // A port that was free a moment ago.
     let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-    let host = Host::with(json!({"url": format!("http://127.0.0.1:{port}/mcp")}));
+    let host = TestHost::from_table(json!({"url": format!("http://127.0.0.1:{port}/mcp")}));
     let error = host.substrate().read(None, 5).await.unwrap_err();
     assert!(source(&error).contains("MCP server `guilde`: no session"), "{}", source(&error));
 
     let url = format!("http://127.0.0.1:{port}/mcp");
-    let host = Host::with(json!({"url": url, "token": "QUORATE_TEST_NO_SUCH_TOKEN"}));
+    let host = TestHost::from_table(json!({"url": url, "token": "QUORATE_TEST_NO_SUCH_TOKEN"}));
     let error = host.substrate().read(None, 5).await.unwrap_err();
     assert!(source(&error).contains("`QUORATE_TEST_NO_SUCH_TOKEN`"), "{}", source(&error));
 
-    let host = Host::with(json!({"command": "quorate-no-such-server"}));
+    let host = TestHost::from_table(json!({"command": "quorate-no-such-server"}));
     let error = host.substrate().read(None, 5).await.unwrap_err();
     assert!(source(&error).contains("was not found on PATH"), "{}", source(&error));
 }
 
 #[tokio::test]
 async fn a_server_without_the_tool_is_probably_another_one() {
-    let fake = Fake::new(Style::full());
-    let state = Host::of(&fake).await.state(json!({"getTool": "kv_gett"}));
+    let fake = FakeServer::new(Style::full());
+    let state = TestHost::connected_to(&fake).await.state(json!({"getTool": "kv_gett"}));
     let error = state.read("reviewer").await.unwrap_err();
     let why = std::error::Error::source(&error).unwrap().to_string();
     assert!(why.contains("no tool `kv_gett`; it has `kv_get`"), "{why}");
@@ -111,7 +111,7 @@ async fn https_is_spoken_and_an_unknown_certificate_is_refused() {
             let _ = line.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
         }
     });
-    let host = Host::with(json!({"url": format!("https://{address}/mcp")}));
+    let host = TestHost::from_table(json!({"url": format!("https://{address}/mcp")}));
     let error = host.substrate().read(None, 5).await.unwrap_err();
     let why = source(&error);
     assert!(why.contains("corrupt message") || why.contains("InvalidContentType"), "{why}");

@@ -14,18 +14,18 @@ use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::registry::{BuildContext, ExecutorResolver};
 use serde_json::{Map, Value, json};
 
-use crate::mcp::fake::Fake;
+use crate::mcp::fake_server::FakeServer;
 use crate::mcp::proxy;
 
 /// A host with one MCP server.
-pub(crate) struct Host {
+pub(crate) struct TestHost {
     pub(crate) servers: Servers,
     pub(crate) participants: Vec<Participant>,
 }
 
-struct Nobody;
+struct NoExecutors;
 
-impl ExecutorResolver for Nobody {
+impl ExecutorResolver for NoExecutors {
     fn resolve(&self, _: Option<&str>, _: Map<String, Value>) -> Result<MemberConfig, ConfigError> {
         Err(ConfigError::for_block("nobody is asked here"))
     }
@@ -35,31 +35,31 @@ pub(crate) fn object(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-impl Host {
+impl TestHost {
     /// A host whose server `guilde` has this table, with two participants: `reviewer`, who is `op_r` there, and
     /// `scribe`, who is nobody's operator.
-    pub(crate) fn with(table: Value) -> Self {
+    pub(crate) fn from_table(table: Value) -> Self {
         let reviewer = Participant {
             id: "reviewer".into(),
             meta: object(json!({"operatorId": "op_r"})),
             ..Participant::default()
         };
         let scribe = Participant { id: "scribe".into(), ..Participant::default() };
-        Host {
+        TestHost {
             servers: Servers::new(BTreeMap::from([("guilde".to_owned(), object(table))])),
             participants: vec![reviewer, scribe],
         }
     }
 
     /// A host that reaches a server over a line that can be cut.
-    pub(crate) async fn of(fake: &Fake) -> Self {
-        Host::patient(fake, "20s").await
+    pub(crate) async fn connected_to(fake: &FakeServer) -> Self {
+        TestHost::with_timeout(fake, "20s").await
     }
 
     /// The same, with a timeout.
-    pub(crate) async fn patient(fake: &Fake, timeout: &str) -> Self {
-        let address = proxy::before(fake.serve().await, Arc::clone(&fake.cut)).await;
-        Host::with(json!({"url": format!("http://{address}/mcp"), "timeout": timeout}))
+    pub(crate) async fn with_timeout(fake: &FakeServer, timeout: &str) -> Self {
+        let address = proxy::in_front_of(fake.serve().await, Arc::clone(&fake.cut)).await;
+        TestHost::from_table(json!({"url": format!("http://{address}/mcp"), "timeout": timeout}))
     }
 
     fn build<'a>(&'a self, block: &'a Map<String, Value>) -> BuildContext<'a> {
@@ -69,7 +69,7 @@ impl Host {
             runtime: "swarm",
             participants: &self.participants,
             servers: &self.servers,
-            executors: &Nobody,
+            executors: &NoExecutors,
         }
     }
 

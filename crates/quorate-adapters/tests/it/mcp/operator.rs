@@ -9,8 +9,8 @@ use quorate_kernel::probe::question;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::mcp::fake::{Fake, Fault, Style};
-use crate::mcp::host::{Host, object};
+use crate::mcp::fake_server::{FakeServer, Fault, Style};
+use crate::mcp::host::{TestHost, object};
 
 fn invocation(meta: Value, timeout: Duration) -> Invocation {
     let participant = Participant { id: "reviewer".into(), meta: object(meta), ..Participant::default() };
@@ -28,7 +28,7 @@ pub(crate) fn asked() -> Invocation {
     invocation(json!({"operatorId": "op_r"}), Duration::from_secs(20))
 }
 
-async fn said(executor: &dyn Executor, invocation: Invocation) -> String {
+async fn reply_text(executor: &dyn Executor, invocation: Invocation) -> String {
     match executor.invoke(invocation).await {
         Err(Failure::Failed { message }) => message,
         other => panic!("expected a failure, got {other:?}"),
@@ -37,8 +37,8 @@ async fn said(executor: &dyn Executor, invocation: Invocation) -> String {
 
 #[tokio::test]
 async fn an_operator_answers_and_posts_where_it_is_told_to() {
-    let fake = Fake::new(Style::full());
-    let host = Host::of(&fake).await;
+    let fake = FakeServer::new(Style::full());
+    let host = TestHost::connected_to(&fake).await;
     let reply = host.executor(json!({})).invoke(asked()).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.posted), ("op_r has seen it", None));
     assert!(fake.contents().is_empty());
@@ -51,55 +51,57 @@ async fn an_operator_answers_and_posts_where_it_is_told_to() {
 
 #[tokio::test]
 async fn a_cut_line_runs_an_operator_once_where_the_server_can_tell() {
-    let fake = Fake::new(Style::full());
-    let executor = Host::of(&fake).await.executor(json!({"postReply": true}));
+    let fake = FakeServer::new(Style::full());
+    let executor = TestHost::connected_to(&fake).await.executor(json!({"postReply": true}));
     fake.fault("run_operator", Fault::CutAfter);
     let reply = executor.invoke(asked()).await.unwrap();
     assert_eq!((reply.posted.as_deref(), fake.contents().len()), (Some("m1"), 1));
 
-    let fake = Fake::new(Style::full().without("idempotencyKey"));
-    let executor = Host::of(&fake).await.executor(json!({"postReply": true}));
+    let fake = FakeServer::new(Style::full().without("idempotencyKey"));
+    let executor = TestHost::connected_to(&fake).await.executor(json!({"postReply": true}));
     fake.fault("run_operator", Fault::CutAfter);
-    assert!(said(&*executor, asked()).await.contains("the connection broke"));
+    assert!(reply_text(&*executor, asked()).await.contains("the connection broke"));
     let again = Invocation { attempt: 2, ..asked() };
-    assert!(said(&*executor, again).await.contains("not asked again"));
+    assert!(reply_text(&*executor, again).await.contains("not asked again"));
     assert_eq!(fake.contents().len(), 1);
 }
 
 #[tokio::test]
 async fn what_is_missing_is_said() {
-    let fake = Fake::new(Style::full());
-    let host = Host::of(&fake).await;
+    let fake = FakeServer::new(Style::full());
+    let host = TestHost::connected_to(&fake).await;
     let executor = host.executor(json!({}));
     let nobody = invocation(json!({}), Duration::from_secs(20));
-    assert!(said(&*executor, nobody).await.contains("`reviewer` has no `meta.operatorId`"));
-    assert!(said(&*executor, question(Duration::from_secs(20))).await.contains("in a conversation alone"));
+    assert!(reply_text(&*executor, nobody).await.contains("`reviewer` has no `meta.operatorId`"));
+    assert!(
+        reply_text(&*executor, question(Duration::from_secs(20))).await.contains("in a conversation alone")
+    );
     for (instead, named) in [
         (json!({"text": "  "}), "is an empty text"),
         (json!({"answer": "x"}), "has no `text`"),
         (json!("plain words"), "is no JSON"),
     ] {
-        fake.fault("run_operator", Fault::Instead(instead));
-        let why = said(&*executor, asked()).await;
+        fake.fault("run_operator", Fault::Replace(instead));
+        let why = reply_text(&*executor, asked()).await;
         assert!(why.contains(named), "{why}");
     }
     fake.fault("run_operator", Fault::Fails("over quota"));
-    assert!(said(&*executor, asked()).await.contains("over quota"));
-    fake.fault("run_operator", Fault::Instead(json!({"text": "said"})));
+    assert!(reply_text(&*executor, asked()).await.contains("over quota"));
+    fake.fault("run_operator", Fault::Replace(json!({"text": "said"})));
     let posting = host.executor(json!({"postReply": true}));
-    assert!(said(&*posting, asked()).await.contains("no `messageId`"));
+    assert!(reply_text(&*posting, asked()).await.contains("no `messageId`"));
     let mut elsewhere = asked();
     let mut speaking = ConversationContext::clone(elsewhere.conversation.as_deref().unwrap());
     speaking.external_id = None;
     elsewhere.conversation = Some(Arc::new(speaking));
-    assert!(said(&*executor, elsewhere.clone()).await.contains("set `conversationId`"));
+    assert!(reply_text(&*executor, elsewhere.clone()).await.contains("set `conversationId`"));
     host.executor(json!({"conversationId": "c9"})).invoke(elsewhere).await.unwrap();
     assert_eq!(fake.calls("run_operator").pop().unwrap()["conversationId"], "c9");
 }
 
 #[tokio::test]
 async fn a_participant_that_could_never_answer_is_refused_before_it_is_asked() {
-    let host = Host::with(json!({"url": "http://127.0.0.1:1/mcp"}));
+    let host = TestHost::from_table(json!({"url": "http://127.0.0.1:1/mcp"}));
     let executor = host.executor(json!({}));
     let named = |meta| Participant { id: "reviewer".into(), meta: object(meta), ..Participant::default() };
     let key =
@@ -116,8 +118,8 @@ async fn a_participant_that_could_never_answer_is_refused_before_it_is_asked() {
 
 #[tokio::test]
 async fn it_ends_by_its_deadline_and_takes_its_request_back() {
-    let fake = Fake::new(Style::full());
-    let executor = Host::of(&fake).await.executor(json!({}));
+    let fake = FakeServer::new(Style::full());
+    let executor = TestHost::connected_to(&fake).await.executor(json!({}));
     executor.invoke(asked()).await.unwrap();
     fake.fault("run_operator", Fault::Slow(Duration::from_secs(60)));
     let started = Instant::now();
@@ -135,17 +137,17 @@ async fn it_ends_by_its_deadline_and_takes_its_request_back() {
 
 #[tokio::test]
 async fn a_job_in_place_of_an_answer_is_waited_for_and_taken_back() {
-    let fake = Fake::new(Style::full());
-    let executor = Host::of(&fake).await.executor(json!({}));
+    let fake = FakeServer::new(Style::full());
+    let executor = TestHost::connected_to(&fake).await.executor(json!({}));
     let job = json!({"job": "j1", "done": false});
-    fake.fault("run_operator", Fault::Instead(job.clone()));
-    fake.fault("job_poll", Fault::Instead(job.clone()));
+    fake.fault("run_operator", Fault::Replace(job.clone()));
+    fake.fault("job_poll", Fault::Replace(job.clone()));
     assert_eq!(executor.invoke(asked()).await.unwrap().text, "after a while");
     assert_eq!(fake.calls("job_poll").len(), 2);
     assert!(fake.calls("job_poll")[0]["waitMs"].as_u64().unwrap() <= 20_000);
     assert!(fake.calls("job_cancel").is_empty());
 
-    fake.fault("run_operator", Fault::Instead(job));
+    fake.fault("run_operator", Fault::Replace(job));
     fake.fault("job_poll", Fault::Slow(Duration::from_secs(60)));
     let short = invocation(json!({"operatorId": "op_r"}), Duration::from_millis(300));
     assert_eq!(executor.invoke(short).await, Err(Failure::TimedOut));

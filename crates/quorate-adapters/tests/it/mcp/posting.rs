@@ -4,8 +4,8 @@ use quorate_kernel::ports::substrate::Error;
 use quorate_protocol::Name;
 use serde_json::json;
 
-use crate::mcp::fake::{Fake, Fault, Style};
-use crate::mcp::host::{Host, all, answer, turn};
+use crate::mcp::fake_server::{FakeServer, Fault, Style};
+use crate::mcp::host::{TestHost, all, answer, turn};
 
 #[tokio::test]
 async fn a_key_is_taken_once_also_from_another_process() {
@@ -14,9 +14,9 @@ async fn a_key_is_taken_once_also_from_another_process() {
         Style::full().without("idempotencyKey"),
         Style::full().without("after").without("idempotencyKey"),
     ] {
-        let fake = Fake::new(style.clone());
+        let fake = FakeServer::new(style.clone());
         let trigger = fake.say("u_1", "@reviewer look");
-        let host = Host::of(&fake).await;
+        let host = TestHost::connected_to(&fake).await;
         let first = host.substrate().append(answer("fine", &trigger)).await.unwrap();
         assert!(first.fresh, "{style:?}");
         let second = host.substrate().append(answer("fine, too", &trigger)).await.unwrap();
@@ -28,8 +28,8 @@ async fn a_key_is_taken_once_also_from_another_process() {
 #[tokio::test]
 async fn equal_turns_without_a_key_are_two_turns() {
     for style in [Style::full(), Style::public()] {
-        let fake = Fake::new(style);
-        let substrate = Host::of(&fake).await.substrate();
+        let fake = FakeServer::new(style);
+        let substrate = TestHost::connected_to(&fake).await.substrate();
         let one = substrate.append(turn("again")).await.unwrap();
         let other = substrate.append(turn("again")).await.unwrap();
         assert!(one.fresh && other.fresh && one.turn.id != other.turn.id);
@@ -43,9 +43,9 @@ async fn a_line_that_is_cut_posts_neither_twice_nor_never() {
     for style in styles {
         for fault in [Fault::CutAfter, Fault::CutBefore] {
             for stamped in [true, false] {
-                let fake = Fake::new(style.clone());
+                let fake = FakeServer::new(style.clone());
                 let trigger = fake.say("u_1", "@reviewer look");
-                let substrate = Host::of(&fake).await.substrate();
+                let substrate = TestHost::connected_to(&fake).await.substrate();
                 all(&*substrate, 10).await;
                 fake.fault("post_message", fault.clone());
                 let new = if stamped { answer("fine", &trigger) } else { turn("fine") };
@@ -67,14 +67,14 @@ async fn a_line_that_is_cut_posts_neither_twice_nor_never() {
 #[tokio::test]
 async fn a_server_that_does_not_say_what_it_made_of_the_turn_is_asked() {
     for style in [Style::full(), Style::public()] {
-        let fake = Fake::new(style.clone());
+        let fake = FakeServer::new(style.clone());
         let trigger = fake.say("u_1", "@reviewer look");
-        let substrate = Host::of(&fake).await.substrate();
+        let substrate = TestHost::connected_to(&fake).await.substrate();
         all(&*substrate, 10).await;
-        fake.fault("post_message", Fault::Instead(json!("Message posted.")));
+        fake.fault("post_message", Fault::Replace(json!("Message posted.")));
         let appended = substrate.append(answer("fine", &trigger)).await.unwrap();
         assert_eq!((&*appended.turn.id, appended.fresh), ("m2", true), "{style:?}");
-        fake.fault("post_message", Fault::Instead(json!({"ok": true})));
+        fake.fault("post_message", Fault::Replace(json!({"ok": true})));
         let appended = substrate.append(turn("and more")).await.unwrap();
         assert_eq!(&*appended.turn.id, "m3", "{style:?}");
     }
@@ -82,19 +82,19 @@ async fn a_server_that_does_not_say_what_it_made_of_the_turn_is_asked() {
 
 #[tokio::test]
 async fn arguments_are_passed_where_the_server_takes_them() {
-    let fake = Fake::new(Style::full());
+    let fake = FakeServer::new(Style::full());
     let trigger = fake.say("u_1", "@reviewer look");
-    Host::of(&fake).await.substrate().append(answer("fine", &trigger)).await.unwrap();
+    TestHost::connected_to(&fake).await.substrate().append(answer("fine", &trigger)).await.unwrap();
     let posted = fake.calls("post_message").remove(0);
     assert_eq!(posted["asOperatorId"], "op_r");
     assert_eq!(posted["idempotencyKey"], "turn/m1/reviewer");
     assert_eq!(posted["disableAutoOrchestration"], true);
     assert_eq!(posted["metadata"]["quorate"]["stamp"]["trigger"], "m1");
 
-    let fake = Fake::new(Style::public());
+    let fake = FakeServer::new(Style::public());
     let mut new = turn("hello");
     new.participant = "scribe".into();
-    Host::of(&fake).await.substrate().append(new).await.unwrap();
+    TestHost::connected_to(&fake).await.substrate().append(new).await.unwrap();
     let posted = fake.calls("post_message").remove(0);
     assert_eq!(posted["asOperatorId"], "op_bot");
     let names: Vec<&String> = posted.keys().collect();
@@ -103,8 +103,8 @@ async fn arguments_are_passed_where_the_server_takes_them() {
 
 #[tokio::test]
 async fn a_refusal_is_told_with_the_servers_words_and_posts_nothing_twice() {
-    let fake = Fake::new(Style::public());
-    let substrate = Host::of(&fake).await.substrate();
+    let fake = FakeServer::new(Style::public());
+    let substrate = TestHost::connected_to(&fake).await.substrate();
     fake.fault("post_message", Fault::Fails("the conversation is archived"));
     let error = substrate.append(turn("hello")).await.unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
@@ -125,12 +125,12 @@ async fn what_is_acknowledged_and_never_listed_is_said_once() {
 }
 
 async fn never_listed(style: Style, before: usize) {
-    let fake = Fake::new(style.clone());
+    let fake = FakeServer::new(style.clone());
     let mut since = None;
     for _ in 0..before {
         since = Some(Name::from(fake.say("u_1", "hello")));
     }
-    let substrate = Host::of(&fake).await.substrate();
+    let substrate = TestHost::connected_to(&fake).await.substrate();
     all(&*substrate, 10).await;
     fake.state.lock().expect("it is whole").hides = usize::MAX;
     let lost = substrate.append(turn("hi")).await.expect("it is acknowledged").turn.id;
@@ -147,9 +147,9 @@ async fn never_listed(style: Style, before: usize) {
 #[tokio::test]
 async fn a_server_may_take_a_moment_until_it_lists_what_it_has() {
     for style in [Style::full(), Style::public()] {
-        let fake = Fake::new(style.clone());
+        let fake = FakeServer::new(style.clone());
         let since = Name::from(fake.say("u_1", "hello"));
-        let substrate = Host::of(&fake).await.substrate();
+        let substrate = TestHost::connected_to(&fake).await.substrate();
         all(&*substrate, 10).await;
         fake.state.lock().unwrap().hides = 4;
         let late = substrate.append(turn("hi")).await.unwrap().turn.id;
@@ -160,9 +160,9 @@ async fn a_server_may_take_a_moment_until_it_lists_what_it_has() {
 
 #[tokio::test]
 async fn what_is_listed_at_once_costs_no_look_more() {
-    let fake = Fake::new(Style::full());
+    let fake = FakeServer::new(Style::full());
     let since = Name::from(fake.say("u_1", "hello"));
-    let substrate = Host::of(&fake).await.substrate();
+    let substrate = TestHost::connected_to(&fake).await.substrate();
     all(&*substrate, 10).await;
     let one = substrate.append(turn("one")).await.unwrap().turn.id;
     let looks = fake.calls("get_messages").len();

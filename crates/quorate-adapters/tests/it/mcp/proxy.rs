@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// Passes everything on to `server`, and hangs up on everybody when `cut` is told. Gives its own address.
-pub(crate) async fn before(server: SocketAddr, cut: Arc<Notify>) -> SocketAddr {
+pub(crate) async fn in_front_of(server: SocketAddr, cut: Arc<Notify>) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

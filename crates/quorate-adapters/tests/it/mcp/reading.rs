@@ -6,10 +6,10 @@ use quorate_kernel::ports::substrate::{Error, Keeps};
 use quorate_protocol::Name;
 use serde_json::json;
 
-use crate::mcp::fake::{Fake, Style};
-use crate::mcp::host::{Host, all, answer};
+use crate::mcp::fake_server::{FakeServer, Style};
+use crate::mcp::host::{TestHost, all, answer};
 
-fn say(fake: &Fake, count: usize) -> Vec<String> {
+fn say(fake: &FakeServer, count: usize) -> Vec<String> {
     (1..=count).map(|number| format!("line {number}")).inspect(|line| drop(fake.say("u_1", line))).collect()
 }
 
@@ -19,7 +19,7 @@ fn styles() -> Vec<Style> {
         Style::full(),
         Style { newest_first: true, ..Style::full() },
         Style { text: true, ..Style::full() },
-        Style { most: Some(7), ..Style::full() },
+        Style { max_messages: Some(7), ..Style::full() },
         Style::full().without("after"),
         Style::full().without("before"),
         Style::public(),
@@ -30,9 +30,9 @@ fn styles() -> Vec<Style> {
 #[tokio::test]
 async fn every_turn_is_given_once_in_order_whatever_the_server_can() {
     for style in styles() {
-        let fake = Fake::new(style.clone());
+        let fake = FakeServer::new(style.clone());
         let lines = say(&fake, 23);
-        let host = Host::of(&fake).await;
+        let host = TestHost::connected_to(&fake).await;
         let substrate = host.substrate_with(json!({"fetchLimit": 4}));
         assert_eq!(all(&*substrate, 5).await, lines, "{style:?}");
         // A second reader, and a reader that comes back.
@@ -47,9 +47,9 @@ async fn every_turn_is_given_once_in_order_whatever_the_server_can() {
 #[tokio::test]
 async fn a_restart_with_a_cursor_reads_what_is_newer_alone() {
     for style in styles() {
-        let fake = Fake::new(style.clone());
+        let fake = FakeServer::new(style.clone());
         say(&fake, 60);
-        let host = Host::of(&fake).await;
+        let host = TestHost::connected_to(&fake).await;
         let substrate = host.substrate_with(json!({"fetchLimit": 10}));
         let page = substrate.read(Some(&Name::from("m40")), 5).await.unwrap();
         let new: Vec<&str> = page.turns.iter().map(|turn| &*turn.content).collect();
@@ -66,9 +66,9 @@ async fn a_restart_with_a_cursor_reads_what_is_newer_alone() {
 #[tokio::test]
 async fn a_cursor_that_is_gone_gives_everything_and_says_so() {
     for style in styles() {
-        let fake = Fake::new(style.clone());
+        let fake = FakeServer::new(style.clone());
         let lines = say(&fake, 6);
-        let substrate = Host::of(&fake).await.substrate();
+        let substrate = TestHost::connected_to(&fake).await.substrate();
         let page = substrate.read(Some(&Name::from("gone")), 100).await.unwrap();
         let given: Vec<&str> = page.turns.iter().map(|turn| &*turn.content).collect();
         assert_eq!((given, page.known), (lines.iter().map(String::as_str).collect(), false), "{style:?}");
@@ -78,9 +78,9 @@ async fn a_cursor_that_is_gone_gives_everything_and_says_so() {
 
 #[tokio::test]
 async fn a_window_that_does_not_reach_back_is_refused_and_never_taken_for_all() {
-    let fake = Fake::new(Style::public());
+    let fake = FakeServer::new(Style::public());
     say(&fake, 510);
-    let substrate = Host::of(&fake).await.substrate();
+    let substrate = TestHost::connected_to(&fake).await.substrate();
     for since in [None, Some(Name::from("m5"))] {
         let error = substrate.read(since.as_ref(), 10).await.unwrap_err();
         assert!(matches!(&error, Error::Unknown(why) if why.contains("fetchLimit")), "{error}");
@@ -95,18 +95,18 @@ async fn a_window_that_does_not_reach_back_is_refused_and_never_taken_for_all() 
 
 #[tokio::test]
 async fn a_server_that_takes_no_limit_gives_all_that_it_has() {
-    let style = Style { limitless: true, always_gives: Some(1_000), ..Style::public() };
+    let style = Style { has_no_limit_argument: true, always_gives: Some(1_000), ..Style::public() };
     for count in [2, 600] {
-        let fake = Fake::new(style.clone());
+        let fake = FakeServer::new(style.clone());
         let lines = say(&fake, count);
-        let substrate = Host::of(&fake).await.substrate();
+        let substrate = TestHost::connected_to(&fake).await.substrate();
         assert_eq!(all(&*substrate, 1_000).await, lines);
         // Once for each page, of which the last has nothing.
         assert_eq!(fake.calls("get_messages").len(), 2);
     }
-    let fake = Fake::new(style);
+    let fake = FakeServer::new(style);
     say(&fake, 2);
-    let substrate = Host::of(&fake).await.substrate();
+    let substrate = TestHost::connected_to(&fake).await.substrate();
     all(&*substrate, 10).await;
     assert!(fake.calls("get_messages").iter().all(|call| !call.contains_key("limit")));
     // A message that is gone may be one that it gives no longer, and it is no help to ask it for more.
@@ -117,11 +117,11 @@ async fn a_server_that_takes_no_limit_gives_all_that_it_has() {
 
 #[tokio::test]
 async fn authors_are_participants_and_what_was_written_comes_back() {
-    let fake = Fake::new(Style::full());
+    let fake = FakeServer::new(Style::full());
     let trigger = fake.say("u_1", "@reviewer look");
     fake.say("op_r", "by hand");
     fake.say("op_bot", "for the scribe");
-    let substrate = Host::of(&fake).await.substrate();
+    let substrate = TestHost::connected_to(&fake).await.substrate();
     assert_eq!(substrate.about().keeps, Keeps::Turns);
     let appended = substrate.append(answer("fine", &trigger)).await.unwrap();
     assert_eq!(substrate.about().keeps, Keeps::Stamps);
@@ -137,9 +137,9 @@ async fn authors_are_participants_and_what_was_written_comes_back() {
 #[tokio::test]
 async fn news_is_waited_for_by_the_server_or_by_us() {
     for style in [Style::full(), Style::full().without("waitMs"), Style::public()] {
-        let fake = Fake::new(style.clone());
+        let fake = FakeServer::new(style.clone());
         say(&fake, 12);
-        let substrate = Host::of(&fake).await.substrate();
+        let substrate = TestHost::connected_to(&fake).await.substrate();
         // Nothing was read yet.
         substrate.changed().await.unwrap();
         all(&*substrate, 100).await;
@@ -164,7 +164,7 @@ async fn news_is_waited_for_by_the_server_or_by_us() {
 
 #[tokio::test]
 async fn blocks_are_refused_by_key() {
-    let host = Host::with(json!({"url": "http://127.0.0.1:1/mcp"}));
+    let host = TestHost::from_table(json!({"url": "http://127.0.0.1:1/mcp"}));
     let key =
         |block| host.try_substrate(block).err().map(|refused| (refused.key.unwrap(), refused.help.unwrap()));
     assert_eq!(key(json!({})).unwrap().0, "conversationId");
@@ -177,7 +177,7 @@ async fn blocks_are_refused_by_key() {
     assert_eq!(at, "server");
     assert!(help.starts_with("did you mean `guilde`"), "{help}");
     assert!(key(json!({"conversationId": "c"})).is_none());
-    let host = Host::with(json!({"url": "gopher://x"}));
+    let host = TestHost::from_table(json!({"url": "gopher://x"}));
     assert_eq!(
         host.try_substrate(json!({"conversationId": "c"})).err().unwrap().key.unwrap(),
         "mcp.guilde.url"

@@ -31,13 +31,13 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.shape.format;
     let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
-    with_session(opened, format.into(), terminal, async |desk| {
-        let accepted = rollback::accept(desk, &arguments.reason).await?;
+    with_session(opened, format.into(), terminal, async |session| {
+        let accepted = rollback::accept(session, &arguments.reason).await?;
         let text = match format {
             HumanOrJson::Human => render::ledger::accepted(&accepted),
             HumanOrJson::Json => render::ledger::accepted_json(&accepted),
         };
-        Ok(print_result(&text, desk, terminal))
+        Ok(print_result(&text, session, terminal))
     })
     .await
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, terminal: &Te
     let request = Request { file, keys, signers };
     let checked = match check_export::check(environment, &request) {
         Ok(checked) => checked,
-        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
     terminal.data(&match format {
         HumanOrJson::Human => render::evidence::checked(&checked),

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: Arguments, environment: &Environment, terminal: &Te
     let request = Request { file, keys, signers };
     let proven = match check_proof::check(environment, &request) {
         Ok(proven) => proven,
-        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
     terminal.data(&match format {
         HumanOrJson::Human => render::evidence::proven(&proven, terminal.stdout),

@@ -30,18 +30,18 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.shape.format.into();
     let opened = runs::open(environment, &arguments.shape.places.path_overrides()).await;
-    with_session(opened, format, terminal, async |desk| {
+    with_session(opened, format, terminal, async |session| {
         if arguments.accept_unsigned {
-            let accepted = checkpoint::accept_unsigned(desk).await?;
+            let accepted = checkpoint::accept_unsigned(session).await?;
             terminal.status(&render::ledger::accepted_unsigned(&accepted));
         }
-        let sealed = checkpoint::checkpoint_verified(desk).await?;
-        desk.absorb(sealed.report);
+        let sealed = checkpoint::checkpoint_verified(session).await?;
+        session.absorb(sealed.report);
         let text = match arguments.shape.format {
             HumanOrJson::Human => render::ledger::checkpoint(&sealed.sealed),
             HumanOrJson::Json => render::ledger::checkpoint_json(&sealed.sealed),
         };
-        Ok(print_result(&text, desk, terminal))
+        Ok(print_result(&text, session, terminal))
     })
     .await
 }

@@ -61,9 +61,9 @@ pub(crate) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let request = Request { runs: arguments.runs, since: arguments.since, form };
     let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
-    with_session(opened, Format::Human, terminal, async |desk| {
-        let written = write(desk, &request, arguments.out.as_deref()).await?;
-        print_warnings(desk, terminal);
+    with_session(opened, Format::Human, terminal, async |session| {
+        let written = write(session, &request, arguments.out.as_deref()).await?;
+        print_warnings(session, terminal);
         if let (Some(written), Some(out)) = (written, &arguments.out) {
             terminal.hint(&render::evidence::written(&written, &out.display().to_string()));
         }
@@ -73,16 +73,16 @@ pub(crate) async fn run(arguments: Arguments, environment: &Environment, termina
 }
 
 async fn write(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     request: &Request,
     out: Option<&std::path::Path>,
 ) -> Result<Option<ExportSummary>, ServiceError> {
     let Some(path) = out else {
         let mut out = BufWriter::new(std::io::stdout());
-        return export::export(desk, request, &mut out).await;
+        return export::export(session, request, &mut out).await;
     };
-    let mut staged = BufWriter::new(StagedFile::create(desk, path)?);
-    let written = export::export(desk, request, &mut staged).await?;
+    let mut staged = BufWriter::new(StagedFile::create(session, path)?);
+    let written = export::export(session, request, &mut staged).await?;
     match staged.into_inner() {
         Ok(staged) => staged.persist()?,
         Err(error) => return Err(export::unwritable(path, error.error())),

@@ -31,15 +31,15 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.shape.format.into();
     let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
-    with_session(opened, format, terminal, async |desk| {
-        let collected = gc::gc(desk, arguments.dry_run).await?;
+    with_session(opened, format, terminal, async |session| {
+        let collected = gc::gc(session, arguments.dry_run).await?;
         let text = match arguments.shape.format {
             HumanOrJson::Human => render::retention::collected(&collected, terminal.stdout),
             HumanOrJson::Json => render::retention::collected_json(&collected),
         };
-        let exit = print_result(&text, desk, terminal);
+        let exit = print_result(&text, session, terminal);
         Ok(match gc::unfinished_error(&collected) {
-            Some(stop) => exit_with_error(&stop, render::Format::Human, terminal),
+            Some(error) => exit_with_error(&error, render::Format::Human, terminal),
             None => exit,
         })
     })

@@ -44,17 +44,17 @@ pub(crate) struct ReleaseArguments {
 pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.shape.format;
     let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
-    with_session(opened, format.into(), terminal, async |desk| {
+    with_session(opened, format.into(), terminal, async |session| {
         let text = match (&arguments.run, format) {
             (Some(run), _) => {
-                render_change(&hold::hold(desk, run, arguments.reason.as_deref()).await?, format)
+                render_change(&hold::hold(session, run, arguments.reason.as_deref()).await?, format)
             }
             (None, HumanOrJson::Human) => {
-                render::retention::holds(&hold::holds(desk).await?, terminal.stdout)
+                render::retention::holds(&hold::holds(session).await?, terminal.stdout)
             }
-            (None, HumanOrJson::Json) => render::retention::holds_json(&hold::holds(desk).await?),
+            (None, HumanOrJson::Json) => render::retention::holds_json(&hold::holds(session).await?),
         };
-        Ok(print_result(&text, desk, terminal))
+        Ok(print_result(&text, session, terminal))
     })
     .await
 }
@@ -66,9 +66,9 @@ pub(crate) async fn release(
 ) -> Exit {
     let format = arguments.shape.format;
     let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
-    with_session(opened, format.into(), terminal, async |desk| {
-        let changed = hold::release(desk, &arguments.run).await?;
-        Ok(print_result(&render_change(&changed, format), desk, terminal))
+    with_session(opened, format.into(), terminal, async |session| {
+        let changed = hold::release(session, &arguments.run).await?;
+        Ok(print_result(&render_change(&changed, format), session, terminal))
     })
     .await
 }

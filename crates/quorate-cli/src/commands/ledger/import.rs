@@ -48,11 +48,11 @@ pub(crate) async fn run(arguments: Arguments, environment: &Environment, termina
     };
     let workspace = match workspace::load(environment, &places.path_overrides(), &environment.directory) {
         Ok(workspace) => workspace,
-        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
     if !workspace.ledger.may_exist() {
         match import::preview(environment, &workspace, &request).await {
-            Err(stop) => return exit_with_error(&stop, format.into(), terminal),
+            Err(error) => return exit_with_error(&error, format.into(), terminal),
             Ok(imported) if dry_run || imported.runs.is_empty() => {
                 terminal.data(&shown(&imported));
                 return Exit::DONE;
@@ -61,9 +61,9 @@ pub(crate) async fn run(arguments: Arguments, environment: &Environment, termina
         }
     }
     let opened = LedgerSession::open(environment.clone(), workspace).await;
-    with_session(opened, format.into(), terminal, async |desk| {
-        let imported = import::import(desk, &request).await?;
-        Ok(print_result(&shown(&imported), desk, terminal))
+    with_session(opened, format.into(), terminal, async |session| {
+        let imported = import::import(session, &request).await?;
+        Ok(print_result(&shown(&imported), session, terminal))
     })
     .await
 }

@@ -31,12 +31,12 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
-    with_session(opened, Format::Human, terminal, async |desk| {
-        let proof = prove::prove(desk, &arguments.what).await?;
+    with_session(opened, Format::Human, terminal, async |session| {
+        let proof = prove::prove(session, &arguments.what).await?;
         let text = proof.text().map_err(|error| {
             ServiceError::new(ExitClass::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
         })?;
-        print_warnings(desk, terminal);
+        print_warnings(session, terminal);
         // A proof stays as it is, byte for byte.
         terminal.verbatim(&text);
         Ok(Exit::DONE)

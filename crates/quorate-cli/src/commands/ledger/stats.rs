@@ -22,13 +22,13 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.shape.format.into();
     let opened = runs::open_read_only(environment, &arguments.shape.places.path_overrides()).await;
-    with_session(opened, format, terminal, async |desk| {
-        let counted = stats::stats(desk).await?;
+    with_session(opened, format, terminal, async |session| {
+        let counted = stats::stats(session).await?;
         let text = match arguments.shape.format {
             HumanOrJson::Human => render::ledger::stats(&counted, terminal.stdout),
             HumanOrJson::Json => render::ledger::stats_json(&counted),
         };
-        Ok(print_result(&text, desk, terminal))
+        Ok(print_result(&text, session, terminal))
     })
     .await
 }

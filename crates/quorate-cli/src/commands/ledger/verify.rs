@@ -42,7 +42,7 @@ pub(crate) async fn run(arguments: Arguments, environment: &Environment, termina
     let request = Request { since, witness, keys, strict, places: places.path_overrides() };
     let verified = match verify::verify(environment, &request).await {
         Ok(verified) => verified,
-        Err(stop) => return exit_with_error(&stop, format.into(), terminal),
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
     if !verified.warnings.is_empty() {
         terminal.status(&render::diagnostics(&verified.warnings, Format::Human, terminal.stderr));

@@ -43,6 +43,6 @@ pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Te
             ));
             Exit::DONE
         }
-        Err(stop) => exit_with_error(&stop, arguments.format.into(), terminal),
+        Err(error) => exit_with_error(&error, arguments.format.into(), terminal),
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Te
     let request = Request { path: arguments.path, root: arguments.root, material };
     let tested = match locks::test(environment, &request, &*environment.host) {
         Ok(tested) => tested,
-        Err(stop) => return exit_with_error(&stop, format, terminal),
+        Err(error) => return exit_with_error(&error, format, terminal),
     };
     match arguments.format {
         OutputFormat::Human => {

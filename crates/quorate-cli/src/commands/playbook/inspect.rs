@@ -26,7 +26,7 @@ pub(super) async fn run(
             terminal.data(&text);
             Exit::DONE
         }
-        Err(stop) => exit_with_error(&stop, common.format.into(), terminal),
+        Err(error) => exit_with_error(&error, common.format.into(), terminal),
     })
 }
 

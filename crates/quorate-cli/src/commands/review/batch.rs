@@ -24,13 +24,13 @@ pub(super) async fn run(
     let named: Vec<String> = artifacts.iter().map(|artifact| artifact.display_name.clone()).collect();
     for artifact in &artifacts {
         // Nobody is asked about the first where the last cannot be reviewed.
-        if let Err(stop) = reviews::check(environment, &asked.places, artifact, &asked.request.options) {
-            return exit_with_error(&stop, asked.format, terminal);
+        if let Err(error) = reviews::check(environment, &asked.places, artifact, &asked.request.options) {
+            return exit_with_error(&error, asked.format, terminal);
         }
     }
     let mut done = Vec::with_capacity(artifacts.len());
     for artifact in artifacts {
-        let (ended, desk) = review(artifact, asked, environment, terminal).await;
+        let (ended, session) = review(artifact, asked, environment, terminal).await;
         if let Outcome::Judged(report) = &ended
             && !matches!(asked.format, Format::Json | Format::Sarif)
         {
@@ -39,8 +39,8 @@ pub(super) async fn run(
             }
             print(report, asked.format, asked.extent, terminal);
         }
-        if let Some(desk) = desk {
-            desk.close().await;
+        if let Some(session) = session {
+            session.close().await;
         }
         let goes_on = matches!(ended, Outcome::Judged(_) | Outcome::Skipped { .. });
         done.push(ended);
@@ -53,8 +53,8 @@ pub(super) async fn run(
         Format::Json => terminal.data(&format!("{:#}\n", json(&named, &done, exit))),
         Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
         Format::Human | Format::Markdown | Format::Github => {
-            if let Some(Outcome::Failed(stop)) = done.last() {
-                exit_with_error(stop, asked.format, terminal);
+            if let Some(Outcome::Failed(error)) = done.last() {
+                exit_with_error(error, asked.format, terminal);
             }
             terminal.hint(&summary(&named, &done));
         }
@@ -78,7 +78,7 @@ fn exit_of(ended: &Outcome) -> Exit {
     match ended {
         Outcome::Judged(report) => Exit::verdict(report.exit_code()),
         Outcome::Skipped { .. } => Exit::SKIPPED,
-        Outcome::Failed(stop) => Exit::verdict(stop.class.code()),
+        Outcome::Failed(error) => Exit::verdict(error.class.code()),
         Outcome::Interrupted => Exit::INTERRUPTED,
     }
 }
@@ -99,8 +99,8 @@ fn json(named: &[String], done: &[Outcome], exit: Exit) -> Value {
         Outcome::Skipped { tier, artifact_type } => {
             json!({"artifact": name, "exit": exit_of(ended).code(), "skipped": {"tier": tier, "artifact_type": artifact_type}})
         }
-        Outcome::Failed(stop) => {
-            json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": diagnostics(&stop.report)})
+        Outcome::Failed(error) => {
+            json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": diagnostics(&error.report)})
         }
         Outcome::Interrupted => json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": []}),
     };

@@ -44,7 +44,7 @@ fn describe(violation: &Violation) -> Rejection {
             let why = violation.why.as_deref().map_or_else(String::new, |why| format!(": {}", one_line(why)));
             format!("the locked traits could not be checked{why}")
         }
-        _ => format!("touches the locked trait “{}”{}", or_unknown(&violation.locked), layer(violation)),
+        _ => format!("touches the locked trait “{}”{}", or_unknown(&violation.locked), document(violation)),
     };
     let excerpt = violation.excerpt.as_deref().map(one_line).filter(|words| !words.is_empty());
     Rejection { what, why, excerpt: excerpt.map(|words| truncate(&words, WORDS)) }
@@ -55,9 +55,9 @@ fn or_unknown(text: &Option<String>) -> String {
 }
 
 /// Which layer of the matcher saw it, in words.
-fn layer(violation: &Violation) -> String {
-    let Some(layer) = &violation.layer else { return String::new() };
-    let seen = match &**layer {
+fn document(violation: &Violation) -> String {
+    let Some(document) = &violation.document else { return String::new() };
+    let seen = match &**document {
         "as-given" => "as it is given".to_owned(),
         "folded" => "once characters are folded".to_owned(),
         "regex-folded" => "by its pattern, once characters are folded".to_owned(),
@@ -68,7 +68,7 @@ fn layer(violation: &Violation) -> String {
         "meaning" => "by meaning".to_owned(),
         other => return format!(" ({})", one_line(other)),
     };
-    format!(" ({layer}: {seen})", layer = one_line(layer))
+    format!(" ({document}: {seen})", document = one_line(document))
 }
 
 /// The violation that refused a candidate, in a few words.

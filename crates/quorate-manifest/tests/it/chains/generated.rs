@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Map, Value, json};
 
-/// One to five layers, root first.
+/// One to five documents, root first.
 pub(crate) fn chains() -> impl Strategy<Value = Vec<Value>> {
     (base_mode(), 1..=5_usize).prop_flat_map(|(mode, count)| {
         let views = prop::collection::vec(layer(mode), count);
@@ -16,7 +16,7 @@ pub(crate) fn chains() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-/// The bytes of a layer: JSON is YAML.
+/// The bytes of a document: JSON is YAML.
 pub(crate) fn bytes(layer: &Value, at: usize, extends: Option<&str>) -> Vec<u8> {
     let mut keys = Map::new();
     let own = json!({
@@ -75,7 +75,7 @@ fn sometimes(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Optio
     prop_oneof![3 => Just(None), 1 => Just(Some(Value::Null)), 4 => value.prop_map(Some)]
 }
 
-/// As [`sometimes`], and less often: of many layers one that relaxes is enough for the chain to be refused.
+/// As [`sometimes`], and less often: of many documents one that relaxes is enough for the chain to be refused.
 fn seldom(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Option<Value>> {
     prop_oneof![4 => Just(None), 1 => Just(Some(Value::Null)), 3 => value.prop_map(Some)]
 }

@@ -95,8 +95,8 @@ proptest! {
     fn nothing_panics_on_text_that_is_nearly_yaml(choices in prop::collection::vec(any::<u16>(), 0..48)) {
         let (name, text) = file(choices);
         let memory = Memory::new().with(name, text);
-        let round = Loader::new(&memory, &AllCapabilities, Options::default());
-        let spot = WorkspacePath::new(name).expect("a path in the workspace");
-        let _ = check::check(&round, &spot, Discovery::Explicit);
+        let loader = Loader::new(&memory, &AllCapabilities, Options::default());
+        let location = WorkspacePath::new(name).expect("a path in the workspace");
+        let _ = check::check(&loader, &location, Discovery::Explicit);
     }
 }

@@ -1,11 +1,11 @@
 //! What a chain has to come to, computed again and naively, on plain JSON: the merge table row by row, and the floor by
-//! looking at all ancestors of each layer.
+//! looking at all ancestors of each document.
 
 use serde_json::{Map, Value};
 
-/// What layers make together, root first.
-pub(crate) fn merged(layers: &[Value]) -> Value {
-    layers.iter().map(without_nulls).reduce(|parent, child| over(&parent, &child)).unwrap_or_default()
+/// What documents make together, root first.
+pub(crate) fn merged(documents: &[Value]) -> Value {
+    documents.iter().map(without_nulls).reduce(|parent, child| over(&parent, &child)).unwrap_or_default()
 }
 
 /// A key without a value is absent. Items of lists stay.
@@ -94,11 +94,11 @@ fn union(before: &Value, after: &Value) -> Value {
     items(before).iter().chain(new).cloned().collect()
 }
 
-/// Whether a layer relaxes what an ancestor of it has (M7, M8, M9).
-pub(crate) fn relaxes(layers: &[Value]) -> bool {
-    let layers: Vec<Value> = layers.iter().map(without_nulls).collect();
-    (1..layers.len()).any(|at| {
-        let (above, own) = (&layers[..at], &layers[at]);
+/// Whether a document relaxes what an ancestor of it has (M7, M8, M9).
+pub(crate) fn relaxes(documents: &[Value]) -> bool {
+    let documents: Vec<Value> = documents.iter().map(without_nulls).collect();
+    (1..documents.len()).any(|at| {
+        let (above, own) = (&documents[..at], &documents[at]);
         let mode = own
             .get("mode")
             .is_some_and(|mode| above.iter().any(|one| one.get("mode").is_some_and(|set| set != mode)));
@@ -118,8 +118,8 @@ pub(crate) fn relaxes(layers: &[Value]) -> bool {
     })
 }
 
-fn strictness(layer: &Value) -> usize {
-    let word = layer.get("matchMode").and_then(Value::as_str).unwrap_or("substring");
+fn strictness(document: &Value) -> usize {
+    let word = document.get("matchMode").and_then(Value::as_str).unwrap_or("substring");
     ["substring", "regex", "semantic"].iter().position(|mode| *mode == word).unwrap_or_default()
 }
 

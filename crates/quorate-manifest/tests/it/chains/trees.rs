@@ -21,12 +21,12 @@ use crate::chains::generated::bytes;
 struct ReversedListing(Memory);
 
 impl Workspace for ReversedListing {
-    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, Error> {
-        self.0.read(spot)
+    fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error> {
+        self.0.read(location)
     }
 
-    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
-        let mut listed = self.0.list(spot)?;
+    fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, Error> {
+        let mut listed = self.0.list(location)?;
         listed.reverse();
         Ok(listed)
     }
@@ -70,7 +70,7 @@ fn trees() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
 }
 
 fn assembly(scope: &str, slug: &str, way: Option<&str>, other: &str) -> (String, Vec<u8>) {
-    let mut layer = json!({
+    let mut document = json!({
         "mode": "peer",
         "lockedTraits": [other],
         "members": [{"id": other, "persona": format!("ws://personas/{other}"), "role": "r"}],
@@ -78,9 +78,9 @@ fn assembly(scope: &str, slug: &str, way: Option<&str>, other: &str) -> (String,
     });
     let extends = way.map(|way| format!("{way}ASSEMBLY.md"));
     if extends.is_some() {
-        layer["appliesTo"] = json!([format!("ws://operators/{slug}")]);
+        document["appliesTo"] = json!([format!("ws://operators/{slug}")]);
     }
-    (format!("{scope}assemblies/{slug}/ASSEMBLY.md"), bytes(&layer, 0, extends.as_deref()))
+    (format!("{scope}assemblies/{slug}/ASSEMBLY.md"), bytes(&document, 0, extends.as_deref()))
 }
 
 fn persona(scope: &str, slug: &str, way: Option<&str>, other: &str) -> (String, Vec<u8>) {
@@ -110,23 +110,23 @@ fn playbook(scope: &str, slug: &str, target: &str) -> (String, Vec<u8>) {
 
 /// Everything that is said, sorted, and the bytes of everything that is resolved.
 fn outcome(workspace: &dyn Workspace, paths: &[String]) -> (Vec<String>, BTreeMap<String, String>) {
-    let round = Loader::new(workspace, &AllCapabilities, Options::default());
-    let spots: Vec<WorkspacePath> =
+    let loader = Loader::new(workspace, &AllCapabilities, Options::default());
+    let locations: Vec<WorkspacePath> =
         paths.iter().map(|path| WorkspacePath::new(path).expect("a path in the workspace")).collect();
-    check::register_planned(&round, &spots);
+    check::register_planned(&loader, &locations);
     let (mut once, mut report) = (Deduplicator::default(), Report::new());
-    for spot in &spots {
-        match check::check(&round, spot, Discovery::Walked) {
+    for location in &locations {
+        match check::check(&loader, location, Discovery::Walked) {
             FileOutcome::Checked(_, said) | FileOutcome::Assembly(said, _) => once.add(said, &mut report),
-            other => panic!("{spot}: {other:?}"),
+            other => panic!("{location}: {other:?}"),
         }
     }
     let mut bytes = BTreeMap::new();
-    for spot in spots.iter().filter(|spot| spot.name() == "ASSEMBLY.md") {
-        if let OpenResult::Document(layer) = round.open(spot)
-            && let Some(resolved) = assembly::load(&round, &layer).value
+    for location in locations.iter().filter(|location| location.name() == "ASSEMBLY.md") {
+        if let OpenResult::Document(document) = loader.open(location)
+            && let Some(resolved) = assembly::load(&loader, &document).value
         {
-            bytes.insert(spot.workspace_relative(), emit(&resolved.chain.merged));
+            bytes.insert(location.workspace_relative(), emit(&resolved.chain.merged));
         }
     }
     let line = |severity: &str, code: &str, body: &Body| format!("{severity} {code} {body:?}");

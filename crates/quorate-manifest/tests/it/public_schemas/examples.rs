@@ -41,12 +41,13 @@ impl Example {
     /// What the manifest says, read as a user's file: it is of the doctype, and nothing is said against it.
     pub(crate) fn manifest(&self, doctype: Doctype) -> Value {
         let workspace = Memory::new().with(&self.name, self.text.clone());
-        let round = Loader::new(&workspace, &NoCapabilities, Options::default());
-        let OpenResult::Document(layer) = round.open(&WorkspacePath::new(&self.name).expect("a path")) else {
+        let loader = Loader::new(&workspace, &NoCapabilities, Options::default());
+        let OpenResult::Document(document) = loader.open(&WorkspacePath::new(&self.name).expect("a path"))
+        else {
             panic!("{}: nobody knows what it is", self.name);
         };
-        assert_eq!(layer.doctype, doctype, "{}", self.name);
-        assert!(layer.report.is_empty(), "{}: {:?}", self.name, layer.report);
-        layer.root.to_json()
+        assert_eq!(document.doctype, doctype, "{}", self.name);
+        assert!(document.report.is_empty(), "{}: {:?}", self.name, document.report);
+        document.root.to_json()
     }
 }

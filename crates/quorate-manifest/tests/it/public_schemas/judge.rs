@@ -185,13 +185,13 @@ impl Judge {
         let name = self.doctype.file_name().filter(|name| !name.ends_with(".toml")).unwrap_or("it.md");
         let file = if name.ends_with(".yaml") { text.to_owned() } else { format!("---\n{text}\n---\n") };
         let workspace = Memory::new().with(name, file);
-        let round = Loader::new(&workspace, &NoCapabilities, Options::default());
-        let ReadResult::Document(layer) =
-            round.read(&WorkspacePath::new(name).expect("a name"), self.doctype)
+        let loader = Loader::new(&workspace, &NoCapabilities, Options::default());
+        let ReadResult::Document(document) =
+            loader.read(&WorkspacePath::new(name).expect("a name"), self.doctype)
         else {
             panic!("the file is there");
         };
-        let refusals = &layer.report.refusals;
+        let refusals = &document.report.refusals;
         // A slip of a known key is refused beside what the schema says (M3).
         let slips = open_keys::misspelt(self.doctype, root).len();
         assert_eq!(refusals.len(), misfits.len() + slips, "each misfit is one refusal\n{text}");
@@ -207,7 +207,7 @@ impl Judge {
         let manifest = matches!(root.kind, Kind::Map(_) | Kind::Null);
         for Refusal { code, body } in refusals {
             let place = body.place.as_ref().expect("a place");
-            let placed = layer.text.get(place.span.clone()).is_some();
+            let placed = document.text.get(place.span.clone()).is_some();
             let coded = *code == if manifest { self.doctype.invalid_code() } else { codes::SYNTAX };
             let said = [Some(&body.message), body.help.as_ref()];
             let well_said = said.into_iter().flatten().all(|sentence| is_sentence(sentence));

@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// A path's spot; that of a tenant's own folder is in the tenant.
+/// A path's location; that of a tenant's own folder is in the tenant.
 fn at(path: &str) -> WorkspacePath {
     match path.trim_end_matches('/').strip_prefix("tenants/") {
         Some(slug) if !slug.contains('/') => {
@@ -74,11 +74,11 @@ fn raw(scope: &Scope, path: &str) -> WorkspacePath {
 }
 
 #[track_caller]
-fn leads_out(workspace: &Confined, spot: &WorkspacePath) {
-    let read = workspace.read(spot);
-    assert!(matches!(read, Err(Error::Outside)), "reading {spot}: {read:?}");
-    let listed = workspace.list(spot);
-    assert!(matches!(listed, Err(Error::Outside)), "listing {spot}: {listed:?}");
+fn leads_out(workspace: &Confined, location: &WorkspacePath) {
+    let read = workspace.read(location);
+    assert!(matches!(read, Err(Error::Outside)), "reading {location}: {read:?}");
+    let listed = workspace.list(location);
+    assert!(matches!(listed, Err(Error::Outside)), "listing {location}: {listed:?}");
 }
 
 #[track_caller]

@@ -29,39 +29,39 @@ pub enum Due {
 /// # Errors
 /// When the ledger does not answer, or the heuristic is a host's own that is not registered.
 pub async fn check_due(
-    desk: &LedgerSession,
-    called: &ConveneInput,
-    sitting: &RunSpec,
+    session: &LedgerSession,
+    input: &ConveneInput,
+    spec: &RunSpec,
 ) -> Result<Due, ServiceError> {
-    let defaults = called.resolution.resolved.defaults.as_ref();
+    let defaults = input.resolution.resolved.defaults.as_ref();
     let heuristic = defaults.and_then(|one| one.trigger_heuristic.as_deref());
     let interval_ms = defaults.and_then(|one| one.trigger_interval_ms).map_or(DEFAULT_INTERVAL_MS, i64::from);
     let Some(heuristic) = heuristic else { return Ok(Due::Yes) };
     if heuristic == "manual" {
         return Ok(Due::No("it is convened by a person alone (triggerHeuristic: manual)".to_owned()));
     }
-    let Some(last) = last_completed_run(desk, &sitting.setup.assembly).await? else { return Ok(Due::Yes) };
+    let Some(last) = last_completed_run(session, &spec.setup.assembly).await? else { return Ok(Due::Yes) };
     let opened = |key: &str| last.opened.get(key).cloned().unwrap_or(Json::Null);
     Ok(match heuristic {
         "periodic" => {
-            let since_ms = desk.environment.clock.now_ms() - last.opened_ms;
+            let since_ms = session.environment.clock.now_ms() - last.opened_ms;
             match since_ms >= interval_ms {
                 true => Due::Yes,
                 false => Due::No(format!("it ran {since_ms} ms ago and is due every {interval_ms} ms")),
             }
         }
-        "on-mode-change" => match opened("setup")["request"] == json!(sitting.setup.request) {
+        "on-mode-change" => match opened("setup")["request"] == json!(spec.setup.request) {
             true => Due::No("it is asked for the same as the last time".to_owned()),
             false => Due::Yes,
         },
         "every-n-messages" => {
-            let ours = called.resolution.resolved.metadata.get("quorate");
+            let ours = input.resolution.resolved.metadata.get("quorate");
             let every =
                 ours.and_then(|ours| ours.get("everyMessages")?.as_u64()).unwrap_or(DEFAULT_EVERY_MESSAGES);
             // Another conversation is new from its first message on.
-            let same = opened("subject") == json!(called.subject.display_name);
+            let same = opened("subject") == json!(input.subject.display_name);
             let before = opened("messages").as_u64().filter(|_| same).unwrap_or(0);
-            let new = message_count(called).saturating_sub(before);
+            let new = message_count(input).saturating_sub(before);
             match new >= every {
                 true => Due::Yes,
                 false => {
@@ -80,11 +80,11 @@ pub async fn check_due(
 
 /// The last run of an assembly that came to something: one that nobody answered has looked at nothing.
 async fn last_completed_run(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     assembly: &Name,
 ) -> Result<Option<quorate_kernel::history::History>, ServiceError> {
-    for run in desk.store.runs_of_type(assembly).await? {
-        let history = desk.partial_history(&run).await?;
+    for run in session.store.runs_of_type(assembly).await? {
+        let history = session.partial_history(&run).await?;
         let incomplete =
             || history.outcome().is_none_or(|outcome| outcome.get("verdict") == Some(&json!("incomplete")));
         if super::is_assembly(&history) && !incomplete() {
@@ -95,9 +95,9 @@ async fn last_completed_run(
 }
 
 /// How many messages a conversation has; what is none counts as one.
-pub(super) fn message_count(called: &ConveneInput) -> u64 {
-    let subject = &called.subject;
-    let read = (called.request.mode() == Mode::Advisory)
+pub(super) fn message_count(input: &ConveneInput) -> u64 {
+    let subject = &input.subject;
+    let read = (input.request.mode() == Mode::Advisory)
         .then(|| conversation::parse(&subject.display_name, &subject.text).ok())
         .flatten();
     read.map_or(1, |read| read.messages.len() as u64)

@@ -90,16 +90,16 @@ type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composition)>>);
 pub fn seat(
     environment: &Environment,
     workspace: &Workspace,
-    called: &ConveneInput,
+    input: &ConveneInput,
     options: &Options,
     host: &Host,
     report: &mut Report,
 ) -> Result<Vec<PreparedMember>, ServiceError> {
     let (configuration, ledger) = (&workspace.host, &workspace.ledger);
-    let manifests = Manifests::open(environment, &called.resolution.root, Refs::Followed)?;
-    let round = manifests.loader(host);
-    let resolved = &called.resolution.resolved;
-    let runtime = operator_runtime(&round, &called.resolution.root, resolved);
+    let manifests = Manifests::open(environment, &input.resolution.root, Refs::Followed)?;
+    let loader = manifests.loader(host);
+    let resolved = &input.resolution.resolved;
+    let runtime = operator_runtime(&loader, &input.resolution.root, resolved);
     let mut executors = ExecutorCache {
         registry: workspace.registry.clone(),
         configuration,
@@ -111,26 +111,27 @@ pub fn seat(
     let mut seated = Vec::with_capacity(resolved.members.len());
     for member in &resolved.members {
         let reference = &member.persona.reference;
-        let spot = member.persona.path.as_ref();
-        let key = spot.map_or_else(|| reference.clone(), |spot| spot.workspace_relative());
+        let location = member.persona.path.as_ref();
+        let key = location.map_or_else(|| reference.clone(), |location| location.workspace_relative());
         if !personas.contains_key(&key) {
-            let layer = spot.and_then(|spot| match round.read(spot, Doctype::Persona) {
-                ReadResult::Document(layer) => Some(layer),
+            let document = location.and_then(|location| match loader.read(location, Doctype::Persona) {
+                ReadResult::Document(document) => Some(document),
                 ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
             });
-            let Some(persona) = layer.and_then(|layer| persona::load::load(&round, &layer).value) else {
+            let Some(persona) = document.and_then(|document| persona::load::load(&loader, &document).value)
+            else {
                 let body = Body::new(format!("the persona `{reference}` of `{}` cannot be read", member.id));
                 return Err(ServiceError::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
             };
-            let scope = spot.map_or(Scope::Workspace, |spot| spot.scope().clone());
-            let known = weave::operators_with_persona(&round, &scope, reference, workspace);
+            let scope = location.map_or(Scope::Workspace, |location| location.scope().clone());
+            let known = weave::operators_with_persona(&loader, &scope, reference, workspace);
             let mut composed = None;
             if !known.is_empty() {
                 let catalogue = catalogues
                     .entry(scope.clone())
-                    .or_insert_with(|| Catalogue::open(&round, &scope, ledger));
+                    .or_insert_with(|| Catalogue::open(&loader, &scope, ledger));
                 let (known, base) = (known.iter().collect::<Vec<_>>(), BasePrompt::from_persona(&persona));
-                let root = &called.resolution.root;
+                let root = &input.resolution.root;
                 let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);
                 let now = sources.compose(&[], environment.clock.now_ms());
                 composed = Some(Arc::new((sources, now)));
@@ -142,7 +143,7 @@ pub fn seat(
             personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
         }
         let (text, persona, composed) = personas[&key].clone();
-        let named = executor_choice(options, configuration, &called.resolution, &member.id, runtime.as_ref());
+        let named = executor_choice(options, configuration, &input.resolution, &member.id, runtime.as_ref());
         let executor = executors.get(named)?;
         seated.push(PreparedMember {
             id: member.id.clone(),
@@ -207,36 +208,37 @@ fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, Stri
 }
 
 /// The executors that an assembly or an operator names, as its file is written.
-pub fn executor_names(round: &Loader<'_>, layer: &Arc<Document>) -> Vec<String> {
-    if layer.doctype == Doctype::Operator {
-        return operator::load::load(round, layer)
+pub fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> Vec<String> {
+    if document.doctype == Doctype::Operator {
+        return operator::load::load(loader, document)
             .value
             .and_then(|operator| operator.runtime)
             .into_iter()
             .collect();
     }
-    let metadata = layer.root.key("metadata").map(|node| node.to_json());
+    let metadata = document.root.key("metadata").map(|node| node.to_json());
     let (members, all) =
         executors_in_metadata(metadata.as_ref().and_then(Json::as_object).unwrap_or(&Map::new()));
     members.into_values().chain(all).collect()
 }
 
 /// The runtime of the operator that executes the assembly.
-fn operator_runtime(round: &Loader<'_>, root: &Path, resolved: &Resolved) -> Option<(String, PathBuf)> {
+fn operator_runtime(loader: &Loader<'_>, root: &Path, resolved: &Resolved) -> Option<(String, PathBuf)> {
     let reference = Reference::parse(resolved.refs.get("executor")?)?;
     let node = resolved.chain.merged.key("executor")?;
-    let spot = reference.path(resolved.chain.document_of(node).path.scope()).ok()?;
-    match round.read(&spot, Doctype::Operator) {
-        ReadResult::Document(layer) => {
-            Some((operator::load::load(round, &layer).value?.runtime?, root.join(spot.workspace_relative())))
-        }
+    let location = reference.path(resolved.chain.document_of(node).path.scope()).ok()?;
+    match loader.read(&location, Doctype::Operator) {
+        ReadResult::Document(document) => Some((
+            operator::load::load(loader, &document).value?.runtime?,
+            root.join(location.workspace_relative()),
+        )),
         ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
     }
 }
 
 /// Executors, each built once.
 struct ExecutorCache<'a> {
-    registry: Registry,
+    registry: Arc<Registry>,
     configuration: &'a Configuration,
     /// The model that a person names for all.
     model: Option<&'a str>,

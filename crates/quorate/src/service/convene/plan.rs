@@ -73,35 +73,35 @@ pub struct DeferredQuestion {
 pub async fn build(
     environment: &Environment,
     workspace: &Workspace,
-    called: &ConveneInput,
-    sitting: &RunSpec,
+    input: &ConveneInput,
+    spec: &RunSpec,
 ) -> Result<Plan, ServiceError> {
     let now_ms = environment.clock.now_ms();
     let overlays = match workspace.ledger.may_exist() {
         true => {
             let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
-            let standing = overlays::load(&store, &sitting.setup.assembly).await?;
+            let standing = overlays::load(&store, &spec.setup.assembly).await?;
             store.close().await;
-            overlays::active_texts(&standing, &sitting.setup, now_ms)
+            overlays::active_texts(&standing, &spec.setup, now_ms)
         }
         false => Vec::new(),
     };
-    let mut protocol = sitting.protocol()?;
-    let (input, _) = sitting.redacted_input(called).await;
-    let event = Event::Opened { run: "r".into(), inputs: vec![input], priors: Vec::new(), overlays };
+    let mut protocol = spec.protocol()?;
+    let (part, _) = spec.redacted_input(input).await;
+    let event = Event::Opened { run: "r".into(), inputs: vec![part], priors: Vec::new(), overlays };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     let mut first = Vec::new();
     for command in protocol.advance(&TimedEvent { at_ms: now_ms, event }) {
         let (invocation, member, prompt) = match &command {
             Command::Invoke(invoke) => {
-                let role = sitting.members.iter().find(|one| one.id == invoke.member);
+                let role = spec.members.iter().find(|one| one.id == invoke.member);
                 let prompt = layout.prompt(invoke, &[], role.map_or("", |one| &one.prompt));
                 (&invoke.id, &invoke.member, Some(prompt.into()))
             }
             Command::Gather(gather) => (&gather.id, &gather.member, None),
             _ => continue,
         };
-        let Some(seated) = sitting.members.iter().find(|one| one.id == *member) else { continue };
+        let Some(seated) = spec.members.iter().find(|one| one.id == *member) else { continue };
         first.push(Question {
             invocation: invocation.to_string(),
             member: member.to_string(),
@@ -110,19 +110,19 @@ pub async fn build(
             prompt,
         });
     }
-    let (later, never) = deferred(sitting, &first);
+    let (later, never) = deferred(spec, &first);
     Ok(Plan {
-        assembly: sitting.setup.assembly.to_string(),
-        title: called.resolution.resolved.title.clone(),
-        mode: sitting.setup.mode,
-        request: sitting.setup.request.clone(),
-        subject: called.subject.display_name.clone(),
-        notes: notes(&sitting.setup),
+        assembly: spec.setup.assembly.to_string(),
+        title: input.resolution.resolved.title.clone(),
+        mode: spec.setup.mode,
+        request: spec.setup.request.clone(),
+        subject: input.subject.display_name.clone(),
+        notes: notes(&spec.setup),
         first,
         later,
         never,
-        rules: sitting.setup.rules.iter().map(|one| (one.id.to_string(), one.kind.to_string())).collect(),
-        locked_traits: sitting.setup.locked_traits.iter().map(|one| one.text.clone()).collect(),
+        rules: spec.setup.rules.iter().map(|one| (one.id.to_string(), one.kind.to_string())).collect(),
+        locked_traits: spec.setup.locked_traits.iter().map(|one| one.text.clone()).collect(),
     })
 }
 
@@ -134,23 +134,23 @@ fn notes(setup: &Setup) -> Vec<String> {
 }
 
 /// Who is not asked at once: later, or never.
-fn deferred(sitting: &RunSpec, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
+fn deferred(spec: &RunSpec, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
     let (mut later, mut never) = (Vec::new(), Vec::new());
-    for (member, seated) in sitting.setup.members.iter().zip(&sitting.members) {
+    for (member, seated) in spec.setup.members.iter().zip(&spec.members) {
         let asked = first.iter().any(|one| *one.member == *member.id);
         let said = |when: String| DeferredQuestion {
             member: member.id.to_string(),
             executor: seated.executor.name.to_string(),
             when,
         };
-        match (&sitting.setup.request, asked) {
+        match (&spec.setup.request, asked) {
             (Request::Peer { .. }, _) => {
                 later.push(said("again in each further round, with what it has heard".to_owned()));
             }
             (_, true) => {}
             (Request::Hierarchy, false) => {
                 let children =
-                    sitting.setup.members.iter().filter(|one| one.parent.as_ref() == Some(&member.id));
+                    spec.setup.members.iter().filter(|one| one.parent.as_ref() == Some(&member.id));
                 let children: Vec<&str> = children.map(|one| &*one.id).collect();
                 let have = if children.len() == 1 { "has" } else { "have" };
                 later.push(said(format!("when {} {have} ended", children.join(", "))));

@@ -116,7 +116,7 @@ pub struct Report {
 ///
 /// # Errors
 /// When the texts that it follows from are not kept any more, or another version of the mode wrote it.
-pub async fn load(desk: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
+pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
     let setup = overlays::setup(history).ok_or_else(|| replay::unknown_version(history))?;
     // Where only the hash of an outcome is kept, it follows again from what was answered.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
@@ -124,13 +124,13 @@ pub async fn load(desk: &LedgerSession, history: &History) -> Result<Report, Ser
         true => None,
         false => {
             let mut protocol = run_spec::protocol(&setup)?;
-            derive(history, desk.load_inputs(history).await?, &mut protocol);
+            derive(history, session.load_inputs(history).await?, &mut protocol);
             protocol.artifact().and_then(Json::as_object).cloned()
         }
     };
     let mut report = Report::read(history, &setup, artifact);
-    report.ledger_flag = desk.ledger_flag();
-    report.imported = desk.store.is_imported(&history.run).await?;
+    report.ledger_flag = session.ledger_flag();
+    report.imported = session.store.is_imported(&history.run).await?;
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
     if open && !report.imported && history.erased.records == 0 {
         let cap = resume::larger_cap(history, report.calls);

@@ -1,4 +1,4 @@
-//! A sitting of an assembly: everything that a convening needs, put together, and the run that it becomes.
+//! What a convening runs with: everything that it needs, put together, and the run that it becomes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,7 +63,7 @@ impl RunSpec {
     pub fn new(
         environment: &Environment,
         workspace: &Workspace,
-        called: &ConveneInput,
+        input: &ConveneInput,
         options: &Options,
         host: &Host,
     ) -> Result<RunSpec, ServiceError> {
@@ -73,14 +73,14 @@ impl RunSpec {
         let redaction = workspace.redaction.clone();
         let mut report = Report::new();
         let (setup, in_setup) = redact_setup(
-            &Setup::from_resolved(&called.resolution.resolved, called.request.clone(), around),
+            &Setup::from_resolved(&input.resolution.resolved, input.request.clone(), around),
             &redaction,
         )?;
         if let Some(producer) = &options.producer {
-            let leaf = called.resolution.resolved.chain.leaf().path.scope().clone();
-            producer.check(environment, &called.resolution.root, &[leaf, Scope::Workspace])?;
+            let leaf = input.resolution.resolved.chain.leaf().path.scope().clone();
+            producer.check(environment, &input.resolution.root, &[leaf, Scope::Workspace])?;
         }
-        let members = members::seat(environment, workspace, called, options, host, &mut report)?;
+        let members = members::seat(environment, workspace, input, options, host, &mut report)?;
         redaction.check_ids(members.iter().map(|member| &*member.id))?;
         Ok(RunSpec {
             setup,
@@ -88,13 +88,13 @@ impl RunSpec {
             members,
             report,
             redaction,
-            manifest: called
+            manifest: input
                 .resolution
                 .resolved
                 .chain
-                .layers
+                .documents
                 .iter()
-                .map(|layer| json!(&*layer.text))
+                .map(|document| json!(&*document.text))
                 .collect(),
             caps: Caps {
                 calls: options.max_calls.or(configuration.budget.calls),
@@ -148,7 +148,7 @@ impl RunSpec {
     /// As [`RunSpec::protocol`].
     pub fn run_config(
         &self,
-        desk: &LedgerSession,
+        session: &LedgerSession,
         run: Name,
         seed: [u8; 32],
         admitted: Permit,
@@ -164,8 +164,8 @@ impl RunSpec {
             caps: self.caps,
             redactor: self.redaction.redactor.clone(),
             extensions: self.extensions.clone(),
-            ledger: desk.store.clone(),
-            clock: desk.environment.clock.clone(),
+            ledger: session.store.clone(),
+            clock: session.environment.clock.clone(),
             observer,
         })
     }
@@ -176,86 +176,88 @@ impl RunSpec {
     /// When the ledger fails. What was recorded stays, and the run can be resumed.
     pub async fn run(
         &self,
-        desk: &LedgerSession,
-        called: &ConveneInput,
+        session: &LedgerSession,
+        input: &ConveneInput,
         observer: Arc<dyn Observer>,
     ) -> Result<Name, ServiceError> {
-        let admitted = self.admit(&desk.environment)?;
-        let signer = Signer::of_assembly(desk.keys(), &called.resolution.resolved).await?;
+        let admitted = self.admit(&session.environment)?;
+        let signer = Signer::of_assembly(session.keys(), &input.resolution.resolved).await?;
         let run = entropy::run_id();
-        let _held = desk.acquire_run(&run).await?;
+        let _held = session.acquire_run(&run).await?;
         let seed = entropy::bytes();
-        desk.absorb(self.report.clone());
+        session.absorb(self.report.clone());
         for (sources, composed) in self.members.iter().filter_map(|one| one.composed.as_deref()) {
-            sources.record(&desk.store, composed, desk.environment.clock.now_ms()).await?;
+            sources.record(&session.store, composed, session.environment.clock.now_ms()).await?;
         }
-        let standing = overlays::load(&desk.store, &self.setup.assembly).await?;
-        let overlays = overlays::active_texts(&standing, &self.setup, desk.environment.clock.now_ms());
+        let standing = overlays::load(&session.store, &self.setup.assembly).await?;
+        let overlays = overlays::active_texts(&standing, &self.setup, session.environment.clock.now_ms());
         let (overlays, in_overlays) = self.redaction.redactor.redact_json(Json::Array(overlays));
         let overlays = overlays.as_array().cloned().unwrap_or_default();
-        let (input, in_input) = self.redacted_input(called).await;
+        let (part, in_input) = self.redacted_input(input).await;
         let redactions = self.in_setup + in_overlays + in_input;
-        let mut data = self.run_opened(desk, called, &input, &overlays, &seed, redactions);
-        data.extend([signer.assembly_audit(&called.resolution.resolved)]);
-        desk.start_signing(&run, signer);
-        let opening = Opening { data, inputs: vec![input], priors: Vec::new(), overlays };
-        self.run_config(desk, run.clone(), seed, admitted, observer)?.open(opening).await?;
-        desk.finalize(&run).await?;
+        let mut data = self.run_opened(session, input, &part, &overlays, &seed, redactions);
+        data.extend([signer.assembly_audit(&input.resolution.resolved)]);
+        session.start_signing(&run, signer);
+        let opening = Opening { data, inputs: vec![part], priors: Vec::new(), overlays };
+        self.run_config(session, run.clone(), seed, admitted, observer)?.open(opening).await?;
+        session.finalize(&run).await?;
         Ok(run)
     }
 
     /// What the run is about, as it is recorded and shown to members.
-    pub async fn redacted_input(&self, called: &ConveneInput) -> (Part, usize) {
-        let subject_text = called.subject.text.clone();
+    pub async fn redacted_input(&self, input: &ConveneInput) -> (Part, usize) {
+        let subject_text = input.subject.text.clone();
         // What an escape in a line of JSON hides from a pattern is read by members.
-        let lines = called.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
+        let lines = input.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
         let work = move |redactor: &Redactor| match lines {
             true => redactor.redact_lines(&subject_text),
             false => redactor.redact(&subject_text),
         };
         let (text, in_text) =
-            self.redaction.redactor.run_blocking_if_large(called.subject.text.len(), work).await;
-        let (shown, in_name) = self.redaction.redactor.redact(&called.subject.display_name);
+            self.redaction.redactor.run_blocking_if_large(input.subject.text.len(), work).await;
+        let (shown, in_name) = self.redaction.redactor.redact(&input.subject.display_name);
         (Part::new(subject_kind(self.setup.mode), &*shown, text), in_text + in_name)
     }
 
     /// The body of `run.opened`.
     fn run_opened(
         &self,
-        desk: &LedgerSession,
-        called: &ConveneInput,
-        input: &Part,
+        session: &LedgerSession,
+        input: &ConveneInput,
+        part: &Part,
         overlays: &[Json],
         seed: &[u8; 32],
         redactions: usize,
     ) -> Map<String, Json> {
         let path = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned());
-        let chain = &called.resolution.resolved.chain;
+        let chain = &input.resolution.resolved.chain;
         let files: Vec<String> = chain
-            .layers
+            .documents
             .iter()
-            .map(|layer| resolve::disk_path(&called.resolution.root, layer).to_string_lossy().into_owned())
+            .map(|document| {
+                resolve::disk_path(&input.resolution.root, document).to_string_lossy().into_owned()
+            })
             .collect();
-        let manifest = resolve::disk_path(&called.resolution.root, chain.leaf());
+        let manifest = resolve::disk_path(&input.resolution.root, chain.leaf());
         let subject_path =
-            path(called.subject.path.as_deref()).filter(|path| self.redaction.redactor.redact(path).1 == 0);
+            path(input.subject.path.as_deref()).filter(|path| self.redaction.redactor.redact(path).1 == 0);
         self.redaction.redact_run_opened(object(json!({
             "protocol": version(self.setup.mode),
             "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
             "setup": self.setup,
-            "title": called.resolution.resolved.title,
-            "grouping": called.resolution.resolved.display.as_ref().and_then(|display| display.default_grouping),
-            "fingerprint": self.fingerprint(&called.subject.sha256).json(),
+            "title": input.resolution.resolved.title,
+            "grouping": input.resolution.resolved.display.as_ref().and_then(|display| display.default_grouping),
+            "fingerprint": self.fingerprint(&input.subject.sha256).json(),
             "seed": entropy::hex(seed),
-            "subject": &*input.name,
+            "subject": &*part.name,
             "artifact_path": subject_path,
-            "artifact_sha256": called.subject.sha256,
+            "artifact_sha256": input.subject.sha256,
             "artifact_type": &*self.setup.assembly,
             "inputs": [{
-                "kind": input.kind.as_str(), "name": &*input.name,
-                "sha256": entropy::sha256_hex(input.text.as_bytes()),
+                "kind": part.kind.as_str(), "name": &*part.name,
+                "sha256": entropy::sha256_hex(part.text.as_bytes()),
             }],
-            "messages": due::message_count(called),
+            "messages": due::message_count(input),
             "overlays": overlays,
             "redactions": redactions,
             "executors": self.executors(),
@@ -263,11 +265,11 @@ impl RunSpec {
             "model": self.model,
             "max_calls": self.caps.calls,
             "manifest": manifest.to_string_lossy(),
-            "root": called.resolution.root.to_string_lossy(),
-            "config": path(desk.workspace.council_path.as_deref()),
-            "host": path(desk.workspace.host_path.as_deref()),
+            "root": input.resolution.root.to_string_lossy(),
+            "config": path(session.workspace.council_path.as_deref()),
+            "host": path(session.workspace.host_path.as_deref()),
             "files": files,
-            "producer": self.producer.as_ref().map(|one| one.json(&input.text)),
+            "producer": self.producer.as_ref().map(|one| one.json(&part.text)),
         })))
     }
 

@@ -17,7 +17,7 @@ pub fn build_errors(
     configuration: Option<&Configuration>,
     council: Option<&Council>,
 ) -> Vec<ServiceError> {
-    let mut stops = Vec::new();
+    let mut errors = Vec::new();
     if let Some(configuration) = configuration {
         let tables = configuration.executors.keys().map(|name| (name, None));
         let assemblies = configuration.assemblies.values();
@@ -28,13 +28,13 @@ pub fn build_errors(
         let build = |(name, place): (&String, Option<&Place>)| {
             by_name(registry, configuration, name, place, SelectedBy::Person)
         };
-        stops.extend(tables.chain(named).map(build).filter_map(Result::err));
-        stops.extend(server_errors(configuration));
+        errors.extend(tables.chain(named).map(build).filter_map(Result::err));
+        errors.extend(server_errors(configuration));
     }
     if let Some((council, table)) = council.and_then(|council| Some((council, council.runtime.as_ref()?))) {
-        stops.extend(by_runtime(registry, table, &council.dir, &council.dir).err());
+        errors.extend(by_runtime(registry, table, &council.dir, &council.dir).err());
     }
-    stops
+    errors
 }
 
 /// What is mistyped in the executors and MCP servers of a `quorate.toml`: a key or a kind that there is none of in a table, a

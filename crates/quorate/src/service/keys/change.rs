@@ -108,7 +108,7 @@ pub struct Rotation {
 ///
 /// # Errors
 /// When a file cannot be used or written, or the ledger does not answer.
-pub async fn rotate_ledger(keys: &Keys, desk: &LedgerSession) -> Result<Rotation, ServiceError> {
+pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
     if checkpoint::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
             "the ledger's key comes from the variable {}, where it cannot be replaced from here",
@@ -128,13 +128,13 @@ pub async fn rotate_ledger(keys: &Keys, desk: &LedgerSession) -> Result<Rotation
         )
     })?;
     // A key that signed nothing so far can vouch for nobody.
-    let known = desk.store.checkpoint_keys().await?;
+    let known = session.store.checkpoint_keys().await?;
     let voucher = old
         .clone()
         .filter(|old| known.as_ref().is_none_or(|known| known.iter().any(|one| *one.key() == old.public())));
     let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(voucher.clone()).collect();
     let id = new.public().id();
-    desk.absorb(checkpoint::vouch(desk, &both).await?);
+    session.absorb(checkpoint::vouch(session, &both).await?);
     match &old {
         Some(_) => directory.rotate_to(Purpose::Ledger, new).map(|_| ()),
         None => directory.insert(Purpose::Ledger, new).map(|_| ()),

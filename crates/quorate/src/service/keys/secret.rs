@@ -38,12 +38,15 @@ pub(super) async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
             }
         }
         Some(KeySource::Command(command)) => {
-            let need = TrustRequest { file: all.config_path(), acts: vec![process::act(command, &all.root)] };
+            let need = TrustRequest {
+                file: all.config_path(),
+                acts: vec![process::command_side_effect(command, &all.root)],
+            };
             let from = format!("the command `{}`", command.first().map_or("", String::as_str));
             if let Some(why) = untrusted(all, need)? {
                 return Ok(SigningKey::Missing(format!("{from} was not run, since {why}")));
             }
-            match process::ask(command, &all.root, String::new(), COMMAND_TIMEOUT).await {
+            match process::run_command(command, &all.root, String::new(), COMMAND_TIMEOUT).await {
                 Ok(text) => from_text(&Zeroizing::new(text), from),
                 // What it says may be the key.
                 Err(_) => Ok(SigningKey::Missing(format!("{from} did not succeed; try it by hand"))),
@@ -60,9 +63,9 @@ pub(super) async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
 fn untrusted(all: &Keys, need: TrustRequest) -> Result<Option<String>, ServiceError> {
     match all.environment.trust.admit(&all.environment, vec![need]) {
         Ok(_) => Ok(None),
-        Err(stop) => match stop.report.refusals.iter().all(|one| one.code == codes::WORKSPACE_UNTRUSTED) {
-            true => Ok(Some(stop.first_message())),
-            false => Err(stop),
+        Err(error) => match error.report.refusals.iter().all(|one| one.code == codes::WORKSPACE_UNTRUSTED) {
+            true => Ok(Some(error.first_message())),
+            false => Err(error),
         },
     }
 }

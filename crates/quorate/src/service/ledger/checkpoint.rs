@@ -45,11 +45,11 @@ pub struct SealResult {
 ///
 /// # Errors
 /// As [`checkpoint`], and when the ledger differs from what was recorded.
-pub async fn checkpoint_verified(desk: &LedgerSession) -> Result<SealResult, ServiceError> {
-    let sealing = sealer(desk);
+pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, ServiceError> {
+    let sealing = sealer(session);
     // What a rollback is answered with is another thing than what an altered ledger is.
     sealing.check_continuity().await?;
-    verify::ensure_sealable(desk, |_| true).await?;
+    verify::ensure_sealable(session, |_| true).await?;
     sealing.seal().await
 }
 
@@ -58,25 +58,25 @@ pub async fn checkpoint_verified(desk: &LedgerSession) -> Result<SealResult, Ser
 ///
 /// # Errors
 /// When the ledger does not answer, or does not continue its last checkpoint.
-pub async fn checkpoint(desk: &LedgerSession) -> Result<SealResult, ServiceError> {
-    sealer(desk).seal().await
+pub async fn checkpoint(session: &LedgerSession) -> Result<SealResult, ServiceError> {
+    sealer(session).seal().await
 }
 
 /// As [`checkpoint`], of a ledger whose rollback a person accepted: what its key signed before does not count.
 ///
 /// # Errors
 /// As [`checkpoint`].
-pub async fn after_rollback(desk: &LedgerSession) -> Result<SealResult, ServiceError> {
-    sealer(desk).seal_unchecked().await
+pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, ServiceError> {
+    sealer(session).seal_unchecked().await
 }
 
 /// The ledger's key, which signs what is done to the ledger.
 ///
 /// # Errors
 /// When it is not there or is not the one that signed so far: what is not signed would count for nothing.
-pub async fn ledger_key(desk: &LedgerSession) -> Result<SecretKey, ServiceError> {
+pub async fn ledger_key(session: &LedgerSession) -> Result<SecretKey, ServiceError> {
     let mut report = Report::new();
-    if let Some(key) = sealer(desk).key(&mut report).await? {
+    if let Some(key) = sealer(session).key(&mut report).await? {
         return Ok(key);
     }
     let why = report.warnings.first().map_or_else(String::new, |one| one.body.message.clone());
@@ -90,37 +90,37 @@ pub async fn ledger_key(desk: &LedgerSession) -> Result<SecretKey, ServiceError>
 /// # Errors
 /// As [`ledger_key`], when the ledger does not answer, and when anything else differs from what was recorded: signed, what was
 /// forged would look true.
-pub async fn accept_unsigned(desk: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
-    let key = ledger_key(desk).await?;
-    let unsigned = desk.store.unsigned_ledger_records().await?;
+pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
+    let key = ledger_key(session).await?;
+    let unsigned = session.store.unsigned_ledger_records().await?;
     let is_unsigned = |one: &Divergence| {
         one.part == Part::Signature
             && one.run.as_deref() == Some(STREAM)
             && one.n.is_some_and(|n| unsigned.contains(&n))
     };
-    verify::ensure_sealable(desk, |one| !is_unsigned(one)).await?;
-    Ok(desk.store.sign_unsigned_ledger_records(&key).await?)
+    verify::ensure_sealable(session, |one| !is_unsigned(one)).await?;
+    Ok(session.store.sign_unsigned_ledger_records(&key).await?)
 }
 
 /// Makes a checkpoint that these keys sign, whether anything came since the last one or not: each vouches for the others.
 ///
 /// # Errors
 /// As [`checkpoint`].
-pub async fn vouch(desk: &LedgerSession, keys: &[Arc<SecretKey>]) -> Result<Report, ServiceError> {
-    let sealing = sealer(desk);
+pub async fn vouch(session: &LedgerSession, keys: &[Arc<SecretKey>]) -> Result<Report, ServiceError> {
+    let sealing = sealer(session);
     let mut report = Report::new();
     if let Some(first_use) = sealing.check_continuity().await? {
         report.warn(codes::LEDGER_FIRST_USE, first_use);
     }
-    let now_ms = desk.environment.clock.now_ms();
-    let sealed = desk.store.seal(keys, now_ms, true, Durability::Synced).await?;
+    let now_ms = session.environment.clock.now_ms();
+    let sealed = session.store.seal(keys, now_ms, true, Durability::Synced).await?;
     sealing.publish(&sealed, &mut report).await;
     Ok(report)
 }
 
-/// Seals the ledger of a desk, and says what is wrong with that.
-pub async fn checkpoint_or_warn(desk: &LedgerSession) -> Report {
-    sealer(desk).seal_or_warn().await
+/// Seals the ledger of a session, and says what is wrong with that.
+pub async fn checkpoint_or_warn(session: &LedgerSession) -> Report {
+    sealer(session).seal_or_warn().await
 }
 
 /// Closes a ledger. One that does not answer is left to the system, which closes its files when the process ends.
@@ -153,8 +153,12 @@ pub fn key_from_environment(environment: &Environment) -> Option<&str> {
     environment.variables.get(LEDGER_KEY_VARIABLE).filter(|text| !text.is_empty())
 }
 
-fn sealer(desk: &LedgerSession) -> Sealer<'_> {
-    Sealer { environment: &desk.environment, store: &desk.store, witness: desk.workspace.witness.as_ref() }
+fn sealer(session: &LedgerSession) -> Sealer<'_> {
+    Sealer {
+        environment: &session.environment,
+        store: &session.store,
+        witness: session.workspace.witness.as_ref(),
+    }
 }
 
 impl Sealer<'_> {
@@ -240,10 +244,10 @@ impl Sealer<'_> {
         };
         let (why, help) = match tokio::time::timeout(limit, Box::pin(self.seal())).await {
             Ok(Ok(done)) => return done.report,
-            Ok(Err(stop)) => {
-                let help = stop.report.refusals.first().and_then(|one| one.body.help.clone());
+            Ok(Err(error)) => {
+                let help = error.report.refusals.first().and_then(|one| one.body.help.clone());
                 let other = || "see what is wrong with `quorate ledger verify`".to_owned();
-                (stop.first_message(), help.unwrap_or_else(other))
+                (error.first_message(), help.unwrap_or_else(other))
             }
             Err(_) => (
                 format!("it did not answer within {} s", limit.as_secs()),

@@ -38,12 +38,12 @@ impl StagedFile {
     ///
     /// # Errors
     /// When nothing can be written there, or what is there is the ledger's or the workspace's, or is no regular file.
-    pub fn create(desk: &LedgerSession, path: &Path) -> Result<StagedFile, ServiceError> {
-        let named = absolute(&desk.environment.directory, path);
-        desk.workspace.guard.ensure_free(&desk.environment, &named)?;
+    pub fn create(session: &LedgerSession, path: &Path) -> Result<StagedFile, ServiceError> {
+        let named = absolute(&session.environment.directory, path);
+        session.workspace.guard.ensure_free(&session.environment, &named)?;
         let path = resolve_target(&named).map_err(|error| unwritable(&named, &error))?;
         if path.metadata().is_ok_and(|found| !found.is_file()) {
-            let shown = display_path(&desk.environment, &path);
+            let shown = display_path(&session.environment, &path);
             let body = Body::new(format!("nothing can be written to {shown}: it is no regular file"));
             let help = "name a file, or leave `--out` out and redirect it";
             return Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)));
@@ -90,66 +90,66 @@ impl Write for StagedFile {
 /// # Errors
 /// When there is nothing to export, the ledger does not hold together, or it cannot be written.
 pub async fn export(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     request: &Request,
     out: &mut (dyn Write + Send),
 ) -> Result<Option<ExportSummary>, ServiceError> {
-    write_export(desk, request, out).await.map_err(ServiceError::corrupt_as_refused)
+    write_export(session, request, out).await.map_err(ServiceError::corrupt_as_refused)
 }
 
 async fn write_export(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     request: &Request,
     out: &mut (dyn Write + Send),
 ) -> Result<Option<ExportSummary>, ServiceError> {
-    if desk.store.read_only_reason().is_none() {
-        desk.absorb(checkpoint::checkpoint(desk).await?.report);
+    if session.store.read_only_reason().is_none() {
+        session.absorb(checkpoint::checkpoint(session).await?.report);
     }
     // Each record is held against its checkpoint again when it is written; what is not there any more, only this finds.
-    verify::ensure_unaltered(desk, |_| true).await?;
+    verify::ensure_unaltered(session, |_| true).await?;
     let mut selection = Selection::default();
     for run in &request.runs {
-        selection.runs.push(match prove::is_stream(desk, run).await? {
+        selection.runs.push(match prove::is_stream(session, run).await? {
             true => run.as_str().into(),
-            false => desk.find_run(run).await?.run,
+            false => session.find_run(run).await?.run,
         });
     }
     if let Some(since) = &request.since {
-        selection.since = checkpoint_size(desk, since).await?;
+        selection.since = checkpoint_size(session, since).await?;
     }
-    let known = trust::known_signers(desk).await;
-    let written = match desk.store.export(&selection, request.form, &known, out).await {
+    let known = trust::known_signers(session).await;
+    let written = match session.store.export(&selection, request.form, &known, out).await {
         Err(ExportError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(None),
-        done => done.map_err(|error| export_error(desk, error))?,
+        done => done.map_err(|error| export_error(session, error))?,
     };
     if !written.unknown_keys.is_empty() {
         let body = Body::new(format!(
             "the public half of {} is not known, so that whoever reads the export needs it from you",
             written.unknown_keys.join(" and ")
         ));
-        desk.warn(codes::SIGNER_UNKNOWN, body.help("add it to the keyring and export again"));
+        session.warn(codes::SIGNER_UNKNOWN, body.help("add it to the keyring and export again"));
     }
     Ok(Some(written))
 }
 
 /// How many records stand before what a `--since` names.
-async fn checkpoint_size(desk: &LedgerSession, since: &str) -> Result<u64, ServiceError> {
+async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, ServiceError> {
     if let Ok(size) = since.parse() {
         return Ok(size);
     }
     if let Some(n) = since.strip_prefix(STREAM).and_then(|rest| rest.strip_prefix('/')?.parse::<u64>().ok()) {
-        let records = desk.store.records(&Name::from(STREAM)).await?;
+        let records = session.store.records(&Name::from(STREAM)).await?;
         let data = records.into_iter().find(|record| record.n == n).and_then(|record| record.data);
         let size = data.and_then(|data| data.get("size").and_then(Json::as_u64));
         return size.ok_or_else(|| unknown_checkpoint(format!("{since} is no checkpoint of this ledger")));
     }
-    let path = absolute(&desk.environment.directory, Path::new(since));
+    let path = absolute(&session.environment.directory, Path::new(since));
     if path.is_file() {
-        return size_of_note(desk, since, &path).await;
+        return size_of_note(session, since, &path).await;
     }
-    match since::parse(since, desk.environment.clock.now_ms()) {
+    match since::parse(since, session.environment.clock.now_ms()) {
         Ok(None) => Ok(0),
-        Ok(Some(at_ms)) => Ok(desk.store.records_before(at_ms).await?),
+        Ok(Some(at_ms)) => Ok(session.store.records_before(at_ms).await?),
         Err(error) => {
             let help = "or give a checkpoint: its size, `ledger/<n>`, or the file of a note";
             Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(error.to_string()).help(help)))
@@ -158,7 +158,7 @@ async fn checkpoint_size(desk: &LedgerSession, since: &str) -> Result<u64, Servi
 }
 
 /// The size of a checkpoint's note, which has to be one of this ledger.
-async fn size_of_note(desk: &LedgerSession, since: &str, path: &Path) -> Result<u64, ServiceError> {
+async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Result<u64, ServiceError> {
     let text = match disk::read_text(path) {
         Ok(Text::Present(text)) => text,
         Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} is not there"))),
@@ -169,8 +169,8 @@ async fn size_of_note(desk: &LedgerSession, since: &str, path: &Path) -> Result<
     let noted =
         Checkpoint::parse(parsed.text()).map_err(|error| unknown_checkpoint(format!("{since}: {error}")))?;
     let tree = noted.tree();
-    let ours = desk.store.last_checkpoint().await?.filter(|sealed| sealed.origin == noted.origin());
-    let root = desk.store.root_at(tree.size).await?;
+    let ours = session.store.last_checkpoint().await?.filter(|sealed| sealed.origin == noted.origin());
+    let root = session.store.root_at(tree.size).await?;
     match ours.is_some() && root == Some(tree.root) {
         true => Ok(tree.size),
         false => {
@@ -184,10 +184,10 @@ fn unknown_checkpoint(what: String) -> ServiceError {
     ServiceError::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
 }
 
-fn export_error(desk: &LedgerSession, error: ExportError) -> ServiceError {
+fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
     match error {
         ExportError::NoCheckpoint => {
-            prove::unsealed_error(desk, "nothing is sealed yet, so that nothing can be exported")
+            prove::unsealed_error(session, "nothing is sealed yet, so that nothing can be exported")
         }
         ExportError::UnknownRun { run } => {
             ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))

@@ -40,32 +40,34 @@ pub struct GcResult {
 ///
 /// # Errors
 /// When the ledger does not answer. Then nothing is erased.
-pub async fn gc(desk: &LedgerSession, dry_run: bool) -> Result<GcResult, ServiceError> {
-    let now_ms = desk.environment.clock.now_ms();
-    let days = desk.workspace.host.ledger.retention_days;
+pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, ServiceError> {
+    let now_ms = session.environment.clock.now_ms();
+    let days = session.workspace.host.ledger.retention_days;
     let unsaid = default_retention(days);
-    let mut plan: Plan =
-        desk.store.plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: days }).await?;
+    let mut plan: Plan = session
+        .store
+        .plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: days })
+        .await?;
     let (held, open) = (std::mem::take(&mut plan.held), plan.open);
     let erased = match dry_run {
         true => ErasureReport { runs: plan.erasures, ..ErasureReport::default() },
         false => {
             let key = match plan.erasures.is_empty() {
                 true => None,
-                false => Some(checkpoint::ledger_key(desk).await?),
+                false => Some(checkpoint::ledger_key(session).await?),
             };
-            desk.store.erase(plan, now_ms, WipeMode::Rebuild, key.as_ref()).await?
+            session.store.erase(plan, now_ms, WipeMode::Rebuild, key.as_ref()).await?
         }
     };
     let mut logs: Vec<String> = Vec::new();
     for log in erased.runs.iter().filter_map(|due| due.log_path.as_deref()) {
-        let log = display_path(&desk.environment, std::path::Path::new(log));
+        let log = display_path(&session.environment, std::path::Path::new(log));
         if !logs.contains(&log) {
             logs.push(log);
         }
     }
     Ok(GcResult {
-        ledger: display_ledger(&desk.environment, desk.store.address()),
+        ledger: display_ledger(&session.environment, session.store.address()),
         dry_run,
         due: erased.runs,
         logs,
@@ -97,35 +99,35 @@ pub fn drops_answers_at_end(history: &History) -> bool {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn after_run(desk: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
-    let history = desk.partial_history(run).await?;
+pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
+    let history = session.partial_history(run).await?;
     if history.ended.is_some() || history.outcome().is_none() || !drops_answers_at_end(&history) {
         return Ok(());
     }
     // Another process that has hold of the run ends it.
-    let LockOutcome::Acquired(_held) = desk.store.lock_run(run).await? else { return Ok(()) };
-    let now_ms = desk.environment.clock.now_ms();
+    let LockOutcome::Acquired(_held) = session.store.lock_run(run).await? else { return Ok(()) };
+    let now_ms = session.environment.clock.now_ms();
     let terms = Settings { now_ms, default_days: &default_retention(None), conversation_days: None };
-    let plan = desk.store.plan_erasure_at_end(run, &terms).await?;
-    let key = match checkpoint::ledger_key(desk).await {
+    let plan = session.store.plan_erasure_at_end(run, &terms).await?;
+    let key = match checkpoint::ledger_key(session).await {
         Ok(key) => key,
         // They stay until they can be erased so that it counts: the next one who opens the ledger tries again.
-        Err(stop) => {
+        Err(error) => {
             let body =
-                Body::new(format!("the answers of run {run} are not erased: {}", stop.first_message()));
-            desk.warn(
+                Body::new(format!("the answers of run {run} are not erased: {}", error.first_message()));
+            session.warn(
                 codes::ERASURE_BEHIND,
                 body.help("they are erased at the next start that has the ledger's key"),
             );
             return Ok(());
         }
     };
-    let erased = desk.store.erase(plan, now_ms, WipeMode::InPlace, Some(&key)).await?;
+    let erased = session.store.erase(plan, now_ms, WipeMode::InPlace, Some(&key)).await?;
     if let Some(why) = erased.residue {
-        let ledger = display_ledger(&desk.environment, desk.store.address());
-        desk.warn(codes::ERASURE_BEHIND, erasure_incomplete(&ledger, &why));
+        let ledger = display_ledger(&session.environment, session.store.address());
+        session.warn(codes::ERASURE_BEHIND, erasure_incomplete(&ledger, &why));
     }
-    desk.record_run_ended(&history, false).await
+    session.record_run_ended(&history, false).await
 }
 
 /// What to say of a run whose answers were erased.

@@ -26,7 +26,7 @@ pub struct HoldChange {
 /// # Errors
 /// When there is no such run, the reason is empty, or the ledger does not take it.
 pub async fn hold(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     prefix: &str,
     reason: Option<&str>,
 ) -> Result<HoldChange, ServiceError> {
@@ -34,50 +34,51 @@ pub async fn hold(
         let body = Body::new("the reason of a hold is empty").help("say why, or leave `--reason` out");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
-    let reason = reason.map(|reason| desk.workspace.redaction.redactor.redact(reason.trim()).0);
-    set_hold(desk, prefix, true, json!({"reason": reason})).await
+    let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason.trim()).0);
+    set_hold(session, prefix, true, json!({"reason": reason})).await
 }
 
 /// Releases a run. One that is not on hold stays so.
 ///
 /// # Errors
 /// When there is no such run, or the ledger does not take it.
-pub async fn release(desk: &LedgerSession, prefix: &str) -> Result<HoldChange, ServiceError> {
-    set_hold(desk, prefix, false, json!({})).await
+pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange, ServiceError> {
+    set_hold(session, prefix, false, json!({})).await
 }
 
 /// The runs on hold, the oldest hold first.
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn holds(desk: &LedgerSession) -> Result<Vec<LegalHold>, ServiceError> {
-    Ok(desk.store.holds().await?)
+pub async fn holds(session: &LedgerSession) -> Result<Vec<LegalHold>, ServiceError> {
+    Ok(session.store.holds().await?)
 }
 
 async fn set_hold(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     prefix: &str,
     held: bool,
     also: Json,
 ) -> Result<HoldChange, ServiceError> {
-    let run = find_run_or_stream(desk, prefix).await?;
-    let fresh = desk.store.is_on_hold(&run).await? != held;
+    let run = find_run_or_stream(session, prefix).await?;
+    let fresh = session.store.is_on_hold(&run).await? != held;
     if fresh {
-        let mut data = object(json!({"run": &*run, "by": desk.environment.user}));
+        let mut data = object(json!({"run": &*run, "by": session.environment.user}));
         data.extend(object(also));
         let kind = if held { Kind::Held } else { Kind::Released };
-        let key = checkpoint::ledger_key(desk).await?;
-        desk.store
-            .append_ledger_record(Entry { kind, at_ms: desk.environment.clock.now_ms(), data }, &key)
+        let key = checkpoint::ledger_key(session).await?;
+        session
+            .store
+            .append_ledger_record(Entry { kind, at_ms: session.environment.clock.now_ms(), data }, &key)
             .await?;
     }
     Ok(HoldChange { run, held, fresh })
 }
 
 /// The run that a prefix names, or the stream of a conversation, whose name is given in full.
-async fn find_run_or_stream(desk: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
-    match desk.store.streams("turns/").await?.into_iter().find(|stream| **stream == *prefix) {
+async fn find_run_or_stream(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
+    match session.store.streams("turns/").await?.into_iter().find(|stream| **stream == *prefix) {
         Some(stream) => Ok(stream),
-        None => Ok(desk.find_run(prefix).await?.run),
+        None => Ok(session.find_run(prefix).await?.run),
     }
 }

@@ -109,15 +109,15 @@ pub async fn preview(
 /// # Errors
 /// When the file is no export, does not hold, is signed by nobody that is trusted, or contradicts this ledger; then nothing
 /// is merged.
-pub async fn import(desk: &LedgerSession, request: &Request) -> Result<ImportSummary, ServiceError> {
-    let mut ready = PreparedImport::of(&desk.environment, desk.keys(), request)?;
+pub async fn import(session: &LedgerSession, request: &Request) -> Result<ImportSummary, ServiceError> {
+    let mut ready = PreparedImport::of(&session.environment, session.keys(), request)?;
     if !request.dry_run {
-        ready.key = Some(checkpoint::ledger_key(desk).await?);
+        ready.key = Some(checkpoint::ledger_key(session).await?);
     }
-    let imported = desk.store.import(|| ready.open(), &ready.terms()).await;
+    let imported = session.store.import(|| ready.open(), &ready.terms()).await;
     let imported = imported.map_err(|error| import_error(request, error))?;
     if !request.dry_run && !imported.runs.is_empty() {
-        desk.absorb(checkpoint::checkpoint(desk).await?.report);
+        session.absorb(checkpoint::checkpoint(session).await?.report);
     }
     Ok(imported)
 }

@@ -16,56 +16,56 @@ use crate::service::session::LedgerSession;
 /// # Errors
 /// When there is no such record, it is not sealed yet, nobody signed the last checkpoint, or something of it is not what it
 /// was.
-pub async fn prove(desk: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
-    try_prove(desk, what).await.map_err(ServiceError::corrupt_as_refused)
+pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
+    try_prove(session, what).await.map_err(ServiceError::corrupt_as_refused)
 }
 
-async fn try_prove(desk: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
-    let (run, n) = parse_target(desk, what).await?;
+async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
+    let (run, n) = parse_target(session, what).await?;
     // What is wrong with another run does not take its proof from this one.
     let concerns = |one: &Divergence| {
         let other = one.run.as_ref().filter(|other| **other != run && &***other != STREAM);
         // A text is named once, and may be of several runs.
         other.is_none() || one.part == Part::Body
     };
-    verify::ensure_unaltered(desk, concerns).await?;
-    let known = trust::known_signers(desk).await;
-    match desk.store.prove(&run, n, &known).await {
+    verify::ensure_unaltered(session, concerns).await?;
+    let known = trust::known_signers(session).await;
+    match session.store.prove(&run, n, &known).await {
         Ok(proof) => Ok(proof),
         Err(error) => {
-            let last = desk.store.tail(&run, 1).await?.pop();
+            let last = session.store.tail(&run, 1).await?.pop();
             let id = last.filter(|last| last.is(Kind::Checkpoint)).map(|last| format!("{run}/{}", last.n));
             let is_checkpoint =
                 matches!(&error, ProveError::NotSealed { id: unsealed } if Some(unsealed) == id.as_ref());
-            Err(prove_error(desk, &run, error, is_checkpoint))
+            Err(prove_error(session, &run, error, is_checkpoint))
         }
     }
 }
 
 /// What a run, a stream or a record is called by.
-async fn parse_target(desk: &LedgerSession, what: &str) -> Result<(Name, Option<u64>), ServiceError> {
-    if is_stream(desk, what).await? {
+async fn parse_target(session: &LedgerSession, what: &str) -> Result<(Name, Option<u64>), ServiceError> {
+    if is_stream(session, what).await? {
         return Ok((what.into(), None));
     }
     if let Some((run, n)) = what.rsplit_once('/')
         && let Ok(n) = n.parse()
     {
-        let run = match is_stream(desk, run).await? {
+        let run = match is_stream(session, run).await? {
             true => run.into(),
-            false => desk.find_run(run).await?.run,
+            false => session.find_run(run).await?.run,
         };
         return Ok((run, Some(n)));
     }
-    Ok((desk.find_run(what).await?.run, None))
+    Ok((session.find_run(what).await?.run, None))
 }
 
 /// Whether there is a stream of just this name.
-pub(super) async fn is_stream(desk: &LedgerSession, name: &str) -> Result<bool, ServiceError> {
-    Ok(!desk.store.tail(&name.into(), 1).await?.is_empty())
+pub(super) async fn is_stream(session: &LedgerSession, name: &str) -> Result<bool, ServiceError> {
+    Ok(!session.store.tail(&name.into(), 1).await?.is_empty())
 }
 
 /// `is_checkpoint` says whether what is not sealed is the record of the last checkpoint.
-fn prove_error(desk: &LedgerSession, run: &Name, error: ProveError, is_checkpoint: bool) -> ServiceError {
+fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkpoint: bool) -> ServiceError {
     match error {
         ProveError::UnknownRecord { id } => {
             let body = Body::new(format!("the ledger has no record {id}"));
@@ -80,7 +80,7 @@ fn prove_error(desk: &LedgerSession, run: &Name, error: ProveError, is_checkpoin
             ServiceError::configuration(codes::RECORD_UNSEALED, body.help(help))
         }
         ProveError::NotSealed { id } => {
-            unsealed_error(desk, &format!("record {id} is not sealed yet, so that nothing proves it"))
+            unsealed_error(session, &format!("record {id} is not sealed yet, so that nothing proves it"))
         }
         ProveError::UnsignedCheckpoint => {
             let body = Body::new("nobody signed the last checkpoint, so that a proof would prove nothing");
@@ -92,7 +92,7 @@ fn prove_error(desk: &LedgerSession, run: &Name, error: ProveError, is_checkpoin
 }
 
 /// What is not under a checkpoint yet.
-pub(super) fn unsealed_error(desk: &LedgerSession, what: &str) -> ServiceError {
-    let help = format!("seal the ledger with `quorate ledger checkpoint{}`", desk.ledger_flag());
+pub(super) fn unsealed_error(session: &LedgerSession, what: &str) -> ServiceError {
+    let help = format!("seal the ledger with `quorate ledger checkpoint{}`", session.ledger_flag());
     ServiceError::configuration(codes::RECORD_UNSEALED, Body::new(what).help(help))
 }

@@ -24,29 +24,30 @@ pub struct AcceptedRollback {
 ///
 /// # Errors
 /// When the reason is empty, the ledger does not take the record, or a copy cannot be moved.
-pub async fn accept(desk: &LedgerSession, reason: &str) -> Result<AcceptedRollback, ServiceError> {
+pub async fn accept(session: &LedgerSession, reason: &str) -> Result<AcceptedRollback, ServiceError> {
     if reason.trim().is_empty() {
         let body = Body::new("cannot accept a rollback: the reason is empty")
             .help("say what was restored, and from where");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
-    let origin = desk.store.last_checkpoint().await?.map(|sealed| sealed.origin);
-    let copies = CheckpointFiles::new(desk.store.address(), desk.environment.state_dir.as_deref());
+    let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
+    let copies = CheckpointFiles::new(session.store.address(), session.environment.state_dir.as_deref());
     let kept = copies.read(origin.as_deref());
-    let departs = local_checkpoints::rollback_reason(&desk.environment, &desk.store, &kept).await?;
+    let departs = local_checkpoints::rollback_reason(&session.environment, &session.store, &kept).await?;
     if departs.is_some() {
-        let key = checkpoint::ledger_key(desk).await?;
-        let reason = desk.workspace.redaction.redactor.redact(reason.trim()).0;
+        let key = checkpoint::ledger_key(session).await?;
+        let reason = session.workspace.redaction.redactor.redact(reason.trim()).0;
         let given_up: Vec<Value> =
             kept.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();
         let data = json!({
             "reason": reason,
-            "by": desk.environment.user,
+            "by": session.environment.user,
             "given_up": given_up,
             "replaced": kept.replaced_origin,
         });
-        let at_ms = desk.environment.clock.now_ms();
-        desk.store
+        let at_ms = session.environment.clock.now_ms();
+        session
+            .store
             .append_ledger_record(Entry { kind: Kind::RolledBack, at_ms, data: object(data) }, &key)
             .await?;
         copies.discard(origin.as_deref()).map_err(|error| {
@@ -56,10 +57,10 @@ pub async fn accept(desk: &LedgerSession, reason: &str) -> Result<AcceptedRollba
         })?;
     }
     let done = match departs {
-        Some(_) => checkpoint::after_rollback(desk).await?,
-        None => checkpoint::checkpoint(desk).await?,
+        Some(_) => checkpoint::after_rollback(session).await?,
+        None => checkpoint::checkpoint(session).await?,
     };
     let size = done.sealed.tree.size;
-    desk.absorb(done.report);
+    session.absorb(done.report);
     Ok(AcceptedRollback { departs, size })
 }

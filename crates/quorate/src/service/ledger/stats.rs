@@ -24,17 +24,17 @@ pub struct LedgerStats {
 ///
 /// # Errors
 /// When the ledger does not answer.
-pub async fn stats(desk: &LedgerSession) -> Result<LedgerStats, ServiceError> {
-    let since_ms = desk.environment.clock.now_ms().saturating_sub(RECENT_DAYS * 24 * 3_600_000);
-    let address = desk.store.address();
+pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, ServiceError> {
+    let since_ms = session.environment.clock.now_ms().saturating_sub(RECENT_DAYS * 24 * 3_600_000);
+    let address = session.store.address();
     let bytes = match address.file() {
         Some(path) => file_bytes(path),
-        None => desk.store.server_bytes().await?.unwrap_or_default(),
+        None => session.store.server_bytes().await?.unwrap_or_default(),
     };
     Ok(LedgerStats {
-        ledger: display_ledger(&desk.environment, address),
+        ledger: display_ledger(&session.environment, address),
         file_bytes: bytes,
-        stats: desk.store.stats(since_ms).await?,
+        stats: session.store.stats(since_ms).await?,
     })
 }
 

@@ -87,8 +87,8 @@ pub fn own_keys(keys: &Keys) -> Result<Vec<TrustedKey>, ServiceError> {
 
 /// The public keys that may have signed records here: the keyring's, the signing key's, those that have gone. What cannot
 /// be read is not among them.
-pub async fn known_signers(desk: &LedgerSession) -> Vec<PublicKey> {
-    let keys = desk.keys();
+pub async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
+    let keys = session.keys();
     let ring = keys.load_keyring().unwrap_or_default();
     let mut known: Vec<PublicKey> = ring.keys.iter().filter_map(public_key).collect();
     if let Ok(SigningKey::Available(secret, _)) = keys.signing_key().await {

@@ -116,11 +116,11 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
 /// # Errors
 /// With the first divergence that concerns what leaves, and when the ledger cannot be verified.
 pub(super) async fn ensure_unaltered(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
     let help = "nothing leaves an altered ledger; `quorate ledger verify` says what differs";
-    ensure_unaltered_or(desk, concerns, ExitClass::Refused, help).await
+    ensure_unaltered_or(session, concerns, ExitClass::Refused, help).await
 }
 
 /// As [`unaltered`], where what differs keeps a checkpoint from being made.
@@ -128,33 +128,33 @@ pub(super) async fn ensure_unaltered(
 /// # Errors
 /// As [`unaltered`].
 pub(super) async fn ensure_sealable(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
     let help = "no checkpoint is made over an altered ledger; `quorate ledger verify` says what differs";
-    ensure_unaltered_or(desk, concerns, ExitClass::Configuration, help).await
+    ensure_unaltered_or(session, concerns, ExitClass::Configuration, help).await
 }
 
 async fn ensure_unaltered_or(
-    desk: &LedgerSession,
+    session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
     class: ExitClass,
     help: &str,
 ) -> Result<(), ServiceError> {
-    let address = desk.store.address();
-    let origin = desk.store.last_checkpoint().await?.map(|sealed| sealed.origin);
-    let copies = CheckpointFiles::new(address, desk.environment.state_dir.as_deref());
+    let address = session.store.address();
+    let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
+    let copies = CheckpointFiles::new(address, session.environment.state_dir.as_deref());
     let mut warnings = Diagnostics::new();
-    let ExternalKeys { keyring, signers } = desk.keys().trusted_keys()?;
+    let ExternalKeys { keyring, signers } = session.keys().trusted_keys()?;
     let options = Options {
-        ledger_keys: own_keys(desk.keys(), &mut warnings),
+        ledger_keys: own_keys(session.keys(), &mut warnings),
         keyring: keyring.as_ref().map(Keyring::unbounded),
         signers,
         local_checkpoints: Some(copies.read(origin.as_deref())),
         ..Options::default()
     };
-    desk.absorb(warnings);
-    let report = verify::verify(&desk.store, options).await.map_err(verify_error)?;
+    session.absorb(warnings);
+    let report = verify::verify(&session.store, options).await.map_err(verify_error)?;
     let listed = report.divergences.len() as u64;
     // Of those that are not listed nobody knows what they concern.
     let unlisted = report.divergence_count - listed;
@@ -166,7 +166,7 @@ async fn ensure_unaltered_or(
     };
     let others = (found.len() as u64 + unlisted).saturating_sub(1);
     let body =
-        Body::new(divergence_message(&display_ledger(&desk.environment, address), Some(first), others));
+        Body::new(divergence_message(&display_ledger(&session.environment, address), Some(first), others));
     Err(ServiceError::new(class, codes::LEDGER_CORRUPT, body.help(help)))
 }
 

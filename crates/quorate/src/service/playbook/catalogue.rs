@@ -31,12 +31,12 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// Loads the playbooks of a scope, and what the ledger has of them.
-    pub fn open(round: &Loader<'_>, scope: &Scope, ledger: &Address) -> Self {
+    pub fn open(loader: &Loader<'_>, scope: &Scope, ledger: &Address) -> Self {
         // Reading takes longer than making locks ready, which are needed as soon as there is a playbook.
-        if catalog::exists(round, scope) {
+        if catalog::exists(loader, scope) {
             traits::precompile();
         }
-        let mut catalogue = Catalogue::from(catalog::load_all(round, scope));
+        let mut catalogue = Catalogue::from(catalog::load_all(loader, scope));
         catalogue.recorded = RecordedVersions::load_blocking(ledger, scope);
         for body in catalogue.missing_bodies() {
             catalogue.report.warn(codes::PLAYBOOK_GONE, body);

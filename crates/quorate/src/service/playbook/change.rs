@@ -170,10 +170,10 @@ impl LibraryWriter {
     ) -> Result<Self, ServiceError> {
         let mut library = Library::open(environment, places, root, host)?;
         let workspace = crate::service::workspace::load(environment, places, &library.root)?;
-        let desk = LedgerSession::open(environment.clone(), workspace).await?;
-        desk.ensure_writable()?;
+        let session = LedgerSession::open(environment.clone(), workspace).await?;
+        session.ensure_writable()?;
         let name = stream(&library.scope).replace('/', "-");
-        let hold = RunLock::acquire_within(desk.store.dir(), &name, LOCK_TIMEOUT).await;
+        let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;
         let hold = hold.map_err(|error| {
             let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
             ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body)
@@ -190,7 +190,7 @@ impl LibraryWriter {
         };
         // What somebody else did until we had hold of it counts.
         library = Library::open(environment, places, root, host)?;
-        Ok(LibraryWriter { session: desk, library, places: places.clone(), _hold: hold })
+        Ok(LibraryWriter { session, library, places: places.clone(), _hold: hold })
     }
 
     /// Writes a change, all of it, and the index.

@@ -42,21 +42,21 @@ pub(super) fn parse_playbook(
     host: &Host,
 ) -> Result<(Playbook, Option<Value>, String), ServiceError> {
     let manifests = Manifests::open(&keeping.session.environment, &keeping.library.root, Refs::ShapeOnly)?;
-    let round = manifests.loader(host);
+    let loader = manifests.loader(host);
     let unusable = |report: Report| ServiceError::from_report(ExitClass::Configuration, report);
-    let spot = WorkspacePath::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
-    let layer = match round.open_bytes(&spot, text.as_bytes().to_vec()) {
-        OpenResult::Document(layer) if layer.doctype == Doctype::Playbook => layer,
+    let location = WorkspacePath::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
+    let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
+        OpenResult::Document(document) if document.doctype == Doctype::Playbook => document,
         OpenResult::UnknownDoctype(report) => return Err(unusable(report)),
         _ => {
             let body = Body::new("a version is no playbook any more");
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body));
         }
     };
-    let loaded = load::load(&round, &layer);
+    let loaded = load::load(&loader, &document);
     let Some(playbook) = loaded.value else { return Err(unusable(loaded.report)) };
-    let history = layer.root.key("history").map(quorate_manifest::tree::Node::to_json);
-    Ok((playbook, history, layer.body().trim().to_owned()))
+    let history = document.root.key("history").map(quorate_manifest::tree::Node::to_json);
+    Ok((playbook, history, document.body().trim().to_owned()))
 }
 
 /// What is wrong with the playbooks of a scope beside what each says for itself; of those that `asked` names.
@@ -139,8 +139,8 @@ fn check_history(
             }
             !record.versions.is_empty()
         }
-        Err(stop) => {
-            report.absorb(*stop.report);
+        Err(error) => {
+            report.absorb(*error.report);
             true
         }
     }
@@ -184,8 +184,8 @@ fn check_prompts(
 }
 
 /// Where the words stand in a manifest's body that touch a trait; the whole body where they are not found as they are.
-pub(super) fn excerpt_place(layer: &Document, excerpt: &str) -> Place {
-    let body = &layer.text[layer.body.clone()];
+pub(super) fn excerpt_place(document: &Document, excerpt: &str) -> Place {
+    let body = &document.text[document.body.clone()];
     let lowered: Vec<String> = excerpt.trim_matches('…').split_whitespace().map(str::to_lowercase).collect();
     let mut pieces: Vec<(usize, &str)> = Vec::new();
     for piece in body.split_whitespace() {
@@ -203,7 +203,7 @@ pub(super) fn excerpt_place(layer: &Document, excerpt: &str) -> Place {
             from..from.max(body.trim_end().len())
         }
     };
-    layer.place(span.start + layer.body.start..span.end + layer.body.start, "body")
+    document.place(span.start + document.body.start..span.end + document.body.start, "body")
 }
 
 /// Whether it passed the gate that its priority asks for.
@@ -279,9 +279,9 @@ pub async fn log(
     library: &Library,
     slug: Option<&str>,
 ) -> Result<Vec<Recorded>, ServiceError> {
-    let desk = runs::open_read_only(environment, places).await?;
-    let records = desk.store.records(&stream(&library.scope)).await;
-    desk.close().await;
+    let session = runs::open_read_only(environment, places).await?;
+    let records = session.store.records(&stream(&library.scope)).await;
+    session.close().await;
     let of_it = |record: &Recorded| match slug {
         None => true,
         Some(slug) => record.data.as_ref().and_then(|data| data.get("slug")?.as_str()) == Some(slug),

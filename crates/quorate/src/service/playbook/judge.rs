@@ -44,7 +44,7 @@ impl Judge {
         keeping: &LibraryWriter,
         playbook: &Playbook,
         text: &str,
-        layer: Option<&Document>,
+        document: Option<&Document>,
         operators: &[String],
         report: &mut Report,
     ) -> Result<(), ServiceError> {
@@ -78,9 +78,9 @@ impl Judge {
             let help = "say it so that nothing locked can be meant; what is unsure is refused";
             let mut body = Body::new(message).help(help);
             // A judge names no words: it is the text as a whole.
-            if let Some(layer) = layer {
-                report.add_source(layer.shown.clone(), layer.text.clone());
-                body = body.at(excerpt_place(layer, ""));
+            if let Some(document) = document {
+                report.add_source(document.shown.clone(), document.text.clone());
+                body = body.at(excerpt_place(document, ""));
             }
             report.refuse(codes::LOCK_VIOLATED, body);
         }

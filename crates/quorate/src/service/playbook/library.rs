@@ -74,11 +74,11 @@ impl Library {
         let (root, scope) = weave::root_and_scope(environment, root);
         let workspace = workspace::load(environment, places, &root)?;
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-        let round = manifests.loader(host);
+        let loader = manifests.loader(host);
         let exceptions = Exceptions::of(&workspace, &scope);
-        let (operators, report) = operators(&round, &scope, &workspace, &exceptions);
+        let (operators, report) = operators(&loader, &scope, &workspace, &exceptions);
         Ok(Library {
-            catalogue: Catalogue::open(&round, &scope, &workspace.ledger),
+            catalogue: Catalogue::open(&loader, &scope, &workspace.ledger),
             root,
             scope,
             workspace,
@@ -115,8 +115,8 @@ impl Library {
             self.catalogue.books.iter().filter(|book| slug.is_none_or(|slug| book.playbook.slug == slug));
         for book in books {
             let checked = self.record(book).and_then(|record| record.ensure_intact(&self.environment));
-            if let Err(stop) = checked {
-                report.absorb(*stop.report);
+            if let Err(error) = checked {
+                report.absorb(*error.report);
             }
         }
         report
@@ -221,7 +221,7 @@ fn overlay(playbook: &Playbook, text: &str) -> Overlay {
 
 /// The operators of a scope; one that is refused is left out and named.
 fn operators(
-    round: &Loader<'_>,
+    loader: &Loader<'_>,
     scope: &Scope,
     workspace: &Workspace,
     exceptions: &Exceptions,
@@ -231,14 +231,14 @@ fn operators(
         top if top.is_empty() => "operators".to_owned(),
         tenant => format!("{tenant}/operators"),
     };
-    let Ok(spot) = WorkspacePath::new(&folder) else { return (Vec::new(), report) };
-    let mut slugs = round.folder_names(&spot);
+    let Ok(location) = WorkspacePath::new(&folder) else { return (Vec::new(), report) };
+    let mut slugs = loader.folder_names(&location);
     slugs.sort();
     let mut known = Vec::new();
     for slug in slugs {
-        match weave::load_operator(round, scope, &format!("ws://operators/{slug}")) {
+        match weave::load_operator(loader, scope, &format!("ws://operators/{slug}")) {
             Ok(operating) => known.push(KnownOperator::new(operating, &workspace.host, exceptions)),
-            Err(stop) => report.absorb(*stop.report),
+            Err(error) => report.absorb(*error.report),
         }
     }
     (known, report)

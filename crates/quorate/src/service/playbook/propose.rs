@@ -183,7 +183,7 @@ async fn propose_one(
         at: timestamp::format(at_ms),
         slug: String::new(),
         report: Report::new(),
-        layer: None,
+        document: None,
     };
     let drafted = match proposal {
         Proposal::Manifest { text, shown } => draft.build_manifest(keeping, text, shown, host),
@@ -204,8 +204,8 @@ async fn propose_one(
         Some(drafted) => {
             let (affected, allowed) = examine(keeping, &drafted, excepting, &mut report, at_ms).await?;
             if let (false, Some(judge)) = (report.has_refusals(), judge) {
-                let Draft { playbook, text, layer, .. } = &drafted;
-                judge.judge(keeping, playbook, text, layer.as_deref(), &affected, &mut report).await?;
+                let Draft { playbook, text, document, .. } = &drafted;
+                judge.judge(keeping, playbook, text, document.as_deref(), &affected, &mut report).await?;
             }
             match report.has_refusals() {
                 true => None,
@@ -335,9 +335,9 @@ async fn examine(
     };
     for objection in objections {
         let mut body = Body::new(objection.to_string()).help(objection.help());
-        if let (Objection::Locked { touch, .. }, Some(layer)) = (&objection, &drafted.layer) {
-            report.add_source(layer.shown.clone(), layer.text.clone());
-            body = body.at(excerpt_place(layer, &touch.excerpt));
+        if let (Objection::Locked { touch, .. }, Some(document)) = (&objection, &drafted.document) {
+            report.add_source(document.shown.clone(), document.text.clone());
+            body = body.at(excerpt_place(document, &touch.excerpt));
         }
         report.refuse(objection.code(), body);
     }

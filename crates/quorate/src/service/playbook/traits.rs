@@ -12,7 +12,7 @@ use quorate_manifest::operator::Operator;
 use quorate_playbook::lock::{Locks, Trait, built_in, lexicon};
 use serde_json::Value;
 
-/// The locked traits of an operator, by id. `persona_locks` is what the layers of its
+/// The locked traits of an operator, by id. `persona_locks` is what the documents of its
 /// persona say of locks.
 pub(super) fn locked_traits(
     configured: &BTreeMap<String, Lock>,

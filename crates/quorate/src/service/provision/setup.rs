@@ -123,10 +123,7 @@ pub enum Error {
     },
     /// A path cannot be used.
     #[error("{path} {trouble}")]
-    Target {
-        path: String,
-        trouble: FileError,
-    },
+    Target { path: String, trouble: FileError },
 }
 
 impl Setup {

@@ -1,5 +1,5 @@
 //! Files that several profiles merge into. Each lies over what was there when it was installed, so that the profiles of
-//! a file are layers. Taking one out takes off those above it, takes it out, and lays the others on again: values and
+//! a file are documents. Taking one out takes off those above it, takes it out, and lays the others on again: values and
 //! items come back whatever the order of uninstalling. What the others remember of the file changes with it, and stands in
 //! their setups as an intent until the file is written.
 
@@ -146,7 +146,7 @@ impl<'f> OtherProfiles<'f> {
         Ok(text.map(|text| FileContent { bytes: text.into_bytes(), mode: found.mode }))
     }
 
-    /// The layers of a file, the lowest first; the profile's own is among them.
+    /// The documents of a file, the lowest first; the profile's own is among them.
     fn layers(
         &self,
         store: &Store<'_>,
@@ -268,7 +268,7 @@ impl Layer {
     }
 }
 
-/// Takes a layer off a text; `None` where something is no JSON.
+/// Takes a document off a text; `None` where something is no JSON.
 fn remove_layer(layer: &Layer, text: Option<&str>, force: Force) -> Option<merge::Removal> {
     let untouched = |text: Option<String>| merge::Removal { text, left: Vec::new(), lost: Vec::new() };
     match text {

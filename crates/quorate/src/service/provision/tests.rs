@@ -197,7 +197,7 @@ fn out(files: &dyn TargetFiles, how: Options) -> Result<Outcome, ServiceError> {
 
 #[track_caller]
 fn done(outcome: Result<Outcome, ServiceError>) -> Outcome {
-    let outcome = outcome.unwrap_or_else(|stop| panic!("{:?}", stop.report));
+    let outcome = outcome.unwrap_or_else(|error| panic!("{:?}", error.report));
     assert!(!outcome.report.has_refusals(), "{:?}", outcome.report);
     outcome
 }
@@ -476,16 +476,16 @@ fn a_setup_that_was_tampered_with_is_refused() {
         ("/standard\"", "/other\""),
     ] {
         std::fs::write(&ledger, text.replacen(from, to, 1)).unwrap();
-        let stop = out(&files, REAL).expect_err(to);
-        assert_eq!(stop.report.refusals[0].code, codes::SETUP_CORRUPT, "{to}");
+        let error = out(&files, REAL).expect_err(to);
+        assert_eq!(error.report.refusals[0].code, codes::SETUP_CORRUPT, "{to}");
     }
     std::fs::write(ledger, text).unwrap();
     let before = dir.path().join(".quorate/provisioned/runtime-profile%2Fstandard/before");
     for stored in before.read_dir().unwrap() {
         std::fs::write(stored.unwrap().path(), "other").unwrap();
     }
-    let stop = out(&files, REAL).expect_err("kept contents are not what they were");
-    assert_eq!(stop.report.refusals[0].code, codes::SETUP_CORRUPT);
+    let error = out(&files, REAL).expect_err("kept contents are not what they were");
+    assert_eq!(error.report.refusals[0].code, codes::SETUP_CORRUPT);
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Resolution {
                     remarks.push(format!(
                         "`{}` is text in {}, and a pattern here: lookalike letters are not seen through",
                         locked.text,
-                        self.document_name(locked.layer)
+                        self.document_name(locked.document)
                     ));
                     item.kind = Kind::Str(escaped);
                 }
@@ -57,7 +57,7 @@ impl Resolution {
                     let body = Body::new(format!(
                         "one manifest cannot say that `{}` is a pattern, as {} does, where other traits are matched by meaning",
                         locked.text,
-                        self.document_name(locked.layer)
+                        self.document_name(locked.document)
                     ));
                     let help = "use the chain as it is; `--format json` has all that is merged";
                     return Err(ServiceError::new(
@@ -77,29 +77,30 @@ impl Resolution {
         let chain = &self.resolved.chain;
         let from = &chain.document_of(governance).path;
         let Some(text) = governance.as_str().filter(|text| !text.starts_with("ws://")) else { return };
-        if let (Ok(file), Some(leaf)) = (from.resolve_relative(text), chain.layers.last()) {
+        if let (Ok(file), Some(leaf)) = (from.resolve_relative(text), chain.documents.last()) {
             governance.kind = Kind::Str(relative_path(&leaf.path, &file));
         }
-        for layer in &chain.layers {
-            if layer.root.key("governance").is_some() && layer.path != *from {
-                remarks.push(format!("what the `governance` of {} asks for is not bound here", layer.shown));
+        for document in &chain.documents {
+            if document.root.key("governance").is_some() && document.path != *from {
+                remarks
+                    .push(format!("what the `governance` of {} asks for is not bound here", document.shown));
             }
         }
     }
 
-    /// Refs of layers that stand in another scope than the leaf (M10).
+    /// Refs of documents that stand in another scope than the leaf (M10).
     fn remark_foreign_refs(&self, root: &Node, remarks: &mut Vec<String>) {
         let chain = &self.resolved.chain;
-        let Some(leaf) = chain.layers.last() else { return };
+        let Some(leaf) = chain.documents.last() else { return };
         let mut open = vec![root];
         while let Some(node) = open.pop() {
             match &node.kind {
                 Kind::Map(entries) => open.extend(entries.iter().rev().map(|entry| &entry.value)),
                 Kind::Seq(items) => open.extend(items.iter().rev()),
                 Kind::Str(text) if text.starts_with("ws://") => {
-                    let layer = chain.document_of(node);
-                    let remark = format!("`{text}` is that of {}, which is in another scope", layer.shown);
-                    if layer.path.scope() != leaf.path.scope() && !remarks.contains(&remark) {
+                    let document = chain.document_of(node);
+                    let remark = format!("`{text}` is that of {}, which is in another scope", document.shown);
+                    if document.path.scope() != leaf.path.scope() && !remarks.contains(&remark) {
                         remarks.push(remark);
                     }
                 }
@@ -108,8 +109,8 @@ impl Resolution {
         }
     }
 
-    fn document_name(&self, layer: usize) -> &str {
-        self.resolved.chain.layers.get(layer).map_or("an ancestor", |layer| &*layer.shown)
+    fn document_name(&self, document: usize) -> &str {
+        self.resolved.chain.documents.get(document).map_or("an ancestor", |document| &*document.shown)
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn build(
 ) -> Result<Ports, ServiceError> {
     let mut building = PortBuilder {
         written,
-        layer: &written.layer,
+        document: &written.document,
         configuration: &workspace.host,
         registry: host.registry(),
         servers: executor::servers(&workspace.host),
@@ -75,7 +75,7 @@ pub(super) fn build(
         cautions: Report::new(),
     };
     for report in [&mut building.report, &mut building.cautions] {
-        report.add_source(Arc::clone(&written.layer.shown), Arc::clone(&written.layer.text));
+        report.add_source(Arc::clone(&written.document.shown), Arc::clone(&written.document.text));
     }
     let ports = building.ports(host);
     match ports {
@@ -89,7 +89,7 @@ pub(super) fn build(
 
 struct PortBuilder<'a> {
     written: &'a LoadedRuntime,
-    layer: &'a Document,
+    document: &'a Document,
     configuration: &'a Configuration,
     registry: &'a Registry,
     servers: Servers,
@@ -205,9 +205,9 @@ impl PortBuilder<'_> {
             let kind = block.get("kind").and_then(Json::as_str).unwrap_or_default();
             let body = Body::new(format!("there is no {port} of the kind `{kind}`"));
             let help = format!("the kinds of {port}s are {known}");
-            let node = self.layer.root.key(port).and_then(|node| node.key("kind"));
+            let node = self.document.root.key(port).and_then(|node| node.key("kind"));
             let span = node.map_or(0..0, |node| node.span.clone());
-            let at = self.layer.place(span, format!("{port}.kind"));
+            let at = self.document.place(span, format!("{port}.kind"));
             self.refuse(codes::KIND_UNKNOWN, body.at(at).help(help));
             return None;
         };
@@ -240,11 +240,11 @@ impl PortBuilder<'_> {
 
     /// The place of a key of a block.
     fn place_of(&self, block: &str, key: &str) -> Place {
-        let node = self.layer.root.key(block);
+        let node = self.document.root.key(block);
         let own = node.and_then(|node| node.entry(key)).map(|entry| entry.key_span.clone());
         let span = own.or(node.map(|node| node.span.clone())).unwrap_or(0..0);
         let path = if key.is_empty() { block.to_owned() } else { format!("{block}.{key}") };
-        self.layer.place(span, path)
+        self.document.place(span, path)
     }
 
     /// One participant with its executor (Q1).
@@ -252,8 +252,8 @@ impl PortBuilder<'_> {
         let told = self.written.told.get(at).cloned().unwrap_or_default();
         let chosen = match self.executor(at, participant, &told) {
             Ok(chosen) => chosen,
-            Err(stop) => {
-                self.report.absorb(*stop.report);
+            Err(error) => {
+                self.report.absorb(*error.report);
                 return None;
             }
         };
@@ -284,7 +284,7 @@ impl PortBuilder<'_> {
         let kind = participant.executor.as_str();
         let written = &self.written.runtime.participants[at];
         let config = written.config.clone().unwrap_or_default();
-        let here = participant_place(self.layer, at, "executor");
+        let here = participant_place(self.document, at, "executor");
         let Some(new) = registry.executor_kind(kind) else {
             let named = host.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
             if named {
@@ -327,7 +327,7 @@ impl PortBuilder<'_> {
         let refused = |refused: ConfigError| {
             let key = refused.key.map_or_else(|| "config".to_owned(), |key| format!("config.{key}"));
             let body = with_help(
-                Body::new(refused.message).at(participant_place(self.layer, at, &key)),
+                Body::new(refused.message).at(participant_place(self.document, at, &key)),
                 refused.help,
             );
             ServiceError::configuration(codes::EXECUTOR_INVALID, body)
@@ -421,7 +421,7 @@ impl ExecutorResolver for MemberFactory<'_> {
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
             chosen = executor::by_name_with(registry, host, name, None, by, without);
         }
-        let chosen = chosen.map_err(|stop| ConfigError::for_key("executor", stop.first_message()))?;
+        let chosen = chosen.map_err(|error| ConfigError::for_key("executor", error.first_message()))?;
         let (seat, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
         Ok(seat)

@@ -13,12 +13,12 @@ pub(super) const FILE_NAME: &str = "quorate.toml";
 /// Adds to each refusal that sends people to a `quorate.toml` which one was `read`, and which one, nearer to the
 /// manifest's directory, was not.
 pub(super) fn explain(
-    mut stop: ServiceError,
+    mut error: ServiceError,
     environment: &Environment,
     read: Option<&Path>,
     dir: &Path,
 ) -> ServiceError {
-    let Some(read) = read else { return stop };
+    let Some(read) = read else { return error };
     let nearer = dir.ancestors().map(|dir| dir.join(FILE_NAME)).find(|path| entry_exists(path));
     let which = match nearer.filter(|path| path != read) {
         Some(nearer) => format!(
@@ -28,11 +28,11 @@ pub(super) fn explain(
         ),
         None => format!("the one that holds is {}", display_path(environment, read)),
     };
-    for refusal in &mut stop.report.refusals {
+    for refusal in &mut error.report.refusals {
         if let Some(help) = refusal.body.help.as_mut().filter(|help| help.contains(FILE_NAME)) {
             help.push_str("; ");
             help.push_str(&which);
         }
     }
-    stop
+    error
 }

@@ -26,8 +26,8 @@ const BESIDE: [&str; 6] = ["", ".lock", ".idx", "-wal", "-shm", "-journal"];
 /// elsewhere is refused: where it leads can change while the manifest does not.
 pub(super) fn warn_external_writes(
     runtime: &Runtime,
-    layer: &Document,
-    spot: &WorkspacePath,
+    document: &Document,
+    location: &WorkspacePath,
     (root, dir): (&Path, &Path),
     guard: &Guard,
     report: &mut Report,
@@ -47,10 +47,10 @@ pub(super) fn warn_external_writes(
         };
         let Some((key, path)) = written else { continue };
         let there = dir.join(path);
-        let entry = layer.root.key(port).and_then(|block| block.entry(key));
+        let entry = document.root.key(port).and_then(|block| block.entry(key));
         let at = || {
             let span = entry.map_or(0..0, |entry| entry.key_span.clone());
-            layer.place(span, format!("{port}.{key}"))
+            document.place(span, format!("{port}.{key}"))
         };
         // A journal and a database have files beside them.
         let written = BESIDE.iter().map(|end| with_suffix(&there, end));
@@ -59,7 +59,7 @@ pub(super) fn warn_external_writes(
             report.refuse(codes::FILE_UNWRITABLE, body.help("name a place of its own"));
             continue;
         }
-        let by_name = !is_in_scope(root, spot, path);
+        let by_name = !is_in_scope(root, location, path);
         if !by_name && boundary::is_inside(root, &there) {
             continue;
         }
@@ -81,10 +81,10 @@ pub(super) fn warn_external_writes(
 }
 
 /// Whether a path of a manifest lies in the scope that its role files have to lie in; an absolute one, in the workspace.
-fn is_in_scope(root: &Path, spot: &WorkspacePath, path: &str) -> bool {
+fn is_in_scope(root: &Path, location: &WorkspacePath, path: &str) -> bool {
     if Path::new(path).is_absolute() {
-        manifests::spot(root, Path::new(path)).is_ok()
+        manifests::location(root, Path::new(path)).is_ok()
     } else {
-        spot.resolve_relative(path).is_ok()
+        location.resolve_relative(path).is_ok()
     }
 }

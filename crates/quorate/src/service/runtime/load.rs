@@ -36,7 +36,7 @@ pub(super) struct LoadedRuntime {
     pub(super) dir: PathBuf,
     pub(super) runtime: manifest::Runtime,
     /// Its text and tree, to point at.
-    pub(super) layer: Arc<Document>,
+    pub(super) document: Arc<Document>,
     /// What each participant is told, in order.
     pub(super) told: Vec<ParticipantPrompt>,
     /// What it keeps outside of its workspace.
@@ -74,41 +74,41 @@ pub(super) fn load(
     };
     let root = find_root(environment, request.root.as_deref(), &search_start(environment, &path));
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let round = manifests.loader(host);
-    let spot = manifests.spot(&path)?;
-    let layer = match round.open(&spot) {
-        OpenResult::Document(layer) => layer,
+    let loader = manifests.loader(host);
+    let location = manifests.location(&path)?;
+    let document = match loader.open(&location) {
+        OpenResult::Document(document) => document,
         OpenResult::UnknownDoctype(report) => {
             return Err(ServiceError::from_report(ExitClass::Configuration, report));
         }
         OpenResult::Missing => return Err(file_not_found(&request.path.display().to_string())),
         OpenResult::Unreadable(why) => {
-            let body = Body::new(format!("`{}` cannot be read: {why}", round.display_name(&spot)));
+            let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
             return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
         }
     };
-    if layer.doctype != Doctype::Runtime {
-        let body = Body::new(format!("`{}` is no runtime manifest", round.display_name(&spot)));
+    if document.doctype != Doctype::Runtime {
+        let body = Body::new(format!("`{}` is no runtime manifest", loader.display_name(&location)));
         let help = "a runtime has `schema: agentruntimes/v1`";
         return Err(ServiceError::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
     }
-    let loaded = manifest::load::load(&round, &layer);
+    let loaded = manifest::load::load(&loader, &document);
     let Some(runtime) = loaded.value else {
         return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
     };
     let mut report = loaded.report;
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
-    let workspace = workspace::load(environment, places, &dir).map_err(|stop| {
+    let workspace = workspace::load(environment, places, &dir).map_err(|error| {
         let read = workspace::find_outermost(&dir, config_provenance::FILE_NAME);
-        config_provenance::explain(stop, environment, read.as_deref(), &dir)
+        config_provenance::explain(error, environment, read.as_deref(), &dir)
     })?;
     let telling = PromptLoader {
         runtime: &runtime.id,
         environment,
         root: &root,
-        round: &round,
-        layer: &layer,
-        spot: &spot,
+        loader: &loader,
+        document: &document,
+        location: &location,
         workspace: &workspace,
     };
     // A playbook that is refused is not woven, which is no fault of the runtime's.
@@ -117,14 +117,14 @@ pub(super) fn load(
     let told = told
         .map(|(at, one)| telling.participant_prompt(one, at, &mut catalogue, &mut report, &mut cautions))
         .collect();
-    cautions.add_source(Arc::clone(&layer.shown), Arc::clone(&layer.text));
+    cautions.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
     for (at, participant) in runtime.participants.iter().enumerate() {
-        warn_role_path(&round, &layer, &spot, participant, at, &mut cautions);
+        warn_role_path(&loader, &document, &location, participant, at, &mut cautions);
     }
     let elsewhere = external_writes::warn_external_writes(
         &runtime,
-        &layer,
-        &spot,
+        &document,
+        &location,
         (&root, &dir),
         &workspace.guard,
         &mut report,
@@ -136,7 +136,7 @@ pub(super) fn load(
     if report.has_refusals() {
         return Err(ServiceError::from_report(ExitClass::Configuration, report));
     }
-    Ok((LoadedRuntime { path, dir, runtime, layer, told, elsewhere, report, cautions }, workspace))
+    Ok((LoadedRuntime { path, dir, runtime, document, told, elsewhere, report, cautions }, workspace))
 }
 
 /// What is needed to say what a participant is told.
@@ -144,9 +144,9 @@ struct PromptLoader<'a> {
     runtime: &'a str,
     environment: &'a Environment,
     root: &'a Path,
-    round: &'a Loader<'a>,
-    layer: &'a Document,
-    spot: &'a WorkspacePath,
+    loader: &'a Loader<'a>,
+    document: &'a Document,
+    location: &'a WorkspacePath,
     workspace: &'a Workspace,
 }
 
@@ -160,49 +160,50 @@ impl PromptLoader<'_> {
         report: &mut Report,
         cautions: &mut Report,
     ) -> ParticipantPrompt {
-        let PromptLoader { round, spot, workspace, .. } = *self;
+        let PromptLoader { loader, location, workspace, .. } = *self;
         let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
-        let place = |key: &str| participant_place(self.layer, at, key);
+        let place = |key: &str| participant_place(self.document, at, key);
         let (mut told, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
         let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
-            match weave::load_operator(round, spot.scope(), &weave::full_ref(written, "operators")) {
+            match weave::load_operator(loader, location.scope(), &weave::full_ref(written, "operators")) {
                 Ok(operating) => {
                     base = operating.base.clone();
                     told.executor = operating.operator.runtime.clone();
                     known.push(KnownOperator::new(
                         operating,
                         &workspace.host,
-                        &Exceptions::of(workspace, spot.scope()),
+                        &Exceptions::of(workspace, location.scope()),
                     ));
                 }
-                Err(stop) => report.refuse(
+                Err(error) => report.refuse(
                     codes::OPERATOR_UNRESOLVABLE,
-                    Body::new(format!("the operator `{written}` cannot be used: {}", stop.first_message()))
+                    Body::new(format!("the operator `{written}` cannot be used: {}", error.first_message()))
                         .at(place("meta.operator")),
                 ),
             }
         }
         if let Some(written) = meta("persona") {
             let reference = weave::full_ref(written, "personas");
-            match weave::persona_prompt(round, spot.scope(), &reference) {
+            match weave::persona_prompt(loader, location.scope(), &reference) {
                 Ok((prompt, ..)) => {
                     // A persona takes the place of its operator's own.
                     base = prompt;
-                    let others = weave::operators_with_persona(round, spot.scope(), &reference, workspace);
+                    let others =
+                        weave::operators_with_persona(loader, location.scope(), &reference, workspace);
                     let new = |other: &KnownOperator| !known.iter().any(|one| one.slug == other.slug);
                     let others: Vec<KnownOperator> = others.into_iter().filter(new).collect();
                     known.extend(others);
                 }
-                Err(stop) => report.refuse(
+                Err(error) => report.refuse(
                     codes::OPERATOR_PERSONA_UNRESOLVABLE,
-                    Body::new(format!("the persona `{written}` cannot be used: {}", stop.first_message()))
+                    Body::new(format!("the persona `{written}` cannot be used: {}", error.first_message()))
                         .at(place("meta.persona")),
                 ),
             }
         }
         if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
-            match role_text(round, spot, role) {
+            match role_text(loader, location, role) {
                 Ok(text) => base = base.join(BasePrompt::from_plain_text(&text)),
                 Err(why) => report.refuse(
                     codes::ROLE_UNRESOLVABLE,
@@ -216,12 +217,12 @@ impl PromptLoader<'_> {
         }
         if !known.is_empty() {
             let catalogue = catalogue.get_or_insert_with(|| {
-                let mut catalogue = Catalogue::open(round, spot.scope(), &workspace.ledger);
+                let mut catalogue = Catalogue::open(loader, location.scope(), &workspace.ledger);
                 cautions.absorb(std::mem::take(&mut catalogue.report));
                 catalogue
             });
             let known: Vec<&KnownOperator> = known.iter().collect();
-            let (environment, scope) = (self.environment, spot.scope());
+            let (environment, scope) = (self.environment, location.scope());
             let sources = Sources::new(environment, self.root, scope, catalogue, base, &known, cautions);
             told.sources = Some(Arc::new(sources));
         }
@@ -230,25 +231,25 @@ impl PromptLoader<'_> {
 }
 
 /// The place of something of a participant.
-pub(super) fn participant_place(layer: &Document, at: usize, key: &str) -> Place {
-    let participant = layer.root.key("participants").and_then(|all| all.items().get(at));
+pub(super) fn participant_place(document: &Document, at: usize, key: &str) -> Place {
+    let participant = document.root.key("participants").and_then(|all| all.items().get(at));
     let mut node = participant;
     for part in key.split('.').filter(|part| !part.is_empty()) {
         node = node.and_then(|node| node.key(part)).or(node);
     }
     let span = node.map_or(0..0, |node| node.span.clone());
-    layer.place(span, format!("participants[{at}].{key}"))
+    document.place(span, format!("participants[{at}].{key}"))
 }
 
 /// The text of a role: a file's, without its frontmatter, or what is written (K9).
-fn role_text(round: &Loader<'_>, spot: &WorkspacePath, role: &str) -> Result<String, String> {
+fn role_text(loader: &Loader<'_>, location: &WorkspacePath, role: &str) -> Result<String, String> {
     if !manifest::load::is_role_file(role) {
         return Ok(role.to_owned());
     }
-    let at = spot.resolve_relative(role).map_err(|_| {
+    let at = location.resolve_relative(role).map_err(|_| {
         "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned()
     })?;
-    let bytes = round.bytes(&at).map_err(|error| error.to_string())?;
+    let bytes = loader.bytes(&at).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let text = text.trim_start_matches('\u{feff}');
     let body = match frontmatter::split(text) {
@@ -260,9 +261,9 @@ fn role_text(round: &Loader<'_>, spot: &WorkspacePath, role: &str) -> Result<Str
 
 /// A text that looks like a path is more likely one whose ending was forgotten than what somebody is to be told.
 fn warn_role_path(
-    round: &Loader<'_>,
-    layer: &Document,
-    spot: &WorkspacePath,
+    loader: &Loader<'_>,
+    document: &Document,
+    location: &WorkspacePath,
     participant: &Participant,
     at: usize,
     cautions: &mut Report,
@@ -273,13 +274,16 @@ fn warn_role_path(
         return;
     }
     let mut candidates = manifest::load::ROLE_FILES.iter().map(|end| format!("{role}{end}"));
-    let there = candidates.find(|path| spot.resolve_relative(path).is_ok_and(|at| round.bytes(&at).is_ok()));
+    let there =
+        candidates.find(|path| location.resolve_relative(path).is_ok_and(|at| loader.bytes(&at).is_ok()));
     let help = match there {
         Some(file) => format!("did you mean `{file}`?"),
         None => format!("the role is a file where it ends in {}", manifest::load::ROLE_FILES.join(", ")),
     };
     let id = &participant.id;
     let message = format!("the role `{role}` looks like a path, and is told to `{id}` as it stands");
-    cautions
-        .warn(codes::ROLE_NOT_A_FILE, Body::new(message).at(participant_place(layer, at, "role")).help(help));
+    cautions.warn(
+        codes::ROLE_NOT_A_FILE,
+        Body::new(message).at(participant_place(document, at, "role")).help(help),
+    );
 }

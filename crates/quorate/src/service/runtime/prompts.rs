@@ -41,7 +41,8 @@ impl ComposedPrompts {
 #[async_trait]
 impl PromptSource for ComposedPrompts {
     async fn prompt(&self) -> Result<Prompt, String> {
-        let holding = self.overlays.holding(&self.store, None).await.map_err(|stop| stop.first_message())?;
+        let holding =
+            self.overlays.holding(&self.store, None).await.map_err(|error| error.first_message())?;
         let (advice, now_ms) = (self.sources.overlays_for_operators(holding), self.clock.now_ms());
         let composed = self.sources.compose(&advice, now_ms);
         let hashes = self.sources.hashes(&composed, &advice);
@@ -50,7 +51,10 @@ impl PromptSource for ComposedPrompts {
             extra_fields.insert("shadows".to_owned(), shadows(&composed.shadows));
         }
         if !self.is_recorded(&composed.woven.prompt) {
-            self.sources.record(&self.store, &composed, now_ms).await.map_err(|stop| stop.first_message())?;
+            self.sources
+                .record(&self.store, &composed, now_ms)
+                .await
+                .map_err(|error| error.first_message())?;
             *self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(composed.woven.prompt.clone());
         }

@@ -1,4 +1,4 @@
-//! What the desk signs: it remembers the signer of each run that it works on, so that a key is fetched once.
+//! What the session signs: it remembers the signer of each run that it works on, so that a key is fetched once.
 
 use std::sync::PoisonError;
 

@@ -76,19 +76,19 @@ pub fn of_files(
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let configuration = configuration(environment, &root);
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let round = manifests.loader(&*environment.host);
+    let loader = manifests.loader(&*environment.host);
     let mut needs = Vec::new();
     for file in files {
         if file == root.join("quorate.toml") {
             needs.extend(of_configuration(environment, &file, &configuration));
             continue;
         }
-        let Ok(spot) = manifests.spot(&file) else { continue };
-        let OpenResult::Document(layer) = round.open(&spot) else {
+        let Ok(location) = manifests.location(&file) else { continue };
+        let OpenResult::Document(document) = loader.open(&location) else {
             needs.extend(of_council(environment, &root, &file));
             continue;
         };
-        match layer.doctype {
+        match document.doctype {
             Doctype::Council => needs.extend(of_council(environment, &root, &file)),
             Doctype::Runtime => {
                 let request = runtime::Request { path: file, root: Some(root.clone()), ..Default::default() };
@@ -99,7 +99,7 @@ pub fn of_files(
                 }
             }
             Doctype::Assembly | Doctype::Operator => {
-                let names = convene::members::executor_names(&round, &layer);
+                let names = convene::members::executor_names(&loader, &document);
                 needs.extend(executor::trust_requests_of_names(
                     environment.host.registry(),
                     &configuration,
@@ -109,7 +109,7 @@ pub fn of_files(
             }
             _ => {}
         }
-        round.forget(&spot);
+        loader.forget(&location);
     }
     Ok(Inventory::new(root, needs))
 }
@@ -128,10 +128,10 @@ fn of_configuration(
     let mut acts = executor::acts_of_tables(environment.host.registry(), configuration);
     acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
     if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
-        acts.push(quorate_adapters::process::act(command, &configuration.dir));
+        acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
     }
     if let Some((command, _)) = &configuration.playbooks.scorer {
-        acts.push(quorate_adapters::process::act(command, &configuration.dir));
+        acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
     }
     acts.extend(boundary::of_configuration(configuration));
     vec![TrustRequest { file: file.to_owned(), acts }]

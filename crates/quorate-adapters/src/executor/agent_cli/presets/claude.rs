@@ -12,21 +12,21 @@ use std::ffi::OsString;
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::{Json, answers};
 
-use super::{Arguments, Ask, Preset, Spent, TakesServers, count};
-use crate::executor::agent_cli::output::{NoReply, Output};
+use super::{ArgumentBuilder, ArgumentInputs, ModelAndUsage, Preset, ServerPassing, count};
+use crate::executor::agent_cli::output::{OutputFormat, ReplyError};
 
 /// The longest schema that is passed as an argument; the system's own limit is 128 KiB for one.
-const LONGEST_SCHEMA: usize = 64 << 10;
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 pub(super) const PRESET: Preset = Preset {
     name: "claude",
     command: "claude",
     install: "`npm install -g @anthropic-ai/claude-code`",
-    output: Output::ClaudeJson,
+    output: OutputFormat::ClaudeJson,
     needs_model: false,
-    wants_files: false,
-    own_flags: &["--output-format", "--input-format", "--json-schema", "--model"],
-    implied: &["--print", "-p"],
+    uses_files: false,
+    reserved_flags: &["--output-format", "--input-format", "--json-schema", "--model"],
+    implied_flags: &["--print", "-p"],
     tool_flags: &[
         "--tools",
         "--allowedTools",
@@ -35,72 +35,76 @@ pub(super) const PRESET: Preset = Preset {
         "--strict-mcp-config",
         "--dangerously-skip-permissions",
     ],
-    servers: TakesServers::InFile,
-    schema: accepted,
+    server_passing: ServerPassing::InFile,
+    schema: accepted_schema,
     no_attachments: Some(judge::NO_ATTACHMENTS),
     judge: Some(&judge::JUDGE),
     arguments,
 };
 
-fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
-    let mut arguments = Arguments::of(&["--print", "--output-format", "json"]);
+fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
+    let mut arguments = ArgumentBuilder::new(&["--print", "--output-format", "json"]);
     if let Some(schema) = ask.schema {
         arguments = arguments.flag("--json-schema", schema.to_string());
     }
-    tools(arguments, ask).judged(ask.furniture).model("--model", ask.model).extra(ask.extra).list
+    tools(arguments, ask)
+        .judge_config(ask.judge_config)
+        .model("--model", ask.model)
+        .extra_args(ask.extra_args)
+        .list
 }
 
-fn tools(mut arguments: Arguments, ask: &Ask<'_>) -> Arguments {
-    let granted = ask.granted;
+fn tools(mut arguments: ArgumentBuilder, ask: &ArgumentInputs<'_>) -> ArgumentBuilder {
+    let granted = ask.tool_grants;
     if !granted.restricts() {
         return arguments;
     }
-    if let Some(allowed) = granted.allowed {
+    if let Some(allowed) = granted.allowed_tools {
         let mut built_in: Vec<&str> = Vec::new();
-        for tool in allowed.iter().filter(|tool| !tool.starts_with(SERVERS_TOOL)) {
+        for tool in allowed.iter().filter(|tool| !tool.starts_with(MCP_TOOL_PREFIX)) {
             // A rule such as `Bash(git:*)` is about a tool.
             let name = tool.split('(').next().unwrap_or(tool).trim();
             if !built_in.contains(&name) {
                 built_in.push(name);
             }
         }
-        arguments = arguments.joined("--tools", &built_in.join(","));
+        arguments = arguments.joined_flag("--tools", &built_in.join(","));
     }
-    let mut rules: Vec<String> = granted.allowed.unwrap_or_default().to_vec();
+    let mut rules: Vec<String> = granted.allowed_tools.unwrap_or_default().to_vec();
     for server in &granted.servers {
-        let all = format!("{SERVERS_TOOL}{}", server.id.replace(|c: char| !word(c), "_"));
+        let all = format!("{MCP_TOOL_PREFIX}{}", server.id.replace(|c: char| !is_name_char(c), "_"));
         // Whoever names single tools of a server does not mean all of them.
         if !rules.iter().any(|rule| *rule == all || rule.starts_with(&format!("{all}__"))) {
             rules.push(all);
         }
     }
     if !rules.is_empty() {
-        arguments = arguments.joined("--allowedTools", &rules.join(","));
+        arguments = arguments.joined_flag("--allowedTools", &rules.join(","));
     }
     arguments.list.push("--strict-mcp-config".into());
     match ask.files.filter(|_| !granted.servers.is_empty()) {
-        Some(files) => arguments.joined("--mcp-config", &files.servers().to_string_lossy()),
+        Some(files) => arguments.joined_flag("--mcp-config", &files.servers_path().to_string_lossy()),
         None => arguments,
     }
 }
 
 /// What the names of tools of MCP servers begin with.
-const SERVERS_TOOL: &str = "mcp__";
+const MCP_TOOL_PREFIX: &str = "mcp__";
 
-fn word(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
 /// The schema as the CLI accepts it: it becomes the input of a tool, where alternatives at the top are refused, and
 /// its validator knows no newer dialects by name. What is left out here is checked by us on the answer.
-fn accepted(_: answers::Schema, schema: &Json) -> Option<Json> {
+fn accepted_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     let mut schema = schema.clone();
     if let Some(keywords) = schema.as_object_mut() {
         for keyword in ["$schema", "$id", "anyOf", "oneOf", "allOf", "not", "if", "then", "else"] {
             keywords.remove(keyword);
         }
     }
-    Some(schema).filter(|schema| schema.to_string().len() <= LONGEST_SCHEMA)
+    Some(schema).filter(|schema| schema.to_string().len() <= MAX_SCHEMA_BYTES)
 }
 
 /// The envelope in what was printed: with `--verbose` that is the list of all messages, and the result comes last.
@@ -112,28 +116,28 @@ fn envelope(stdout: &str) -> Option<Json> {
 }
 
 /// What an attempt cost and the model that answered, whether or not there is a reply.
-pub(in crate::executor::agent_cli) fn spent(stdout: &str) -> Spent {
-    envelope(stdout).map_or_else(Spent::default, |envelope| (model(&envelope), usage(&envelope)))
+pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
+    envelope(stdout).map_or_else(ModelAndUsage::default, |envelope| (model(&envelope), usage(&envelope)))
 }
 
 /// The reply in an envelope.
-pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoReply> {
-    let envelope = &envelope(stdout).ok_or(NoReply::Malformed)?;
+pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyError> {
+    let envelope = &envelope(stdout).ok_or(ReplyError::Malformed)?;
     // An object with none of these is no envelope: something else than the CLI printed it.
     if !["type", "subtype", "is_error", "result", "structured_output"]
         .iter()
         .any(|key| envelope.get(key).is_some())
     {
-        return Err(NoReply::Malformed);
+        return Err(ReplyError::Malformed);
     }
     let result = envelope.get("result").and_then(Json::as_str);
     if envelope.get("is_error").and_then(Json::as_bool) == Some(true) {
-        return Err(NoReply::Reported(result.unwrap_or(subtype(envelope)).to_owned()));
+        return Err(ReplyError::Reported(result.unwrap_or(subtype(envelope)).to_owned()));
     }
     let text = match (envelope.get("structured_output").filter(|output| !output.is_null()), result) {
         (Some(output), _) => output.to_string(),
         (None, Some(result)) => result.to_owned(),
-        (None, None) => return Err(NoReply::Reported(subtype(envelope).to_owned())),
+        (None, None) => return Err(ReplyError::Reported(subtype(envelope).to_owned())),
     };
     Ok(Reply { text, ..Reply::default() })
 }
@@ -181,20 +185,20 @@ fn usage(envelope: &Json) -> Usage {
 mod tests {
     use std::path::Path;
 
-    use super::{NoReply, Usage, accepted, arguments, read, spent};
-    use crate::executor::agent_cli::files::AnswerFiles;
-    use crate::executor::agent_cli::granted::{Granted, fixture};
-    use crate::executor::agent_cli::presets::{Ask, words};
+    use super::{ReplyError, Usage, accepted_schema, arguments, model_and_usage, read};
+    use crate::executor::agent_cli::attempt_files::AttemptFiles;
+    use crate::executor::agent_cli::presets::{ArgumentInputs, words};
+    use crate::executor::agent_cli::tool_grants::{ToolGrants, fixture};
     use quorate_protocol::answers;
     use serde_json::json;
 
     #[test]
     fn the_schema_goes_along_as_the_cli_accepts_it() {
         let schema = json!({"$schema": "x", "type": "object", "anyOf": [{"required": ["a"]}]});
-        let schema = accepted(answers::Schema::Advice, &schema).unwrap();
+        let schema = accepted_schema(answers::Schema::Advice, &schema).unwrap();
         let extra = ["--verbose".to_owned()];
-        let granted = Granted::default();
-        let ask = Ask::structured(Some("opus"), &extra, &schema, &granted);
+        let granted = ToolGrants::default();
+        let ask = ArgumentInputs::structured(Some("opus"), &extra, &schema, &granted);
         let expected = [
             "--print",
             "--output-format",
@@ -206,7 +210,7 @@ mod tests {
             "--verbose",
         ];
         assert_eq!(words(&arguments(&ask)), expected);
-        let ask = Ask { schema: None, ..ask };
+        let ask = ArgumentInputs { schema: None, ..ask };
         assert_eq!(
             words(&arguments(&ask)),
             ["--print", "--output-format", "json", "--model", "opus", "--verbose"]
@@ -220,13 +224,16 @@ mod tests {
             fixture::servers(&json!({"git.hub": {"url": "https://x/mcp"}, "db": {"command": "db"}}));
         let nothing = json!({});
         let given = |allowed, ids: &[&str]| {
-            let speaking = fixture::speaking(allowed, ids);
-            let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
-            let files = AnswerFiles::new(None, Some(&granted.config())).unwrap();
-            let ask =
-                Ask { schema: None, files: Some(&files), ..Ask::structured(None, &[], &nothing, &granted) };
-            let read = std::fs::read_to_string(files.servers()).unwrap();
-            let path = files.servers().to_string_lossy().into_owned();
+            let speaking = fixture::conversation(allowed, ids);
+            let granted = ToolGrants::for_speaker(Some(&speaking), &servers, Path::new("/"));
+            let files = AttemptFiles::new(None, Some(&granted.mcp_config())).unwrap();
+            let ask = ArgumentInputs {
+                schema: None,
+                files: Some(&files),
+                ..ArgumentInputs::structured(None, &[], &nothing, &granted)
+            };
+            let read = std::fs::read_to_string(files.servers_path()).unwrap();
+            let path = files.servers_path().to_string_lossy().into_owned();
             let list = arguments(&ask);
             let list = words(&list).into_iter().skip(3).map(|word| word.replace(&path, "FILE"));
             (list.collect::<Vec<_>>(), read)
@@ -254,7 +261,7 @@ mod tests {
                 "structured_output":{"score":3}}"#;
         let reply = read(printed).unwrap();
         assert_eq!(reply.text, r#"{"score":3}"#);
-        let (model, usage) = spent(printed);
+        let (model, usage) = model_and_usage(printed);
         assert_eq!(model.as_deref(), Some("large"));
         assert_eq!((usage.tokens_in, usage.tokens_cached), (Some(31669), Some(22296)));
         assert_eq!((usage.tokens_out, usage.usd_nanos), (Some(121), None));
@@ -267,13 +274,13 @@ mod tests {
             "modelUsage":{"small":{"inputTokens":10,"outputTokens":3,"cacheReadInputTokens":4},
                           "large":{"inputTokens":20,"outputTokens":5,"cacheCreationInputTokens":6}}}"#;
         assert!(read(printed).is_err());
-        let (model, usage) = spent(printed);
+        let (model, usage) = model_and_usage(printed);
         assert_eq!(model.as_deref(), Some("large"));
         let Usage { tokens_in, tokens_cached, tokens_out, usd_nanos } = usage;
         assert_eq!((tokens_in, tokens_cached, tokens_out), (Some(40), Some(4), Some(8)));
         assert_eq!(usd_nanos, Some(13_037_250));
-        assert_eq!(spent("no JSON"), (None, Usage::default()));
-        assert_eq!(spent(r#"{"total_cost_usd":-1}"#).1.usd_nanos, None);
+        assert_eq!(model_and_usage("no JSON"), (None, Usage::default()));
+        assert_eq!(model_and_usage(r#"{"total_cost_usd":-1}"#).1.usd_nanos, None);
     }
 
     #[test]
@@ -287,11 +294,14 @@ mod tests {
     fn an_error_is_no_answer() {
         let error =
             read(r#"{"type":"result","is_error":true,"result":"Credit balance is too low"}"#).unwrap_err();
-        assert_eq!(error, NoReply::Reported("Credit balance is too low".into()));
+        assert_eq!(error, ReplyError::Reported("Credit balance is too low".into()));
         let error = read(r#"{"type":"result","subtype":"error_max_turns","is_error":false}"#).unwrap_err();
-        assert_eq!(error, NoReply::Reported("error_max_turns".into()));
-        assert_eq!(read("not JSON").unwrap_err(), NoReply::Malformed);
-        assert_eq!(read("[]").unwrap_err(), NoReply::Malformed);
-        assert_eq!(read(r#"{"type":"result"}"#).unwrap_err(), NoReply::Reported("there is no result".into()));
+        assert_eq!(error, ReplyError::Reported("error_max_turns".into()));
+        assert_eq!(read("not JSON").unwrap_err(), ReplyError::Malformed);
+        assert_eq!(read("[]").unwrap_err(), ReplyError::Malformed);
+        assert_eq!(
+            read(r#"{"type":"result"}"#).unwrap_err(),
+            ReplyError::Reported("there is no result".into())
+        );
     }
 }

@@ -5,7 +5,7 @@
 //! given to it beside its own, as overrides of its configuration.
 
 mod judge;
-mod strict;
+mod strict_schema;
 
 use std::ffi::OsString;
 
@@ -13,49 +13,50 @@ use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{Arguments, Ask, Preset, Spent, TakesServers, count};
-use crate::executor::agent_cli::granted::Server;
-use crate::executor::agent_cli::output::{NoReply, Output};
+use super::{ArgumentBuilder, ArgumentInputs, ModelAndUsage, Preset, ServerPassing, count};
+use crate::executor::agent_cli::output::{OutputFormat, ReplyError};
+use crate::executor::agent_cli::tool_grants::Server;
 
 pub(super) const PRESET: Preset = Preset {
     name: "codex",
     command: "codex",
     install: "`npm install -g @openai/codex`",
-    output: Output::CodexJsonl,
+    output: OutputFormat::CodexJsonl,
     needs_model: false,
-    wants_files: true,
-    own_flags: &["--output-schema", "--output-last-message", "-o", "--color", "--model", "-m"],
-    implied: &["exec", "--json", "--skip-git-repo-check", "--ephemeral", "-"],
+    uses_files: true,
+    reserved_flags: &["--output-schema", "--output-last-message", "-o", "--color", "--model", "-m"],
+    implied_flags: &["exec", "--json", "--skip-git-repo-check", "--ephemeral", "-"],
     tool_flags: &[],
-    servers: TakesServers::AsArguments,
-    schema: strict::strict,
+    server_passing: ServerPassing::AsArguments,
+    schema: strict_schema::to_strict,
     no_attachments: None,
     judge: Some(&judge::JUDGE),
     arguments,
 };
 
-fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
+fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
     let mut arguments =
-        Arguments::of(&["exec", "--json", "--skip-git-repo-check", "--ephemeral", "--color", "never"]);
-    if !ask.extra.iter().any(|arg| chooses_sandbox(arg)) {
+        ArgumentBuilder::new(&["exec", "--json", "--skip-git-repo-check", "--ephemeral", "--color", "never"]);
+    if !ask.extra_args.iter().any(|arg| chooses_sandbox(arg)) {
         arguments = arguments.flag("--sandbox", "read-only");
     }
     if let Some(files) = ask.files {
         if ask.schema.is_some() {
-            arguments = arguments.flag("--output-schema", files.schema());
+            arguments = arguments.flag("--output-schema", files.schema_path());
         }
-        arguments = arguments.flag("--output-last-message", files.last_message());
+        arguments = arguments.flag("--output-last-message", files.last_message_path());
     }
-    for server in &ask.granted.servers {
-        arguments = overrides(server).iter().fold(arguments, |all, one| all.flag("-c", one));
+    for server in &ask.tool_grants.servers {
+        arguments = server_overrides(server).iter().fold(arguments, |all, one| all.flag("-c", one));
     }
-    let mut list = arguments.judged(ask.furniture).model("--model", ask.model).extra(ask.extra).list;
+    let mut list =
+        arguments.judge_config(ask.judge_config).model("--model", ask.model).extra_args(ask.extra_args).list;
     list.push("-".into());
     list
 }
 
 /// A server as overrides. They are TOML, of which JSON's texts and lists are a part.
-fn overrides(server: &Server<'_>) -> Vec<String> {
+fn server_overrides(server: &Server<'_>) -> Vec<String> {
     // The path of an override is split at its dots, whatever is quoted.
     if !server.id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
         return Vec::new();
@@ -65,7 +66,7 @@ fn overrides(server: &Server<'_>) -> Vec<String> {
         let token = token.map(|token| set("bearer_token_env_var", json!(token)));
         return [set("url", json!(url))].into_iter().chain(token).collect();
     }
-    let Some(local) = server.local() else { return Vec::new() };
+    let Some(local) = server.stdio() else { return Vec::new() };
     let mut list = vec![set("command", json!(local.command)), set("args", json!(local.args))];
     if !local.env.is_empty() {
         list.push(set("env_vars", json!(local.env)));
@@ -83,7 +84,7 @@ fn chooses_sandbox(arg: &str) -> bool {
 pub(in crate::executor::agent_cli) fn read(
     stdout: &str,
     last_message: Option<String>,
-) -> Result<Reply, NoReply> {
+) -> Result<Reply, ReplyError> {
     let mut message = None;
     let mut error = None;
     for event in events(stdout) {
@@ -98,14 +99,14 @@ pub(in crate::executor::agent_cli) fn read(
         }
     }
     if let Some(error) = error {
-        return Err(NoReply::Reported(error));
+        return Err(ReplyError::Reported(error));
     }
-    let text = last_message.or(message).ok_or(NoReply::Malformed)?;
+    let text = last_message.or(message).ok_or(ReplyError::Malformed)?;
     Ok(Reply { text, ..Reply::default() })
 }
 
 /// What an attempt cost, whether or not there is a reply. The events do not name the model.
-pub(in crate::executor::agent_cli) fn spent(stdout: &str) -> Spent {
+pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
     let mut usage = Usage::default();
     for event in events(stdout) {
         if let Some(of) = event.get("usage") {
@@ -136,10 +137,10 @@ fn agent_message(event: &Json) -> Option<String> {
 mod tests {
     use std::path::Path;
 
-    use super::{NoReply, arguments, read, spent};
-    use crate::executor::agent_cli::files::AnswerFiles;
-    use crate::executor::agent_cli::granted::{Granted, fixture};
-    use crate::executor::agent_cli::presets::{Ask, words};
+    use super::{ReplyError, arguments, model_and_usage, read};
+    use crate::executor::agent_cli::attempt_files::AttemptFiles;
+    use crate::executor::agent_cli::presets::{ArgumentInputs, words};
+    use crate::executor::agent_cli::tool_grants::{ToolGrants, fixture};
     use serde_json::json;
 
     #[test]
@@ -147,10 +148,13 @@ mod tests {
     fn the_prompt_is_read_from_stdin_in_a_read_only_sandbox() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
                             "additionalProperties": false});
-        let files = AnswerFiles::new(Some(&schema), None).unwrap();
-        let granted = Granted::default();
+        let files = AttemptFiles::new(Some(&schema), None).unwrap();
+        let granted = ToolGrants::default();
         let extra = ["-c".to_owned(), "model_reasoning_effort=\"high\"".to_owned()];
-        let ask = Ask { files: Some(&files), ..Ask::structured(Some("m"), &extra, &schema, &granted) };
+        let ask = ArgumentInputs {
+            files: Some(&files),
+            ..ArgumentInputs::structured(Some("m"), &extra, &schema, &granted)
+        };
         let list = arguments(&ask);
         let list = words(&list);
         assert_eq!(
@@ -167,20 +171,24 @@ mod tests {
     #[test]
     fn another_sandbox_can_be_chosen() {
         let extra = ["--sandbox=workspace-write".to_owned()];
-        let (schema, granted) = (json!({}), Granted::default());
-        let ask = Ask::structured(None, &extra, &schema, &granted);
+        let (schema, granted) = (json!({}), ToolGrants::default());
+        let ask = ArgumentInputs::structured(None, &extra, &schema, &granted);
         assert!(!words(&arguments(&ask)).contains(&"read-only"));
     }
 
     #[test]
     fn text_is_asked_for_without_a_schema() {
-        let (files, granted) = (AnswerFiles::new(None, None).unwrap(), Granted::default());
+        let (files, granted) = (AttemptFiles::new(None, None).unwrap(), ToolGrants::default());
         let nothing = json!({});
-        let ask = Ask { schema: None, files: Some(&files), ..Ask::structured(None, &[], &nothing, &granted) };
+        let ask = ArgumentInputs {
+            schema: None,
+            files: Some(&files),
+            ..ArgumentInputs::structured(None, &[], &nothing, &granted)
+        };
         let list = arguments(&ask);
         assert!(!words(&list).contains(&"--output-schema"));
         assert!(words(&list).contains(&"--output-last-message"));
-        assert!(!files.schema().exists());
+        assert!(!files.schema_path().exists());
     }
 
     #[test]
@@ -190,10 +198,11 @@ mod tests {
             "near": {"command": "n", "args": ["a b"], "env": ["K"], "cwd": "/w"},
             "no.bare.key": {"command": "n"}
         }));
-        let speaking = fixture::speaking(Some(&["Read"]), &["far", "near", "no.bare.key"]);
-        let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
+        let speaking = fixture::conversation(Some(&["Read"]), &["far", "near", "no.bare.key"]);
+        let granted = ToolGrants::for_speaker(Some(&speaking), &servers, Path::new("/"));
         let nothing = json!({});
-        let ask = Ask { schema: None, ..Ask::structured(None, &[], &nothing, &granted) };
+        let ask =
+            ArgumentInputs { schema: None, ..ArgumentInputs::structured(None, &[], &nothing, &granted) };
         let list = arguments(&ask);
         let set: Vec<&str> = words(&list).windows(2).filter(|two| two[0] == "-c").map(|two| two[1]).collect();
         let expected = [
@@ -217,7 +226,7 @@ mod tests {
     fn the_last_message_is_the_answer() {
         let reply = read(EVENTS, Some("{\"a\":2}".into())).unwrap();
         assert_eq!(reply.text, "{\"a\":2}");
-        let usage = spent(EVENTS).1;
+        let usage = model_and_usage(EVENTS).1;
         assert_eq!((usage.tokens_in, usage.tokens_out), (Some(24763), Some(122)));
         assert_eq!(usage.tokens_cached, Some(24448));
         assert_eq!(read(EVENTS, None).unwrap().text, "{\"a\":1}");
@@ -226,8 +235,11 @@ mod tests {
     #[test]
     fn an_error_is_no_answer() {
         let failed = r#"{"type":"turn.failed","error":{"message":"You've hit your usage limit."}}"#;
-        assert_eq!(read(failed, None).unwrap_err(), NoReply::Reported("You've hit your usage limit.".into()));
-        assert_eq!(spent(&format!("{EVENTS}{failed}")).1.tokens_out, Some(122));
-        assert_eq!(read("Not inside a trusted directory", None).unwrap_err(), NoReply::Malformed);
+        assert_eq!(
+            read(failed, None).unwrap_err(),
+            ReplyError::Reported("You've hit your usage limit.".into())
+        );
+        assert_eq!(model_and_usage(&format!("{EVENTS}{failed}")).1.tokens_out, Some(122));
+        assert_eq!(read("Not inside a trusted directory", None).unwrap_err(), ReplyError::Malformed);
     }
 }

@@ -12,46 +12,46 @@ use std::ffi::OsString;
 use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 
-use super::{Arguments, Ask, Preset, Spent, TakesServers, as_it_is, count};
-use crate::executor::agent_cli::output::{NoReply, Output};
+use super::{ArgumentBuilder, ArgumentInputs, ModelAndUsage, Preset, ServerPassing, count, unchanged_schema};
+use crate::executor::agent_cli::output::{OutputFormat, ReplyError};
 
 pub(super) const PRESET: Preset = Preset {
     name: "gemini",
     command: "gemini",
     install: "`npm install -g @google/gemini-cli`",
-    output: Output::GeminiJson,
+    output: OutputFormat::GeminiJson,
     needs_model: false,
-    wants_files: false,
-    own_flags: &["--output-format", "-o", "--model", "-m", "--prompt-interactive", "-i"],
-    implied: &[],
+    uses_files: false,
+    reserved_flags: &["--output-format", "-o", "--model", "-m", "--prompt-interactive", "-i"],
+    implied_flags: &[],
     tool_flags: &["--allowed-tools", "--allowed-mcp-server-names"],
-    servers: TakesServers::Not,
-    schema: as_it_is,
+    server_passing: ServerPassing::Unsupported,
+    schema: unchanged_schema,
     no_attachments: None,
     judge: Some(&judge::JUDGE),
     arguments,
 };
 
-fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
-    let mut arguments = Arguments::of(&["--output-format", "json"]);
-    for tool in ask.granted.allowed.unwrap_or_default() {
-        arguments = arguments.joined("--allowed-tools", tool);
+fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
+    let mut arguments = ArgumentBuilder::new(&["--output-format", "json"]);
+    for tool in ask.tool_grants.allowed_tools.unwrap_or_default() {
+        arguments = arguments.joined_flag("--allowed-tools", tool);
     }
-    for server in &ask.granted.servers {
-        arguments = arguments.joined("--allowed-mcp-server-names", server.id);
+    for server in &ask.tool_grants.servers {
+        arguments = arguments.joined_flag("--allowed-mcp-server-names", server.id);
     }
-    arguments.judged(ask.furniture).model("--model", ask.model).extra(ask.extra).list
+    arguments.judge_config(ask.judge_config).model("--model", ask.model).extra_args(ask.extra_args).list
 }
 
 /// The reply in an envelope.
-pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, NoReply> {
-    let envelope = envelope(stdout).ok_or(NoReply::Malformed)?;
+pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyError> {
+    let envelope = envelope(stdout).ok_or(ReplyError::Malformed)?;
     if let Some(error) = envelope.get("error").filter(|error| !error.is_null()) {
         let message =
             error.get("message").and_then(Json::as_str).map_or_else(|| error.to_string(), str::to_owned);
-        return Err(NoReply::Reported(message));
+        return Err(ReplyError::Reported(message));
     }
-    let text = envelope.get("response").and_then(Json::as_str).ok_or(NoReply::Malformed)?.to_owned();
+    let text = envelope.get("response").and_then(Json::as_str).ok_or(ReplyError::Malformed)?.to_owned();
     Ok(Reply { text, ..Reply::default() })
 }
 
@@ -64,10 +64,10 @@ fn envelope(stdout: &str) -> Option<Json> {
 
 /// What an attempt cost, whether or not there is a reply: tokens of all models together, and the model that wrote most,
 /// since a small one may route before it.
-pub(in crate::executor::agent_cli) fn spent(stdout: &str) -> Spent {
+pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
     let envelope = envelope(stdout).unwrap_or_default();
     let Some(models) = envelope.pointer("/stats/models").and_then(Json::as_object) else {
-        return Spent::default();
+        return ModelAndUsage::default();
     };
     let tokens = |model: &Json, key: &str| model.get("tokens").and_then(|tokens| count(tokens, key));
     let written = |model: &Json| {
@@ -88,25 +88,26 @@ pub(in crate::executor::agent_cli) fn spent(stdout: &str) -> Spent {
 mod tests {
     use std::path::Path;
 
-    use super::{NoReply, arguments, read, spent};
-    use crate::executor::agent_cli::granted::{Granted, fixture};
-    use crate::executor::agent_cli::presets::{Ask, words};
+    use super::{ReplyError, arguments, model_and_usage, read};
+    use crate::executor::agent_cli::presets::{ArgumentInputs, words};
+    use crate::executor::agent_cli::tool_grants::{ToolGrants, fixture};
     use serde_json::json;
 
     #[test]
     fn the_envelope_is_asked_for() {
-        let (schema, granted) = (json!({}), Granted::default());
-        let ask = Ask::structured(Some("m"), &[], &schema, &granted);
+        let (schema, granted) = (json!({}), ToolGrants::default());
+        let ask = ArgumentInputs::structured(Some("m"), &[], &schema, &granted);
         assert_eq!(words(&arguments(&ask)), ["--output-format", "json", "--model", "m"]);
     }
 
     #[test]
     fn tools_and_servers_are_named_one_by_one() {
         let servers = fixture::servers(&json!({"db": {"command": "db"}}));
-        let speaking = fixture::speaking(Some(&["read_file", "run_shell_command(git)"]), &["db"]);
-        let granted = Granted::of(Some(&speaking), &servers, Path::new("/"));
+        let speaking = fixture::conversation(Some(&["read_file", "run_shell_command(git)"]), &["db"]);
+        let granted = ToolGrants::for_speaker(Some(&speaking), &servers, Path::new("/"));
         let nothing = json!({});
-        let ask = Ask { schema: None, ..Ask::structured(None, &[], &nothing, &granted) };
+        let ask =
+            ArgumentInputs { schema: None, ..ArgumentInputs::structured(None, &[], &nothing, &granted) };
         let expected = [
             "--output-format",
             "json",
@@ -125,7 +126,7 @@ mod tests {
                 "flash": {"tokens": {"prompt": 61, "candidates": 4}}}}}"#;
         let reply = read(printed).unwrap();
         assert_eq!(reply.text, "{\"a\":1}");
-        let (model, usage) = spent(printed);
+        let (model, usage) = model_and_usage(printed);
         assert_eq!(model.as_deref(), Some("pro"));
         assert_eq!((usage.tokens_in, usage.tokens_out), (Some(25000), Some(178)));
         assert_eq!(usage.tokens_cached, Some(21263));
@@ -135,11 +136,11 @@ mod tests {
     fn an_error_is_no_answer() {
         let failed =
             r#"{"error": {"message": "no"}, "stats": {"models": {"pro": {"tokens": {"prompt": 7}}}}}"#;
-        assert_eq!(spent(failed).1.tokens_in, Some(7));
+        assert_eq!(model_and_usage(failed).1.tokens_in, Some(7));
         let error = read(r#"{"response": "", "error": {"type": "ApiError", "message": "no", "code": 500}}"#)
             .unwrap_err();
-        assert_eq!(error, NoReply::Reported("no".into()));
-        assert_eq!(read("{}").unwrap_err(), NoReply::Malformed);
-        assert_eq!(read("plain words").unwrap_err(), NoReply::Malformed);
+        assert_eq!(error, ReplyError::Reported("no".into()));
+        assert_eq!(read("{}").unwrap_err(), ReplyError::Malformed);
+        assert_eq!(read("plain words").unwrap_err(), ReplyError::Malformed);
     }
 }

@@ -3,52 +3,52 @@
 
 use std::ffi::OsString;
 
-use super::{Arguments, Ask, Preset, TakesServers, as_it_is};
-use crate::executor::agent_cli::output::Output;
+use super::{ArgumentBuilder, ArgumentInputs, Preset, ServerPassing, unchanged_schema};
+use crate::executor::agent_cli::output::OutputFormat;
 
 pub(super) const PRESET: Preset = Preset {
     name: "ollama",
     command: "ollama",
     install: "see https://ollama.com/download",
-    output: Output::Text,
+    output: OutputFormat::Text,
     needs_model: true,
-    wants_files: false,
-    own_flags: &["--format", "--model", "-m"],
-    implied: &["run", "--nowordwrap", "--hidethinking"],
+    uses_files: false,
+    reserved_flags: &["--format", "--model", "-m"],
+    implied_flags: &["run", "--nowordwrap", "--hidethinking"],
     tool_flags: &[],
-    servers: TakesServers::Not,
-    schema: as_it_is,
+    server_passing: ServerPassing::Unsupported,
+    schema: unchanged_schema,
     no_attachments: None,
     judge: None,
     arguments,
 };
 
-fn arguments(ask: &Ask<'_>) -> Vec<OsString> {
+fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
     let mut first = vec!["run"];
     first.extend(ask.model);
     if ask.schema.is_some() {
         first.extend(["--format", "json"]);
     }
     first.extend(["--nowordwrap", "--hidethinking"]);
-    Arguments::of(&first).extra(ask.extra).list
+    ArgumentBuilder::new(&first).extra_args(ask.extra_args).list
 }
 
 #[cfg(test)]
 mod tests {
     use super::arguments;
-    use crate::executor::agent_cli::granted::Granted;
-    use crate::executor::agent_cli::presets::{Ask, words};
+    use crate::executor::agent_cli::presets::{ArgumentInputs, words};
+    use crate::executor::agent_cli::tool_grants::ToolGrants;
     use serde_json::json;
 
     #[test]
     fn the_model_comes_first() {
         let extra = ["--keepalive".to_owned(), "5m".to_owned()];
-        let (schema, granted) = (json!({}), Granted::default());
-        let ask = Ask::structured(Some("llama3.2"), &extra, &schema, &granted);
+        let (schema, granted) = (json!({}), ToolGrants::default());
+        let ask = ArgumentInputs::structured(Some("llama3.2"), &extra, &schema, &granted);
         let expected =
             ["run", "llama3.2", "--format", "json", "--nowordwrap", "--hidethinking", "--keepalive", "5m"];
         assert_eq!(words(&arguments(&ask)), expected);
-        let ask = Ask { schema: None, extra: &[], ..ask };
+        let ask = ArgumentInputs { schema: None, extra_args: &[], ..ask };
         assert_eq!(words(&arguments(&ask)), ["run", "llama3.2", "--nowordwrap", "--hidethinking"]);
     }
 }

@@ -18,18 +18,18 @@ pub(super) struct Protected {
     /// Neither read nor written.
     pub(super) hidden: Vec<PathBuf>,
     /// Read, and not written.
-    pub(super) fixed: Vec<PathBuf>,
+    pub(super) read_only: Vec<PathBuf>,
 }
 
 impl Protected {
     /// Whether a path has something protected below it, so that it gets no rule for writing itself.
-    pub(super) fn is_below(&self, path: &Path) -> bool {
-        below(&self.hidden, path) || below(&self.fixed, path)
+    pub(super) fn has_entries_below(&self, path: &Path) -> bool {
+        below(&self.hidden, path) || below(&self.read_only, path)
     }
 }
 
 /// The rules, from the root on. `entries` gives the full paths of a directory's entries.
-pub(super) fn rules(
+pub(super) fn access_rules(
     protected: &Protected,
     entries: impl Fn(&Path) -> Vec<PathBuf>,
 ) -> Vec<(PathBuf, Access)> {
@@ -39,8 +39,8 @@ pub(super) fn rules(
         if within(&protected.hidden, &path) {
             continue;
         }
-        let writes = !within(&protected.fixed, &path);
-        let (hidden, fixed) = (below(&protected.hidden, &path), below(&protected.fixed, &path));
+        let writes = !within(&protected.read_only, &path);
+        let (hidden, fixed) = (below(&protected.hidden, &path), below(&protected.read_only, &path));
         let grants_read = reads && !hidden;
         let grants_write = writes && !hidden && !fixed;
         let access = match (grants_read, grants_write) {
@@ -92,8 +92,8 @@ mod tests {
 
     fn ruled(hidden: &[&str], fixed: &[&str]) -> BTreeMap<String, Access> {
         let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect();
-        let protected = Protected { hidden: paths(hidden), fixed: paths(fixed) };
-        rules(&protected, entries)
+        let protected = Protected { hidden: paths(hidden), read_only: paths(fixed) };
+        access_rules(&protected, entries)
             .into_iter()
             .map(|(path, access)| (path.display().to_string(), access))
             .collect()

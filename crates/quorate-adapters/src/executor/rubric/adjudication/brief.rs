@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use crate::executor::rubric::document::Document;
-use crate::executor::rubric::others::{Heard, Other, listed, overlap};
+use crate::executor::rubric::peer_answers::{PeerAnswer, PeerFinding, join_names, overlaps};
 
 /// How much of a quote an item shows, in characters.
-const QUOTED: usize = 48;
+const MAX_QUOTE_CHARS: usize = 48;
 /// How many items a brief lists.
-const LISTED: usize = 20;
+const MAX_ITEMS: usize = 20;
 
 /// One thing to change, and who asks for it.
 pub(super) struct Item<'a> {
@@ -25,11 +25,14 @@ pub(super) struct Item<'a> {
 }
 
 /// Merges the findings of all members: what blocks first, then what most raised, then as it stands in the text.
-pub(super) fn merge<'a>(document: &Document<'_>, members: impl Iterator<Item = &'a Other>) -> Vec<Item<'a>> {
+pub(super) fn merge<'a>(
+    document: &Document<'_>,
+    members: impl Iterator<Item = &'a PeerAnswer>,
+) -> Vec<Item<'a>> {
     let mut items: Vec<Item<'a>> = Vec::new();
     for member in members {
         for finding in &member.findings {
-            match items.iter_mut().find(|item| item.is_about(document, finding)) {
+            match items.iter_mut().find(|item| item.is_same_place(document, finding)) {
                 Some(item) => item.add(member, finding),
                 None => items.push(Item::new(member, finding)),
             }
@@ -45,22 +48,22 @@ pub(super) fn merge<'a>(document: &Document<'_>, members: impl Iterator<Item = &
 pub(super) fn numbered(items: &[Item<'_>]) -> Option<String> {
     let mut lines: Vec<String> = items
         .iter()
-        .take(LISTED)
+        .take(MAX_ITEMS)
         .enumerate()
-        .map(|(at, item)| format!("{}. {}", at + 1, item.say()))
+        .map(|(at, item)| format!("{}. {}", at + 1, item.to_line()))
         .collect();
-    if items.len() > LISTED {
+    if items.len() > MAX_ITEMS {
         lines.push(format!(
             "{}. And {} smaller ones, which the members' answers list.",
-            LISTED + 1,
-            items.len() - LISTED
+            MAX_ITEMS + 1,
+            items.len() - MAX_ITEMS
         ));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 impl<'a> Item<'a> {
-    fn new(member: &'a Other, finding: &'a Heard) -> Self {
+    fn new(member: &'a PeerAnswer, finding: &'a PeerFinding) -> Self {
         let mut item = Item {
             quote: &finding.quote,
             line: finding.line,
@@ -74,12 +77,12 @@ impl<'a> Item<'a> {
         item
     }
 
-    fn is_about(&self, document: &Document<'_>, finding: &Heard) -> bool {
+    fn is_same_place(&self, document: &Document<'_>, finding: &PeerFinding) -> bool {
         match (&self.span, &finding.span) {
             // A quoted sentence and a word in it are one item only where they are alike in size: a sentence that is
             // too long and a phrase in it want two edits.
             (Some(a), Some(b)) => {
-                overlap(a, b)
+                overlaps(a, b)
                     && document.line_of(a.start) == document.line_of(b.start)
                     && 2 * a.len().max(b.len()) <= 5 * a.len().min(b.len())
             }
@@ -88,7 +91,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    fn add(&mut self, member: &'a Other, finding: &'a Heard) {
+    fn add(&mut self, member: &'a PeerAnswer, finding: &'a PeerFinding) {
         if !self.members.contains(&member.id.as_str()) {
             self.members.push(&member.id);
         }
@@ -103,7 +106,7 @@ impl<'a> Item<'a> {
         self.blocked |= member.blocks();
     }
 
-    fn say(&self) -> String {
+    fn to_line(&self) -> String {
         let place = match (self.line, self.quote.is_empty()) {
             (Some(line), false) => format!("Line {line}, “{}”: ", short(self.quote)),
             (Some(line), true) => format!("Line {line}: "),
@@ -114,13 +117,13 @@ impl<'a> Item<'a> {
         let texts = if self.fixes.is_empty() { &self.issues } else { &self.fixes };
         // One item, one line: a brief is a list.
         let texts = texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
-        format!("{place}{texts} ({})", listed(&self.members))
+        format!("{place}{texts} ({})", join_names(&self.members))
     }
 }
 
 /// A quote as far as it takes to find the place.
 fn short(quote: &str) -> String {
-    match quote.char_indices().nth(QUOTED) {
+    match quote.char_indices().nth(MAX_QUOTE_CHARS) {
         None => quote.to_owned(),
         Some((end, _)) => format!("{}…", quote[..end].trim_end()),
     }

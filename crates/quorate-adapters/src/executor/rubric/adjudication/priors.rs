@@ -2,58 +2,62 @@
 
 use serde_json::Value;
 
-use crate::executor::rubric::others::listed;
+use crate::executor::rubric::peer_answers::join_names;
 use crate::executor::rubric::topics;
 
 /// Earlier verdicts, newest first.
-pub(super) struct Priors(Vec<Prior>);
+pub(super) struct PriorVerdicts(Vec<PriorVerdict>);
 
-struct Prior {
+struct PriorVerdict {
     artifact: String,
     verdict: String,
     topics: Vec<&'static str>,
 }
 
-impl Priors {
+impl PriorVerdicts {
     /// Reads the part. What is not of its form says nothing.
-    pub(super) fn read(text: &str) -> Priors {
-        let Ok(Value::Array(all)) = serde_json::from_str(text) else { return Priors(Vec::new()) };
+    pub(super) fn read(text: &str) -> PriorVerdicts {
+        let Ok(Value::Array(all)) = serde_json::from_str(text) else { return PriorVerdicts(Vec::new()) };
         let prior = |value: &Value| {
             let string = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let verdict =
                 [string("verdict"), string("final_verdict")].into_iter().find(|word| !word.is_empty())?;
             let told = format!("{}\n{}", string("reasoning"), string("revision_brief"));
-            Some(Prior {
+            Some(PriorVerdict {
                 artifact: string("artifact"),
                 verdict: verdict.to_uppercase(),
-                topics: topics::of(&told).iter().map(|topic| topic.name).collect(),
+                topics: topics::found_in(&told).iter().map(|topic| topic.name).collect(),
             })
         };
-        Priors(all.iter().filter_map(prior).collect())
+        PriorVerdicts(all.iter().filter_map(prior).collect())
     }
 
     /// How many of the newest in a row were HOLD for this very artifact with a topic in common that is there again;
     /// `None` where the newest was not. Verdicts on others' texts say nothing about whether asking again helps.
-    pub(super) fn repeated(&self, artifact: &str, current: &[&'static str]) -> Option<usize> {
+    pub(super) fn repeated_holds(&self, artifact: &str, current: &[&'static str]) -> Option<usize> {
         let own = self.0.iter().take_while(|prior| prior.artifact == artifact).count();
-        self.common(current).map(|(times, _)| times.min(own)).filter(|times| *times > 0)
+        self.repeated_topics(current).map(|(times, _)| times.min(own)).filter(|times| *times > 0)
     }
 
     /// What they show, in a sentence; nothing where there are none.
-    pub(super) fn say(&self, current: &[&'static str]) -> Option<String> {
+    pub(super) fn summary(&self, current: &[&'static str]) -> Option<String> {
         let newest = self.0.first()?;
-        if let Some((times, common)) = self.common(current).filter(|(_, common)| !common.is_empty()) {
+        if let Some((times, common)) = self.repeated_topics(current).filter(|(_, common)| !common.is_empty())
+        {
             let which = if times == 1 {
                 "The last verdict on this type was".to_owned()
             } else {
                 format!("The last {times} verdicts on this type were")
             };
-            return Some(format!("{which} HOLD for {}; the same again.", listed(&common)));
+            return Some(format!("{which} HOLD for {}; the same again.", join_names(&common)));
         }
         let again: Vec<&str> =
             newest.topics.iter().copied().filter(|topic| current.contains(topic)).collect();
-        let about =
-            if again.is_empty() { String::new() } else { format!(", and {} came up again", listed(&again)) };
+        let about = if again.is_empty() {
+            String::new()
+        } else {
+            format!(", and {} came up again", join_names(&again))
+        };
         let several = if self.0.len() == 1 {
             "One earlier verdict on this type was read".to_owned()
         } else {
@@ -62,7 +66,7 @@ impl Priors {
         Some(format!("{several}; the last was {}{about}.", newest.verdict))
     }
 
-    fn common(&self, current: &[&'static str]) -> Option<(usize, Vec<&'static str>)> {
+    fn repeated_topics(&self, current: &[&'static str]) -> Option<(usize, Vec<&'static str>)> {
         let mut common: Option<(usize, Vec<&'static str>)> = None;
         for prior in self.0.iter().take_while(|prior| prior.verdict == "HOLD") {
             let before = common.as_ref().map_or(current, |(_, topics)| topics.as_slice());
@@ -83,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_them() {
-        let say = |text: &str| Priors::read(text).say(&["unsourced claims"]);
+        let say = |text: &str| PriorVerdicts::read(text).summary(&["unsourced claims"]);
         assert_eq!(say("[]"), None);
         assert_eq!(say("nonsense"), None);
         let hold = r#"{"verdict": "hold", "reasoning": "no source"}"#;

@@ -72,12 +72,12 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
         }
         let words = document.words_of(sentence);
         for hit in ABSOLUTES.all(words) {
-            if claims(document, words, hit.words.start, *hit.means) && !is_joined(words, &hit.words) {
+            if is_claim(document, words, hit.words.start, *hit.meaning) && !is_joined(words, &hit.words) {
                 let span = words[hit.words.start].start..words[hit.words.end - 1].end;
-                let severity = if *hit.means == Kind::World { Severity::Major } else { Severity::Minor };
+                let severity = if *hit.meaning == Kind::World { Severity::Major } else { Severity::Minor };
                 let issue = format!(
                     "“{}” allows no exception, and one is enough to make it false.",
-                    document.said(&span)
+                    document.one_line(&span)
                 );
                 findings.push(Finding::new(
                     span,
@@ -91,7 +91,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     findings
 }
 
-fn claims(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind) -> bool {
+fn is_claim(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind) -> bool {
     let before = |steps: usize| at.checked_sub(steps).map_or("", |index| &*words[index].text);
     let denied = [before(1), before(2)].iter().any(|word| DENIALS.contains(word));
     let rule = RULES.contains(&before(1));

@@ -12,23 +12,23 @@ pub(super) static CHECK: Check =
     Check { name: "banned phrases", lens: Lens::Voice, yields_to: &[Lens::Evidence], run };
 
 /// How many further lines an issue names.
-const LINES: usize = 5;
+const MAX_LINES: usize = 5;
 
 fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
     let mut by_phrase: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    let uses = criteria.banned.uses(document);
+    let uses = criteria.banned.occurrences(document);
     for (index, found) in uses.iter().enumerate() {
-        by_phrase.entry(folded(&document.text[found.span.clone()])).or_default().push(index);
+        by_phrase.entry(fold(&document.text[found.span.clone()])).or_default().push(index);
     }
     let house: Vec<Vec<&str>> = criteria.context.iter().map(words).collect();
     let findings =
-        by_phrase.into_iter().filter(|(phrase, _)| !is_ours(phrase, &house)).map(|(_, indices)| {
+        by_phrase.into_iter().filter(|(phrase, _)| !is_in_context(phrase, &house)).map(|(_, indices)| {
             let first = &uses[indices[0]];
-            let mut issue = format!("“{}” is a phrase that says little.", document.said(&first.span));
+            let mut issue = format!("“{}” is a phrase that says little.", document.one_line(&first.span));
             let again: Vec<String> = indices
                 .iter()
                 .skip(1)
-                .take(LINES)
+                .take(MAX_LINES)
                 .map(|at| document.line_of(uses[*at].span.start).to_string())
                 .collect();
             if !again.is_empty() {
@@ -39,14 +39,17 @@ fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
                 ));
             }
             let extra = u32::try_from(indices.len() - 1).unwrap_or(u32::MAX).min(9);
-            Finding { extra, ..Finding::new(first.span.clone(), Severity::Minor, issue, first.fix.clone()) }
+            Finding {
+                extra_points: extra,
+                ..Finding::new(first.span.clone(), Severity::Minor, issue, first.fix.clone())
+            }
         });
     let mut findings: Vec<Finding> = findings.collect();
     findings.sort_by_key(|finding| finding.span.start);
     findings
 }
 
-fn folded(phrase: &str) -> String {
+fn fold(phrase: &str) -> String {
     phrase.split(|c: char| c.is_whitespace() || c == '-').collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
@@ -55,7 +58,7 @@ fn words<'a>(corpus: &'a Document<'_>) -> Vec<&'a str> {
 }
 
 /// Whether the voice corpus that the member was given uses the phrase itself.
-fn is_ours(phrase: &str, house: &[Vec<&str>]) -> bool {
+fn is_in_context(phrase: &str, house: &[Vec<&str>]) -> bool {
     let wanted: Vec<&str> = phrase.split(' ').collect();
     house.iter().any(|words| words.windows(wanted.len()).any(|window| window == wanted))
 }
@@ -64,7 +67,7 @@ fn is_ours(phrase: &str, house: &[Vec<&str>]) -> bool {
 mod tests {
     use super::super::harness::findings;
     use super::*;
-    use crate::executor::rubric::banned::Banned;
+    use crate::executor::rubric::banned::BannedPhrases;
     use crate::executor::rubric::goals::Goals;
 
     #[test]
@@ -76,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_the_voice_corpus_says_is_ours() {
-        let banned = Banned::new(true, &[]).expect("usable");
+        let banned = BannedPhrases::new(true, &[]).expect("usable");
         let corpus = [Document::parse("voice.md", "We always called it a game-changer.")];
         let criteria = Criteria { banned: &banned, goals: &Goals::default(), context: &corpus };
         assert_eq!((CHECK.run)(&Document::parse("", "A game changer, and seamless."), &criteria).len(), 1);

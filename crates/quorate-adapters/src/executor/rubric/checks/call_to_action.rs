@@ -57,7 +57,7 @@ const IMPERATIVES: &[&str] = &[
     "write",
 ];
 static NEXT_STEP: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "next step|steps",
         "sign up",
         "reach out",
@@ -69,7 +69,7 @@ static NEXT_STEP: LazyLock<Lexicon<()>> = LazyLock::new(|| {
 });
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
-    if document.channel != Channel::Outward || document.offers_a_link {
+    if document.channel != Channel::Outward || document.has_link {
         return Vec::new();
     }
     let invites = document.sentences.iter().any(|sentence| {

@@ -13,7 +13,7 @@ pub(super) static CHECK: Check = Check { name: "causal leaps", lens: Lens::Skept
 
 /// Proof by assertion: a leap whatever was seen.
 static PROOF: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "proves that?",
         "proof that",
         "which means that? everyone|every|all",
@@ -21,7 +21,7 @@ static PROOF: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     ])
 });
 static CAUSES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "this|that is why",
         "that's why",
         "caused|causes",
@@ -63,7 +63,7 @@ const OBSERVED: &[&str] = &[
 ];
 /// Signs that the cause was tested, or is held with care.
 static TESTED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "controlled",
         "experiment|experiments",
         "a b test",
@@ -101,9 +101,9 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
         if let Some(at) = leap(document, sentence, before).filter(|_| !careful) {
             let words = document.words_of(sentence);
             let span = words[at.start].start..words[at.end - 1].end;
-            let said = document.said(&span);
+            let said = document.one_line(&span);
             findings.push(Finding::new(
-                document.around(sentence, &span, Margin { before: 3, after: 5 }),
+                document.with_context(sentence, &span, Margin { before: 3, after: 5 }),
                 Severity::Major,
                 format!("“{said}” makes a cause of what was only seen to happen."),
                 "Say how the cause was tested, what else could explain it, or tell it as a sequence.",

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Check, Criteria, opening};
+use super::{Check, Criteria, opening_span};
 use crate::executor::rubric::document::{BlockKind, Document};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::goals::{Goal, stems};
@@ -13,7 +13,7 @@ use crate::executor::rubric::lens::Lens;
 pub(super) static CHECK: Check = Check { name: "goals", lens: Lens::Strategy, yields_to: &[], run };
 
 /// How much of a goal an issue quotes, in characters.
-const SHOWN: usize = 80;
+const MAX_GOAL_CHARS: usize = 80;
 
 fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
     let goals = criteria.goals;
@@ -29,7 +29,7 @@ fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
         });
         let prose = document.kind_of(sentence) != BlockKind::Cell && !denies;
         let touched = |list: &[Goal]| {
-            list.iter().find(|goal| prose && goal.is_touched_by(&words)).map(|goal| shown(&goal.text))
+            list.iter().find(|goal| prose && goal.is_touched_by(&words)).map(|goal| shorten(&goal.text))
         };
         if let Some(non_goal) = touched(&goals.non_goals) {
             let issue = format!("This comes close to a stated non-goal: “{non_goal}”.");
@@ -52,20 +52,23 @@ fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
         all.extend(words);
     }
     if !goals.goals.is_empty() && !goals.goals.iter().any(|goal| goal.is_served_by(&all)) {
-        let first = shown(&goals.goals[0].text);
+        let first = shorten(&goals.goals[0].text);
         let issue = format!(
             "None of the {} stated goals shows in the text; the first is “{first}”.",
             goals.goals.len()
         );
         let fix = "Say which goal it serves, or ask whether it should go out at all.";
-        findings.push(Finding { extra: 2, ..Finding::new(opening(document), Severity::Major, issue, fix) });
+        findings.push(Finding {
+            extra_points: 2,
+            ..Finding::new(opening_span(document), Severity::Major, issue, fix)
+        });
     }
     findings
 }
 
-fn shown(goal: &str) -> String {
+fn shorten(goal: &str) -> String {
     let line = goal.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(SHOWN) {
+    match line.char_indices().nth(MAX_GOAL_CHARS) {
         None => line,
         Some((end, _)) => format!("{}…", &line[..end]),
     }

@@ -37,25 +37,26 @@ const DICTATING: &[&str] = &[
 const DENIALS: &[&str] = &["not", "never", "don't", "cannot", "can't", "won't", "nor"];
 
 static PHRASES: LazyLock<Lexicon<()>> =
-    LazyLock::new(|| Lexicon::of(&OVERRULING.iter().chain(DICTATING).copied().collect::<Vec<_>>()));
+    LazyLock::new(|| Lexicon::from_phrases(&OVERRULING.iter().chain(DICTATING).copied().collect::<Vec<_>>()));
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for sentence in &document.sentences {
         let words = document.words_of(sentence);
         findings.extend(
-            places(words)
+            phrase_spans(words)
                 .filter(|hit| !words[hit.start].quoted)
                 .map(|hit| finding(words[hit.start].start..words[hit.end - 1].end)),
         );
     }
-    for words in &document.asides {
-        findings.extend(places(words).map(|hit| finding(words[hit.start].start..words[hit.end - 1].end)));
+    for words in &document.non_prose {
+        findings
+            .extend(phrase_spans(words).map(|hit| finding(words[hit.start].start..words[hit.end - 1].end)));
     }
     findings
 }
 
-fn places<'w>(words: &'w [Word<'_>]) -> impl Iterator<Item = Range<usize>> + 'w {
+fn phrase_spans<'w>(words: &'w [Word<'_>]) -> impl Iterator<Item = Range<usize>> + 'w {
     let told = |hit: &Range<usize>| {
         let before = hit.start.checked_sub(1).map_or("", |at| &*words[at].text);
         !DENIALS.contains(&before)

@@ -46,7 +46,7 @@ static PROMISES: LazyLock<Lexicon<Kind>> = LazyLock::new(|| {
 });
 /// What limits a guarantee: its end, or what it does not cover.
 static LIMITED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "until",
         "subject to",
         "for *? * months|years|days|weeks|hours",
@@ -62,7 +62,7 @@ static LIMITED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
 });
 /// Conditions and ends that make a promise one that can be kept.
 static BOUNDED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "until",
         "subject to",
         "for * months|years|days",
@@ -123,7 +123,7 @@ const OFFER: &[&str] = &[
     "access", "support", "discount",
 ];
 /// So many lasting promises are what the text is about, one of them in its title or one more elsewhere.
-const CORE: usize = 2;
+const CORE_PROMISES: usize = 2;
 /// If there is one in so many words.
 const WORDS_PER_PROMISE: usize = 150;
 
@@ -141,13 +141,13 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
         let hit = PROMISES
             .all(words)
             .into_iter()
-            .find(|hit| promises(document, words, hit.words.start, *hit.means, offers));
+            .find(|hit| is_promise(document, words, hit.words.start, *hit.meaning, offers));
         let bounded = BOUNDED.first(words).is_some();
         if let Some(hit) = hit {
             let span = words[hit.words.start].start..words[hit.words.end - 1].end;
-            lasting += usize::from(*hit.means == Kind::Forever && !bounded);
-            findings.push(finding(document, span, *hit.means, bounded));
-        } else if let Some(span) = date(document, sentence, words) {
+            lasting += usize::from(*hit.meaning == Kind::Forever && !bounded);
+            findings.push(finding(document, span, *hit.meaning, bounded));
+        } else if let Some(span) = date_promise(document, sentence, words) {
             findings.push(finding(document, span, Kind::Date, bounded));
         }
     }
@@ -156,7 +156,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let in_headline =
         |finding: &Finding| headline.is_some_and(|title| title.span.contains(&finding.span.start));
     let dense = lasting * WORDS_PER_PROMISE >= document.word_count();
-    let many = lasting > CORE || lasting == CORE && findings.iter().any(in_headline);
+    let many = lasting > CORE_PROMISES || lasting == CORE_PROMISES && findings.iter().any(in_headline);
     let first =
         findings.iter_mut().find(|finding| finding.severity == Severity::Major).filter(|_| many && dense);
     if let Some(first) = first {
@@ -168,7 +168,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
 }
 
 fn finding(document: &Document<'_>, span: std::ops::Range<usize>, kind: Kind, bounded: bool) -> Finding {
-    let said = document.said(&span);
+    let said = document.one_line(&span);
     let (issue, fix) = match kind {
         Kind::Forever => (
             format!("“{said}” binds for ever."),
@@ -188,7 +188,7 @@ fn finding(document: &Document<'_>, span: std::ops::Range<usize>, kind: Kind, bo
 }
 
 /// `offers`: whether the sentence has a word of an offer.
-fn promises(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind, offers: bool) -> bool {
+fn is_promise(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind, offers: bool) -> bool {
     let before = |steps: usize| at.checked_sub(steps).map_or("", |index| &*words[index].text);
     let denied = [before(1), before(2)].iter().any(|word| {
         matches!(*word, "not" | "no" | "cannot" | "can't" | "don't" | "nothing" | "isn't" | "won't")
@@ -204,7 +204,11 @@ fn promises(document: &Document<'_>, words: &[Word<'_>], at: usize, kind: Kind, 
 }
 
 /// "It will ship on 3 June": a day without a hedge.
-fn date(document: &Document<'_>, sentence: &Sentence, words: &[Word<'_>]) -> Option<std::ops::Range<usize>> {
+fn date_promise(
+    document: &Document<'_>,
+    sentence: &Sentence,
+    words: &[Word<'_>],
+) -> Option<std::ops::Range<usize>> {
     if document.kind_of(sentence) == BlockKind::Cell || words.iter().any(|word| HEDGES.contains(&&*word.text))
     {
         return None;

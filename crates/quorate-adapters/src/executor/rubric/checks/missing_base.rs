@@ -36,7 +36,7 @@ const PEOPLE: &[&str] =
     &["users", "customers", "people", "teams", "companies", "developers", "respondents", "clients"];
 
 static BASES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "than",
         "compared with|to",
         "versus|vs",
@@ -57,8 +57,8 @@ static BASES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     // Of a figure without a source the base is asked for together with the source.
     let sourced = (0..document.sentences.len()).filter(|index| has_source(document, *index));
-    let findings = sourced.filter_map(|index| question(document, index)).map(|(span, asked)| {
-        let issue = format!("“{}” does not say {asked}.", document.said(&span));
+    let findings = sourced.filter_map(|index| unstated_base(document, index)).map(|(span, asked)| {
+        let issue = format!("“{}” does not say {asked}.", document.one_line(&span));
         Finding::new(
             span,
             Severity::Minor,
@@ -70,7 +70,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
 }
 
 /// What the figure of a sentence leaves open, and where; `None` where it has a base or needs none.
-pub(super) fn question(document: &Document<'_>, index: usize) -> Option<(Range<usize>, &'static str)> {
+pub(super) fn unstated_base(document: &Document<'_>, index: usize) -> Option<(Range<usize>, &'static str)> {
     let sentence = &document.sentences[index];
     let claim = claim(document, sentence)?;
     let words = document.words_of(sentence);

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::{Check, Criteria, absolute, causal_leap, opening, survivorship};
+use super::{Check, Criteria, absolute, causal_leap, opening_span, survivorship};
 use crate::executor::rubric::document::{Channel, Document};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
@@ -19,7 +19,7 @@ const SIGNS: usize = 3;
 const ONE_SIDED_POINTS: u32 = 18;
 
 static PERSUASION: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "you|we|everyone should|must|need|deserve|deserves|can't",
         "we believe",
         "imagine",
@@ -41,7 +41,7 @@ static PERSUASION: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     ])
 });
 static OTHER_SIDE: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "however|although|though|nevertheless|despite|whereas",
         "limit|limits|limitation|limitations|limited",
         "trade off|offs",
@@ -86,7 +86,7 @@ fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
         .flat_map(|check| (check.run)(document, criteria))
         .map(|finding| finding.points())
         .sum();
-    let place = opening(document);
+    let place = opening_span(document);
     if points >= ONE_SIDED_POINTS && points as usize * 30 >= document.word_count() {
         let issue = "The argument is absolutes and success stories from end to end, and nothing in it could turn out wrong.";
         return vec![Finding::beyond_edit(

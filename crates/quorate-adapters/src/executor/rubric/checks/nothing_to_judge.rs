@@ -1,7 +1,7 @@
 //! Texts that no lens can judge: empty, next to empty, code alone, or not in English. They block under every lens, so
 //! that they cannot pass for want of findings.
 
-use super::{Check, Criteria, opening};
+use super::{Check, Criteria, opening_span};
 use crate::executor::rubric::document::{Document, Word, WordKind};
 use crate::executor::rubric::finding::{Finding, Repair, Severity};
 use crate::executor::rubric::lens::Lens;
@@ -10,9 +10,9 @@ use crate::executor::rubric::lens::Lens;
 pub(super) static CHECK: Check = Check { name: "substance", lens: Lens::General, yields_to: &[], run };
 
 /// Fewer words than this are nothing to judge.
-const WORDS: usize = 20;
+const MIN_WORDS: usize = 20;
 /// Nor are words that repeat, if fewer than this differ.
-const DISTINCT: usize = 12;
+const MIN_DISTINCT_WORDS: usize = 12;
 /// Fewer different words than this are as good as none.
 const NONE: usize = 3;
 /// English prose is about two fifths function words; a text with less than one in this many is something else.
@@ -39,9 +39,9 @@ const SHARED_WORDS: &[&str] = &[
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let words = document.word_count();
-    let distinct = document.distinct_words(DISTINCT);
+    let distinct = document.distinct_words(MIN_DISTINCT_WORDS);
     if distinct < NONE {
-        let (what, fix) = if document.has_other_matter {
+        let (what, fix) = if document.has_code_or_quotations {
             (
                 "There is no prose of the author's own, only code, quotations or markup; this council reads prose.",
                 "Say in words what the reader is to know.",
@@ -49,53 +49,63 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
         } else {
             ("There is nothing here to judge.", "Write the text first.")
         };
-        return vec![Finding::beyond_edit(place(document), what, fix)];
+        return vec![Finding::beyond_edit(opening_or_first_line(document), what, fix)];
     }
-    if words < WORDS || distinct < DISTINCT {
+    if words < MIN_WORDS || distinct < MIN_DISTINCT_WORDS {
         let what = format!("{words} words, {distinct} of them different, are too little to judge.");
-        let what = if distinct < DISTINCT { what } else { format!("{words} words are too little to judge.") };
+        let what = if distinct < MIN_DISTINCT_WORDS {
+            what
+        } else {
+            format!("{words} words are too little to judge.")
+        };
         return vec![Finding::new(
-            place(document),
+            opening_or_first_line(document),
             Severity::Critical,
             what,
             "Say what it is about, for whom, and why it matters.",
         )];
     }
-    if reads_as_english(document) { Vec::new() } else { vec![unread(document)] }
+    if reads_as_english(document) { Vec::new() } else { vec![not_english(document)] }
 }
 
-fn unread(document: &Document<'_>) -> Finding {
+fn not_english(document: &Document<'_>) -> Finding {
     let issue =
         "This does not read as English, the one language that these checks know, so nothing was checked.";
     let fix = "Have it read by a person or by an executor that knows its language.";
-    Finding { repair: Repair::Edit, ..Finding::new(place(document), Severity::Critical, issue, fix) }
+    Finding {
+        repair: Repair::Edit,
+        ..Finding::new(opening_or_first_line(document), Severity::Critical, issue, fix)
+    }
 }
 
 /// Whether the text as a whole does, and no third of it stands in paragraphs that do not.
 fn reads_as_english(document: &Document<'_>) -> bool {
-    let mut whole = Tally::default();
+    let mut whole = WordCounts::default();
     let mut foreign = 0;
     for block in &document.blocks {
-        let mut own = Tally::default();
+        let mut block_counts = WordCounts::default();
         let sentences = &document.sentences[block.sentences.clone()];
-        sentences.iter().flat_map(|sentence| document.words_of(sentence)).for_each(|word| own.count(word));
-        if own.all >= WORDS && !own.is_english() {
-            foreign += own.all;
+        sentences
+            .iter()
+            .flat_map(|sentence| document.words_of(sentence))
+            .for_each(|word| block_counts.count(word));
+        if block_counts.all >= MIN_WORDS && !block_counts.is_english() {
+            foreign += block_counts.all;
         }
-        whole.add(&own);
+        whole.add(&block_counts);
     }
     whole.is_english() && foreign * 3 <= whole.all
 }
 
 /// How many words there are, and how many of them hold English sentences together.
 #[derive(Default)]
-struct Tally {
+struct WordCounts {
     all: usize,
     known: usize,
-    own: usize,
+    english_only: usize,
 }
 
-impl Tally {
+impl WordCounts {
     fn count(&mut self, word: &Word<'_>) {
         if word.kind != WordKind::Letters {
             return;
@@ -103,23 +113,23 @@ impl Tally {
         let is_known = FUNCTION_WORDS.binary_search(&&*word.text).is_ok();
         self.all += 1;
         self.known += usize::from(is_known);
-        self.own += usize::from(is_known && !SHARED_WORDS.contains(&&*word.text));
+        self.english_only += usize::from(is_known && !SHARED_WORDS.contains(&&*word.text));
     }
 
-    fn add(&mut self, other: &Tally) {
+    fn add(&mut self, other: &WordCounts) {
         self.all += other.all;
         self.known += other.known;
-        self.own += other.own;
+        self.english_only += other.english_only;
     }
 
     fn is_english(&self) -> bool {
-        self.known * FUNCTION_WORDS_ONE_IN >= self.all && self.own * OWN_WORDS_ONE_IN >= self.all
+        self.known * FUNCTION_WORDS_ONE_IN >= self.all && self.english_only * OWN_WORDS_ONE_IN >= self.all
     }
 }
 
 /// The opening, else whatever the first line with something on it says.
-fn place(document: &Document<'_>) -> std::ops::Range<usize> {
-    let opening = opening(document);
+fn opening_or_first_line(document: &Document<'_>) -> std::ops::Range<usize> {
+    let opening = opening_span(document);
     if !opening.is_empty() {
         return opening;
     }

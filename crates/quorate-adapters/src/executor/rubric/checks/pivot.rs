@@ -43,7 +43,7 @@ fn pivot(document: &Document<'_>, words: &[Word<'_>], next: &[Word<'_>]) -> Opti
         let within = turn.or(but).map(|offset| rest[offset].end);
         return within
             .filter(|_| !adds)
-            .or_else(|| answered(words, next).then(|| words[words.len() - 1].end))
+            .or_else(|| is_answered_by(words, next).then(|| words[words.len() - 1].end))
             .map(|end| from..end);
     }
     if let Some(offset) = turn {
@@ -61,7 +61,7 @@ fn is_turn(document: &Document<'_>, word: &Word<'_>) -> bool {
 }
 
 /// "This isn't just a tool." answered by "It's …".
-fn answered(words: &[Word<'_>], next: &[Word<'_>]) -> bool {
+fn is_answered_by(words: &[Word<'_>], next: &[Word<'_>]) -> bool {
     words.len() <= REACH && next.first().is_some_and(|word| TURNS.contains(&&*word.text))
 }
 

@@ -13,19 +13,19 @@ use crate::executor::rubric::lexicon::Lexicon;
 pub(super) static CHECK: Check = Check { name: "register", lens: Lens::Voice, yields_to: &[], run };
 
 /// At most this many findings: tone is a matter of taste.
-const MOST: usize = 3;
+const MAX_FINDINGS: usize = 3;
 /// A paragraph of more words than this is a wall in an outward text.
-const WALL: usize = 130;
+const MAX_PARAGRAPH_WORDS: usize = 130;
 
 static CHEER: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "awesome|amazing|incredible|fantastic|epic|yay|woohoo|hooray",
         "super excited|happy|proud",
         "oops|whoops",
     ])
 });
 static LEGALESE: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "hereby|herein|hereinafter|aforementioned|heretofore|thereof|whereas",
         "pursuant to",
         "in accordance with the",
@@ -35,12 +35,15 @@ static LEGALESE: LazyLock<Lexicon<()>> = LazyLock::new(|| {
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings = match document.channel {
-        Channel::Report => {
-            words(document, &CHEER, "cheers in a report", "Say what happened, in the same voice as the rest.")
-        }
-        Channel::Manual => words(document, &CHEER, "cheers in a manual", "Say what it does."),
+        Channel::Report => find_phrases(
+            document,
+            &CHEER,
+            "cheers in a report",
+            "Say what happened, in the same voice as the rest.",
+        ),
+        Channel::Manual => find_phrases(document, &CHEER, "cheers in a manual", "Say what it does."),
         Channel::Outward => {
-            let mut findings = words(
+            let mut findings = find_phrases(
                 document,
                 &LEGALESE,
                 "is the language of a contract, not of a post",
@@ -51,16 +54,21 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
         }
         Channel::Unstated => Vec::new(),
     };
-    findings.truncate(MOST);
+    findings.truncate(MAX_FINDINGS);
     findings
 }
 
-fn words(document: &Document<'_>, list: &Lexicon<()>, what: &str, fix: &str) -> Vec<Finding> {
+fn find_phrases(document: &Document<'_>, list: &Lexicon<()>, what: &str, fix: &str) -> Vec<Finding> {
     let hits = document.sentences.iter().flat_map(|sentence| {
         let words = document.words_of(sentence);
         list.all(words).into_iter().filter(|hit| !words[hit.words.start].quoted).map(|hit| {
             let span = words[hit.words.start].start..words[hit.words.end - 1].end;
-            Finding::new(span.clone(), Severity::Minor, format!("“{}” {what}.", document.said(&span)), fix)
+            Finding::new(
+                span.clone(),
+                Severity::Minor,
+                format!("“{}” {what}.", document.one_line(&span)),
+                fix,
+            )
         })
     });
     hits.collect()
@@ -71,7 +79,7 @@ fn walls(document: &Document<'_>) -> Vec<Finding> {
     let walls = paragraphs.filter_map(|block| {
         let sentences = &document.sentences[block.sentences.clone()];
         let count: usize = sentences.iter().map(|sentence| sentence.words.len()).sum();
-        let first = sentences.first().filter(|_| count > WALL)?;
+        let first = sentences.first().filter(|_| count > MAX_PARAGRAPH_WORDS)?;
         let issue = format!("A paragraph of {count} words is a wall in a text that people skim.");
         Some(Finding::new(first.span.clone(), Severity::Minor, issue, "Break it into two or three."))
     });

@@ -85,7 +85,7 @@ fn capitals(document: &Document<'_>, words: &[Word<'_>]) -> Vec<Finding> {
             single.map(|word| word.start..word.end)
         };
         if let Some(span) = span {
-            let issue = format!("“{}” shouts.", document.said(&span));
+            let issue = format!("“{}” shouts.", document.one_line(&span));
             findings.push(finding(span, &issue, "Write it in small letters and let the words do it."));
         }
         at += length.max(1);

@@ -70,11 +70,13 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for (index, sentence) in document.sentences.iter().enumerate() {
         let words = document.words_of(sentence);
-        let claims = SUPERLATIVES.all(words).into_iter().filter(|hit| claims(words, &hit.words));
+        let claims = SUPERLATIVES.all(words).into_iter().filter(|hit| is_claim(words, &hit.words));
         for hit in claims.filter(|_| !has_source(document, index)) {
             let span = words[hit.words.start].start..words[hit.words.end - 1].end;
-            let issue =
-                format!("“{}” ranks it first and shows no comparison.", document.said(&span).to_lowercase());
+            let issue = format!(
+                "“{}” ranks it first and shows no comparison.",
+                document.one_line(&span).to_lowercase()
+            );
             let again = findings
                 .last()
                 .is_some_and(|last| last.issue == issue && sentence.span.contains(&last.span.start));
@@ -83,7 +85,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
             }
             findings.push(Finding::new(
                 span,
-                *hit.means,
+                *hit.meaning,
                 issue,
                 "Name what it was compared with and link the result, or say what it does.",
             ));
@@ -92,7 +94,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     findings
 }
 
-fn claims(words: &[Word<'_>], hit: &std::ops::Range<usize>) -> bool {
+fn is_claim(words: &[Word<'_>], hit: &std::ops::Range<usize>) -> bool {
     let next = words.get(hit.end).map_or("", |word| &*word.text);
     let idiom = matches!(&*words[hit.end - 1].text, "best") && IDIOMS.contains(&next);
     // "the fastest of the four" says what it was compared with.

@@ -12,7 +12,7 @@ use crate::executor::rubric::lexicon::Lexicon;
 pub(super) static CHECK: Check = Check { name: "survivorship", lens: Lens::Skeptic, yields_to: &[], run };
 
 static SURVIVORS: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "all of? our|their early|first|beta|existing|pilot? customers|users|clients|teams|testers|members|readers|partners",
         "every|each single? one? of? our? customer|customers|user|users|client|clients|team|company|tester|testers|founder that|who|loves|love|reports|says|told|agrees|uses",
         "every|each one of our customers|users|clients|teams|testers",
@@ -37,7 +37,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
                 continue;
             }
             let span = words[hit.words.start].start..words[hit.words.end - 1].end;
-            let issue = format!("“{}” hears only those who stayed.", document.said(&span));
+            let issue = format!("“{}” hears only those who stayed.", document.one_line(&span));
             findings.push(Finding::new(
                 span,
                 Severity::Major,

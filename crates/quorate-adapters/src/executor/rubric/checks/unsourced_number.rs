@@ -55,10 +55,10 @@ const MAGNITUDES: &[&str] = &[
 const TIMES: &[&str] = &["hours", "hour", "minutes", "minute", "days", "day", "weeks", "week", "months"];
 
 /// How far up a list its lead-in is looked for.
-const LIST: usize = 60;
+const MAX_LIST_BLOCKS: usize = 60;
 
 static MULTIPLES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "two|three|four|five|ten times faster|more|cheaper|better|smaller|as",
         "twice as fast|many|much|good|productive|likely|cheap",
         "twofold|threefold|tenfold|hundredfold",
@@ -74,7 +74,7 @@ const CHANGE: &[&str] = &[
     "instead",
 ];
 /// The sentence sets a rule, aims at something or supposes it: it reports no fact.
-const SETTING: &[&str] = &[
+const RULE_WORDS: &[&str] = &[
     "must",
     "should",
     "shall",
@@ -120,11 +120,11 @@ fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
 
 fn finding(document: &Document<'_>, index: usize, claim: Claim) -> Finding {
     let sentence = &document.sentences[index];
-    let figure = document.said(&claim.span);
-    let base = missing_base::question(document, index)
+    let figure = document.one_line(&claim.span);
+    let base = missing_base::unstated_base(document, index)
         .map_or(String::new(), |(_, asked)| format!(", and it does not say {asked}"));
     Finding::new(
-        document.around(sentence, &claim.span, Margin { before: 4, after: 3 }),
+        document.with_context(sentence, &claim.span, Margin { before: 4, after: 3 }),
         claim.severity,
         format!("“{figure}” is a claim without a source near it{base}."),
         "Say where the figure is from: link it, name the data and its date, or take it out.",
@@ -141,13 +141,13 @@ pub(super) struct Claim {
 /// The first number in a sentence that claims something.
 pub(super) fn claim(document: &Document<'_>, sentence: &Sentence) -> Option<Claim> {
     let words = document.words_of(sentence);
-    let sets = words.iter().any(|word| SETTING.contains(&&*word.text));
+    let sets = words.iter().any(|word| RULE_WORDS.contains(&&*word.text));
     if document.kind_of(sentence) == BlockKind::Cell || sets {
         return None;
     }
     // Once for a sentence, which may be as long as the text and have a number at every word.
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&&*word.text));
-    let tells = Tells { money: has(MONEY), change: has(CHANGE) };
+    let tells = SentenceCues { money: has(MONEY), change: has(CHANGE) };
     let mut unquoted = (0..words.len()).filter(|at| !words[*at].quoted);
     let figure = unquoted.find_map(|at| figure(document, words, at, tells));
     figure.or_else(|| {
@@ -161,12 +161,12 @@ pub(super) fn claim(document: &Document<'_>, sentence: &Sentence) -> Option<Clai
 
 /// What the words of a sentence say about all of its numbers.
 #[derive(Clone, Copy)]
-struct Tells {
+struct SentenceCues {
     money: bool,
     change: bool,
 }
 
-fn figure(document: &Document<'_>, words: &[Word<'_>], at: usize, tells: Tells) -> Option<Claim> {
+fn figure(document: &Document<'_>, words: &[Word<'_>], at: usize, tells: SentenceCues) -> Option<Claim> {
     let word = &words[at];
     let next = words.get(at + 1).map_or("", |next| &*next.text);
     let claim = |from: usize, to: usize, severity| Some(Claim { span: from..to, severity });
@@ -251,7 +251,7 @@ pub(super) fn has_source(document: &Document<'_>, index: usize) -> bool {
     }
     match kind {
         BlockKind::Item => {
-            let mut above = document.blocks[..sentence.block].iter().rev().take(LIST);
+            let mut above = document.blocks[..sentence.block].iter().rev().take(MAX_LIST_BLOCKS);
             let lead = above.find(|block| block.kind != BlockKind::Item);
             lead.is_some_and(|block| sentences[block.sentences.clone()].last().is_some_and(|last| last.cites))
         }

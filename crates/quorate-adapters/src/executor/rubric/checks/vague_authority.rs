@@ -13,7 +13,7 @@ use crate::executor::rubric::lexicon::Lexicon;
 pub(super) static CHECK: Check = Check { name: "vague authority", lens: Lens::Evidence, yields_to: &[], run };
 
 static AUTHORITIES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "studies|study|research|surveys|science|data|evidence|statistics shows|show|proves|prove|suggests|suggest|says|say|confirms|confirm|indicates|indicate",
         "studies|research|science|data has|have shown|proven|proved|confirmed|found",
         "experts|scientists|analysts|researchers|economists|insiders agree|say|believe|predict|recommend|warn",
@@ -35,7 +35,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
         let hits = AUTHORITIES.all(words).into_iter().filter(|hit| !words[hit.words.start].quoted);
         for hit in hits.filter(|_| !has_source(document, index)) {
             let span = words[hit.words.start].start..words[hit.words.end - 1].end;
-            let issue = format!("“{}” names nobody who could be asked.", document.said(&span));
+            let issue = format!("“{}” names nobody who could be asked.", document.one_line(&span));
             findings.push(Finding::new(
                 span,
                 Severity::Major,

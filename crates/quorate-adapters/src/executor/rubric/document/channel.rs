@@ -55,7 +55,7 @@ const MANUAL: &[&str] = &[
 ];
 
 /// Decides on the channel.
-pub(super) fn of(
+pub(super) fn detect(
     name: &str,
     document: &Document<'_>,
     front_matter: &[(String, String)],
@@ -69,12 +69,12 @@ pub(super) fn of(
         title.map(|block| document.prose[block.span.clone()].to_ascii_lowercase()).unwrap_or_default();
     let by_words = stated
         .chain([file.as_str(), title.as_str()])
-        .map(of_words)
+        .map(detect_in)
         .find(|channel| *channel != Channel::Unstated);
     by_words.unwrap_or(if has_code { Channel::Manual } else { Channel::Unstated })
 }
 
-fn of_words(text: &str) -> Channel {
+fn detect_in(text: &str) -> Channel {
     let has =
         |list: &[&str]| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| list.contains(&word));
     match () {

@@ -16,29 +16,29 @@ const SOURCE_SECTIONS: &[&str] =
 
 /// What the parser found.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
+pub(super) struct Extraction {
     pub(super) prose: String,
     pub(super) blocks: Vec<(BlockKind, Range<usize>)>,
     /// Hard line breaks, which end a sentence.
     pub(super) breaks: Vec<usize>,
     /// Places where a source is linked or a footnote is referred to.
-    pub(super) marks: Vec<usize>,
+    pub(super) source_marks: Vec<usize>,
     /// Links of any kind.
     pub(super) links: Vec<usize>,
     /// What is said beside the prose: markup with its comments, footnote texts, images' texts, sections of sources.
-    pub(super) asides: Vec<Range<usize>>,
+    pub(super) non_prose: Vec<Range<usize>>,
     pub(super) front_matter: Vec<(String, String)>,
     pub(super) has_code: bool,
     pub(super) has_quotations: bool,
 }
 
 #[derive(Default)]
-struct Reader<'t> {
+struct ProseReader<'t> {
     text: &'t str,
-    out: Parsed,
-    kept: Vec<Range<usize>>,
-    fills: Vec<Range<usize>>,
-    open: Option<(BlockKind, Range<usize>)>,
+    extraction: Extraction,
+    prose_spans: Vec<Range<usize>>,
+    code_spans: Vec<Range<usize>>,
+    open_block_span: Option<(BlockKind, Range<usize>)>,
     /// Nesting in what is not prose: code, quotations, images, footnote texts, HTML.
     muted: usize,
     items: usize,
@@ -47,41 +47,47 @@ struct Reader<'t> {
 }
 
 /// Parses a Markdown text.
-pub(super) fn parse(text: &str) -> Parsed {
+pub(super) fn parse(text: &str) -> Extraction {
     let (body, front_matter) = front_matter(text);
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_GFM;
-    let mut reader = Reader { text, ..Reader::default() };
+    let mut reader = ProseReader { text, ..ProseReader::default() };
     for (event, span) in Parser::new_ext(&text[body..], options).into_offset_iter() {
         reader.read(event, span.start + body..span.end + body);
     }
     reader.close();
-    let mut out = reader.out;
-    out.front_matter = front_matter;
-    out.prose = assemble(text, &reader.kept, &mut reader.fills, &mut out.marks, &mut out.links);
-    out.marks.sort_unstable();
-    out
+    let mut extraction = reader.extraction;
+    extraction.front_matter = front_matter;
+    extraction.prose = assemble(
+        text,
+        &reader.prose_spans,
+        &mut reader.code_spans,
+        &mut extraction.source_marks,
+        &mut extraction.links,
+    );
+    extraction.source_marks.sort_unstable();
+    extraction
 }
 
-impl Reader<'_> {
+impl ProseReader<'_> {
     fn read(&mut self, event: Event<'_>, span: Range<usize>) {
         match event {
             Event::Start(tag) => self.start(tag, span),
             Event::End(tag) => self.end(tag),
-            Event::Text(words) => self.keep(&words, span),
+            Event::Text(words) => self.keep_text(&words, span),
             Event::Code(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {
                 if self.muted == 0 {
                     self.link = self.link.map(|(_, cites)| (span.start, cites));
-                    self.reach(&span);
-                    self.fills.push(span);
+                    self.extend_block(&span);
+                    self.code_spans.push(span);
                 }
             }
-            Event::FootnoteReference(_) => self.out.marks.push(span.start),
-            Event::HardBreak => self.out.breaks.push(span.start),
-            Event::InlineHtml(_) => self.out.asides.push(span),
+            Event::FootnoteReference(_) => self.extraction.source_marks.push(span.start),
+            Event::HardBreak => self.extraction.breaks.push(span.start),
+            Event::InlineHtml(_) => self.extraction.non_prose.push(span),
             Event::SoftBreak | Event::Rule | Event::Html(_) | Event::TaskListMarker(_) => {}
         }
     }
@@ -99,22 +105,22 @@ impl Reader<'_> {
             }
             Tag::CodeBlock(_) => {
                 self.close();
-                self.out.has_code = true;
+                self.extraction.has_code = true;
                 self.muted += 1;
             }
             // An alert (`> [!NOTE]`) is the author speaking.
             Tag::BlockQuote(None) => {
                 self.close();
-                self.out.has_quotations = true;
+                self.extraction.has_quotations = true;
                 self.muted += 1;
             }
             Tag::FootnoteDefinition(_) | Tag::HtmlBlock => {
                 self.close();
-                self.out.asides.push(span);
+                self.extraction.non_prose.push(span);
                 self.muted += 1;
             }
             Tag::Image { .. } => {
-                self.out.asides.push(span);
+                self.extraction.non_prose.push(span);
                 self.muted += 1;
             }
             Tag::Link { link_type, dest_url, .. } => self.start_link(link_type, &dest_url, span),
@@ -139,7 +145,7 @@ impl Reader<'_> {
             }
             TagEnd::Link => {
                 if let Some((at, true)) = self.link.take() {
-                    self.out.marks.push(at);
+                    self.extraction.source_marks.push(at);
                 }
             }
             _ => {}
@@ -147,7 +153,7 @@ impl Reader<'_> {
     }
 
     fn end_heading(&mut self) {
-        if let Some((_, span)) = &self.open {
+        if let Some((_, span)) = &self.open_block_span {
             let title = self.text[span.clone()].trim().to_ascii_lowercase();
             self.source_section = SOURCE_SECTIONS.contains(&title.as_str());
         }
@@ -155,44 +161,44 @@ impl Reader<'_> {
     }
 
     fn start_link(&mut self, kind: LinkType, dest: &str, span: Range<usize>) {
-        self.out.links.push(span.start);
+        self.extraction.links.push(span.start);
         if matches!(kind, LinkType::Autolink | LinkType::Email) {
-            self.fills.push(span.clone());
+            self.code_spans.push(span.clone());
         }
         let elsewhere = !dest.starts_with('#') && !dest.starts_with("mailto:") && kind != LinkType::Email;
         // Which link asks for something ("Try it") and which cites is seen at its first word.
         self.link = Some((span.start, elsewhere));
     }
 
-    fn keep(&mut self, words: &CowStr<'_>, span: Range<usize>) {
+    fn keep_text(&mut self, words: &CowStr<'_>, span: Range<usize>) {
         if let Some((at, cites)) = &mut self.link {
             *at = span.start;
-            let asks = first_word(words).is_some_and(|word| ASKING.contains(&word.as_str()));
+            let asks = first_word(words).is_some_and(|word| REQUEST_WORDS.contains(&word.as_str()));
             *cites &= !asks;
         }
         if self.muted == 0 && self.source_section && !self.in_heading() {
-            self.out.asides.push(span.clone());
+            self.extraction.non_prose.push(span.clone());
         }
         // A decoded entity has no letters of its own in the source.
         if self.muted > 0 || self.source_section && !self.in_heading() || self.text[span.clone()] != **words {
             return;
         }
-        self.reach(&span);
-        self.kept.push(span);
+        self.extend_block(&span);
+        self.prose_spans.push(span);
     }
 
     fn in_heading(&self) -> bool {
-        matches!(self.open, Some((BlockKind::Heading, _)))
+        matches!(self.open_block_span, Some((BlockKind::Heading, _)))
     }
 
     fn open_block(&mut self, kind: BlockKind, at: usize) {
         self.close();
-        self.open = Some((kind, at..at));
+        self.open_block_span = Some((kind, at..at));
     }
 
     /// Makes the open block span what was read.
-    fn reach(&mut self, span: &Range<usize>) {
-        let fresh = self.open.get_or_insert((BlockKind::Paragraph, span.start..span.start));
+    fn extend_block(&mut self, span: &Range<usize>) {
+        let fresh = self.open_block_span.get_or_insert((BlockKind::Paragraph, span.start..span.start));
         if fresh.1.is_empty() {
             fresh.1.start = span.start;
         }
@@ -200,14 +206,14 @@ impl Reader<'_> {
     }
 
     fn close(&mut self) {
-        if let Some(block) = self.open.take().filter(|(_, span)| !span.is_empty()) {
-            self.out.blocks.push(block);
+        if let Some(block) = self.open_block_span.take().filter(|(_, span)| !span.is_empty()) {
+            self.extraction.blocks.push(block);
         }
     }
 }
 
 /// First words of links that ask for something and prove nothing.
-const ASKING: &[&str] = &[
+const REQUEST_WORDS: &[&str] = &[
     "try",
     "sign",
     "join",
@@ -306,10 +312,10 @@ mod tests {
 
     #[test]
     fn a_link_that_asks_is_no_source() {
-        assert_eq!(parse("[Try it](https://x.example)").marks.len(), 0);
-        assert_eq!(parse("[our report](https://x.example)").marks.len(), 1);
-        assert_eq!(parse("[below](#later)").marks.len(), 0);
-        assert_eq!(parse("See https://x.example/a_b for more.").marks.len(), 1);
+        assert_eq!(parse("[Try it](https://x.example)").source_marks.len(), 0);
+        assert_eq!(parse("[our report](https://x.example)").source_marks.len(), 1);
+        assert_eq!(parse("[below](#later)").source_marks.len(), 0);
+        assert_eq!(parse("See https://x.example/a_b for more.").source_marks.len(), 1);
     }
 
     #[test]

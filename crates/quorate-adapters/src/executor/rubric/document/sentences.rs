@@ -5,14 +5,14 @@ use std::ops::Range;
 use super::parse::CODE_FILL;
 
 /// Abbreviations that are followed by more of the same sentence.
-const INNER: &[&str] = &[
+const NON_FINAL: &[&str] = &[
     "e.g", "i.e", "vs", "mr", "mrs", "ms", "dr", "prof", "st", "no", "nos", "fig", "figs", "approx", "cf",
     "ca", "viz", "al", "sec", "ch", "eq", "vol", "pp", "p", "jan", "feb", "mar", "apr", "jun", "jul", "aug",
     "sep", "sept", "oct", "nov", "dec", "mt", "gen", "sen", "rev", "est", "incl", "resp", "min", "max",
     "avg",
 ];
 /// Abbreviations that may also end one: the next word decides by its capital.
-const EITHER: &[&str] = &["etc", "inc", "ltd", "co", "corp", "a.m", "p.m", "u.s", "u.k", "e.u"];
+const AMBIGUOUS: &[&str] = &["etc", "inc", "ltd", "co", "corp", "a.m", "p.m", "u.s", "u.k", "e.u"];
 
 /// The sentences of a block; all of it where it is one by its nature, such as a heading.
 pub(super) fn split(prose: &str, span: Range<usize>, breaks: &[usize], whole: bool) -> Vec<Range<usize>> {
@@ -51,7 +51,7 @@ fn next_end(prose: &str, from: usize, end: usize, breaks: &[usize]) -> Option<us
         let run = prose[found..end].find(|c: char| !".!?…".contains(c)).map_or(end, |offset| found + offset);
         let close =
             prose[run..end].find(|c: char| !"\"'”’)]*_»".contains(c)).map_or(end, |offset| run + offset);
-        if ends_here(prose, from..end, found, run, close) {
+        if ends_sentence(prose, from..end, found, run, close) {
             return Some(close);
         }
         at = run;
@@ -60,7 +60,7 @@ fn next_end(prose: &str, from: usize, end: usize, breaks: &[usize]) -> Option<us
 }
 
 /// Whether the punctuation from `mark` to `run`, closed up to `close`, ends a sentence.
-fn ends_here(prose: &str, span: Range<usize>, mark: usize, run: usize, close: usize) -> bool {
+fn ends_sentence(prose: &str, span: Range<usize>, mark: usize, run: usize, close: usize) -> bool {
     let after = &prose[close..span.end];
     if !after.is_empty() && !after.starts_with(char::is_whitespace) {
         return false;
@@ -76,7 +76,7 @@ fn ends_here(prose: &str, span: Range<usize>, mark: usize, run: usize, close: us
     let word = before.rsplit(|c: char| c.is_whitespace() || "([\"“".contains(c)).next().unwrap_or_default();
     let folded = word.to_ascii_lowercase();
     let capital = next.is_none_or(|c| c.is_uppercase() || c == CODE_FILL);
-    if EITHER.contains(&folded.as_str()) {
+    if AMBIGUOUS.contains(&folded.as_str()) {
         return capital;
     }
     // "No." and "p." abbreviate before a number only.
@@ -84,11 +84,11 @@ fn ends_here(prose: &str, span: Range<usize>, mark: usize, run: usize, close: us
         return !next.is_some_and(|c| c.is_ascii_digit());
     }
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
-    next.is_none() || !(initial || INNER.contains(&folded.as_str()))
+    next.is_none() || !(initial || NON_FINAL.contains(&folded.as_str()))
 }
 
 /// The spans between quotation marks in a block, which are somebody else's words.
-pub(super) fn speech(block: &str, offset: usize) -> Vec<Range<usize>> {
+pub(super) fn quoted_spans(block: &str, offset: usize) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut open: Option<(usize, char)> = None;
     let mut before = ' ';
@@ -156,8 +156,8 @@ mod tests {
 
     #[test]
     fn speech_is_paired_and_an_open_mark_is_nothing() {
-        assert_eq!(speech("he said \"so it is\" once", 0), vec![8..17]);
-        assert_eq!(speech("a 5\" pipe and \"nothing", 0), Vec::<Range<usize>>::new());
-        assert_eq!(speech("“a” „b”", 10).len(), 2);
+        assert_eq!(quoted_spans("he said \"so it is\" once", 0), vec![8..17]);
+        assert_eq!(quoted_spans("a 5\" pipe and \"nothing", 0), Vec::<Range<usize>>::new());
+        assert_eq!(quoted_spans("“a” „b”", 10).len(), 2);
     }
 }

@@ -7,7 +7,7 @@ use super::{Document, Word, WordKind};
 use crate::executor::rubric::lexicon::Lexicon;
 
 static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "according to",
         "source|sources",
         "measured on|in|at|by|with|over|across|from|against|during",
@@ -28,7 +28,7 @@ static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
 
 /// Who asks or observes people says how many.
 static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "we interviewed|surveyed|sampled|polled|recruited|enrolled|observed|asked",
         "sample|cohort|panel of",
     ])
@@ -83,7 +83,7 @@ const CALENDAR: &[&str] = &[
 ];
 
 /// Marks the sentences that cite, from the places of links and footnotes and from the words themselves.
-pub(super) fn mark(document: &mut Document<'_>, marks: &[usize]) {
+pub(super) fn mark_citations(document: &mut Document<'_>, marks: &[usize]) {
     let mut cites = vec![false; document.sentences.len()];
     for at in marks {
         if let Some(index) = document.sentence_at(*at) {
@@ -95,7 +95,7 @@ pub(super) fn mark(document: &mut Document<'_>, marks: &[usize]) {
         let words = document.words_of(sentence);
         cites[index] |= CUES.first(words).is_some()
             || has_citation(&document.prose[sentence.span.clone()])
-            || reports(document, words)
+            || is_dated_report(document, words)
             || is_of_sample(words, &samples);
     }
     for (sentence, cites) in document.sentences.iter_mut().zip(cites) {
@@ -104,7 +104,7 @@ pub(super) fn mark(document: &mut Document<'_>, marks: &[usize]) {
 }
 
 /// "In March 2024 the Office for Statistics counted …": somebody who is named and not the author, at a time that is named.
-fn reports(document: &Document<'_>, words: &[Word<'_>]) -> bool {
+fn is_dated_report(document: &Document<'_>, words: &[Word<'_>]) -> bool {
     let is = |list: &[&str]| words.iter().any(|word| list.contains(&&*word.text));
     let capital = |word: &Word<'_>| document.prose[word.start..].starts_with(char::is_uppercase);
     let named = |word: &Word<'_>| capital(word) && !word.quoted && !CALENDAR.contains(&&*word.text);

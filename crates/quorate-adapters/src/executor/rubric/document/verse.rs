@@ -1,17 +1,17 @@
 //! Verse: short lines that are broken on purpose, and mostly in the middle of a sentence.
 
 /// A stanza has so many lines.
-const LINES: usize = 3;
+const MIN_STANZA_LINES: usize = 3;
 /// A line of verse is at most so long, in characters; prose is broken later.
-const LONGEST: usize = 60;
+const MAX_LINE_CHARS: usize = 60;
 
 /// Whether a paragraph is a stanza. Short sentences below each other, as in an advertisement, are none.
 pub(super) fn is_stanza(paragraph: &str) -> bool {
     let lines: Vec<&str> = paragraph.trim().lines().map(str::trim).collect();
-    let short = lines.iter().all(|line| line.chars().count() <= LONGEST);
+    let short = lines.iter().all(|line| line.chars().count() <= MAX_LINE_CHARS);
     let ends =
         |line: &&&str| line.trim_end_matches(['"', '”', ')', '*', '_', '\\']).ends_with(['.', '!', '?', ':']);
-    lines.len() >= LINES && short && lines.iter().filter(ends).count() * 2 <= lines.len()
+    lines.len() >= MIN_STANZA_LINES && short && lines.iter().filter(ends).count() * 2 <= lines.len()
 }
 
 #[cfg(test)]

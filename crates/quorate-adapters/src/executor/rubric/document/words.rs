@@ -32,7 +32,7 @@ pub(crate) struct Word<'t> {
 }
 
 /// Adds the words of a span of the prose.
-pub(super) fn add<'t>(
+pub(super) fn tokenize<'t>(
     text: &'t str,
     prose: &str,
     span: Range<usize>,
@@ -59,16 +59,16 @@ pub(super) fn add<'t>(
 }
 
 /// The words of a place in a text, whatever markup stands in it.
-pub(super) fn plain<'t>(text: &'t str, span: Range<usize>) -> Vec<Word<'t>> {
+pub(super) fn tokenize_all<'t>(text: &'t str, span: Range<usize>) -> Vec<Word<'t>> {
     let mut words = Vec::new();
-    add(text, text, span, &[], &mut words);
+    tokenize(text, text, span, &[], &mut words);
     words
 }
 
 /// The folded words of a phrase, as [`add`] would cut it.
 pub(crate) fn split(phrase: &str) -> Vec<String> {
     let mut words = Vec::new();
-    add(phrase, phrase, 0..phrase.len(), &[], &mut words);
+    tokenize(phrase, phrase, 0..phrase.len(), &[], &mut words);
     words.into_iter().map(|word| word.text.into_owned()).collect()
 }
 
@@ -125,7 +125,7 @@ mod tests {
     fn joined_words_are_told_apart() {
         let text = "never-ending never";
         let mut words = Vec::new();
-        add(text, text, 0..text.len(), &[], &mut words);
+        tokenize(text, text, 0..text.len(), &[], &mut words);
         assert_eq!(words.iter().map(|w| w.joined).collect::<Vec<_>>(), [false, true, false]);
     }
 }

@@ -11,7 +11,7 @@ use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
 use super::{Question, Wanted, answer};
-use crate::executor::rubric::banned::Banned;
+use crate::executor::rubric::banned::BannedPhrases;
 use crate::executor::rubric::checks::Criteria;
 use crate::executor::rubric::goals::Goals;
 
@@ -21,7 +21,7 @@ fn ask(wanted: Wanted, member: &str, step: &str, persona: Option<&Json>, parts: 
 }
 
 fn asked(wanted: Wanted, question: Question<'_>) -> Json {
-    let banned = Banned::new(true, &[]).expect("usable");
+    let banned = BannedPhrases::new(true, &[]).expect("usable");
     let criteria = Criteria { banned: &banned, goals: &Goals::read(""), context: &[] };
     let said = answer(wanted, &question, &criteria).expect("an answer");
     assert_eq!(answer(wanted, &question, &criteria), Ok(said.clone()));

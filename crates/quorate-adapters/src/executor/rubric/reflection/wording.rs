@@ -7,21 +7,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_protocol::locks::fold;
 
-use super::repeated::{Run, Topic};
+use super::recurring::{RecurringIssue, Run};
 
 /// The longest sentence that is taken over, in characters.
-const LONGEST: usize = 300;
+const MAX_SENTENCE_CHARS: usize = 300;
 /// So many words in a row of something quoted make a text a quotation; a shorter quotation has to be there whole.
-const IN_A_ROW: usize = 4;
+const QUOTED_ROW_WORDS: usize = 4;
 /// How words begin that reveal that somebody reads what a producer writes, or that talk of playbooks themselves.
-const REVEALING: &[&str] =
+const REVEALING_PREFIXES: &[&str] =
     &["adjudicat", "council", "deliberat", "judg", "playbook", "quorate", "review", "rubric", "verdict"];
 /// The same of words that have to be there whole.
-const REVEALING_WHOLE: &[&str] = &["finding", "findings", "jury", "juror", "jurors"];
+const REVEALING_WORDS: &[&str] = &["finding", "findings", "jury", "juror", "jurors"];
 /// What stands in place of a quoted piece.
-const TAKEN: char = '\u{fffc}';
+const QUOTATION_PLACEHOLDER: char = '\u{fffc}';
 /// Quotation marks that open, each with those that close.
-const MARKS: &[(char, &str)] = &[
+const QUOTATION_MARKS: &[(char, &str)] = &[
     ('"', "\""),
     ('`', "`"),
     ('\u{201c}', "\u{201d}\u{201c}"),
@@ -38,26 +38,26 @@ const MARKS: &[(char, &str)] = &[
 ];
 
 /// What no body says.
-pub(super) struct Unsaid {
+pub(super) struct ForbiddenWords {
     /// The words of the ids of those who found something.
-    ids: BTreeSet<Vec<String>>,
+    member_ids: BTreeSet<Vec<String>>,
     /// What stands in quotations, in rows of a few words.
-    rows: BTreeSet<Vec<String>>,
+    quoted_rows: BTreeSet<Vec<String>>,
 }
 
-impl Unsaid {
-    pub(super) fn of(runs: &[Run<'_>]) -> Unsaid {
-        let mut unsaid = Unsaid { ids: BTreeSet::new(), rows: BTreeSet::new() };
+impl ForbiddenWords {
+    pub(super) fn from_runs(runs: &[Run<'_>]) -> ForbiddenWords {
+        let mut unsaid = ForbiddenWords { member_ids: BTreeSet::new(), quoted_rows: BTreeSet::new() };
         for raised in runs.iter().flat_map(|run| &run.findings) {
-            unsaid.ids.insert(words(raised.by));
+            unsaid.member_ids.insert(words(raised.member));
             let quoted = words(raised.quote);
             match quoted.len() {
                 0 | 1 => {}
-                2..IN_A_ROW => _ = unsaid.rows.insert(quoted),
-                _ => unsaid.rows.extend(quoted.windows(IN_A_ROW).map(<[String]>::to_vec)),
+                2..QUOTED_ROW_WORDS => _ = unsaid.quoted_rows.insert(quoted),
+                _ => unsaid.quoted_rows.extend(quoted.windows(QUOTED_ROW_WORDS).map(<[String]>::to_vec)),
             }
         }
-        unsaid.ids.remove(&Vec::new());
+        unsaid.member_ids.remove(&Vec::new());
         unsaid
     }
 
@@ -67,24 +67,25 @@ impl Unsaid {
         let joined = fold(text).replace(['-', '\u{2010}', '\u{2011}', '\''], "");
         let joined = split(&joined);
         let reveals = |word: &String| {
-            REVEALING.iter().any(|start| word.starts_with(start)) || REVEALING_WHOLE.contains(&word.as_str())
+            REVEALING_PREFIXES.iter().any(|start| word.starts_with(start))
+                || REVEALING_WORDS.contains(&word.as_str())
         };
         let has = |set: &BTreeSet<Vec<String>>, long: usize| words.windows(long).any(|row| set.contains(row));
-        let longest = self.ids.iter().map(Vec::len).max().unwrap_or(0);
-        plain(text)
+        let longest = self.member_ids.iter().map(Vec::len).max().unwrap_or(0);
+        is_plain_prose(text)
             && !words.iter().chain(&joined).any(reveals)
             && !words.iter().any(|word| is_mixed(word))
-            && !(1..=longest).any(|long| has(&self.ids, long))
-            && !(2..=IN_A_ROW).any(|long| has(&self.rows, long))
+            && !(1..=longest).any(|long| has(&self.member_ids, long))
+            && !(2..=QUOTED_ROW_WORDS).any(|long| has(&self.quoted_rows, long))
     }
 }
 
 /// The body for a topic, one or two sentences; `None` where nothing can be said.
-pub(super) fn body(topic: &Topic<'_>, unsaid: &Unsaid) -> Option<String> {
-    let lead = lead(topic, unsaid);
-    let fixes = topic.raised.iter().map(|(run, raised)| (run.id, one_line(raised.fix)));
+pub(super) fn body(topic: &RecurringIssue<'_>, unsaid: &ForbiddenWords) -> Option<String> {
+    let lead = lead_sentence(topic, unsaid);
+    let fixes = topic.findings.iter().map(|(run, raised)| (run.id, one_line(raised.fix)));
     // Where as many runs advise one thing as another, none of it is what all of them are about.
-    let fix = commonest(fixes.filter(|(_, fix)| !fix.is_empty()))
+    let fix = most_common(fixes.filter(|(_, fix)| !fix.is_empty()))
         .filter(|(fix, tied)| !(*tied && lead.is_some()) && unsaid.allows(fix));
     let fix = fix.and_then(|(fix, _)| {
         let mut said = sentence(first_sentence(&fix))?;
@@ -102,24 +103,25 @@ pub(super) fn body(topic: &Topic<'_>, unsaid: &Unsaid) -> Option<String> {
 
 /// What to look out for, from the issue's words: a passage takes the place of the one that was quoted, and a number that
 /// is another each time is just a number.
-fn lead(topic: &Topic<'_>, unsaid: &Unsaid) -> Option<String> {
-    let forms = topic.raised.iter().map(|(run, raised)| (run.id, one_line(&unquoted(raised.issue))));
+fn lead_sentence(topic: &RecurringIssue<'_>, unsaid: &ForbiddenWords) -> Option<String> {
+    let forms =
+        topic.findings.iter().map(|(run, raised)| (run.id, one_line(&replace_quotations(raised.issue))));
     let forms: Vec<(&str, String)> = forms.collect();
     let several = forms.iter().any(|(_, form)| *form != forms[0].1);
-    let (mut form, _) = commonest(forms.into_iter())?;
-    if let Some(rest) = form.strip_prefix(TAKEN) {
+    let (mut form, _) = most_common(forms.into_iter())?;
+    if let Some(rest) = form.strip_prefix(QUOTATION_PLACEHOLDER) {
         form = format!("a passage {}", rest.trim_start());
     }
     if several {
-        form = numberless(&form);
+        form = replace_numbers(&form);
     }
     // Whatever else was quoted has left a gap, which is not plain.
     let first = sentence(first_sentence(&form)).filter(|_| unsaid.allows(&form))?;
-    Some(format!("Avoid this: {}", uncapitalised(&first)))
+    Some(format!("Avoid this: {}", lowercase_first(&first)))
 }
 
 /// What was said in the most runs; of several such texts the first by letters, and whether there are several.
-fn commonest<'r>(texts: impl Iterator<Item = (&'r str, String)>) -> Option<(String, bool)> {
+fn most_common<'r>(texts: impl Iterator<Item = (&'r str, String)>) -> Option<(String, bool)> {
     let mut runs: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (run, text) in texts {
         runs.entry(text).or_default().insert(run);
@@ -130,7 +132,7 @@ fn commonest<'r>(texts: impl Iterator<Item = (&'r str, String)>) -> Option<(Stri
 }
 
 /// Numbers as the letter N.
-fn numberless(text: &str) -> String {
+fn replace_numbers(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         match c.is_numeric() {
@@ -143,8 +145,8 @@ fn numberless(text: &str) -> String {
 }
 
 /// The words by which two texts are the same: folded, without quoted pieces, digits and punctuation.
-pub(super) fn key(text: &str) -> String {
-    let folded = unquoted(&fold(&unquoted(text)));
+pub(super) fn comparison_key(text: &str) -> String {
+    let folded = replace_quotations(&fold(&replace_quotations(text)));
     let letters: String = folded
         .chars()
         .filter(|c| !c.is_numeric() && !matches!(c, '\'' | '\u{2019}'))
@@ -174,7 +176,7 @@ pub(super) fn first_sentence(text: &str) -> &str {
 fn sentence(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches([',', ':', ';', '-', '–', '—', ' ']);
     let first = text.chars().next()?;
-    if text.chars().count() > LONGEST || !text.contains(char::is_alphabetic) {
+    if text.chars().count() > MAX_SENTENCE_CHARS || !text.contains(char::is_alphabetic) {
         return None;
     }
     let end = if text.ends_with(['.', '!', '?', '…']) { "" } else { "." };
@@ -182,7 +184,7 @@ fn sentence(text: &str) -> Option<String> {
 }
 
 /// A sentence as it goes on after a colon: a first word of more than one capital keeps its own.
-fn uncapitalised(text: &str) -> String {
+fn lowercase_first(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
         (Some(first), Some(second)) if !second.is_uppercase() && (first != 'I' || second.is_lowercase()) => {
@@ -193,7 +195,7 @@ fn uncapitalised(text: &str) -> String {
 }
 
 /// Whether a text is prose and no more: no markup, no quotation, no address, nothing that a reader does not see.
-fn plain(text: &str) -> bool {
+fn is_plain_prose(text: &str) -> bool {
     let letters: Vec<char> = text.chars().collect();
     let may = |(at, c): (usize, &char)| match c {
         '\'' | '\u{2019}' => {
@@ -222,14 +224,14 @@ fn split(folded: &str) -> Vec<String> {
 }
 
 /// A text with a sign in place of each quoted piece. A quotation that does not end goes on to the end.
-fn unquoted(text: &str) -> String {
+fn replace_quotations(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(&c) = letters.get(at) {
-        match closing(&letters, at) {
+        match closing_quote(&letters, at) {
             Some(end) => {
-                out.push(TAKEN);
+                out.push(QUOTATION_PLACEHOLDER);
                 at = end;
             }
             None => {
@@ -242,9 +244,9 @@ fn unquoted(text: &str) -> String {
 }
 
 /// Where the quotation ends that begins here, if one does.
-fn closing(letters: &[char], at: usize) -> Option<usize> {
+fn closing_quote(letters: &[char], at: usize) -> Option<usize> {
     let open = letters[at];
-    let (_, closers) = MARKS.iter().find(|(mark, _)| *mark == open)?;
+    let (_, closers) = QUOTATION_MARKS.iter().find(|(mark, _)| *mark == open)?;
     let word = |at: Option<usize>| at.and_then(|at| letters.get(at)).is_some_and(|c| c.is_alphanumeric());
     // These are apostrophes as well.
     let single = matches!(open, '\'' | '\u{2018}');

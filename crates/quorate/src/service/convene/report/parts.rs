@@ -175,8 +175,8 @@ pub struct Violation {
     /// What was checked: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
     pub what: Option<String>,
     pub locked: Option<String>,
-    /// Which layer of the matcher hit it.
-    pub layer: Option<String>,
+    /// Which document of the matcher hit it.
+    pub document: Option<String>,
     pub excerpt: Option<String>,
     /// Whom a message did not reach.
     pub to: Vec<String>,
@@ -433,7 +433,7 @@ impl Violation {
             member: text(&value, "member"),
             what: text(&value, "what"),
             locked: text(&value, "trait"),
-            layer: text(&value, "layer"),
+            document: text(&value, "layer"),
             excerpt: text(&value, "excerpt"),
             to: texts(&value, "to"),
             why: text(&value, "why"),
@@ -443,7 +443,7 @@ impl Violation {
     pub(super) fn json(&self) -> Json {
         json!({
             "code": self.code, "candidate": self.candidate, "member": self.member, "what": self.what,
-            "trait": self.locked, "layer": self.layer, "excerpt": self.excerpt, "to": self.to,
+            "trait": self.locked, "layer": self.document, "excerpt": self.excerpt, "to": self.to,
         })
     }
 }

@@ -39,7 +39,7 @@ pub async fn attempt(
     };
     let text = describe(keeping, book);
     let name = format!("{}.md", book.playbook.slug);
-    let (desk, environment) = (&keeping.session, &keeping.session.environment);
+    let (session, environment) = (&keeping.session, &keeping.session.environment);
     let proposal = |_: &Subject| {
         Ok(Artifact {
             display_name: name.clone(),
@@ -48,9 +48,9 @@ pub async fn attempt(
             text: text.as_str().into(),
         })
     };
-    let (called, workspace) = convene::prepare_with(environment, keeping.places(), &request, host, proposal)?;
-    let sitting = RunSpec::new(environment, &workspace, &called, &request.options, host)?;
-    let report = convene::convene(desk, &called, &sitting, Arc::new(NoopObserver)).await?;
+    let (input, workspace) = convene::prepare_with(environment, keeping.places(), &request, host, proposal)?;
+    let spec = RunSpec::new(environment, &workspace, &input, &request.options, host)?;
+    let report = convene::convene(session, &input, &spec, Arc::new(NoopObserver)).await?;
     let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);
     let exact =
         report.decision.as_ref().map_or(String::new(), |one| format!(", {} of {}", one.exact.0, one.exact.1));

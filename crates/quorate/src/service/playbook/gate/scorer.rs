@@ -47,7 +47,8 @@ pub async fn attempt(
         return Ok(Err(GateClosed::new("there is no scorer", help)));
     };
     let environment = &keeping.session.environment;
-    let need = TrustRequest { file: host.path(), acts: vec![process::act(command, &host.dir)] };
+    let need =
+        TrustRequest { file: host.path(), acts: vec![process::command_side_effect(command, &host.dir)] };
     environment.trust.admit(environment, vec![need])?;
     let slug = &book.playbook.slug;
     let now_ms = keeping.session.environment.clock.now_ms();
@@ -76,7 +77,7 @@ pub async fn attempt(
         let question = json!({
             "playbook": slug, "operator": operator, "trial": trial, "prompt": prompt, "counterfactual": counterfactual,
         });
-        let answered = process::ask(command, &host.dir, format!("{question}\n"), TRIAL_TIMEOUT).await;
+        let answered = process::run_command(command, &host.dir, format!("{question}\n"), TRIAL_TIMEOUT).await;
         let scores = answered.and_then(|text| {
             let scores: Result<Scores, _> = serde_json::from_str(text.trim());
             scores.map_err(|error| {

@@ -31,7 +31,7 @@ pub(super) struct DraftBuilder {
     /// What it is refused for.
     pub(super) report: Report,
     /// What was read, to point at.
-    pub(super) layer: Option<Arc<Document>>,
+    pub(super) document: Option<Arc<Document>>,
 }
 
 /// A proposal that reads as a playbook.
@@ -41,7 +41,7 @@ pub(super) struct Draft {
     /// The file that it is to be, and what it is now; of a new one there is nothing.
     pub(super) record: VersionedFile,
     /// The manifest as somebody wrote it; of a delta there is none to point at.
-    pub(super) layer: Option<Arc<Document>>,
+    pub(super) document: Option<Arc<Document>>,
     /// The text of the new file, before its history; `None` for a revision.
     pub(super) manifest: Option<String>,
     pub(super) summary: String,
@@ -73,7 +73,7 @@ impl DraftBuilder {
         }
         let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
         let drafted = self.build_text(keeping, text, name, host)?;
-        Ok(drafted.map(|drafted| Draft { layer: self.layer.take(), ..drafted }))
+        Ok(drafted.map(|drafted| Draft { document: self.document.take(), ..drafted }))
     }
 
     pub(super) fn build_add(
@@ -118,10 +118,10 @@ impl DraftBuilder {
     ) -> Result<Option<Draft>, ServiceError> {
         let library = &keeping.library;
         let manifests = Manifests::open(&keeping.session.environment, &library.root, Refs::Followed)?;
-        let round = manifests.loader(host);
+        let loader = manifests.loader(host);
         // Whoever is there first has the slug.
-        drop(catalog::load_all(&round, &library.scope));
-        let Ok(spot) = WorkspacePath::new(&in_scope(library.scope.folder(), name)) else {
+        drop(catalog::load_all(&loader, &library.scope));
+        let Ok(location) = WorkspacePath::new(&in_scope(library.scope.folder(), name)) else {
             let body = Body::new(format!("`{name}` cannot be the name of a file here"));
             self.refuse(
                 codes::PLAYBOOK_INVALID,
@@ -129,8 +129,8 @@ impl DraftBuilder {
             );
             return Ok(None);
         };
-        let layer = match round.open_bytes(&spot, text.as_bytes().to_vec()) {
-            OpenResult::Document(layer) if layer.doctype == Doctype::Playbook => layer,
+        let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
+            OpenResult::Document(document) if document.doctype == Doctype::Playbook => document,
             OpenResult::UnknownDoctype(report) => {
                 self.report.absorb(report);
                 return Ok(None);
@@ -142,8 +142,8 @@ impl DraftBuilder {
                 return Ok(None);
             }
         };
-        self.layer = Some(Arc::clone(&layer));
-        let loaded = load::load(&round, &layer);
+        self.document = Some(Arc::clone(&document));
+        let loaded = load::load(&loader, &document);
         self.report.absorb(loaded.report);
         let Some(playbook) = loaded.value else { return Ok(None) };
         self.slug.clone_from(&playbook.slug);
@@ -151,29 +151,29 @@ impl DraftBuilder {
             Status::Shadow => {}
             Status::Active => {
                 let body = Body::new("a proposal begins in shadow, and this one says `status: active`");
-                let body = body.at(layer.value_place("status"));
+                let body = body.at(document.value_place("status"));
                 let help = "propose it with `status: shadow`; `quorate playbook promote` makes it active";
                 self.refuse(codes::PROMOTION_DENIED, body.help(help));
             }
             Status::Archived => {
                 let body = Body::new("a proposal begins in shadow, and this one says `status: archived`");
-                self.refuse(codes::DELTA_INVALID, body.at(layer.value_place("status")));
+                self.refuse(codes::DELTA_INVALID, body.at(document.value_place("status")));
             }
         }
         if playbook.history.as_ref().is_some_and(|entries| !entries.is_empty()) {
             let body = Body::new("a proposal has no history yet, and this one brings one");
             let help = "take `history` out; it is written for you";
-            self.refuse(codes::HISTORY_MUTATION, body.at(layer.key_place("history")).help(help));
+            self.refuse(codes::HISTORY_MUTATION, body.at(document.key_place("history")).help(help));
         }
         let path = library.root.join(in_scope(library.scope.folder(), &file_path(&playbook)));
         let summary = playbook.title.clone();
         let record = VersionedFile { slug: playbook.slug.clone(), path, ..VersionedFile::default() };
-        let (text, body) = (text.to_owned(), layer.body().trim().to_owned());
+        let (text, body) = (text.to_owned(), document.body().trim().to_owned());
         Ok(Some(Draft {
             playbook,
             text: body,
             record,
-            layer: None,
+            document: None,
             manifest: Some(text),
             summary,
             evidence: Vec::new(),
@@ -233,7 +233,7 @@ impl DraftBuilder {
             playbook,
             text,
             record,
-            layer: None,
+            document: None,
             manifest: None,
             summary: revise.summary.clone(),
             evidence,

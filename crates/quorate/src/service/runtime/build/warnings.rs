@@ -44,10 +44,10 @@ impl PortBuilder<'_> {
                 Some((at, one.mcp_servers.iter().flatten().position(|id| id == server)?))
             });
         let Some((at, of)) = named.next() else { return self.place_of("effectors", "") };
-        let binding = self.layer.root.key("effectors").and_then(|all| all.items().get(at));
+        let binding = self.document.root.key("effectors").and_then(|all| all.items().get(at));
         let servers = binding.and_then(|binding| binding.key("mcpServers"));
         let span = servers.and_then(|servers| servers.items().get(of)).map_or(0..0, |node| node.span.clone());
-        self.layer.place(span, format!("effectors[{at}].mcpServers[{of}]"))
+        self.document.place(span, format!("effectors[{at}].mcpServers[{of}]"))
     }
 
     /// Refuses participants whose executors could never take their turns here.
@@ -56,7 +56,7 @@ impl PortBuilder<'_> {
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(Speaker { participant, member: seat, .. }) = speaker else { continue };
             if let Err(refused) = seat.executor.check_participant(participant, conversation.as_deref()) {
-                let at = participant_place(self.layer, at, refused.key.as_deref().unwrap_or("executor"));
+                let at = participant_place(self.document, at, refused.key.as_deref().unwrap_or("executor"));
                 let body = with_help(Body::new(refused.message).at(at), refused.help);
                 self.refuse(codes::EXECUTOR_INVALID, body);
             }
@@ -121,7 +121,7 @@ impl PortBuilder<'_> {
         ));
         let help = "let the operator answer from there, with the executor `db-operator` and `postReply: false`, or \
                     leave `meta.operatorId` out, so that it posts as the block's `asOperatorId`";
-        let at = participant_place(self.layer, at, "meta.operatorId");
+        let at = participant_place(self.document, at, "meta.operatorId");
         self.cautions.warn(codes::ORCHESTRATOR_COEXISTS, body.at(at).help(help));
     }
 }

@@ -3,18 +3,18 @@
 //! `@path` in the prompt from attaching files; releases that know `--safe-mode` know it. The CLI's own instructions name
 //! the working directory, which is another one in each call: [`SYSTEM`] in their place lets calls share a cached prefix.
 
-use crate::executor::agent_cli::judge::{Desk, Judge, SYSTEM};
-use crate::executor::agent_cli::presets::Arguments;
-use crate::executor::agent_cli::private_dir::Furniture;
+use crate::executor::agent_cli::judge::{Judge, JudgeSetup, SYSTEM_PROMPT};
+use crate::executor::agent_cli::presets::ArgumentBuilder;
+use crate::executor::agent_cli::private_dir::JudgeConfig;
 
 /// The variable that keeps `@path` from attaching files.
 pub(super) const NO_ATTACHMENTS: &str = "CLAUDE_CODE_DISABLE_ATTACHMENTS";
 
 pub(super) const JUDGE: Judge = Judge {
-    home: "CLAUDE_CONFIG_DIR",
-    tried: &["2.1.197"],
-    lists: &[&["--help"]],
-    needs: &[
+    home_variable: "CLAUDE_CONFIG_DIR",
+    tested_versions: &["2.1.197"],
+    flag_listings: &[&["--help"]],
+    required_flags: &[
         "--tools",
         "--allowedTools",
         "--strict-mcp-config",
@@ -26,7 +26,7 @@ pub(super) const JUDGE: Judge = Judge {
         "--system-prompt",
         "--json-schema",
     ],
-    opens: &[
+    forbidden_flags: &[
         "--tools",
         "--allowedTools",
         "--allowed-tools",
@@ -55,26 +55,26 @@ pub(super) const JUDGE: Judge = Judge {
         "-r",
         "--from-pr",
     ],
-    settings: &[],
+    forbidden_settings: &[],
     tools: None,
-    before: None,
-    furnish,
+    preflight: None,
+    configure: furnish,
 };
 
-fn furnish(desk: &Desk<'_>) -> Result<Furniture, String> {
+fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
     // A rule such as `Bash(git:*)` is about a tool.
     let mut names: Vec<&str> = Vec::new();
-    for tool in desk.tools {
+    for tool in session.tools {
         let name = tool.split('(').next().unwrap_or(tool).trim();
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    let mut arguments = Arguments::of(&[]).joined("--tools", &names.join(","));
-    if !desk.tools.is_empty() {
+    let mut arguments = ArgumentBuilder::new(&[]).joined_flag("--tools", &names.join(","));
+    if !session.tools.is_empty() {
         arguments = arguments
-            .joined("--allowedTools", &desk.tools.join(","))
-            .joined("--add-dir", &desk.dir.to_string_lossy());
+            .joined_flag("--allowedTools", &session.tools.join(","))
+            .joined_flag("--add-dir", &session.dir.to_string_lossy());
     }
     for flag in [
         "--strict-mcp-config",
@@ -86,13 +86,13 @@ fn furnish(desk: &Desk<'_>) -> Result<Furniture, String> {
     ] {
         arguments.list.push(flag.into());
     }
-    if !["--system-prompt", "--system-prompt-file"].iter().any(|flag| desk.sets(flag)) {
-        arguments = arguments.flag("--system-prompt", SYSTEM);
+    if !["--system-prompt", "--system-prompt-file"].iter().any(|flag| session.sets_flag(flag)) {
+        arguments = arguments.flag("--system-prompt", SYSTEM_PROMPT);
     }
     let variables = [NO_ATTACHMENTS, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"];
-    Ok(Furniture {
+    Ok(JudgeConfig {
         arguments: arguments.list,
         variables: variables.map(|name| (name.into(), "1".into())).into(),
-        ..Furniture::default()
+        ..JudgeConfig::default()
     })
 }

@@ -6,9 +6,9 @@
 use quorate_protocol::Json;
 use serde_json::json;
 
-use crate::executor::agent_cli::judge::{Desk, Judge, SYSTEM};
-use crate::executor::agent_cli::presets::Arguments;
-use crate::executor::agent_cli::private_dir::{Furniture, HOME};
+use crate::executor::agent_cli::judge::{Judge, JudgeSetup, SYSTEM_PROMPT};
+use crate::executor::agent_cli::presets::ArgumentBuilder;
+use crate::executor::agent_cli::private_dir::{HOME, JudgeConfig};
 
 const SHELL: &str = "shell";
 const WEB_SEARCH: &str = "web_search";
@@ -43,10 +43,10 @@ const SETTINGS: &[&str] = &[
 ];
 
 pub(super) const JUDGE: Judge = Judge {
-    home: "CODEX_HOME",
-    tried: &["0.169.0"],
-    lists: &[&["exec", "--help"], &["features", "list"]],
-    needs: &[
+    home_variable: "CODEX_HOME",
+    tested_versions: &["0.169.0"],
+    flag_listings: &[&["exec", "--help"], &["features", "list"]],
+    required_flags: &[
         "--ignore-user-config",
         "--ignore-rules",
         "--strict-config",
@@ -63,7 +63,7 @@ pub(super) const JUDGE: Judge = Judge {
         "plugins",
         "hooks",
     ],
-    opens: &[
+    forbidden_flags: &[
         "--enable",
         "--yolo",
         "--dangerously-bypass-approvals-and-sandbox",
@@ -81,7 +81,7 @@ pub(super) const JUDGE: Judge = Judge {
         "--search",
         "--worktree",
     ],
-    settings: &[
+    forbidden_settings: &[
         "mcp_servers",
         "features",
         "tools",
@@ -102,37 +102,40 @@ pub(super) const JUDGE: Judge = Judge {
         "default_permissions",
     ],
     tools: Some(&[SHELL, VIEW_IMAGE, WEB_SEARCH]),
-    before: Some(&["debug", "models", "--bundled"]),
-    furnish,
+    preflight: Some(&["debug", "models", "--bundled"]),
+    configure: furnish,
 };
 
-fn furnish(desk: &Desk<'_>) -> Result<Furniture, String> {
-    let catalog = without_tools(desk.before.unwrap_or_default())?;
-    let path = |name: &str| json!(desk.private.join(name)).to_string();
+fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
+    let catalog = without_tools(session.preflight_output.unwrap_or_default())?;
+    let path = |name: &str| json!(session.private_dir.join(name)).to_string();
     // The CLI refuses a flag that is given twice.
     let flags = ["--ignore-user-config", "--ignore-rules", "--strict-config"];
-    let flags: Vec<&str> = flags.into_iter().filter(|flag| !desk.sets(flag)).collect();
-    let mut arguments = Arguments::of(&flags);
+    let flags: Vec<&str> = flags.into_iter().filter(|flag| !session.sets_flag(flag)).collect();
+    let mut arguments = ArgumentBuilder::new(&flags);
     for (feature, tool) in FEATURES {
-        if tool.is_none_or(|tool| !desk.has(tool)) {
+        if tool.is_none_or(|tool| !session.has_tool(tool)) {
             arguments = arguments.flag("--disable", feature);
         }
     }
-    let web = if desk.has(WEB_SEARCH) { "web_search=\"live\"" } else { "web_search=\"disabled\"" };
+    let web = if session.has_tool(WEB_SEARCH) { "web_search=\"live\"" } else { "web_search=\"disabled\"" };
     let catalog_file = format!("model_catalog_json={}", path("models.json"));
     let settings = SETTINGS.iter().copied().chain([web, &*catalog_file]);
     arguments = settings.fold(arguments, |all, setting| all.flag("-c", setting));
-    if !desk.extra.iter().any(|arg| arg.contains("model_instructions_file")) {
+    if !session.extra_args.iter().any(|arg| arg.contains("model_instructions_file")) {
         arguments = arguments.flag("-c", format!("model_instructions_file={}", path("instructions.md")));
     }
-    if !desk.tools.is_empty() {
-        arguments = arguments.flag("--cd", desk.dir);
+    if !session.tools.is_empty() {
+        arguments = arguments.flag("--cd", session.dir);
     }
-    let login = desk.users("CODEX_HOME", ".codex").map(|users| users.join("auth.json"));
-    Ok(Furniture {
+    let login = session.user_dir("CODEX_HOME", ".codex").map(|users| users.join("auth.json"));
+    Ok(JudgeConfig {
         arguments: arguments.list,
-        variables: vec![("CODEX_HOME".into(), desk.private.join(HOME).into())],
-        files: vec![("models.json".to_owned(), catalog), ("instructions.md".to_owned(), SYSTEM.to_owned())],
+        variables: vec![("CODEX_HOME".into(), session.private_dir.join(HOME).into())],
+        files: vec![
+            ("models.json".to_owned(), catalog),
+            ("instructions.md".to_owned(), SYSTEM_PROMPT.to_owned()),
+        ],
         links: login.map(|login| (format!("{HOME}/auth.json"), login)).into_iter().collect(),
     })
 }

@@ -11,19 +11,19 @@ use std::path::Path;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use crate::executor::agent_cli::judge::{Desk, Judge, SYSTEM};
-use crate::executor::agent_cli::presets::Arguments;
-use crate::executor::agent_cli::private_dir::{Furniture, HOME};
+use crate::executor::agent_cli::judge::{Judge, JudgeSetup, SYSTEM_PROMPT};
+use crate::executor::agent_cli::presets::ArgumentBuilder;
+use crate::executor::agent_cli::private_dir::{HOME, JudgeConfig};
 
 /// The CLI's directory below its home.
 const FOLDER: &str = ".gemini";
 
 pub(super) const JUDGE: Judge = Judge {
-    home: "GEMINI_CLI_HOME",
-    tried: &["0.61.0"],
-    lists: &[&["--help"]],
-    needs: &["--skip-trust", "--extensions", "--policy", "--output-format"],
-    opens: &[
+    home_variable: "GEMINI_CLI_HOME",
+    tested_versions: &["0.61.0"],
+    flag_listings: &[&["--help"]],
+    required_flags: &["--skip-trust", "--extensions", "--policy", "--output-format"],
+    forbidden_flags: &[
         "--yolo",
         "-y",
         "--approval-mode",
@@ -42,21 +42,21 @@ pub(super) const JUDGE: Judge = Judge {
         "--acp",
         "--experimental-acp",
     ],
-    settings: &[],
+    forbidden_settings: &[],
     // With a directory to work in the CLI would attach `@path` from it, and read its memory files.
     tools: Some(&["google_web_search", "web_fetch"]),
-    before: None,
-    furnish,
+    preflight: None,
+    configure: furnish,
 };
 
-fn furnish(desk: &Desk<'_>) -> Result<Furniture, String> {
-    let users = desk.users("GEMINI_CLI_HOME", "").map(|home| home.join(FOLDER));
-    let arguments = Arguments::of(&["--skip-trust", "-e", "none", "--policy", "../policy.toml"]);
+fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
+    let users = session.user_dir("GEMINI_CLI_HOME", "").map(|home| home.join(FOLDER));
+    let arguments = ArgumentBuilder::new(&["--skip-trust", "-e", "none", "--policy", "../policy.toml"]);
     let mut links = Vec::new();
     let mut files = vec![
         (format!("{HOME}/{FOLDER}/settings.json"), settings(users.as_deref()).to_string()),
-        ("policy.toml".to_owned(), policy(desk.tools)),
-        ("system.md".to_owned(), SYSTEM.to_owned()),
+        ("policy.toml".to_owned(), policy(session.tools)),
+        ("system.md".to_owned(), SYSTEM_PROMPT.to_owned()),
     ];
     if let Some(users) = &users {
         for login in ["oauth_creds.json", "google_accounts.json", "gemini-credentials.json"] {
@@ -69,7 +69,7 @@ fn furnish(desk: &Desk<'_>) -> Result<Furniture, String> {
     }
     let variables =
         [("GEMINI_CLI_HOME", format!("../{HOME}")), ("GEMINI_SYSTEM_MD", "../system.md".to_owned())];
-    Ok(Furniture {
+    Ok(JudgeConfig {
         arguments: arguments.list,
         variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
         files,

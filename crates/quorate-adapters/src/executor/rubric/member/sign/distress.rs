@@ -107,5 +107,5 @@ fn gravity(words: &[Word<'_>], hit: &Hit<'_, u8>) -> Option<u8> {
     let before = &words[hit.words.start.saturating_sub(2)..hit.words.start];
     let denied = before.iter().any(|word| DENIED.contains(&&*word.text));
     // Who says "I am not suicidal" has it on their mind all the same.
-    Some(if denied { (*hit.means).min(STRONG) } else { *hit.means })
+    Some(if denied { (*hit.meaning).min(STRONG) } else { *hit.meaning })
 }

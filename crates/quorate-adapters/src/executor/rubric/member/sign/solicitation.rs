@@ -54,7 +54,7 @@ fn look(subject: &Subject<'_>) -> Vec<Place> {
         places.extend(hits.map(|hit| Place {
             passage: at,
             span: passage.text.span(&hit.words),
-            gravity: *hit.means,
+            gravity: *hit.meaning,
         }));
         places.extend(field(passage.text.text).map(|span| Place { passage: at, span, gravity: DECISIVE }));
     }

@@ -40,7 +40,7 @@ pub(super) const SIGN: Sign = Sign {
 
 /// Flattery of an idea, or of the person.
 static PRAISE: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "great|excellent|brilliant|amazing|fantastic|wonderful|fabulous|superb|incredible|genius|perfect|terrific|outstanding|such|really question|idea|point|plan|choice|insight|thinking|instinct|instincts|decision|approach|observation|thought|strategy|work",
         "what a|an great|excellent|brilliant|amazing|fantastic|wonderful|insightful|thoughtful|beautiful",
         "such a|an great|excellent|brilliant|amazing|fantastic|wonderful|insightful|thoughtful|good",
@@ -64,7 +64,7 @@ static PRAISE: LazyLock<Lexicon<()>> = LazyLock::new(|| {
 });
 /// Agreement, which is no fault while it comes with a reason.
 static AGREEMENT: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::of(&[
+    Lexicon::from_phrases(&[
         "you're|you are right|correct",
         "i agree",
         "agreed",

@@ -1,0 +1,78 @@
+//! The files that some CLIs want beside their streams: the schema to read, the MCP servers to use, and the place for
+//! the last message. They live in a private directory that is gone when the attempt is over.
+
+#![expect(clippy::disallowed_methods, reason = "this is where the files of an attempt are reached")]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use quorate_kernel::ports::executor::Failure;
+use quorate_protocol::Json;
+use tempfile::TempDir;
+
+use super::pipes::STDOUT_CAP;
+use crate::regular_file;
+
+/// The files of one attempt.
+#[derive(Debug)]
+pub(super) struct AttemptFiles {
+    dir: TempDir,
+}
+
+impl AttemptFiles {
+    /// A fresh directory with the schema and the servers in it, where there are any.
+    pub(super) fn new(schema: Option<&Json>, servers: Option<&Json>) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::failed(format!("no temporary files can be written ({error}); check TMPDIR"))
+        };
+        let mine = std::fs::Permissions::from_mode(0o700);
+        let dir = tempfile::Builder::new().prefix("quorate-").permissions(mine).tempdir().map_err(failed)?;
+        let files = AttemptFiles { dir };
+        for (path, content) in [(files.schema_path(), schema), (files.servers_path(), servers)] {
+            if let Some(content) = content {
+                std::fs::write(path, content.to_string()).map_err(failed)?;
+            }
+        }
+        Ok(files)
+    }
+
+    pub(super) fn schema_path(&self) -> PathBuf {
+        self.dir.path().join("schema.json")
+    }
+
+    /// The file of the MCP servers.
+    pub(super) fn servers_path(&self) -> PathBuf {
+        self.dir.path().join("mcp.json")
+    }
+
+    /// Where the last message is to be written.
+    pub(super) fn last_message_path(&self) -> PathBuf {
+        self.dir.path().join("last-message.txt")
+    }
+
+    /// The last message; `None` where there is none, or it is no file of text within the cap of any output.
+    pub(super) fn read_last_message(&self) -> Option<String> {
+        // The command has written it, or put anything else in its place.
+        let text = regular_file::read_text(&self.last_message_path(), STDOUT_CAP as u64).ok()?;
+        Some(text).filter(|text| !text.trim().is_empty())
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_in_place_of_the_last_message_keeps_nobody_waiting() {
+        let files = AttemptFiles::new(None, None).unwrap();
+        mknodat(CWD, files.last_message_path(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert_eq!(files.read_last_message(), None);
+        std::fs::remove_file(files.last_message_path()).unwrap();
+        std::fs::write(files.last_message_path(), "said").unwrap();
+        assert_eq!(files.read_last_message().as_deref(), Some("said"));
+        std::fs::write(files.last_message_path(), vec![b'x'; STDOUT_CAP + 1]).unwrap();
+        assert_eq!(files.read_last_message(), None);
+    }
+}

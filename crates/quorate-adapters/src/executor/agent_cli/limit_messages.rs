@@ -1,0 +1,145 @@
+//! Messages that a CLI prints, with exit code 0, in place of an answer: it is out of quota, or nobody is logged in.
+//! They are failures (X5). The table is the whole list; a message counts only when the output is short and holds no
+//! JSON object, so that a review *about* rate limits is not taken for one. Where the answer is text itself, as in a
+//! conversation, it counts only as one short line that begins like a message, so that "Add a rate limit." can be said.
+
+use quorate_protocol::Json;
+
+/// What is looked for (lower case, straight quotes), and what it means.
+const MESSAGES: &[(&str, &str)] = &[
+    ("usage limit", "the usage limit is reached"),
+    ("hit your limit", "the usage limit is reached"),
+    ("hit your session limit", "the usage limit is reached"),
+    ("hit your weekly limit", "the usage limit is reached"),
+    ("limit reached", "the usage limit is reached"),
+    ("rate limit", "the rate limit is reached"),
+    ("rate_limit", "the rate limit is reached"),
+    ("ratelimit", "the rate limit is reached"),
+    ("too many requests", "the rate limit is reached"),
+    ("exceeded your current quota", "the quota is used up"),
+    ("quota exceeded", "the quota is used up"),
+    ("exceeded your quota", "the quota is used up"),
+    ("insufficient_quota", "the quota is used up"),
+    ("resource_exhausted", "the quota is used up"),
+    ("credit balance is too low", "there is no credit left"),
+    ("insufficient credit", "there is no credit left"),
+    ("out of credits", "there is no credit left"),
+    ("payment required", "there is no credit left"),
+    ("please log in", "nobody is logged in"),
+    ("please login", "nobody is logged in"),
+    ("please run /login", "nobody is logged in"),
+    ("not logged in", "nobody is logged in"),
+    ("login required", "nobody is logged in"),
+    ("please sign in", "nobody is logged in"),
+    ("invalid api key", "the API key is not accepted"),
+    ("incorrect api key", "the API key is not accepted"),
+    ("authentication_error", "the API key is not accepted"),
+    ("oauth token has expired", "the login has expired"),
+    ("overloaded_error", "the service is overloaded"),
+    ("service is overloaded", "the service is overloaded"),
+];
+
+/// How a line begins that complains of something else than what the table begins with.
+const ERROR_PREFIXES: &[&str] =
+    &["error", "api error", "fatal", "429", "you've hit", "you have hit", "claude ai usage limit"];
+/// Longer lines are said by somebody.
+const MAX_LINE_BYTES: usize = 160;
+/// Longer texts are prose, whatever words they use.
+const MAX_MESSAGE_BYTES: usize = 800;
+
+/// What a limit message means; `None` where the text is none.
+pub(super) fn limit_reason(text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    if text.len() > MAX_MESSAGE_BYTES || contains_json_object(text) {
+        return None;
+    }
+    let folded = text.to_lowercase().replace('\u{2019}', "'");
+    MESSAGES.iter().find(|(message, _)| folded.contains(message)).map(|(_, meaning)| *meaning)
+}
+
+/// What a text means that somebody may as well have said; `None` where it is no limit message.
+pub(super) fn limit_reason_in_prose(text: &str) -> Option<&'static str> {
+    let text = text.trim();
+    if text.contains('\n') || text.len() > MAX_LINE_BYTES {
+        return None;
+    }
+    let folded = text.to_lowercase().replace('\u{2019}', "'");
+    let complains = ERROR_PREFIXES.iter().any(|opening| folded.starts_with(opening));
+    let begins = |message: &str| {
+        folded.starts_with(message) && (!message.ends_with("limit") || says_limit_reached(&folded))
+    };
+    if !complains && !MESSAGES.iter().any(|(message, _)| begins(message)) {
+        return None;
+    }
+    MESSAGES.iter().find(|(message, _)| folded.contains(message)).map(|(_, meaning)| *meaning)
+}
+
+/// Whether a limit is said to be reached, and not only spoken of.
+fn says_limit_reached(folded: &str) -> bool {
+    ["reached", "exceeded", "was hit", "429"].iter().any(|word| folded.contains(word))
+}
+
+fn contains_json_object(text: &str) -> bool {
+    text.match_indices('{').any(|(start, _)| {
+        let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Json>();
+        matches!(stream.next(), Some(Ok(Json::Object(_))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ERROR_PREFIXES, MESSAGES, limit_reason, limit_reason_in_prose};
+
+    #[test]
+    fn real_messages_are_recognised() {
+        for (text, expected) in [
+            ("You\u{2019}ve hit your usage limit. Try again at 3pm.", "the usage limit is reached"),
+            ("Claude AI usage limit reached|1749924000", "the usage limit is reached"),
+            ("Credit balance is too low", "there is no credit left"),
+            ("Error: Rate limit exceeded (429)", "the rate limit is reached"),
+            ("Invalid API key \u{b7} Please run /login", "nobody is logged in"),
+            ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric", "the quota is used up"),
+        ] {
+            assert_eq!(limit_reason(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_about_limits_is_an_answer() {
+        assert_eq!(limit_reason("{\"issue\": \"the rate limit is not explained\"}"), None);
+        assert_eq!(limit_reason("Sure: {\"issue\": \"please log in\"} as asked"), None);
+        assert_eq!(limit_reason(&format!("{} rate limit", "word ".repeat(300))), None);
+        assert_eq!(limit_reason("The text reads well."), None);
+    }
+
+    #[test]
+    fn of_words_only_what_begins_like_a_message_is_one() {
+        for (text, expected) in [
+            ("You\u{2019}ve hit your usage limit. Try again at 3pm.", "the usage limit is reached"),
+            ("Claude AI usage limit reached|1749924000", "the usage limit is reached"),
+            ("Credit balance is too low", "there is no credit left"),
+            ("Error: Rate limit exceeded (429)", "the rate limit is reached"),
+            ("Rate limit exceeded", "the rate limit is reached"),
+            ("Invalid API key \u{b7} Please run /login", "nobody is logged in"),
+            ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric", "the quota is used up"),
+        ] {
+            assert_eq!(limit_reason_in_prose(text), Some(expected), "{text}");
+        }
+        for text in [
+            "Add a rate limit to the endpoint.",
+            "Rate limit the endpoint.",
+            "I would say \"rate limit exceeded\" there.",
+            "The page should ask people: please log in.",
+            "Rate limit exceeded\nis the text of the second error, and it should say when to try again.",
+        ] {
+            assert_eq!(limit_reason_in_prose(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_table_is_in_the_form_it_is_compared_in() {
+        for message in MESSAGES.iter().map(|(message, _)| message).chain(ERROR_PREFIXES) {
+            assert_eq!(*message, message.to_lowercase());
+        }
+    }
+}

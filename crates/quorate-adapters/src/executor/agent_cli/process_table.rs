@@ -1,0 +1,177 @@
+//! The process table, as `/proc` shows it: who carries a mark, who descends from whom, and signals that reach the
+//! process that was looked at and never one that got its number later.
+
+#![expect(clippy::disallowed_methods, reason = "the system shows its processes as files")]
+
+use std::collections::HashSet;
+use std::fs;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, pidfd_send_signal, waitpid,
+};
+
+use super::process_tag::{CallTag, Scope, VARIABLE};
+
+/// A process as it was when it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    /// Whether it is over and waits to be reaped.
+    pub(super) zombie: bool,
+    parent: i32,
+    group: i32,
+    /// When it was started, in ticks since boot; with `pid` this names it for good.
+    pub(super) start_ticks: u64,
+}
+
+impl Process {
+    /// The process with this number.
+    pub(super) fn read(pid: Pid) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat", pid = pid.as_raw_pid())).ok()?;
+        Process::parse(pid, &stat)
+    }
+
+    fn parse(pid: Pid, stat: &str) -> Option<Self> {
+        // The second field is the name in parentheses, which may itself hold spaces and parentheses.
+        let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
+        Some(Process {
+            pid,
+            zombie: matches!(*fields.first()?, "Z" | "X"),
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            start_ticks: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    /// Sends a signal to this very process, if it still lives.
+    pub(super) fn signal(&self, signal: Signal) {
+        // Once the descriptor is open the number cannot change hands unnoticed: it is the same process if it was
+        // started at the same time.
+        match pidfd_open(self.pid, PidfdFlags::empty()) {
+            Ok(pidfd) if Process::read(self.pid).is_some_and(|now| now.start_ticks == self.start_ticks) => {
+                // It may have ended by itself.
+                let _ = pidfd_send_signal(pidfd, signal);
+            }
+            Err(Errno::NOSYS | Errno::PERM)
+                if Process::read(self.pid).is_some_and(|now| now.start_ticks == self.start_ticks) =>
+            {
+                let _ = kill_process(self.pid, signal);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the exit status of a process that we adopted, so that it leaves the table.
+    pub(super) fn reap(&self) {
+        if self.zombie && self.parent == getpid().as_raw_pid() {
+            let _ = waitpid(Some(self.pid), WaitOptions::NOHANG);
+        }
+    }
+
+    /// Whether it carries a mark of this scope.
+    pub(super) fn carries_tag_in(&self, scope: Scope) -> bool {
+        let pid = self.pid.as_raw_pid();
+        if let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) {
+            let marked = environment
+                .split(|byte| *byte == 0)
+                .filter_map(|entry| entry.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))
+                .filter_map(|value| std::str::from_utf8(value).ok())
+                .any(|value| CallTag::parse_variable(value).any(|mark| scope.covers(mark)));
+            if marked {
+                return true;
+            }
+        }
+        fs::read_to_string(format!("/proc/{pid}/limits"))
+            .ok()
+            .and_then(|limits| limit_tag(&limits))
+            .is_some_and(|mark| scope.covers(mark))
+    }
+}
+
+fn limit_tag(limits: &str) -> Option<CallTag> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max realtime timeout"))?;
+    CallTag::from_limit(line.split_whitespace().next()?.parse().ok()?)
+}
+
+/// The processes of a scope that were started at `since` or later: those that carry the mark, those of the process
+/// group `group`, and all that descend from these.
+pub(super) fn find_in_scope(scope: Scope, group: Option<Pid>, since: u64) -> Vec<Process> {
+    let own = getpid();
+    let candidates: Vec<Process> =
+        all_processes().filter(|process| process.start_ticks >= since && process.pid != own).collect();
+    let roots = candidates.iter().filter(|process| {
+        group.is_some_and(|group| process.group == group.as_raw_pid()) || process.carries_tag_in(scope)
+    });
+    let roots = roots.map(|process| process.pid.as_raw_pid()).collect();
+    with_descendants_of(roots, candidates)
+}
+
+/// The processes whose parent this one is: what it started, and what it adopted.
+pub(super) fn children() -> Vec<Process> {
+    let own = getpid().as_raw_pid();
+    all_processes().filter(|process| process.parent == own).collect()
+}
+
+/// These processes, and all that descend from them.
+pub(super) fn with_descendants(roots: Vec<Process>) -> Vec<Process> {
+    if roots.is_empty() {
+        return roots;
+    }
+    let own = getpid();
+    with_descendants_of(
+        roots.iter().map(|process| process.pid.as_raw_pid()).collect(),
+        all_processes().filter(|process| process.pid != own).collect(),
+    )
+}
+
+/// Those of `candidates` that are among `ours` or descend from them.
+fn with_descendants_of(mut ours: HashSet<i32>, candidates: Vec<Process>) -> Vec<Process> {
+    loop {
+        let before = ours.len();
+        let descendants = candidates.iter().filter(|process| ours.contains(&process.parent));
+        let descendants: Vec<i32> = descendants.map(|process| process.pid.as_raw_pid()).collect();
+        ours.extend(descendants);
+        if ours.len() == before {
+            break;
+        }
+    }
+    candidates.into_iter().filter(|process| ours.contains(&process.pid.as_raw_pid())).collect()
+}
+
+fn all_processes() -> impl Iterator<Item = Process> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(Pid::from_raw)
+        .filter_map(Process::read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Process, limit_tag};
+    use crate::executor::agent_cli::process_tag::CallTag;
+    use rustix::process::getpid;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let stat = "7 (a) b (c)) S 3 5 6 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 1 2";
+        let process = Process::parse(getpid(), stat).unwrap();
+        assert_eq!((process.parent, process.group, process.start_ticks, process.zombie), (3, 5, 4711, false));
+    }
+
+    #[test]
+    fn the_mark_is_read_from_the_limits() {
+        let mark = CallTag::next();
+        let limits = format!("Limit  Soft\nMax realtime timeout      {}  unlimited  us\n", mark.to_limit());
+        assert_eq!(limit_tag(&limits), Some(mark));
+        assert_eq!(limit_tag("Max realtime timeout   unlimited  unlimited  us"), None);
+    }
+
+    #[test]
+    fn this_process_is_in_the_table() {
+        assert_eq!(Process::read(getpid()).unwrap().pid, getpid());
+    }
+}

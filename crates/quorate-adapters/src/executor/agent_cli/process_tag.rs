@@ -1,0 +1,136 @@
+//! The mark that every process of an invocation carries, so that it is known as ours wherever it goes (X6).
+//!
+//! It is written in two places that a child hands on to its children. One is the variable `QUORATE_INVOCATION`; where
+//! we run below another Quorate, its mark stays in front of ours. The other, on Linux, survives an emptied environment:
+//! the soft limit on real-time CPU time (`RLIMIT_RTTIME`), set to some hundred thousand years, whose low 60 bits are
+//! the mark. The limit has no other effect, as it counts for real-time scheduling alone and is never reached.
+
+#![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "marks are looked for on Linux alone"))]
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub(super) const VARIABLE: &str = "QUORATE_INVOCATION";
+
+const CALL_BITS: u32 = 20;
+const PROCESS_BITS: u32 = 40;
+#[cfg(any(target_os = "linux", test))]
+const LIMIT_MARKER: u64 = 1 << 62;
+
+/// All invocations of one process of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProcessTag(u64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CallTag {
+    process: ProcessTag,
+    call: u32,
+}
+
+/// Whose processes are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Those of one invocation.
+    Call(CallTag),
+    /// Those of every invocation of a process.
+    Process(ProcessTag),
+}
+
+impl ProcessTag {
+    /// The mark of this process: random, the same for as long as it lives.
+    pub(super) fn current() -> Self {
+        static OWN: OnceLock<ProcessTag> = OnceLock::new();
+        *OWN.get_or_init(|| {
+            let mut hasher = RandomState::new().build_hasher();
+            hasher.write_u32(std::process::id());
+            ProcessTag(hasher.finish() & ((1 << PROCESS_BITS) - 1))
+        })
+    }
+
+    /// The mark that [`ProcessMark::text`] wrote.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        u64::from_str_radix(text, 16).ok().filter(|value| value >> PROCESS_BITS == 0).map(ProcessTag)
+    }
+
+    /// The mark as text.
+    pub(super) fn to_hex(self) -> String {
+        format!("{:010x}", self.0)
+    }
+}
+
+impl CallTag {
+    /// A mark that no other invocation of this process has, for the next million invocations.
+    pub(super) fn next() -> Self {
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        let call = CALLS.fetch_add(1, Ordering::Relaxed) & ((1 << CALL_BITS) - 1);
+        CallTag { process: ProcessTag::current(), call }
+    }
+
+    /// The value of the variable, behind the one that this process itself was started with.
+    pub(super) fn to_variable(self, inherited: Option<&str>) -> String {
+        let own = format!("{}.{:05x}", self.process.to_hex(), self.call);
+        inherited.map_or_else(|| own.clone(), |outer| format!("{outer}/{own}"))
+    }
+
+    /// All marks in a value of the variable.
+    pub(super) fn parse_variable(value: &str) -> impl Iterator<Item = CallTag> + '_ {
+        value.split('/').filter_map(|mark| {
+            let (process, call) = mark.split_once('.')?;
+            let call = u32::from_str_radix(call, 16).ok().filter(|call| call >> CALL_BITS == 0)?;
+            Some(CallTag { process: ProcessTag::parse(process)?, call })
+        })
+    }
+
+    /// The mark as a limit.
+    #[cfg(any(target_os = "linux", test))]
+    pub(super) fn to_limit(self) -> u64 {
+        LIMIT_MARKER | (self.process.0 << CALL_BITS) | u64::from(self.call)
+    }
+
+    /// The mark in a limit.
+    #[cfg(any(target_os = "linux", test))]
+    pub(super) fn from_limit(limit: u64) -> Option<Self> {
+        let bits = limit ^ LIMIT_MARKER;
+        (bits >> (PROCESS_BITS + CALL_BITS) == 0).then_some(CallTag {
+            process: ProcessTag(bits >> CALL_BITS),
+            call: (bits & ((1 << CALL_BITS) - 1)) as u32,
+        })
+    }
+}
+
+impl Scope {
+    /// Whether a process with this mark is looked for.
+    pub(super) fn covers(self, mark: CallTag) -> bool {
+        match self {
+            Scope::Call(call) => mark == call,
+            Scope::Process(process) => mark.process == process,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CallTag, ProcessTag, Scope};
+
+    #[test]
+    fn a_mark_is_read_back_from_both_places() {
+        let (one, other) = (CallTag::next(), CallTag::next());
+        assert_ne!(one, other);
+        assert_eq!(CallTag::from_limit(one.to_limit()), Some(one));
+        assert_eq!(CallTag::parse_variable(&one.to_variable(None)).collect::<Vec<_>>(), [one]);
+        let nested = other.to_variable(Some(&one.to_variable(None)));
+        assert_eq!(CallTag::parse_variable(&nested).collect::<Vec<_>>(), [one, other]);
+        assert!(Scope::Process(ProcessTag::current()).covers(one));
+        assert!(!Scope::Call(one).covers(other));
+        assert_eq!(ProcessTag::parse(&ProcessTag::current().to_hex()), Some(ProcessTag::current()));
+    }
+
+    #[test]
+    fn what_is_no_mark_is_not_taken_for_one() {
+        for limit in [0, 1_000_000, u64::MAX, 1 << 63, (1 << 62) - 1] {
+            assert_eq!(CallTag::from_limit(limit), None, "{limit}");
+        }
+        assert_eq!(CallTag::parse_variable("yes/12.zz/.").count(), 0);
+    }
+}

@@ -1,0 +1,12 @@
+//! Everything that one member started, so that it can be ended whole. On Linux that is found through `/proc`;
+//! elsewhere it is the process group.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod process_group;
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::{ProcessTree, kill_until_gone};
+#[cfg(not(target_os = "linux"))]
+pub(super) use process_group::ProcessTree;

@@ -1,0 +1,131 @@
+//! What starting a command means for a person who decides whether to trust the file that names it: the words that are
+//! started, where, with which variables, and the files of the workspace that decide what happens.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use quorate_kernel::ports::executor::SideEffect;
+
+/// The act of starting a command in `dir` with the variables `env`.
+///
+/// A word that names a regular file below `dir` belongs to it, as in `python3 score.py`, `--rules=rules.json` or, in a text
+/// for a shell, `cd bin && ./score.sh`: who can change that file can change what is run.
+pub(crate) fn of_command(command: &str, args: &[String], env: &[String], dir: &Path) -> SideEffect {
+    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    let mut what = format!("run `{}`", words.clone().map(quoted).collect::<Vec<_>>().join(" "));
+    if !env.is_empty() {
+        what.push_str(&format!(" with {}", env.join(", ")));
+    }
+    let mut parts = BTreeSet::new();
+    words.for_each(|word| collect_parts(word, MAX_NESTING, &mut parts));
+    // A text may change its directory to one that it names.
+    let folders = parts.iter().filter_map(|part| file_below(dir, dir, part)).filter(|path| path.is_dir());
+    let starts: BTreeSet<PathBuf> = folders.chain([dir.to_owned()]).take(MAX_FOLDERS).collect();
+    let named = starts.iter().flat_map(|from| parts.iter().filter_map(|part| file_below(dir, from, part)));
+    let files: BTreeSet<PathBuf> = named.filter(|path| path.is_file()).collect();
+    SideEffect { what, files: files.into_iter().collect() }
+}
+
+/// How deep a text for a shell is looked for within another's quotes.
+const MAX_NESTING: usize = 3;
+/// How many folders of a text are taken for its directory.
+const MAX_FOLDERS: usize = 16;
+
+/// What of a word could name a file: the word, what a shell would take for its words, and what stands between any of the
+/// signs that a shell gives a meaning to.
+fn collect_parts(word: &str, nesting: usize, parts: &mut BTreeSet<String>) {
+    if word.is_empty() || !parts.insert(word.to_owned()) {
+        return;
+    }
+    parts.extend(word.split_once('=').map(|(_, value)| value.to_owned()));
+    let signs = |c: char| c.is_whitespace() || ";&|<>()[]{}`$\"'=,:!#\\".contains(c);
+    parts.extend(word.split(signs).filter(|part| !part.is_empty()).map(str::to_owned));
+    if nesting > 0 {
+        shell_words(word).iter().for_each(|inner| collect_parts(inner, nesting - 1, parts));
+    }
+}
+
+/// The words of a text as a shell has them, quotes removed.
+fn shell_words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '\'' | '"') => quote = Some(c),
+            (None | Some('"'), '\\') => word.extend(chars.next()),
+            (None, c) if c.is_whitespace() || ";&|<>()`".contains(c) => words.push(std::mem::take(&mut word)),
+            (_, c) => word.push(c),
+        }
+    }
+    words.push(word);
+    words
+}
+
+/// A word as it can be told from its neighbours.
+fn quoted(word: &str) -> String {
+    match word.is_empty() || word.contains(|c: char| c.is_whitespace() || c == '\'') {
+        true => format!("{word:?}"),
+        false => word.to_owned(),
+    }
+}
+
+/// What a word names from a folder, if that lies below `dir`.
+fn file_below(dir: &Path, from: &Path, word: &str) -> Option<PathBuf> {
+    let mut path = PathBuf::new();
+    for part in std::path::absolute(from.join(word)).ok()?.components() {
+        match part {
+            std::path::Component::ParentDir => drop(path.pop()),
+            part => path.push(part),
+        }
+    }
+    path.starts_with(std::path::absolute(dir).ok()?).then_some(path)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make files")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_shown_and_the_files_among_them_named() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["judge.sh", "rules.json", "other"] {
+            std::fs::write(dir.path().join(name), "x").unwrap();
+        }
+        let args = ["--rules=rules.json", "a b", "../etc/passwd", "--fast"].map(str::to_owned);
+        let act = of_command("./judge.sh", &args, &["KEY".to_owned()], dir.path());
+        assert_eq!(act.what, "run `./judge.sh --rules=rules.json \"a b\" ../etc/passwd --fast` with KEY");
+        let names: Vec<_> = act.files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
+        assert_eq!(names, ["judge.sh", "rules.json"]);
+    }
+
+    #[test]
+    fn the_files_that_a_text_for_a_shell_names_belong_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("bin")).unwrap();
+        for name in ["x.sh", "bin/y.sh", "a b.sh", "other.sh"] {
+            std::fs::write(dir.path().join(name), "x").unwrap();
+        }
+        for (text, file) in [
+            ("exec ./x.sh -q", "x.sh"),
+            ("sh<x.sh", "x.sh"),
+            ("set -e; . ./x.sh && echo", "x.sh"),
+            ("A=$(./x.sh)", "x.sh"),
+            ("echo `./x.sh`", "x.sh"),
+            ("bash -c 'sh -c \"./x.sh -q\"'", "x.sh"),
+            ("FILE=./x.sh sh", "x.sh"),
+            ("cd bin && ./y.sh", "y.sh"),
+            ("cd bin; sh ../x.sh", "x.sh"),
+            ("sh './a b.sh'", "a b.sh"),
+            ("sh ./a\\ b.sh", "a b.sh"),
+        ] {
+            let act = of_command("sh", &["-c".to_owned(), text.to_owned()], &[], dir.path());
+            let names: Vec<_> = act.files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
+            assert_eq!(names, [file], "{text}");
+        }
+        assert!(
+            of_command("sh", &["-c".to_owned(), "cd ..; ls".to_owned()], &[], dir.path()).files.is_empty()
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! One member's reading of an artifact: what its lens found, and the answer that follows from it.
+
+use serde_json::{Map, Value, json};
+
+use super::checks::{self, CheckFinding, Criteria};
+use super::document::Document;
+use super::lens::Lens;
+use super::scoring;
+
+/// How many findings an answer lists; all of them count.
+const MAX_FINDINGS: usize = 12;
+
+/// What a member found.
+pub(super) struct LensReview<'d> {
+    document: &'d Document<'d>,
+    lens: Lens,
+    pub(super) findings: Vec<CheckFinding>,
+    /// What was left to another member, one sentence each.
+    pub(super) concessions: Vec<String>,
+    /// What counts more because others stopped at it too, one sentence each.
+    pub(super) escalations: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl<'d> LensReview<'d> {
+    /// Reads an artifact through a lens, without looking at anybody else.
+    pub(super) fn first_round(lens: Lens, document: &'d Document<'d>, criteria: &Criteria<'_>) -> Self {
+        let findings = checks::run(lens, document, criteria);
+        let mut notes = Vec::new();
+        if lens.covers(Lens::Strategy) && criteria.goals.is_empty() {
+            notes.push(
+                "No goals document was given, so whether the text serves a goal was not judged.".to_owned(),
+            );
+        }
+        LensReview { document, lens, findings, concessions: Vec::new(), escalations: Vec::new(), notes }
+    }
+
+    /// The document that was read.
+    pub(super) fn document(&self) -> &'d Document<'d> {
+        self.document
+    }
+
+    /// The answer, in the form of a deliberator's.
+    pub(super) fn to_answer(&self) -> Value {
+        let words = self.document.word_count();
+        let judgement = scoring::judge(&self.findings, words);
+        let verdict = match (judgement.would_block, judgement.irreducible) {
+            (true, true) => "hold",
+            (true, false) => "revise",
+            (false, _) => "ship",
+        };
+        let listed = self.heaviest_findings();
+        let findings: Vec<Value> = listed.iter().map(|one| self.finding_json(one)).collect();
+        let mut answer = json!({
+            "verdict": verdict,
+            "score": judgement.score,
+            "scores": self.scores(words),
+            "would_block": judgement.would_block,
+            "irreducible": judgement.irreducible,
+            "revision_brief": self.revision_brief(&listed),
+            "findings": findings,
+            "notes": self.notes(judgement.points, words, listed.len()),
+        });
+        if let Some(object) = answer.as_object_mut() {
+            if !self.concessions.is_empty() {
+                object.insert("concessions".into(), json!(self.concessions));
+            }
+            if !self.escalations.is_empty() {
+                object.insert("escalations".into(), json!(self.escalations));
+            }
+        }
+        answer
+    }
+
+    /// The heaviest findings, in the order of the text.
+    fn heaviest_findings(&self) -> Vec<&CheckFinding> {
+        let mut listed: Vec<&CheckFinding> = self.findings.iter().collect();
+        listed.sort_by_key(|one| (std::cmp::Reverse(one.finding.points()), one.finding.span.start));
+        listed.truncate(MAX_FINDINGS);
+        listed.sort_by_key(|one| (one.finding.span.start, one.finding.span.end));
+        listed
+    }
+
+    fn finding_json(&self, raised: &CheckFinding) -> Value {
+        let quote = self.document.quote(&raised.finding.span);
+        json!({
+            "quote": &self.document.text[quote.clone()],
+            "issue": raised.finding.issue,
+            "fix": raised.finding.fix,
+            "line": self.document.line_of(quote.start),
+            "check": raised.check.name,
+            "severity": raised.finding.severity.as_str(),
+        })
+    }
+
+    /// A score per check that was made.
+    fn scores(&self, words: usize) -> Map<String, Value> {
+        let own = |check: &checks::Check| {
+            self.findings.iter().filter(move |one| std::ptr::eq(one.check, check)).collect::<Vec<_>>()
+        };
+        let made = checks::ALL.iter().filter(|check| self.lens.covers(check.lens));
+        made.map(|check| (check.name.into(), json!(scoring::score(own(check).into_iter(), words)))).collect()
+    }
+
+    fn revision_brief(&self, listed: &[&CheckFinding]) -> Option<String> {
+        let lines = listed.iter().enumerate().map(|(index, one)| {
+            let line = self.document.line_of(one.finding.span.start);
+            format!("{}. Line {line}: {} {}", index + 1, one.finding.issue, one.finding.fix)
+        });
+        let brief = lines.collect::<Vec<_>>().join("\n");
+        (!brief.is_empty()).then_some(brief)
+    }
+
+    fn notes(&self, points: u32, words: usize, listed: usize) -> String {
+        let mut notes =
+            vec![format!("Counted by rule, no model was asked: {points} points in {words} words.")];
+        if self.findings.len() > listed {
+            notes.push(format!("{} findings in all, the heaviest {listed} are listed.", self.findings.len()));
+        }
+        notes.extend(self.notes.iter().cloned());
+        notes.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::rubric::banned::BannedPhrases;
+    use crate::executor::rubric::goals::Goals;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "it is about time")]
+    fn a_text_of_one_unit_over_and_over_is_read_in_proportion_to_its_length() {
+        let banned = BannedPhrases::new(true, &[]).expect("usable");
+        let goals = Goals::default();
+        let criteria = Criteria { banned: &banned, goals: &goals, context: &[] };
+        let english = "A text of the kind that is read by all of us on each and every day at work.\n\n";
+        for unit in [
+            "password:\n",
+            "token: >-\n",
+            "word  \n",
+            "17 ",
+            "$17 ",
+            "forever ",
+            "best ",
+            "never\n",
+            "we are the best, so sales rose. ",
+            "(n ",
+            "http://a ",
+            "| a | b |\n",
+            "- studies show\n",
+            "# all users say\n",
+            "\"it ",
+        ] {
+            let text = format!("{english}{}", unit.repeat(200_000 / unit.len()));
+            let started = std::time::Instant::now();
+            let document = Document::parse("", &text);
+            let reading = LensReview::first_round(Lens::General, &document, &criteria);
+            assert!(reading.to_answer().is_object());
+            assert!(
+                started.elapsed() < std::time::Duration::from_secs(10),
+                "{unit:?} {:?}",
+                started.elapsed()
+            );
+        }
+    }
+}

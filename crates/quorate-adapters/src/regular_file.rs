@@ -1,0 +1,103 @@
+//! Reading files that another process may have replaced: by a pipe, which would keep its reader waiting for a writer, by a
+//! device, or by a file without end. A file is looked at after it was opened, so that nobody can swap it in between.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+/// Opens a file or a directory for reading.
+///
+/// # Errors
+/// When it cannot be opened, or is something else.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    open_with(OpenOptions::new().read(true), path)
+}
+
+/// Opens a file or a directory in another way.
+///
+/// # Errors
+/// As [`open`].
+pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    // Without this, opening a pipe waits for its other end. It changes nothing for a file.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    let kind = file.metadata()?.file_type();
+    match kind.is_file() || kind.is_dir() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}
+
+/// The bytes of a file of at most so many.
+///
+/// # Errors
+/// As [`open`], and when it has more.
+pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_all(open(path)?, most)
+}
+
+/// The bytes of a file that we write: a link in its place is somebody else's doing, and may lead anywhere.
+///
+/// # Errors
+/// As [`read`], and when it is a link.
+pub(crate) fn read_no_symlink(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    reject_symlink(path)?;
+    read_all(open(path)?, most)
+}
+
+/// Refuses a link. Who can put one there between this and the opening can write to the folder, and read as we do.
+///
+/// # Errors
+/// When it is one.
+pub(crate) fn reject_symlink(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(there) if there.is_symlink() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a link; remove it"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read_all(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+/// The text of a file of at most so many bytes.
+///
+/// # Errors
+/// As [`read`], and when it is not UTF-8.
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read(path, most)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test needs files")]
+    fn what_is_no_file_is_refused_at_once_and_a_long_one_is_not_read_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        std::os::unix::fs::symlink("pipe", path("link")).unwrap();
+        for name in ["pipe", "link"] {
+            assert_eq!(open(&path(name)).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+            let appending = open_with(OpenOptions::new().read(true).append(true), &path(name));
+            assert_eq!(appending.unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+        assert_eq!(read(Path::new("/dev/zero"), 8).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        std::fs::write(path("file"), "12345678").unwrap();
+        assert_eq!(read_text(&path("file"), 8).unwrap(), "12345678");
+        assert_eq!(read(&path("file"), 7).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(open(&path("gone")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}

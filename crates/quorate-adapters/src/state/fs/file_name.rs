@@ -1,0 +1,77 @@
+//! What the file of a participant's state is called: an id that every file system keeps as it is gives its own name,
+//! any other one is written with `%` and two hexadecimal digits for each byte that some file system would not keep.
+//!
+//! No two ids share a name, also where upper and lower case are one: literal letters are always lower case, and a `%`
+//! is never literal.
+
+use quorate_manifest::workspace::is_device_name;
+use sha2::{Digest, Sha256};
+
+/// The longest name before its ending; file systems take 255 bytes, and some encrypting ones 143.
+const MAX_NAME_BYTES: usize = 120;
+
+/// The file name of a participant's state.
+pub(super) fn for_participant(participant: &str) -> String {
+    let mut name = String::with_capacity(participant.len() + 5);
+    let last = participant.len().saturating_sub(1);
+    for (at, byte) in participant.bytes().enumerate() {
+        let literal = match byte {
+            b'a'..=b'z' => at > 0 || !is_device_name(participant),
+            b'0'..=b'9' | b'-' | b'_' => true,
+            b'.' => at > 0 && at < last,
+            _ => false,
+        };
+        match literal {
+            true => name.push(char::from(byte)),
+            false => name.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if name.is_empty() {
+        name.push('%');
+    }
+    if name.len() > MAX_NAME_BYTES {
+        // `%%` stands in no other name.
+        let hash = Sha256::digest(participant.as_bytes());
+        let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        name = format!("{}%%{hex}", &name[..MAX_NAME_BYTES / 2]);
+    }
+    name + ".json"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simple_ids_are_their_names_and_others_are_spelt_out() {
+        for (id, name) in [
+            ("reviewer", "reviewer.json"),
+            ("migration-writer_2", "migration-writer_2.json"),
+            ("v1.2", "v1.2.json"),
+            ("", "%.json"),
+            (".", "%2E.json"),
+            ("..", "%2E%2E.json"),
+            ("../x", "%2E.%2Fx.json"),
+            ("Reviewer", "%52eviewer.json"),
+            ("con", "%63on.json"),
+            ("con.txt", "%63on.txt.json"),
+            ("com1", "%63om1.json"),
+            ("console", "console.json"),
+            ("é", "%C3%A9.json"),
+            ("%", "%25.json"),
+            ("a ", "a%20.json"),
+        ] {
+            assert_eq!(for_participant(id), name);
+        }
+        let long = "x".repeat(5_000);
+        assert!(for_participant(&long).len() < 143 && for_participant(&long) != for_participant(&long[1..]));
+    }
+
+    #[test]
+    fn no_two_ids_share_a_name() {
+        use proptest::prelude::*;
+        proptest!(|(one in "\\PC{0,60}|[%.a-cA-C]{0,4}", other in "\\PC{0,60}|[%.a-cA-C]{0,4}")| {
+            prop_assert!(one == other || for_participant(&one).to_lowercase() != for_participant(&other).to_lowercase());
+        });
+    }
+}

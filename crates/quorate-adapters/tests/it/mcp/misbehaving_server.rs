@@ -1,0 +1,152 @@
+//! Servers that do not do what they say.
+
+use quorate_kernel::ports::substrate::Error;
+use quorate_protocol::Name;
+use serde_json::{Value, json};
+
+use crate::mcp::fake_server::{FakeServer, Fault, Style};
+use crate::mcp::host::{TestHost, all};
+
+fn say(fake: &FakeServer, count: usize) {
+    for number in 1..=count {
+        fake.say("u_1", &format!("line {number}"));
+    }
+}
+
+fn ids(page: &quorate_kernel::ports::substrate::Page) -> Vec<&str> {
+    page.turns.iter().map(|turn| &*turn.id).collect()
+}
+
+fn source(error: &Error) -> String {
+    std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn repeated_and_shuffled_messages_are_given_once_in_order() {
+    fn twice(messages: &mut Vec<Value>) {
+        messages.extend(messages.clone());
+    }
+    fn shuffled(messages: &mut Vec<Value>) {
+        let third = messages.remove(2);
+        messages.insert(0, third);
+        let last_but_one = messages.remove(messages.len() - 2);
+        messages.insert(1, last_but_one);
+    }
+    for style in [Style::full(), Style::public()] {
+        for lie in [twice as fn(&mut Vec<Value>), shuffled] {
+            let fake = FakeServer::new(style.clone());
+            say(&fake, 7);
+            let substrate = TestHost::connected_to(&fake).await.substrate();
+            for since in [None, Some(Name::from("m1"))] {
+                fake.fault("get_messages", Fault::Reordered(lie));
+                let page = substrate.read(since.as_ref(), 100).await.unwrap();
+                let from = usize::from(since.is_some());
+                assert_eq!(ids(&page), &["m1", "m2", "m3", "m4", "m5", "m6", "m7"][from..], "{style:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_order_that_the_server_keeps_to_holds_against_its_clock() {
+    let fake = FakeServer::new(Style::full());
+    say(&fake, 4);
+    // The clock was set back between the second and the third.
+    fake.state.lock().unwrap().messages[2].at_ms -= 5_000;
+    let substrate = TestHost::connected_to(&fake).await.substrate();
+    let page = substrate.read(Some(&Name::from("m1")), 100).await.unwrap();
+    assert_eq!(ids(&page), ["m2", "m3", "m4"]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_edited_or_moved_is_no_new_one() {
+    for style in [Style::full(), Style::full().without("waitMs"), Style::public()] {
+        let fake = FakeServer::new(style.clone());
+        say(&fake, 3);
+        let substrate = TestHost::connected_to(&fake).await.substrate();
+        all(&*substrate, 10).await;
+        {
+            let mut state = fake.state.lock().unwrap();
+            let mut moved = state.messages.remove(0);
+            moved.content = "@reviewer edited".into();
+            moved.at_ms += 60_000;
+            state.messages.push(moved);
+        }
+        let page = substrate.read(Some(&Name::from("m3")), 10).await.unwrap();
+        assert_eq!((ids(&page), page.known), (vec![], true), "{style:?}");
+        let waits = tokio::time::timeout(std::time::Duration::from_millis(200), substrate.changed()).await;
+        assert!(waits.is_err(), "it is no news: {style:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_that_is_ignored_is_kept_by_us_and_makes_no_window_all() {
+    let fake = FakeServer::new(Style { always_gives: Some(20), says_more: false, ..Style::full() });
+    say(&fake, 30);
+    let substrate = TestHost::connected_to(&fake).await.substrate();
+    let page = substrate.read(Some(&Name::from("m1")), 3).await.unwrap();
+    assert_eq!(ids(&page), ["m2", "m3", "m4"]);
+
+    let fake = FakeServer::new(Style { always_gives: Some(20), ..Style::public() });
+    say(&fake, 30);
+    let substrate = TestHost::connected_to(&fake).await.substrate();
+    for since in [None, Some(Name::from("m2"))] {
+        let error = substrate.read(since.as_ref(), 100).await.unwrap_err();
+        assert!(matches!(error, Error::Unknown(_)), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_slid_past_the_cursor_is_not_taken_for_a_new_conversation() {
+    let fake = FakeServer::new(Style { max_messages: Some(20), ..Style::public() });
+    say(&fake, 10);
+    let substrate = TestHost::connected_to(&fake).await.substrate();
+    all(&*substrate, 100).await;
+    say(&fake, 40);
+    // The server hides that it never gives more than 20, so that 20 look like all that there are.
+    let error = substrate.read(Some(&Name::from("m10")), 100).await.unwrap_err();
+    assert!(matches!(error, Error::Unknown(_)), "{error}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_named() {
+    let fake = FakeServer::new(Style::full());
+    say(&fake, 2);
+    let substrate = TestHost::connected_to(&fake).await.substrate();
+    let at = "2026-05-18T18:23:11Z";
+    let bad = [
+        (
+            json!({"messages": [{"id": "m 1", "authorId": "u", "content": "x", "timestamp": at}]}),
+            "white space",
+        ),
+        (
+            json!({"messages": [{"id": "m1", "content": "x", "timestamp": at}]}),
+            "message 1 `m1` has no author",
+        ),
+        (json!({"messages": [{"id": "m1", "authorId": "u", "timestamp": at}]}), "no content"),
+        (json!({"messages": [{"id": "m1", "authorId": "u", "content": "x"}]}), "no timestamp"),
+        (json!({"messages": "none"}), "no list `messages`"),
+        (json!("<html>"), "is no JSON: <html>"),
+    ];
+    for (instead, named) in bad {
+        fake.fault("get_messages", Fault::Replace(instead));
+        let error = substrate.read(Some(&Name::from("m1")), 5).await.unwrap_err();
+        assert!(source(&error).contains(named), "{}", source(&error));
+    }
+    assert_eq!(ids(&substrate.read(Some(&Name::from("m1")), 5).await.unwrap()), ["m2"]);
+}
+
+#[tokio::test]
+async fn a_result_beyond_the_cap_is_no_result_and_the_connection_is_good_again() {
+    let fake = FakeServer::new(Style::full());
+    say(&fake, 2);
+    let substrate = TestHost::with_timeout(&fake, "5s").await.substrate();
+    assert_eq!(ids(&substrate.read(Some(&Name::from("m1")), 5).await.unwrap()), ["m2"]);
+    for _ in 0..3 {
+        fake.fault("get_messages", Fault::Huge(40 << 20));
+    }
+    let error = substrate.read(Some(&Name::from("m1")), 5).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    fake.state.lock().unwrap().faults.clear();
+    assert_eq!(ids(&substrate.read(Some(&Name::from("m1")), 5).await.unwrap()), ["m2"]);
+}
