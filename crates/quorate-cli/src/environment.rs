@@ -14,8 +14,8 @@ pub(super) fn from_process() -> Environment {
     environment.ledger = path("QUORATE_LEDGER");
     environment.state_dir = state_dir();
     environment.user = user.unwrap_or(environment.user);
-    if let Some(caller) = sudo_caller(&environment.users, get("SUDO_UID")) {
-        environment.users.push(caller);
+    if let Some(caller) = sudo_caller(&environment.trusted_uids, get("SUDO_UID")) {
+        environment.trusted_uids.push(caller);
     }
     environment.with_variables(variables)
 }
@@ -49,6 +49,6 @@ fn state_dir() -> Option<PathBuf> {
 }
 
 /// Who called `sudo`, where root is at work: their files may configure us, too.
-fn sudo_caller(users: &[u32], caller: Option<String>) -> Option<u32> {
-    caller.filter(|_| users == [0])?.parse().ok()
+fn sudo_caller(trusted_uids: &[u32], caller: Option<String>) -> Option<u32> {
+    caller.filter(|_| trusted_uids == [0])?.parse().ok()
 }

@@ -80,7 +80,7 @@ pub struct ServerState {
     conversations: Conversations,
     tools: Vec<ToolEntry>,
     /// Tools that compute and are no jobs.
-    looking: Semaphore,
+    read_permits: Semaphore,
     read_only: bool,
 }
 
@@ -109,9 +109,18 @@ impl ServerState {
         }
         let jobs = Jobs::default();
         let read_only = request.read_only;
-        let looking = Semaphore::new(MAX_CONCURRENT_READS);
-        let served =
-            ServerState { environment, places, host, root, jobs, conversations, tools, looking, read_only };
+        let read_permits = Semaphore::new(MAX_CONCURRENT_READS);
+        let served = ServerState {
+            environment,
+            places,
+            host,
+            root,
+            jobs,
+            conversations,
+            tools,
+            read_permits,
+            read_only,
+        };
         Ok((Arc::new(served), report))
     }
 
@@ -122,7 +131,7 @@ impl ServerState {
 
     /// Does what computes on a thread of its own.
     async fn run_computation<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
-        let _looking = self.looking.acquire().await;
+        let _permit = self.read_permits.acquire().await;
         run_on_own_thread(work).await
     }
 

@@ -53,12 +53,12 @@ impl Sweep {
 
     pub(super) fn ended(&self, swept: &SweptFile) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        let fate = match &swept.fate {
+        let outcome = match &swept.outcome {
             Outcome::Judged { verdict, .. } => verdict.as_str().to_owned(),
             Outcome::Failed { why } => one_line(why),
             _ => "passed over".to_owned(),
         };
-        say(&format!("{done}/{} {}: {fate}", self.planned.load(Ordering::Relaxed), one_line(&swept.path)));
+        say(&format!("{done}/{} {}: {outcome}", self.planned.load(Ordering::Relaxed), one_line(&swept.path)));
     }
 }
 

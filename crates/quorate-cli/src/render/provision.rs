@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::paint::{Paint, finish, one_line, sanitize};
 use crate::arguments::HumanOrJson;
 use quorate::service::provision::change::Action;
-use quorate::service::provision::drift::Drift as Stands;
+use quorate::service::provision::drift::Drift;
 use quorate::service::provision::setup::State;
 use quorate::service::provision::status::{FileStatus, ProfileStatus};
 use quorate::service::provision::{FileReport, Outcome, WriteMode};
@@ -183,10 +183,10 @@ fn head(standing: &ProfileStatus) -> String {
 
 fn drift_word(file: &FileStatus) -> (&'static str, Paint) {
     match file.stands {
-        Stands::InPlace => ("in place", Paint::Good),
-        Stands::EditedAround => ("extended", Paint::Good),
-        Stands::Edited => ("edited", Paint::Bad),
-        Stands::Missing => ("missing", Paint::Absent),
+        Drift::InPlace => ("in place", Paint::Good),
+        Drift::EditedAround => ("extended", Paint::Good),
+        Drift::Edited => ("edited", Paint::Bad),
+        Drift::Missing => ("missing", Paint::Absent),
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn human(all: &[SweptFile], look: TextOptions) -> String {
 fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
     let mut first: Vec<_> = all
         .iter()
-        .filter_map(|one| match &one.fate {
+        .filter_map(|one| match &one.outcome {
             Outcome::Judged { verdict, fix: Some(fix), .. } => Some((one, *verdict, &**fix)),
             _ => None,
         })
@@ -51,7 +51,7 @@ fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
 }
 
 fn row(one: &SweptFile) -> Option<Vec<String>> {
-    let (verdict, run) = match &one.fate {
+    let (verdict, run) = match &one.outcome {
         Outcome::Judged { run, verdict, .. } => {
             (Paint::of_verdict(*verdict).on(verdict.as_str()), one_line(run))
         }
@@ -64,20 +64,20 @@ fn row(one: &SweptFile) -> Option<Vec<String>> {
 
 /// One sentence: how many files there are and what became of them.
 fn summary(all: &[SweptFile]) -> String {
-    let count = |is: &dyn Fn(&Outcome) -> bool| all.iter().filter(|one| is(&one.fate)).count();
+    let count = |is: &dyn Fn(&Outcome) -> bool| all.iter().filter(|one| is(&one.outcome)).count();
     let judged = |wanted: Verdict| {
-        count(&|fate| matches!(fate, Outcome::Judged { verdict, .. } if *verdict == wanted))
+        count(&|outcome| matches!(outcome, Outcome::Judged { verdict, .. } if *verdict == wanted))
     };
     let parts = [
         (judged(Verdict::Ship), "SHIP"),
         (judged(Verdict::Revise), "REVISE"),
         (judged(Verdict::Hold), "HOLD"),
         (judged(Verdict::Incomplete), "INCOMPLETE"),
-        (count(&|fate| matches!(fate, Outcome::Failed { .. })), "failed"),
-        (count(&|fate| *fate == Outcome::Due), "due"),
-        (count(&|fate| *fate == Outcome::AlreadyJudged), "judged before"),
-        (count(&|fate| *fate == Outcome::NotSampled), "not in the sample"),
-        (count(&|fate| *fate == Outcome::TierSkipped), "of a tier that is not reviewed"),
+        (count(&|outcome| matches!(outcome, Outcome::Failed { .. })), "failed"),
+        (count(&|outcome| *outcome == Outcome::Due), "due"),
+        (count(&|outcome| *outcome == Outcome::AlreadyJudged), "judged before"),
+        (count(&|outcome| *outcome == Outcome::NotSampled), "not in the sample"),
+        (count(&|outcome| *outcome == Outcome::TierSkipped), "of a tier that is not reviewed"),
     ];
     let said: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn what_was_judged_is_listed_and_the_rest_counted() {
-        let swept = |path: &str, fate| SweptFile {
+        let swept = |path: &str, outcome| SweptFile {
             path: path.to_owned(),
             tier: 1,
             artifact_type: "post".to_owned(),
-            fate,
+            outcome,
         };
         let judged = |verdict, fix: Option<&str>| Outcome::Judged {
             run: "r7k2m9q4xa1bc".to_owned(),

@@ -34,8 +34,8 @@ fn sweep(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     place.run(&[&["sweep", "--format", "json"], arguments].concat())
 }
 
-fn count(fates: &BTreeMap<String, String>, fate: &str) -> usize {
-    fates.values().filter(|one| *one == fate).count()
+fn count(fates: &BTreeMap<String, String>, outcome: &str) -> usize {
+    fates.values().filter(|one| *one == outcome).count()
 }
 
 #[test]
@@ -54,7 +54,8 @@ fn tiers_decide_and_what_was_judged_is_not_judged_again() {
         ("drafts/note.md", "tier_skipped"),
         ("drafts/post-1.md", "judged"),
     ];
-    let expected: BTreeMap<_, _> = expected.map(|(path, fate)| (path.to_owned(), fate.to_owned())).into();
+    let expected: BTreeMap<_, _> =
+        expected.map(|(path, outcome)| (path.to_owned(), outcome.to_owned())).into();
     assert_eq!(fates(&swept), expected);
     assert_eq!((place.log().len(), place.runs().len()), (2, 2));
     assert_eq!(place.log()[0]["artifact_type"], "post");
@@ -96,9 +97,9 @@ fn one_in_five_is_stable() {
     assert!((3..=25).contains(&due), "{due} of 60");
     assert_eq!(due + count(&first, "not_sampled"), 60);
     assert_eq!(fates(&sweep(&place, &["--dry-run"]).assert_code(0)), first);
-    for (path, fate) in first.iter().take(10) {
+    for (path, outcome) in first.iter().take(10) {
         let code = place.run(&["review", path, "--tiered"]).code;
-        assert_eq!(code, if fate == "due" { 0 } else { 6 }, "{path}: a review says the same");
+        assert_eq!(code, if outcome == "due" { 0 } else { 6 }, "{path}: a review says the same");
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Environment {
     /// else below `~/.local/state`. `None` keeps nothing there.
     pub state_dir: Option<PathBuf>,
     /// The users whose files may configure us.
-    pub users: Vec<u32>,
+    pub trusted_uids: Vec<u32>,
     /// What may be done that a file of a workspace names.
     pub trust: Trust,
     /// Who is at work, as records name them.
@@ -45,7 +45,7 @@ impl Environment {
             directory: directory.into(),
             ledger: None,
             state_dir: None,
-            users: effective_user(),
+            trusted_uids: effective_user(),
             trust: Trust::default(),
             user: "unknown".to_owned(),
             host: Arc::new(Host::new()),
@@ -63,7 +63,7 @@ impl Environment {
 
     /// Whether files of this user may configure us.
     pub fn trusts_owner(&self, user: u32) -> bool {
-        self.users.contains(&user)
+        self.trusted_uids.contains(&user)
     }
 }
 

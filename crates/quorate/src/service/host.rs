@@ -31,7 +31,7 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 pub struct Host {
     rules: Rules,
     gathers: BTreeSet<String>,
-    hosted: Extensions,
+    extensions: Extensions,
     registry: Arc<Registry>,
     lifecycles: Lifecycles,
 }
@@ -64,7 +64,7 @@ impl Host {
         Host {
             rules: Rules::built_in(),
             gathers,
-            hosted: Extensions::default(),
+            extensions: Extensions::default(),
             registry: Arc::new(executor::registry()),
             lifecycles: Lifecycles::default(),
         }
@@ -76,7 +76,7 @@ impl Host {
     /// When there is one of that name, or its parameters' schema cannot be held.
     pub fn with_rule(mut self, name: &str, kind: RuleKind, rule: Arc<dyn Rule>) -> Result<Self, Error> {
         self.rules.register(name, kind)?;
-        self.hosted.rules.insert(name.to_owned(), rule);
+        self.extensions.rules.insert(name.to_owned(), rule);
         Ok(self)
     }
 
@@ -91,14 +91,14 @@ impl Host {
         if !self.gathers.insert(strategy.to_owned()) {
             return Err(StrategyError::Duplicate(strategy.to_owned()));
         }
-        self.hosted.gathers.insert(strategy.to_owned(), gathers);
+        self.extensions.gathers.insert(strategy.to_owned(), gathers);
         Ok(self)
     }
 
     /// Compares by meaning with this embedder.
     #[must_use]
     pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
-        self.hosted.embedder = Some(embedder);
+        self.extensions.embedder = Some(embedder);
         self
     }
 
@@ -173,7 +173,7 @@ impl Host {
 
     /// What only the host can do for a run.
     pub fn extensions(&self) -> Extensions {
-        self.hosted.clone()
+        self.extensions.clone()
     }
 }
 
@@ -209,7 +209,7 @@ impl quorate_manifest::Capabilities for Host {
     }
 
     fn has_embedder(&self) -> bool {
-        self.hosted.embedder.is_some()
+        self.extensions.embedder.is_some()
     }
 
     fn check_public_key(&self, text: &str) -> Result<(), PublicKeyError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::text::LineIndex;
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_manifest::Capabilities as Known;
+use quorate_manifest::Capabilities;
 use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::assembly::resolved::Resolved;
 use quorate_manifest::loader::Refs;
@@ -91,7 +91,7 @@ pub struct HitPosition {
 pub fn test(
     environment: &Environment,
     request: &Request,
-    host: &dyn Known,
+    host: &dyn Capabilities,
 ) -> Result<LockTest, ServiceError> {
     let asked =
         resolve::Request { path: request.path.clone(), root: request.root.clone(), refs: Refs::ShapeOnly };
@@ -142,7 +142,7 @@ pub fn operator_traits(
     places: &PathOverrides,
     root: Option<&Path>,
     operator: &str,
-    host: &dyn Known,
+    host: &dyn Capabilities,
 ) -> Result<Vec<playbook::Trait>, ServiceError> {
     let (root, scope) = weave::root_and_scope(environment, root);
     let workspace = workspace::load(environment, places, &root)?;

@@ -10,7 +10,7 @@ use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{Chain, ReadResult, Refs};
 use quorate_manifest::tree::{Kind, Node};
-use quorate_manifest::{Capabilities as Known, tree};
+use quorate_manifest::{Capabilities, tree};
 
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
@@ -60,7 +60,7 @@ pub struct FieldOrigin {
 pub fn resolve(
     environment: &Environment,
     request: &Request,
-    host: &dyn Known,
+    host: &dyn Capabilities,
 ) -> Result<Resolution, ServiceError> {
     let mut path = absolute(&environment.directory, &request.path);
     if path.is_dir() {

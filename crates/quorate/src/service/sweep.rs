@@ -88,7 +88,7 @@ pub struct SweptFile {
     pub tier: u8,
     pub artifact_type: String,
     /// What became of it.
-    pub fate: Outcome,
+    pub outcome: Outcome,
 }
 
 /// What became of one file.
@@ -224,7 +224,7 @@ fn files(
                     path: display_path(&session.environment, &path),
                     tier: 0,
                     artifact_type: String::new(),
-                    fate: Outcome::Failed { why: error.to_string() },
+                    outcome: Outcome::Failed { why: error.to_string() },
                 };
                 unread.push((error.kind(), swept));
             }
@@ -268,11 +268,11 @@ fn triage(
         session.workspace.redaction.redactor.redact(&display_path(&session.environment, &found.path)).0;
     let relative = review::relative_path(&session.workspace.council.dir, &found.path);
     let classified = session.workspace.council.tiers.classify(&relative);
-    let swept = |fate| SweptFile {
+    let swept = |outcome| SweptFile {
         path: path.clone(),
         tier: classified.tier.number(),
         artifact_type: classified.artifact_type.clone(),
-        fate,
+        outcome,
     };
     if classified.tier == Tier::Two {
         return Triage::Now(swept(Outcome::TierSkipped));
@@ -311,8 +311,8 @@ impl SweepRun {
     /// Judges one text. What keeps this one from being judged does not keep the others.
     async fn sweep_file(&self, mut swept: SweptFile, draft: DueFile) -> SweptFile {
         self.observer.started(&swept.path);
-        swept.fate = match self.outcome_of(&swept, draft).await {
-            Ok(fate) => fate,
+        swept.outcome = match self.outcome_of(&swept, draft).await {
+            Ok(outcome) => outcome,
             Err(error) => Outcome::Failed { why: error.first_message() },
         };
         swept
@@ -363,7 +363,7 @@ impl SweepRun {
 
 /// The worst exit class of a sweep: 0 when everything due was judged, 3 when something is INCOMPLETE or failed.
 pub fn exit_code(all: &[SweptFile]) -> u8 {
-    let bad = |one: &SweptFile| match &one.fate {
+    let bad = |one: &SweptFile| match &one.outcome {
         Outcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
         Outcome::Failed { .. } => true,
         _ => false,

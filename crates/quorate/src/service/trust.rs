@@ -71,7 +71,7 @@ pub struct Trust {
     /// The person who is asked, where there is one.
     consent: Option<Arc<dyn Consent>>,
     /// What was trusted by this process alone.
-    here: Arc<Mutex<BTreeSet<(PathBuf, String)>>>,
+    trusted_once: Arc<Mutex<BTreeSet<(PathBuf, String)>>>,
 }
 
 impl Trust {
@@ -105,9 +105,9 @@ impl Trust {
         let files = file_hashes(&needs);
         let store = Store::of(environment)?;
         let trusted = store.as_ref().map(Store::read).transpose()?.unwrap_or_default();
-        let here = self.here.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let trusted_once = self.trusted_once.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let known = |(file, hash): &(&PathBuf, &String)| {
-            trusted.trusts(file, hash) || here.contains(&((*file).clone(), (*hash).clone()))
+            trusted.trusts(file, hash) || trusted_once.contains(&((*file).clone(), (*hash).clone()))
         };
         if files.iter().all(|one| known(&one)) {
             return Ok(Permit(()));
@@ -141,8 +141,8 @@ impl Trust {
                 Ok(Permit(()))
             }
             (Ok(ConsentAnswer::Once | ConsentAnswer::Always), _) => {
-                let mut here = self.here.lock().unwrap_or_else(PoisonError::into_inner);
-                here.extend(files.iter().map(|(file, hash)| (file.clone(), hash.clone())));
+                let mut trusted_once = self.trusted_once.lock().unwrap_or_else(PoisonError::into_inner);
+                trusted_once.extend(files.iter().map(|(file, hash)| (file.clone(), hash.clone())));
                 Ok(Permit(()))
             }
             (Ok(ConsentAnswer::No) | Err(_), _) => Err(untrusted(environment, needs)),

@@ -2,7 +2,7 @@
 
 use quorate_diagnostics::{Report, codes};
 
-use super::drift::Drift as Stands;
+use super::drift::Drift;
 use super::files::{FileContent, FileError, TargetFiles};
 use super::not_installed;
 use super::setup::{self, ContentKind, Error, InstallRecord, Setup, State, Store, read_file};
@@ -30,7 +30,7 @@ pub struct FileStatus {
     pub dest: String,
     /// How it goes together with what was there.
     pub strategy: &'static str,
-    pub stands: Stands,
+    pub stands: Drift,
     /// The other profiles that have a part in it.
     pub shared: Vec<String>,
     /// Why it cannot be read, where it cannot.
@@ -42,7 +42,7 @@ pub struct FileStatus {
 impl ProfileStatus {
     /// Whether all is as it was installed, as far as that is the profile's to say.
     pub fn is_intact(&self) -> bool {
-        let whole = |file: &FileStatus| matches!(file.stands, Stands::InPlace | Stands::EditedAround);
+        let whole = |file: &FileStatus| matches!(file.stands, Drift::InPlace | Drift::EditedAround);
         self.state == State::Installed && self.files.iter().all(whole)
     }
 
@@ -61,12 +61,12 @@ impl ProfileStatus {
         for file in &self.files {
             let what = match (file.stands, &file.note) {
                 (_, Some(note)) => format!("{} {note}", file.dest),
-                (Stands::Edited, None) => format!("{} was edited since it was installed", file.dest),
-                (Stands::Missing, None) => format!("{} is missing", file.dest),
-                (Stands::InPlace | Stands::EditedAround, None) => continue,
+                (Drift::Edited, None) => format!("{} was edited since it was installed", file.dest),
+                (Drift::Missing, None) => format!("{} is missing", file.dest),
+                (Drift::InPlace | Drift::EditedAround, None) => continue,
             };
             let help = match file.stands {
-                Stands::Edited => format!("{again}; with `--force`, which keeps what was there"),
+                Drift::Edited => format!("{again}; with `--force`, which keeps what was there"),
                 _ => again.clone(),
             };
             report.refuse(codes::PROFILE_DRIFT, quorate_diagnostics::Body::new(what).help(help));
@@ -120,26 +120,26 @@ fn file_status(
         Err(error) => return Err(error),
     };
     let stands = match note {
-        Some(_) => Stands::Edited,
-        None => Stands::of(store, fact, found.as_ref())?,
+        Some(_) => Drift::Edited,
+        None => Drift::of(store, fact, found.as_ref())?,
     };
     let shared = others.profiles_sharing(dest);
     // What another profile has set since is no edit.
     let below = match (stands, &found) {
-        (Stands::Edited, Some(found)) if !shared.is_empty() => {
+        (Drift::Edited, Some(found)) if !shared.is_empty() => {
             others.without_layers_above(store, at, dest, fact, found)?
         }
         _ => None,
     };
     let stands = match below {
-        Some(below) => match Stands::of(store, fact, Some(&below))? {
-            Stands::InPlace => Stands::EditedAround,
+        Some(below) => match Drift::of(store, fact, Some(&below))? {
+            Drift::InPlace => Drift::EditedAround,
             other => other,
         },
         None => stands,
     };
     let diff = match (stands, &found) {
-        (Stands::Edited | Stands::EditedAround, Some(FileContent { bytes, .. })) => {
+        (Drift::Edited | Drift::EditedAround, Some(FileContent { bytes, .. })) => {
             diff::unified(dest, Some(&store.load_content(ContentKind::Installed, &fact.text)?), Some(bytes))
         }
         _ => String::new(),

@@ -10,8 +10,8 @@ pub fn json(all: &[SweptFile]) -> String {
 }
 
 fn object(one: &SweptFile) -> Value {
-    let fix = if let Outcome::Judged { fix, .. } = &one.fate { fix.as_deref() } else { None };
-    let (fate, run, verdict, why) = match &one.fate {
+    let fix = if let Outcome::Judged { fix, .. } = &one.outcome { fix.as_deref() } else { None };
+    let (outcome, run, verdict, why) = match &one.outcome {
         Outcome::Judged { run, verdict, .. } => ("judged", Some(run), Some(verdict.as_str()), None),
         Outcome::Due => ("due", None, None, None),
         Outcome::TierSkipped => ("tier_skipped", None, None, None),
@@ -21,6 +21,6 @@ fn object(one: &SweptFile) -> Value {
     };
     json!({
         "path": one.path, "tier": one.tier, "artifact_type": one.artifact_type,
-        "fate": fate, "run": run, "verdict": verdict, "why": why, "fix_first": fix,
+        "fate": outcome, "run": run, "verdict": verdict, "why": why, "fix_first": fix,
     })
 }

@@ -92,7 +92,7 @@ impl World {
             directory: dir.path().to_owned(),
             ledger: None,
             state_dir: Some(dir.path().join("state")),
-            users: vec![rustix::process::geteuid().as_raw()],
+            trusted_uids: vec![rustix::process::geteuid().as_raw()],
             trust: Trust::default().trusting_all(),
             user: "ada".to_owned(),
             clock: Arc::clone(&hands) as Arc<dyn Clock>,

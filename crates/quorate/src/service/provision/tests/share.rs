@@ -1,7 +1,7 @@
 //! Profiles whose files overlap.
 
 use super::*;
-use crate::service::provision::drift::Drift as Stands;
+use crate::service::provision::drift::Drift;
 use crate::service::provision::status;
 
 const SETTINGS: &str = ".claude/settings.json";
@@ -77,13 +77,13 @@ fn what_another_profile_has_set_is_no_edit_and_it_is_named() {
     (0..2).for_each(|at| install_one(&files, &all()[at], at));
     let standings = status::status(&files, ".", Some("a")).unwrap();
     let file = &standings[0].files[0];
-    assert_eq!((file.stands, &*file.shared), (Stands::EditedAround, &["b".to_owned()][..]));
+    assert_eq!((file.stands, &*file.shared), (Drift::EditedAround, &["b".to_owned()][..]));
     assert!(standings[0].is_intact());
     let mut edited = settings(&dir);
     edited["env"]["Y"] = "mine".into();
     std::fs::write(dir.path().join(SETTINGS), edited.to_string()).unwrap();
     let of = |slug| status::status(&files, ".", Some(slug)).unwrap()[0].files[0].stands;
-    assert_eq!((of("a"), of("b")), (Stands::Edited, Stands::EditedAround));
+    assert_eq!((of("a"), of("b")), (Drift::Edited, Drift::EditedAround));
 }
 
 #[test]
