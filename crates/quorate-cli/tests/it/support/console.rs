@@ -182,6 +182,7 @@ fn normalize(line: &str) -> String {
                  | (?<blank> \ {2,} | ─+ )
                  | (?<key> \+ [0-9a-f]{8} \+ [A-Za-z0-9+/]{44} )
                  | (?<id> \b [ort]_? [0-9a-hjkmnp-tv-z]{6} (?: [0-9a-hjkmnp-tv-z]{6} )? \b )
+                 | (?<fingerprint> \b (?: [0-9a-f]{64} | [0-9a-f]{16} | [0-9a-f]{12} | [0-9a-f]{8} ) \b )
                  | (?<mixed> \b [A-Za-z0-9]{8,} )",
         )
         .expect("a pattern")
@@ -194,6 +195,8 @@ fn normalize(line: &str) -> String {
             () if found.name("port").is_some() => "PORT".to_owned(),
             () if found.name("key").is_some() => "KEY".to_owned(),
             () if found.name("blank").is_some() => text.chars().take(1).collect(),
+            // One in three hundred fingerprints has digits alone.
+            () if found.name("fingerprint").is_some() => "ID".to_owned(),
             () if found.name("id").is_some() || mixed() => "ID".to_owned(),
             () => text.to_owned(),
         }
