@@ -1,8 +1,8 @@
-//! The codes: one table that gives each its constant, its severity and its page.
+//! Diagnostic codes: one table maps each code to its constant, severity and page.
 //!
-//! To add one: a line in the table below and a page under `codes/`. The page's first heading is the code, its first
-//! paragraph says in one line what the code means, then come files and commands that trigger it with what they say, and
-//! the rest says why it is so and what to do. `crates/quorate-cli/tests/explain.rs` runs what is shown.
+//! To add a code, add a line to the table below and a page under `codes/`. The page's first heading is the code; its
+//! first paragraph is one line that defines it. Then come files and commands that trigger it with their output, then the
+//! reason and the remedy (`What to do: `). `crates/quorate-cli/tests/explain.rs` runs the examples.
 
 use std::fmt;
 
@@ -14,20 +14,20 @@ pub struct RefusalCode(&'static str);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WarningCode(&'static str);
 
-/// Whether a diagnostic stops what was asked for.
+/// Whether a diagnostic stops the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     Refusal,
     Warning,
 }
 
-/// What there is to say about a code.
+/// The documentation of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// The whole code, for example `quorate:syntax`.
     pub code: &'static str,
     pub severity: Severity,
-    /// The page, as Markdown.
+    /// The whole page.
     pub markdown: &'static str,
 }
 
@@ -40,7 +40,7 @@ macro_rules! codes {
     (@severity warning) => { Severity::Warning };
     ($($severity:ident $name:ident = $code:literal, $page:literal;)*) => {
         $(
-            #[doc = concat!("`", $code, "`; `quorate explain` and `codes/", $page, "` say more.")]
+            #[doc = concat!("`", $code, "`; see `quorate explain` or `codes/", $page, "`.")]
             pub const $name: codes!(@type $severity) = codes!(@code $severity $code);
         )*
 
@@ -237,16 +237,13 @@ codes! {
     warning WATCH_UNREADABLE = "quorate:watch_unreadable", "quorate/watch_unreadable.md";
 }
 
-/// [`ASSEMBLY_XREF_UNRESOLVABLE`] where it does not stop anything: what the ref names is about to be made. One code, one
-/// page.
+/// [`ASSEMBLY_XREF_UNRESOLVABLE`] as a warning: the same command is about to create the ref's target.
 pub const XREF_PLANNED: WarningCode = WarningCode(ASSEMBLY_XREF_UNRESOLVABLE.0);
 
-/// [`KEY_REVOKED`] where it does not stop anything: a key is about to be revoked from a time on that is past. One code, one
-/// page.
+/// [`KEY_REVOKED`] as a warning: the user revokes a key with effect from a past time.
 pub const REVOKED_BEFORE: WarningCode = WarningCode(KEY_REVOKED.0);
 
-/// [`ERASURE_UNFINISHED`] where it does not stop anything: a run has come to something, and its answers were not to outlive
-/// it. One code, one page.
+/// [`ERASURE_UNFINISHED`] as a warning: the run has an outcome, but its answers, due for erasure, are not yet erased.
 pub const ERASURE_BEHIND: WarningCode = WarningCode(ERASURE_UNFINISHED.0);
 
 impl RefusalCode {
@@ -274,7 +271,7 @@ impl fmt::Display for WarningCode {
 }
 
 impl Severity {
-    /// `refusal` or `warning`, as every rendering says it.
+    /// `refusal` or `warning`, as in every output format.
     pub const fn as_str(self) -> &'static str {
         match self {
             Severity::Refusal => "refusal",
@@ -284,24 +281,24 @@ impl Severity {
 }
 
 impl Page {
-    /// The page's first paragraph: what the code means, in one line.
+    /// The page's first paragraph: a one-line definition of the code.
     pub fn summary(&self) -> &'static str {
         self.markdown.lines().skip(1).find(|line| !line.trim().is_empty()).unwrap_or_default()
     }
 }
 
-/// Every code, in the order of the table.
+/// All pages, in table order.
 pub fn all() -> &'static [Page] {
     PAGES
 }
 
-/// The page of a code. The prefix `quorate:` may be left out.
+/// The page of a code. The prefix `quorate:` is optional.
 pub fn explain(code: &str) -> Option<Page> {
     let bare = code.trim();
     PAGES.iter().copied().find(|page| page.code == bare || page.code.strip_prefix("quorate:") == Some(bare))
 }
 
-/// The code that was most probably meant, if any comes near.
+/// The code most similar to a misspelt one, if any is close enough.
 pub fn nearest(code: &str) -> Option<&'static str> {
     let bare = code.trim().trim_start_matches("quorate:");
     PAGES
@@ -310,12 +307,12 @@ pub fn nearest(code: &str) -> Option<&'static str> {
             let candidate = page.code.trim_start_matches("quorate:");
             (strsim::jaro_winkler(bare, candidate), page.code)
         })
-        .filter(|(likeness, code)| *likeness > 0.8 && is_close(bare, code.trim_start_matches("quorate:")))
+        .filter(|(similarity, code)| *similarity > 0.8 && is_close(bare, code.trim_start_matches("quorate:")))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, code)| code)
 }
 
-/// Whether few letters lie between a word and another. Likeness alone takes short words for beginnings of long ones.
+/// Whether at most a third of the letters differ. Jaro-Winkler alone matches a short word to any longer one that it begins.
 fn is_close(word: &str, other: &str) -> bool {
     strsim::damerau_levenshtein(word, other) * 3 <= other.chars().count()
 }
@@ -330,9 +327,9 @@ mod tests {
             let code = page.code;
             assert_eq!(page.markdown.lines().next(), Some(format!("# {code}").as_str()), "{code}");
             assert!(page.summary().ends_with('.') && page.summary().len() > 20, "{code}: {}", page.summary());
-            assert_eq!(page.markdown.matches("```").count() % 2, 0, "{code}: an open fence");
+            assert_eq!(page.markdown.matches("```").count() % 2, 0, "{code}: unclosed fence");
             assert!(page.markdown.contains("\n```"), "{code}: no example");
-            assert!(page.markdown.contains("\nWhat to do: "), "{code}: does not say what to do");
+            assert!(page.markdown.contains("\nWhat to do: "), "{code}: no remedy");
         }
     }
 
@@ -347,12 +344,12 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_finger_is_recognised() {
+    fn misspelt_codes_are_recognised() {
         assert_eq!(nearest("quorate:council_invlid"), Some("quorate:council_invalid"));
         assert_eq!(nearest("artefact_missing"), Some("quorate:artifact_missing"));
         assert_eq!(nearest("run_opne"), Some("quorate:run_open"));
-        for nothing_like_it in ["zzz", "nope", "run", "r", ""] {
-            assert_eq!(nearest(nothing_like_it), None, "{nothing_like_it}");
+        for word in ["zzz", "nope", "run", "r", ""] {
+            assert_eq!(nearest(word), None, "{word}");
         }
     }
 }

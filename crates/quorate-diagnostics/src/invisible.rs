@@ -1,21 +1,21 @@
-//! Characters that are in a text and not seen in it: a reader misses them, a model reads them, and a matcher may stumble
-//! over them. Tags, zero-width characters, soft hyphens, variation selectors, fillers, controls, what turns the direction
-//! of text, line and paragraph separators.
+//! Invisible characters: a reader misses them, a model reads them, and a matcher may fail on them. They are tags,
+//! zero-width characters, soft hyphens, variation selectors, fillers, controls, bidirectional controls, and line and
+//! paragraph separators.
 //!
-//! Some writing needs some of them, and there they are in their place: a variation selector after an emoji or an ideograph,
-//! a joiner between two emoji or behind a letter of a script that joins its letters, the tags of the flags of England,
-//! Scotland and Wales, the blank of Braille beside Braille. Nowhere else is any of them.
+//! Some scripts need some of them. These uses are expected: a variation selector after an emoji or an ideograph, a joiner
+//! between two emoji or after a letter of a joining script, the tags of the flags of England, Scotland and Wales, and the
+//! Braille blank beside Braille. Every other use is reported.
 
 use std::borrow::Cow;
 
-/// The flags that are written with tags.
+/// The flags of England, Scotland and Wales, which are encoded with tag characters.
 const FLAGS: [&str; 3] = [
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
     "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
 ];
 
-/// Whether a character is not seen where it stands alone. Line breaks and tabs are space, and space is seen.
+/// Whether a character has no visible form by itself. Line breaks and tabs count as visible space.
 pub fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control() && !matches!(c, '\n' | '\r' | '\t');
@@ -47,9 +47,9 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
-/// The characters of a text that are not seen and not in their place, with the bytes at which they stand.
+/// The invisible characters of a text that are not expected there, with their byte offsets.
 pub fn find_invisible(text: &str) -> impl Iterator<Item = (usize, char)> {
-    // Where the flag ends that the text is in.
+    // The end of the flag that contains the current character.
     let mut flag = 0;
     text.char_indices().filter(move |(at, c)| {
         if *c == '\u{1f3f4}' {
@@ -61,7 +61,7 @@ pub fn find_invisible(text: &str) -> impl Iterator<Item = (usize, char)> {
     })
 }
 
-/// Where the first of them stands, for people: `U+200B at line 1, character 12`.
+/// The first unexpected invisible character, for messages: `U+200B at line 1, character 12`.
 pub fn first_invisible(text: &str) -> Option<String> {
     let (at, c) = find_invisible(text).next()?;
     let line = text[..at].matches('\n').count() + 1;
@@ -70,22 +70,22 @@ pub fn first_invisible(text: &str) -> Option<String> {
     Some(format!("{} at line {line}, character {character}", code_point(c)))
 }
 
-/// A character's name: `U+200B`.
+/// A character's code point: `U+200B`.
 pub fn code_point(c: char) -> String {
     format!("U+{:04X}", u32::from(c))
 }
 
-/// A text in which everything is seen: what is not in its place is written as `[U+200B]`.
+/// The text with each unexpected invisible character written as `[U+200B]`.
 pub fn escape_invisible(text: &str) -> Cow<'_, str> {
     escape_invisible_except(text, |_| false)
 }
 
-/// As [`escape_invisible`], but for some characters that are left as they are.
-pub fn escape_invisible_except(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
-    escape_with(text, stays, |shown, c| shown.push_str(&format!("[{}]", code_point(c))))
+/// Like [`escape_invisible`], but leaves the characters that `keep` accepts.
+pub fn escape_invisible_except(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
+    escape_with(text, keep, |shown, c| shown.push_str(&format!("[{}]", code_point(c))))
 }
 
-/// JSON with the same values in which everything is seen: what is not in its place is escaped.
+/// The same JSON values, with each unexpected invisible character as a `\u` escape.
 pub fn escape_invisible_json(json: &str) -> Cow<'_, str> {
     escape_with(
         json,
@@ -98,9 +98,9 @@ pub fn escape_invisible_json(json: &str) -> Cow<'_, str> {
     )
 }
 
-fn escape_with(text: &str, stays: impl Fn(char) -> bool, write: impl Fn(&mut String, char)) -> Cow<'_, str> {
+fn escape_with(text: &str, keep: impl Fn(char) -> bool, write: impl Fn(&mut String, char)) -> Cow<'_, str> {
     let (mut shown, mut from) = (String::new(), 0);
-    for (at, c) in find_invisible(text).filter(|(_, c)| !stays(*c)) {
+    for (at, c) in find_invisible(text).filter(|(_, c)| !keep(*c)) {
         shown.push_str(&text[from..at]);
         write(&mut shown, c);
         from = at + c.len_utf8();
@@ -112,7 +112,7 @@ fn escape_with(text: &str, stays: impl Fn(char) -> bool, write: impl Fn(&mut Str
     Cow::Owned(shown)
 }
 
-/// Whether what is not seen is needed by the writing around it.
+/// Whether the surrounding text needs this invisible character.
 fn is_expected(before: &str, c: char, after: &str) -> bool {
     let Some(base) = before.chars().next_back() else { return false };
     let next = after.chars().next();
@@ -123,8 +123,8 @@ fn is_expected(before: &str, c: char, after: &str) -> bool {
         '\u{fe00}'..='\u{fe02}' | '\u{e0100}'..='\u{e01ef}' => is_ideograph(base),
         '\u{180b}'..='\u{180f}' => matches!(base, '\u{1820}'..='\u{18aa}'),
         '\u{200d}' if next.is_some_and(is_emoji) => {
-            let dressed = |c: &char| *c == '\u{fe0f}' || matches!(c, '\u{1f3fb}'..='\u{1f3ff}');
-            before.chars().rev().take(3).find(|c| !dressed(c)).is_some_and(is_emoji)
+            let is_modifier = |c: &char| *c == '\u{fe0f}' || matches!(c, '\u{1f3fb}'..='\u{1f3ff}');
+            before.chars().rev().take(3).find(|c| !is_modifier(c)).is_some_and(is_emoji)
         }
         '\u{200c}' | '\u{200d}' => {
             is_joining_script(base) && (is_virama(base) || next.is_some_and(is_joining_script))
@@ -134,7 +134,7 @@ fn is_expected(before: &str, c: char, after: &str) -> bool {
     }
 }
 
-/// Whether it is an emoji, or may become one.
+/// Whether a character is an emoji, by itself or with a variation selector.
 fn is_emoji(c: char) -> bool {
     matches!(
         c,
@@ -167,8 +167,8 @@ fn is_braille(c: char) -> bool {
     matches!(c, '\u{2801}'..='\u{28ff}')
 }
 
-/// Whether it is of a script whose letters join, so that writers say where they do not: Arabic and its kin, Mongolian, and
-/// the scripts of India and its neighbours.
+/// Whether a character belongs to a script that uses joiners and non-joiners: Arabic and related scripts, Mongolian, and
+/// the scripts of South and Southeast Asia.
 fn is_joining_script(c: char) -> bool {
     matches!(
         c,
@@ -184,7 +184,8 @@ fn is_joining_script(c: char) -> bool {
     )
 }
 
-/// Whether it takes the vowel from a letter of India, whose half form a joiner asks for, also at the end of a word.
+/// Whether a character is a virama: it removes the vowel of an Indic letter. A joiner after it selects the half form, also
+/// at the end of a word.
 fn is_virama(c: char) -> bool {
     let code = u32::from(c);
     (0x900..0xd80).contains(&code) && matches!(code & 0x7f, 0x4d) || c == '\u{dca}'
@@ -195,8 +196,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_seen_is_shown() {
-        for (text, wanted) in [
+    fn unexpected_characters_are_escaped() {
+        for (text, expected) in [
             ("plain\ttext\r\n", "plain\ttext\r\n"),
             ("a\u{e0041}\u{e007f}b", "a[U+E0041][U+E007F]b"),
             (
@@ -217,12 +218,12 @@ mod tests {
             ("\u{1f469}\u{200d} a", "\u{1f469}[U+200D] a"),
             ("\u{645}\u{200c}\u{200c}\u{62e}", "\u{645}[U+200C][U+200C]\u{62e}"),
         ] {
-            assert_eq!(escape_invisible(text), wanted, "{text:?}");
+            assert_eq!(escape_invisible(text), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn what_writing_needs_is_in_its_place() {
+    fn characters_that_a_script_needs_are_expected() {
         for text in [
             "\u{2764}\u{fe0f} and 1\u{fe0f}\u{20e3}",
             "\u{1f469}\u{1f3fd}\u{200d}\u{1f4bb}",
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_and_json_are_told() {
+    fn the_first_one_is_located_and_json_stays_equal() {
         assert_eq!(first_invisible("ab\nc\u{200b}d").as_deref(), Some("U+200B at line 2, character 2"));
         assert_eq!(first_invisible("abc"), None);
         let json = serde_json::json!({"a\u{200b}": "x\u{e0041}\u{85}y"});
@@ -250,9 +251,9 @@ mod tests {
         assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).expect("JSON"), json);
     }
 
-    // The place of each character is decided by its neighbours.
+    // Each decision looks at a bounded number of neighbours.
     #[test]
-    fn many_are_found_in_one_pass() {
+    fn long_runs_take_linear_time() {
         for piece in ["\u{200d}", "\u{1f469}\u{200d}", "\u{1f3f4}\u{e0067}", "\u{1f3fb}\u{fe0f}"] {
             let text = piece.repeat(50_000);
             let _ = escape_invisible(&text);

@@ -1,8 +1,8 @@
-//! Diagnostics: what is wrong with a text, where, and what to do.
+//! Diagnostics: what is wrong with a text, where, and how to fix it.
 //!
-//! A [`Refusal`] stops what was asked for; a [`Warning`] never does. They are different types, so that neither can
-//! turn into the other on its way to the user. Errors of the world (a disk, a process) are not diagnostics until
-//! the edge gives them a code.
+//! A [`Refusal`] stops the command; a [`Warning`] never does. They are different types, so that no code turns one into
+//! the other by accident. Errors of the environment (a disk, a process) become diagnostics only at the edge, which gives
+//! them a code.
 
 pub mod codes;
 pub mod invisible;
@@ -15,43 +15,38 @@ use std::sync::Arc;
 
 pub use codes::{RefusalCode, WarningCode};
 
-/// Something that stops what was asked for.
+/// A diagnostic that stops the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which kind of refusal.
     pub code: RefusalCode,
-    /// What, where, and what to do.
     pub body: Body,
 }
 
-/// Something that the user should know and that stops nothing.
+/// A diagnostic that does not stop the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// Which kind of warning.
     pub code: WarningCode,
-    /// What, where, and what to do.
     pub body: Body,
 }
 
-/// What a diagnostic says, whatever its severity.
+/// The text and places of a diagnostic of either severity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     /// One sentence: what is wrong.
     pub message: String,
-    /// One sentence: what to do, where that helps.
+    /// One sentence: what to do.
     pub help: Option<String>,
-    /// Where, if it has a place in a file.
+    /// `None` if the diagnostic is about no particular file.
     pub place: Option<Place>,
-    /// Other places that explain it.
     pub related: Vec<Related>,
 }
 
-/// A place in a file.
+/// A location in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as the user would name it.
+    /// The file, as shown to the user.
     pub file: Arc<str>,
-    /// Byte offsets into the file's text. Empty where only the point is known.
+    /// Byte offsets into the file's text; an empty range is a point.
     pub span: Range<usize>,
     /// The field's path, for example `deliberators[1].prompt`. Empty at the root.
     pub path: String,
@@ -76,7 +71,6 @@ impl Body {
         self
     }
 
-    /// Says what to do.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -90,12 +84,12 @@ impl Body {
     }
 }
 
-/// Everything that is to be said about some files, with the texts to quote from.
+/// The diagnostics of some files, with the texts that renderers quote.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     pub refusals: Vec<Refusal>,
     pub warnings: Vec<Warning>,
-    /// The text of each file that a place names.
+    /// File name to text, for each file that a [`Place`] names.
     pub sources: BTreeMap<Arc<str>, Arc<str>>,
 }
 
@@ -112,17 +106,17 @@ impl Report {
         self.warnings.push(Warning { code, body });
     }
 
-    /// Remembers a file's text, to quote from.
+    /// Adds a file's text for renderers to quote.
     pub fn add_source(&mut self, file: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
         self.sources.insert(file.into(), text.into());
     }
 
-    /// Lets go of texts that nothing quotes.
+    /// Drops the texts of files that `keep` rejects.
     pub fn retain_sources(&mut self, keep: impl Fn(&str) -> bool) {
         self.sources.retain(|file, _| keep(file));
     }
 
-    /// Takes over everything that another report says.
+    /// Moves the diagnostics and sources of `other` into this report.
     pub fn absorb(&mut self, other: Report) {
         self.refusals.extend(other.refusals);
         self.warnings.extend(other.warnings);
@@ -133,7 +127,7 @@ impl Report {
         !self.refusals.is_empty()
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are no diagnostics; sources do not count.
     pub fn is_empty(&self) -> bool {
         self.refusals.is_empty() && self.warnings.is_empty()
     }

@@ -1,7 +1,7 @@
-//! How diagnostics are shown: one file per output format, each a function from a report to text.
+//! Output formats for diagnostics: one file per format, each a function from a report to text.
 //!
-//! Every format shows the same diagnostics in the same order: those without a place first, then by file and place,
-//! at one place refusals before warnings.
+//! Every format shows the same diagnostics in the same order: those without a place first, then by file and offset;
+//! at the same offset, refusals before warnings.
 
 pub mod concise;
 pub mod full;
@@ -28,16 +28,15 @@ pub use underline::underline;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Colour {
     On,
-    /// It is plain text.
     #[default]
     Off,
 }
 
-/// How output for people looks.
+/// Options of the formats for terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextOptions {
     pub colour: Colour,
-    /// How many columns the terminal has.
+    /// In columns.
     pub width: usize,
 }
 
@@ -48,13 +47,11 @@ impl Default for TextOptions {
     }
 }
 
-/// How grave something is, in the words that other tools have for it.
+/// Severity in the terms of GitHub and SARIF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     Error,
-    /// It should be looked at.
     Warning,
-    /// It is good to know.
     Note,
 }
 
@@ -74,7 +71,7 @@ struct Diagnostic<'r> {
     body: &'r Body,
 }
 
-/// The diagnostics of a report in the order in which they are shown.
+/// The diagnostics of a report in output order.
 fn sorted_diagnostics(report: &Report) -> Vec<Diagnostic<'_>> {
     let refusals = report.refusals.iter().map(|refusal| Diagnostic {
         code: refusal.code.as_str(),
@@ -94,7 +91,7 @@ fn sorted_diagnostics(report: &Report) -> Vec<Diagnostic<'_>> {
     all
 }
 
-/// The lines of every file of a report, found once.
+/// A line index for each source of a report.
 struct LineIndexes<'r>(BTreeMap<&'r str, LineIndex<'r>>);
 
 impl<'r> LineIndexes<'r> {
@@ -102,7 +99,7 @@ impl<'r> LineIndexes<'r> {
         LineIndexes(report.sources.iter().map(|(file, text)| (file.as_ref(), LineIndex::new(text))).collect())
     }
 
-    /// Where a diagnostic begins and ends, as far as the file's text is known.
+    /// Start and end of a diagnostic. Without the file's text, only offset 0 has a position.
     fn positions(&self, item: &Diagnostic<'_>) -> Option<(Position, Position)> {
         let place = item.body.place.as_ref()?;
         let Some(index) = self.0.get(place.file.as_ref()) else {
@@ -113,7 +110,7 @@ impl<'r> LineIndexes<'r> {
     }
 }
 
-/// Text that stays on its line: line breaks become spaces, other control characters are written out.
+/// Text on one line: line breaks and tabs become spaces, other control characters are escaped.
 fn one_line(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,24 +1,22 @@
-//! Positions in a text: from byte offsets to lines and columns that people count.
+//! Conversion between byte offsets and lines and columns.
 
 use std::ops::Range;
 
-/// The lines of a text. Lines end with `\n` or `\r\n`; neither is part of a line's text, nor is a byte order mark.
+/// Line starts of a text. Lines end with `\n` or `\r\n`; a line's text excludes them and a byte order mark.
 #[derive(Debug, Clone)]
 pub struct LineIndex<'t> {
     text: &'t str,
     starts: Vec<usize>,
 }
 
-/// A line and a column, both from 1; columns count characters.
+/// A line and a column, both from 1; columns count `char`s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     pub line: usize,
-    /// The character in the line.
     pub column: usize,
 }
 
 impl<'t> LineIndex<'t> {
-    /// Finds the lines of a text, once.
     pub fn new(text: &'t str) -> Self {
         let mark = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
@@ -26,13 +24,13 @@ impl<'t> LineIndex<'t> {
         LineIndex { text, starts }
     }
 
-    /// How many lines there are. A final line break begins one more, empty line; an empty text has one.
+    /// The number of lines. A final line break starts another, empty line; an empty text has one line.
     pub fn line_count(&self) -> usize {
         self.starts.len()
     }
 
-    /// The position of a byte offset. An offset within a character is that of the character, one past the end that
-    /// of the end.
+    /// The position of a byte offset. An offset inside a character is rounded down to its start, one past the end to the
+    /// end.
     pub fn position(&self, offset: usize) -> Position {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
@@ -44,7 +42,7 @@ impl<'t> LineIndex<'t> {
         Position { line, column: before.chars().count() + 1 }
     }
 
-    /// The bytes of a line, without its line break. Empty at the end for a line that is not there.
+    /// The byte range of a line, without its line break. For a missing line: an empty range at the end of the text.
     pub fn line_range(&self, line: usize) -> Range<usize> {
         let end = self.text.len();
         let Some(start) = line.checked_sub(1).and_then(|index| self.starts.get(index)).copied() else {
@@ -61,7 +59,7 @@ impl<'t> LineIndex<'t> {
         &self.text[self.line_range(line)]
     }
 
-    /// The byte offset of a position; where the line is shorter, its end.
+    /// The byte offset of a position; a column past the end of the line gives the line's end.
     pub fn offset(&self, position: Position) -> usize {
         let range = self.line_range(position.line);
         let line = &self.text[range.clone()];
@@ -109,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_lead_back() {
+    fn offsets_round_trip() {
         let text = "a\r\nbä\n\nc";
         let index = LineIndex::new(text);
         for offset in [0, 3, 4, 6, 7, 8] {

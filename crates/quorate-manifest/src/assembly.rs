@@ -1,5 +1,4 @@
-//! `assembly.workspace/v1`, ASSEMBLY.md (AIP-24): the manifest as written. `assembly/chain.rs` and what stands beside
-//! it make it a resolved one.
+//! `assembly.workspace/v1`, ASSEMBLY.md (AIP-24): the manifest as written. [`load`] merges its chain into a [`Resolved`].
 
 pub mod audit;
 pub(crate) mod check_context;
@@ -35,12 +34,12 @@ pub use resolved::Resolved;
             "then": {"required": ["extends"]}
         },
         {
-            "description": "Without a parent to inherit it from, a manifest says its mode: advisory, voting, peer or hierarchy.",
+            "description": "A manifest without a parent needs a mode: advisory, voting, peer or hierarchy.",
             "if": {"not": {"required": ["extends"]}},
             "then": {"required": ["mode"]}
         },
         {
-            "description": "What is triggered periodically needs an interval.",
+            "description": "The heuristic periodic needs an interval.",
             "if": {
                 "required": ["defaults"],
                 "properties": {"defaults": {
@@ -63,10 +62,10 @@ pub struct Assembly {
         extend("examples" = ["release-board"])
     )]
     pub name: String,
-    /// What people call it.
+    /// The display name.
     #[schemars(length(min = 1, max = 200), extend("examples" = ["Release Board"]))]
     pub title: String,
-    /// One paragraph: what it is for, whom it serves, why this mode.
+    /// One paragraph: the purpose, the audience, the reason for the mode.
     #[schemars(length(min = 1, max = 2000))]
     pub description: String,
     /// The version of this manifest, as in semantic versioning.
@@ -82,7 +81,7 @@ pub struct Assembly {
         extend("examples" = ["../../ASSEMBLY.md"])
     )]
     pub extends: Option<String>,
-    /// Which consumers a view adapts the assembly for. Not inherited; each has to exist.
+    /// The consumers that the view adapts the assembly for. Not inherited; each has to exist.
     #[serde(default)]
     #[schemars(inner(
         regex(pattern = pattern::CONSUMER)
@@ -90,24 +89,24 @@ pub struct Assembly {
     pub applies_to: Option<Vec<String>>,
     /// How the members decide together. Once an ancestor has set it, no view may change it.
     pub mode: Option<Mode>,
-    /// Who decides. Merged by id along the chain, field by field.
+    /// The members. Merged by id along the chain, field by field.
     #[serde(default)]
     pub members: Option<Vec<members::Member>>,
     /// How the members' outputs are combined.
     pub synthesis: Option<synthesis::Synthesis>,
-    /// What no outcome may contain. Views add to it and never take away.
+    /// Words or patterns that no outcome may contain. A view may add some, but not remove any.
     #[schemars(inner(length(min = 1, max = 200)), extend("uniqueItems" = true, "examples" = [["warmth", "honesty"]]))]
     pub locked_traits: Option<Vec<String>>,
-    /// How outcomes are held against the locked traits; substring unless said. Views may only tighten it.
+    /// How outcomes are matched against the locked traits; the default is substring. A view may only tighten it.
     pub match_mode: Option<MatchMode>,
-    /// What is kept, and how it is signed.
+    /// Which records are kept, and whether they are signed.
     pub audit: Option<audit::Audit>,
-    /// The identity that the assembly modulates, or that its outcomes are attributed to.
+    /// The identity that the assembly adapts, or that its outcomes are attributed to.
     #[schemars(
         regex(pattern = pattern::IDENTITY)
     )]
     pub identity: Option<String>,
-    /// The policy that approvals, keys and retention come from: a path or a ws:// ref.
+    /// The governance file, with approvals, keys and retention: a path or a ws:// ref.
     #[schemars(length(min = 1, max = 512))]
     pub governance: Option<String>,
     /// The work workspace that the outcomes attach to.
@@ -120,10 +119,10 @@ pub struct Assembly {
         regex(pattern = pattern::OPERATOR)
     )]
     pub executor: Option<String>,
-    /// When the assembly is convened without being asked.
+    /// When the assembly is convened automatically.
     pub defaults: Option<defaults::Defaults>,
     /// How the assembly is shown.
     pub display: Option<display::Display>,
-    /// What others need, below a name of theirs. It never changes what a field of the format means.
+    /// Data of other tools, each below its own key. It never changes the meaning of other fields.
     pub metadata: Option<Map<String, Value>>,
 }

@@ -1,13 +1,13 @@
-//! What only the running program knows: which kinds are registered, what can be matched and signed. Manifests ask it
-//! through [`Capabilities`] and name no kind themselves.
+//! What the running program supports: registered kinds, patterns, embedders and public keys. The loader asks through
+//! [`Capabilities`]; this crate names no kind itself.
 
 use serde_json::Value;
 
 use crate::assembly::Mode;
 
-/// What the running program can do.
+/// What the running program supports.
 pub trait Capabilities: Send + Sync {
-    /// A kind of synthesis rule; `None` where nobody registered it.
+    /// A kind of synthesis rule; `None` if it is not registered.
     fn rule_kind(&self, kind: &str) -> Option<RuleKind>;
 
     /// All kinds of synthesis rules, for suggestions.
@@ -19,76 +19,75 @@ pub trait Capabilities: Send + Sync {
     /// All gather strategies, for suggestions.
     fn gather_strategies(&self) -> Vec<&str>;
 
-    /// The JSON Schema of a gather strategy's parameters, only with keywords that [`crate::json_schema::CompiledSchema`] holds; `None` where
-    /// the strategy reads whatever is written.
+    /// The JSON Schema of a gather strategy's parameters, which may use the keywords that
+    /// [`crate::json_schema::CompiledSchema`] supports; `None` if the strategy accepts any parameters.
     fn gather_params_schema(&self, strategy: &str) -> Option<Value> {
         let _ = strategy;
         None
     }
 
-    /// Whether a locked trait can be matched as a regular expression.
+    /// Checks that a locked trait is a usable regular expression.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The reason why the pattern cannot be used.
     fn check_pattern(&self, pattern: &str) -> Result<(), String>;
 
-    /// Whether texts can be compared by their meaning.
+    /// Whether an embedder is registered, which compares texts by meaning.
     fn has_embedder(&self) -> bool;
 
-    /// Whether a text is a public key that signatures can be verified with.
+    /// Checks that a text is a public key that can verify signatures.
     ///
     /// # Errors
-    /// Why it is none.
+    /// The reason why the text is not such a key.
     fn check_public_key(&self, text: &str) -> Result<(), PublicKeyError>;
 }
 
-/// Why a text is no public key that signatures can be verified with.
+/// Why a text is not a public key that can verify signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublicKeyError {
-    /// It is written as none of ours is; it may be a key of another kind.
+    /// The text does not have the form of Quorate's keys; it may be a key of another kind.
     Foreign,
-    /// It is written as ours are, and is none; why.
+    /// The text has the form of Quorate's keys, but is not valid; the reason.
     Malformed(String),
 }
 
 /// A kind of synthesis rule.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleKind {
-    /// The modes that it is for.
+    /// The modes that support the kind.
     pub modes: Vec<Mode>,
-    /// The JSON Schema of its parameters; only keywords that [`crate::json_schema::CompiledSchema`] holds.
+    /// The JSON Schema of its parameters; may use the keywords that [`crate::json_schema::CompiledSchema`] supports.
     pub params: Value,
     /// The parameters that name a member.
     pub member_params: &'static [&'static str],
     /// The parameters that map members to lists of members.
     pub member_map_params: &'static [&'static str],
-    /// The parameters that name a kind of rule, each with the words that it can have instead.
+    /// The parameters that name a kind of rule, each with the other words that it accepts.
     pub rule_kind_params: &'static [(&'static str, &'static [&'static str])],
     /// The parameters that are ISO 8601 durations.
     pub duration_params: &'static [&'static str],
-    /// Whether it can end the synthesis by itself.
     pub ends_synthesis: EndsSynthesis,
     /// The parameters that name a class of proposals.
     pub class_params: &'static [&'static str],
-    /// Whether a rule of it decides whatever the votes are, so that a veto behind it is not asked.
+    /// Whether a rule of the kind decides regardless of the votes, so that a veto after it has no effect.
     pub always_decides: bool,
-    /// The parameters that count in the first rule of the kind alone, in peer mode.
+    /// The parameters that have an effect only in the first rule of the kind, in peer mode.
     pub first_rule_only_params: &'static [&'static str],
-    /// Parameters that count only beside another one with this value.
+    /// `(parameter, other, value)`: the parameter has an effect only if `other` has this value.
     pub dependent_params: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// Whether a rule can end the synthesis.
+/// Whether a rule that fires ends the synthesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EndsSynthesis {
-    /// When it fires, no later rule is looked at.
+    /// Later rules are skipped.
     Yes,
-    /// Later rules go on.
+    /// Later rules still apply.
     #[default]
     No,
 }
 
-/// A program that registers nothing: for what asks it nothing, and for looking at shapes alone.
+/// Capabilities of a program that registers nothing: for manifests that need none, and for checks of shape alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCapabilities;
 

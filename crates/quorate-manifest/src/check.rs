@@ -1,4 +1,4 @@
-//! Checking one file of a round, whatever it is.
+//! Checks one file of any doctype.
 
 mod dedup;
 
@@ -15,35 +15,35 @@ use crate::{assembly, operator, persona, playbook, runtime};
 
 pub use dedup::Deduplicator;
 
-/// How a file came to be checked.
+/// How the user named a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discovery {
+    /// By its path.
     Explicit,
-    /// It was found in a directory that was named.
+    /// By a directory that contains it.
     Walked,
 }
 
-/// What became of a file.
+/// Result of checking a file.
 #[derive(Debug)]
 pub enum FileOutcome {
     Checked(Doctype, Report),
-    /// An assembly was checked; what it resolves to, where it can be used.
+    /// An assembly; resolved, if nothing is refused.
     Assembly(Report, Option<Box<assembly::Resolved>>),
-    /// It is of a doctype that is loaded by its path alone.
+    /// A council or configuration file; the caller loads it by its path.
     Standalone(Doctype),
-    /// It was found and is no manifest.
+    /// A file of a directory that is not a manifest.
     Skipped,
-    /// There is no such file.
     Missing,
-    /// It is there and cannot be read; what is to be said of it.
+    /// The file exists but cannot be read; the report has the reason.
     Unreadable(Report),
 }
 
-pub fn check(loader: &Loader<'_>, location: &WorkspacePath, named: Discovery) -> FileOutcome {
+pub fn check(loader: &Loader<'_>, location: &WorkspacePath, discovery: Discovery) -> FileOutcome {
     match loader.open(location) {
         OpenResult::Missing => FileOutcome::Missing,
         OpenResult::Unreadable(_)
-            if named == Discovery::Walked && doctype::from_name(location.name()).is_none() =>
+            if discovery == Discovery::Walked && doctype::from_name(location.name()).is_none() =>
         {
             FileOutcome::Skipped
         }
@@ -56,13 +56,13 @@ pub fn check(loader: &Loader<'_>, location: &WorkspacePath, named: Discovery) ->
             report.refuse(codes::FILE_UNREADABLE, body);
             FileOutcome::Unreadable(report)
         }
-        OpenResult::UnknownDoctype(report) => check_unknown(location, named, report),
-        OpenResult::Document(document) => check_document(loader, &document, named),
+        OpenResult::UnknownDoctype(report) => check_unknown(location, discovery, report),
+        OpenResult::Document(document) => check_document(loader, &document, discovery),
     }
 }
 
-/// Says which consumers the files that are checked together will make, so that a view for one of them is not refused for being early
-/// (M15).
+/// Registers the refs of the operators among the files, so that a view that applies to one of them gets a warning instead
+/// of a refusal (M15).
 pub fn register_planned(loader: &Loader<'_>, locations: &[WorkspacePath]) {
     for location in
         locations.iter().filter(|location| doctype::from_name(location.name()) == Some(Doctype::Operator))
@@ -75,7 +75,7 @@ pub fn register_planned(loader: &Loader<'_>, locations: &[WorkspacePath]) {
     }
 }
 
-/// Checks bytes from elsewhere, as if they were a file of the workspace's root folder.
+/// Checks bytes from the caller as if they were the file at `location`.
 pub fn check_bytes(loader: &Loader<'_>, location: &WorkspacePath, bytes: Vec<u8>) -> FileOutcome {
     match loader.open_bytes(location, bytes) {
         OpenResult::Document(document) => dispatch(loader, &document),
@@ -84,32 +84,31 @@ pub fn check_bytes(loader: &Loader<'_>, location: &WorkspacePath, bytes: Vec<u8>
     }
 }
 
-fn check_unknown(location: &WorkspacePath, named: Discovery, report: Report) -> FileOutcome {
-    // Whatever else is wrong: a file that is read as YAML alone, or has frontmatter, was meant to be one.
-    if named == Discovery::Walked && doctype::from_name(location.name()).is_none() {
+fn check_unknown(location: &WorkspacePath, discovery: Discovery, report: Report) -> FileOutcome {
+    if discovery == Discovery::Walked && doctype::from_name(location.name()).is_none() {
         return FileOutcome::Skipped;
     }
     FileOutcome::Checked(Doctype::Role, report)
 }
 
-fn check_document(loader: &Loader<'_>, document: &Arc<Document>, named: Discovery) -> FileOutcome {
+fn check_document(loader: &Loader<'_>, document: &Arc<Document>, discovery: Discovery) -> FileOutcome {
     let (doctype, name) = (document.doctype, document.path.name());
-    let proper = doctype.file_name().is_none() || doctype.is_named(name);
-    if named == Discovery::Walked && !proper {
+    let has_proper_name = doctype.file_name().is_none() || doctype.is_named(name);
+    if discovery == Discovery::Walked && !has_proper_name {
         return FileOutcome::Skipped;
     }
-    let mut checked = dispatch(loader, document);
+    let mut outcome = dispatch(loader, document);
     if let (false, FileOutcome::Checked(_, report) | FileOutcome::Assembly(report, _)) =
-        (proper, &mut checked)
+        (has_proper_name, &mut outcome)
     {
         let proper = doctype.file_name().unwrap_or_default();
         let body = Body::new(format!("a file of this doctype is called {proper}, not {name}"));
         report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
         let place = document.place(document.root.span.start..document.root.span.start, "");
-        let help = "nothing finds it but who names it: chains, refs and directories go by the name";
+        let help = "rename it, or name it on the command line: refs and directory scans find files by name";
         report.warn(codes::FILENAME, body.at(place).help(help));
     }
-    checked
+    outcome
 }
 
 fn dispatch(loader: &Loader<'_>, document: &Arc<Document>) -> FileOutcome {
@@ -129,15 +128,14 @@ fn dispatch(loader: &Loader<'_>, document: &Arc<Document>) -> FileOutcome {
     FileOutcome::Checked(doctype, report)
 }
 
-/// Whether a file that was found could be a manifest at all, by its name. A playbook's history holds manifests and is
-/// none.
+/// Whether a file name in a directory scan may be a manifest's. Histories of playbooks are not manifests.
 pub fn is_candidate(name: &str) -> bool {
-    const ENDS: [&str; 4] = [".md", ".mdx", ".yaml", ".yml"];
-    let ends = ENDS.iter().any(|end| name.ends_with(end)) && !name.ends_with(HISTORY_SUFFIX);
-    doctype::from_name(name).is_some() || (!name.starts_with('.') && ends)
+    const SUFFIXES: [&str; 4] = [".md", ".mdx", ".yaml", ".yml"];
+    let has_suffix = SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) && !name.ends_with(HISTORY_SUFFIX);
+    doctype::from_name(name).is_some() || (!name.starts_with('.') && has_suffix)
 }
 
-/// What reading a text of no doctype gave, for [`Loader::open`].
+/// The refusal of a file whose doctype is unknown, or of its syntax errors.
 pub(crate) fn unknown_doctype_report(parsed: crate::document::Parsed) -> Report {
     let document = parsed.document;
     if !document.refused() {
@@ -147,7 +145,7 @@ pub(crate) fn unknown_doctype_report(parsed: crate::document::Parsed) -> Report 
         let written = schema.and_then(crate::tree::Node::as_str);
         let (message, span) = match (written, schema) {
             (Some(written), Some(node)) => (format!("there is no doctype `{written}`"), node.span.clone()),
-            _ => ("nothing says what this file is".to_owned(), 0..0),
+            _ => ("cannot tell the doctype of this file".to_owned(), 0..0),
         };
         let near = written.and_then(|written| crate::tree::reader::nearest(written, &known));
         let help = match near {

@@ -1,4 +1,4 @@
-//! What is checked of an assembly whose chain is resolved, beyond its schema: one file for each code.
+//! Checks of an assembly with a resolved chain, beyond its schema: one file for each code.
 
 mod appliesto_unresolvable;
 mod field_without_effect;
@@ -29,7 +29,7 @@ pub(crate) use number_unusable::check as numbers;
 
 use crate::assembly::check_context::CheckContext;
 
-/// Every check, in the order in which an author reads a manifest.
+/// All checks, in the order of a manifest's keys.
 pub(crate) const ALL: &[fn(&CheckContext<'_, '_>)] = &[
     appliesto_unresolvable::check,
     member_persona_unresolvable::check,

@@ -1,27 +1,22 @@
-//! From bytes to text: UTF-8, at most 1 MiB; a byte order mark is dropped.
+//! Decodes bytes to text: UTF-8, at most 1 MiB; drops a byte order mark.
 
 use crate::tree::MAX_BYTES;
 
-/// Why bytes are no text that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// There are too many of them.
     #[error("it has {0} bytes, more than the {MAX_BYTES} that are read")]
     TooLarge(usize),
-    /// They are not UTF-8.
     #[error("it is not UTF-8 text (byte {at} does not fit)")]
     NotUtf8 {
-        /// The offset of the first byte that does not fit; in `text`, the offset of its stand-in.
+        /// The offset of the first invalid byte, and of its replacement character in `text`.
         at: usize,
-        /// The text with stand-ins for what does not fit.
+        /// The text with U+FFFD for invalid bytes.
         text: String,
     },
 }
 
-/// Reads bytes as text.
-///
 /// # Errors
-/// When the bytes are not UTF-8 or too many.
+/// The bytes are not UTF-8, or there are more than [`MAX_BYTES`].
 pub fn decode(bytes: Vec<u8>) -> Result<String, Error> {
     if bytes.len() > MAX_BYTES {
         return Err(Error::TooLarge(bytes.len()));

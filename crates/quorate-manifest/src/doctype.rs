@@ -1,4 +1,4 @@
-//! Doctypes: what a file is (M0), and the schema of each.
+//! Doctypes: the kinds of manifest files (M0), and the schema of each.
 
 mod detect;
 mod schema;
@@ -9,10 +9,10 @@ pub use schema::{compiled_schema, schema};
 
 use quorate_diagnostics::codes::{self, RefusalCode};
 
-/// The names that a council's file can have.
+/// The accepted names of a council file.
 pub const COUNCIL_FILES: [&str; 2] = ["council.yaml", "council.yml"];
 
-/// What a file is.
+/// The kind of a manifest file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Doctype {
     /// `assembly.workspace/v1`.
@@ -24,7 +24,7 @@ pub enum Doctype {
     /// `agentruntimes/v1`.
     Runtime,
     Operator,
-    /// A role file, whose body is the role's text.
+    /// `role/v1`; the body is the role's text.
     Role,
     Council,
     Config,
@@ -42,7 +42,7 @@ impl Doctype {
         Doctype::Config,
     ];
 
-    /// What people call it on the command line.
+    /// The name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Doctype::Assembly => "assembly",
@@ -56,7 +56,7 @@ impl Doctype {
         }
     }
 
-    /// What `schema` says in such a file; `None` where files of this doctype have no `schema`.
+    /// The value of the key `schema`; `None` for doctypes without that key.
     pub fn schema_id(self) -> Option<&'static str> {
         match self {
             Doctype::Assembly => Some("assembly.workspace/v1"),
@@ -68,7 +68,7 @@ impl Doctype {
         }
     }
 
-    /// The normative file name, where there is one (M1).
+    /// The normative file name (M1); `None` if any name is allowed.
     pub fn file_name(self) -> Option<&'static str> {
         match self {
             Doctype::Assembly => Some("ASSEMBLY.md"),
@@ -80,12 +80,12 @@ impl Doctype {
         }
     }
 
-    /// Whether a file of this name is of this doctype: the normative name, and `council.yml` beside `council.yaml`.
+    /// Whether the doctype follows from this file name: the normative name, or `council.yml`.
     pub fn is_named(self, name: &str) -> bool {
         self.file_name() == Some(name) || (self == Doctype::Council && COUNCIL_FILES.contains(&name))
     }
 
-    /// The code for whatever the schema refuses.
+    /// The code of schema errors.
     pub fn invalid_code(self) -> RefusalCode {
         match self {
             Doctype::Assembly => codes::ASSEMBLY_WORKSPACE_INVALID,

@@ -1,4 +1,4 @@
-//! One manifest as it stands in a file: its text, its tree, its body, and what its schema says of it.
+//! One parsed manifest file: its text, tree, Markdown body, and the diagnostics of its schema.
 
 pub mod open_keys;
 pub(crate) mod schema_error;
@@ -18,26 +18,25 @@ use crate::tree::reader::SourceFile;
 use crate::tree::{Kind, Node, Problem, from_node, yaml};
 use crate::workspace::WorkspacePath;
 
-/// One manifest as it stands in a file.
+/// One parsed manifest file, before any merge.
 #[derive(Debug)]
 pub struct Document {
-    /// Where it is in its workspace.
     pub path: WorkspacePath,
-    /// What the user calls it.
+    /// The path as messages show it.
     pub shown: Arc<str>,
     pub doctype: Doctype,
     pub text: Arc<str>,
     /// SHA-256 of the bytes, in hexadecimal.
     pub sha256: String,
-    /// The frontmatter; whole, if the report does not refuse.
+    /// The frontmatter; may be incomplete if the report has refusals.
     pub root: Node,
-    /// The Markdown below the frontmatter.
+    /// The range of the Markdown below the frontmatter.
     pub body: Range<usize>,
-    /// What is wrong with this file by itself.
+    /// Diagnostics of this file alone.
     pub report: Report,
 }
 
-/// A text that was read as far as it could be.
+/// A parsed text, possibly with problems.
 pub(crate) struct Parsed {
     pub(crate) document: SourceFile,
     pub(crate) sha256: String,
@@ -45,7 +44,7 @@ pub(crate) struct Parsed {
     pub(crate) body: Range<usize>,
 }
 
-/// How a text holds its keys.
+/// Where a file has its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
     /// Between `---` lines, with Markdown below.
@@ -55,10 +54,10 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// By a file's name: `.yaml` and `.yml` are YAML.
+    /// `.yaml` and `.yml` files are YAML; all others have frontmatter.
     pub fn from_name(name: &str) -> Syntax {
-        let end = name.rsplit_once('.').map_or("", |(_, end)| end);
-        if end.eq_ignore_ascii_case("yaml") || end.eq_ignore_ascii_case("yml") {
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        if extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml") {
             Syntax::Yaml
         } else {
             Syntax::Frontmatter
@@ -66,8 +65,8 @@ impl Syntax {
     }
 }
 
-/// What keeps bytes from being read as a manifest, with the doctype that they were meant to have. `None` where they can be
-/// read, or nothing says what they are.
+/// The refusals of a manifest that cannot be parsed, with its probable doctype. `None` if it can be parsed or its doctype
+/// is unknown.
 pub fn unreadable(name: &str, shown: &str, bytes: Vec<u8>) -> Option<(Doctype, Report)> {
     let parsed = parse(shown, bytes, Syntax::from_name(name));
     let doctype = detect(name, &parsed)?;
@@ -75,7 +74,8 @@ pub fn unreadable(name: &str, shown: &str, bytes: Vec<u8>) -> Option<(Doctype, R
     report.has_refusals().then_some((doctype, report))
 }
 
-/// What a text is, by its `schema`, else its name; of what cannot be read by its name, else by what stands in it.
+/// The doctype of a text: by its `schema`, else its name, else its keys. Without a tree: by its name, else by a line that
+/// looks like a `schema` key.
 pub(crate) fn detect(name: &str, parsed: &Parsed) -> Option<Doctype> {
     match &parsed.root {
         Some(root) => doctype::detect(name, root),
@@ -83,8 +83,8 @@ pub(crate) fn detect(name: &str, parsed: &Parsed) -> Option<Doctype> {
     }
 }
 
-/// Reads bytes as far as they can be: every problem on the way is in the document.
-pub(crate) fn parse(shown: &str, bytes: Vec<u8>, holding: Syntax) -> Parsed {
+/// Parses bytes as far as possible; the result has all problems.
+pub(crate) fn parse(shown: &str, bytes: Vec<u8>, syntax: Syntax) -> Parsed {
     let sha256 = sha256_hex(&bytes);
     let (text, mut problems) = match decode(bytes) {
         Ok(text) => (text, Vec::new()),
@@ -109,7 +109,7 @@ pub(crate) fn parse(shown: &str, bytes: Vec<u8>, holding: Syntax) -> Parsed {
                 related: None,
             });
         } else {
-            let parts = match holding {
+            let parts = match syntax {
                 Syntax::Yaml => Ok(frontmatter::Parts { yaml: 0..text.len(), body: body.clone() }),
                 Syntax::Frontmatter => frontmatter::split(&text),
             };
@@ -124,12 +124,12 @@ pub(crate) fn parse(shown: &str, bytes: Vec<u8>, holding: Syntax) -> Parsed {
     }
     let source_file = SourceFile::new(shown, text, codes::SYNTAX);
     for problem in problems {
-        let mut said = Body::new(problem.message).at(source_file.place(problem.span, String::new()));
-        said.help = problem.help;
+        let mut body = Body::new(problem.message).at(source_file.place(problem.span, String::new()));
+        body.help = problem.help;
         if let Some((span, label)) = problem.related {
-            said = said.related(source_file.place(span, String::new()), label);
+            body = body.related(source_file.place(span, String::new()), label);
         }
-        source_file.refuse(codes::SYNTAX, said);
+        source_file.refuse(codes::SYNTAX, body);
     }
     if let Some(other) = root.as_ref().filter(|root| !matches!(root.kind, Kind::Map(_) | Kind::Null)) {
         let message = format!("there is {} here, not a mapping of keys", other.kind.name());
@@ -138,14 +138,14 @@ pub(crate) fn parse(shown: &str, bytes: Vec<u8>, holding: Syntax) -> Parsed {
     Parsed { document: source_file, sha256, root, body }
 }
 
-/// The tree of a part of a text, with places in the whole.
+/// Parses a part of a text; spans are offsets into the whole text.
 fn parse_yaml(text: &str, part: Range<usize>) -> (Option<Node>, Vec<Problem>) {
     let (mut root, mut problems) = yaml::parse(&text[part.clone()]);
-    let moved = |span: &Range<usize>| span.start + part.start..span.end + part.start;
+    let shifted = |span: &Range<usize>| span.start + part.start..span.end + part.start;
     for problem in &mut problems {
-        problem.span = moved(&problem.span);
+        problem.span = shifted(&problem.span);
         if let Some((span, _)) = &mut problem.related {
-            *span = moved(span);
+            *span = shifted(span);
         }
     }
     if let Some(root) = &mut root {
@@ -155,16 +155,16 @@ fn parse_yaml(text: &str, part: Range<usize>) -> (Option<Node>, Vec<Problem>) {
 }
 
 impl Document {
-    /// Makes a document of a parsed text, held against the schema of its doctype.
+    /// Makes a document of a parsed text and validates it against the schema of its doctype.
     pub(crate) fn new(location: WorkspacePath, doctype: Doctype, parsed: Parsed) -> Document {
         let Parsed { document, sha256, root, body } = parsed;
         let text = Arc::clone(document.text());
         let display_name: Arc<str> = Arc::clone(&document.place(0..0, "").file);
-        // A key that is there twice leaves no doubt about the others, and all of a file is said at once (M2).
-        if let (Some(root), Some(form)) = (&root, doctype::compiled_schema(doctype))
+        // All problems of a file are reported at once (M2): a duplicate key does not stop the validation of the others.
+        if let (Some(root), Some(schema)) = (&root, doctype::compiled_schema(doctype))
             && (!document.refused() || matches!(root.kind, Kind::Map(_)))
         {
-            let mut errors = form.errors(root);
+            let mut errors = schema.errors(root);
             errors.extend(open_keys::misspelt(doctype, root));
             schema_error::report(&document, doctype, root, &errors);
             open_keys::warn(&document, doctype, root);
@@ -182,20 +182,20 @@ impl Document {
         }
     }
 
-    /// A tree that this document ends, as a type. A number that the schema lets through and the type cannot hold is refused.
+    /// Deserializes a chain's tree whose leaf is this document. Refuses a number that the schema allows but `T` cannot
+    /// represent.
     pub(crate) fn deserialize<T: DeserializeOwned>(&self, root: &Node, report: &mut Report) -> Option<T> {
         match from_node(root) {
             Ok(value) => Some(value),
             Err(error) => {
                 report.add_source(Arc::clone(&self.shown), Arc::clone(&self.text));
-                let body = Body::new(format!("a value cannot be used: {error}"));
+                let body = Body::new(format!("cannot use a value: {error}"));
                 report.refuse(codes::NUMBER_UNUSABLE, body.at(self.place(self.root.span.clone(), "")));
                 None
             }
         }
     }
 
-    /// Whether anything in it is refused.
     pub fn refused(&self) -> bool {
         self.report.has_refusals()
     }
@@ -205,12 +205,11 @@ impl Document {
         &self.text[self.body.clone()]
     }
 
-    /// A place in it.
     pub fn place(&self, span: Range<usize>, path: impl Into<String>) -> Place {
         Place { file: Arc::clone(&self.shown), span, path: path.into() }
     }
 
-    /// Where a top-level key stands, or the beginning of the frontmatter.
+    /// The place of a top-level key; without the key, the start of the frontmatter.
     pub fn key_place(&self, key: &str) -> Place {
         let span = self
             .root
@@ -219,7 +218,7 @@ impl Document {
         self.place(span, key)
     }
 
-    /// Where the value of a top-level key stands.
+    /// The place of a top-level key's value; without the key, as [`Document::key_place`].
     pub fn value_place(&self, key: &str) -> Place {
         match self.root.key(key) {
             Some(node) => self.place(node.span.clone(), key),

@@ -6,26 +6,25 @@ use std::time::Duration;
 
 pub use iso::IsoDuration;
 
-/// Why a text is no duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It is not a number followed by a unit.
+    /// Not a number followed by a unit.
     #[error("a duration is a whole number and a unit: 500ms, 90s, 10m, 2h or 1d")]
     Syntax,
-    /// It is longer than a hundred years.
+    /// Longer than [`MAX_DURATION`].
     #[error("a duration is at most 36500d")]
     TooLong,
-    #[error("a duration is longer than nothing")]
+    #[error("a duration is longer than zero")]
     Zero,
 }
 
-/// The longest duration that is read.
+/// About a hundred years.
 pub const MAX_DURATION: Duration = Duration::from_secs(36_500 * 86_400);
 
-/// Reads a duration such as `500ms`, `90s`, `10m`, `2h` or `1d`.
+/// Parses a duration such as `500ms`, `90s`, `10m`, `2h` or `1d`.
 ///
 /// # Errors
-/// When the text has another form: a sign, a space, a fraction, several units; or when it is zero or absurd.
+/// The text has another form (a sign, a space, a fraction, several units), or the duration is zero or too long.
 pub fn parse(text: &str) -> Result<Duration, Error> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or(Error::Syntax)?;
     let (digits, unit) = text.split_at(unit_at);

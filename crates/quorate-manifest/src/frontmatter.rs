@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use crate::tree::Problem;
 
-/// A comment of editors that may stand before everything else.
+/// An editor comment that is allowed before the frontmatter.
 const MODELINE: &str = "# yaml-language-server:";
 
-/// Where the two parts of a text are.
+/// The ranges of the two parts of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts {
-    /// The YAML, without the lines around it.
+    /// The YAML, without the `---` lines.
     pub yaml: Range<usize>,
     pub body: Range<usize>,
 }
@@ -18,7 +18,7 @@ pub struct Parts {
 /// Finds the frontmatter. Lines may end in CRLF.
 ///
 /// # Errors
-/// When there is none, or it does not end.
+/// The text has no frontmatter, or it is not closed.
 pub fn split(text: &str) -> Result<Parts, Problem> {
     let mut at = 0;
     let mut opened = None;
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn frontmatter_stands_between_two_lines() {
+    fn frontmatter_is_between_two_fences() {
         // M1.
         assert_eq!(parts("---\na: 1\n---\nText\n---\nmore"), ("a: 1\n", "Text\n---\nmore"));
         assert_eq!(parts("---\r\na: 1\r\n---\r\nText"), ("a: 1\r\n", "Text"));
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_none_says_where() {
+    fn a_text_without_frontmatter_is_refused_at_its_first_line() {
         for (text, at) in [("", 0..0), ("# Title\n", 0..7), ("---\na: 1\n", 0..3), ("\n---x\n---\n", 1..5)] {
             assert_eq!(split(text).expect_err(text).span, at, "{text}");
         }

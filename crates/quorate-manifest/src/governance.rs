@@ -1,8 +1,8 @@
-//! Governance files (D9): whose signatures count, how long answers are kept at least, and how long advice may hold. An
-//! assembly binds one by `governance`; each document of a chain may bind its own, and together they only tighten.
+//! Governance files (D9): accepted keys, minimum retention of answers, and limits for the lifetime of overlays. An
+//! assembly binds one by `governance`; each document of a chain may bind its own, and all of them apply.
 //!
-//! The file is Markdown with frontmatter, or YAML. A text with none of the keys below, of whatever format, is somebody
-//! else's policy: it may be bound, and binds nothing here.
+//! The file is Markdown with frontmatter, or YAML. A file of any format without the keys below may be bound, but has no
+//! effect.
 
 mod read;
 
@@ -17,27 +17,27 @@ use crate::loader::{Chain, Loader, Reference, Refs};
 use crate::tree::Node;
 use crate::workspace::{Error, WorkspacePath};
 
-/// The file that stands for a folder that a ref leads to.
+/// The governance file in the folder that a ref names.
 const FILE_NAME: &str = "GOVERNANCE.md";
 
-/// What one governance file says.
+/// The content of one governance file, with places.
 #[derive(Debug, Clone, Default)]
 pub struct Governance {
-    /// `keys` and `keyring`: whose signatures count; `None` where it does not say.
+    /// `keys` and `keyring`: the keys whose signatures are accepted; `None` if the file has neither.
     pub keys: Option<Vec<Key>>,
-    /// Keys that are none of ours, where they stand: nothing that we can verify is signed with them.
+    /// Keys of other formats, which Quorate cannot verify.
     pub foreign_keys: Vec<Place>,
-    /// `retention.floor`: how long answers are kept at least, and where it stands.
+    /// `retention.floor`: the minimum retention of answers.
     pub minimum_retention: Option<(MinimumRetention, Place)>,
-    /// `overlays.ttl.min`: the shortest time that advice may hold, and where it stands.
+    /// `overlays.ttl.min`: the shortest lifetime of overlays.
     pub ttl_min: Option<(IsoDuration, Place)>,
-    /// `overlays.ttl.max`: the longest.
+    /// `overlays.ttl.max`: the longest lifetime of overlays.
     pub ttl_max: Option<(IsoDuration, Place)>,
-    /// `approvals`: where it stands. What it asks for is not looked at.
+    /// `approvals`; Quorate does not read its content.
     pub approvals: Option<Place>,
 }
 
-/// How long answers are kept at least.
+/// The minimum retention of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MinimumRetention {
     Days(u32),
@@ -45,74 +45,74 @@ pub enum MinimumRetention {
 }
 
 impl MinimumRetention {
-    /// Whether answers that are kept for so many days, or for ever, are kept long enough.
+    /// Whether a retention of `days` is long enough; `None` is for ever.
     pub fn allows(self, days: Option<u32>) -> bool {
         match self {
             MinimumRetention::Forever => days.is_none(),
-            MinimumRetention::Days(least) => days.is_none_or(|days| days >= least),
+            MinimumRetention::Days(minimum) => days.is_none_or(|days| days >= minimum),
         }
     }
 }
 
-/// A governance file, and what binds it.
+/// A governance file that a document or the workspace binds.
 #[derive(Debug, Clone)]
 pub struct BoundFile {
-    /// Where it is bound: the value of `governance`, or the file's beginning where the workspace binds it.
+    /// The value of `governance`; for the workspace's default, the start of the file itself.
     pub bound_at: Place,
-    /// What the user calls the file.
+    /// The path as messages show it.
     pub file: Arc<str>,
     pub governance: Governance,
 }
 
-/// All that binds a chain, root first, and the texts to quote from.
+/// The governance files of a chain.
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
-    /// The files that say something, root first.
+    /// Root first; without files that have no effect.
     pub files: Vec<BoundFile>,
-    /// What is refused of them; and their texts.
+    /// Diagnostics of the files, and their sources.
     pub report: Report,
 }
 
 impl Policies {
-    /// Reads what each document of a chain binds, or what the workspace does where none binds anything.
+    /// Reads the files that the documents of a chain bind. If no document binds one, reads the workspace's default.
     pub(crate) fn load(loader: &Loader<'_>, chain: &Chain) -> Policies {
         let mut policies = Policies::default();
         if loader.options.refs == Refs::ShapeOnly {
             return policies;
         }
-        let mut bound_by_a_layer = false;
+        let mut bound_by_document = false;
         for document in &chain.documents {
             let Some(text) = document.root.key("governance").and_then(Node::as_str) else { continue };
-            bound_by_a_layer = true;
+            bound_by_document = true;
             policies.bind(loader, document, text);
         }
         match &loader.options.governance {
-            Some(location) if !bound_by_a_layer => policies.bind_workspace_default(loader, location),
+            Some(location) if !bound_by_document => policies.bind_workspace_default(loader, location),
             _ => {}
         }
         policies
     }
 
-    /// Whose signatures count: of the last that says so, and each key no longer than all before it let it. `None` where
-    /// nobody says so.
+    /// The accepted keys: those of the last file with keys, each limited to the validity that all files before it give
+    /// it. `None` if no file has keys.
     pub fn effective_keys(&self) -> Option<Vec<Key>> {
-        let mut lists = self.files.iter().filter_map(|one| one.governance.keys.as_ref());
+        let mut lists = self.files.iter().filter_map(|file| file.governance.keys.as_ref());
         let first = lists.next()?.clone();
-        Some(lists.fold(first, |above, own| own.iter().map(|key| restricted_key(key, &above)).collect()))
+        Some(lists.fold(first, |above, keys| keys.iter().map(|key| restricted_key(key, &above)).collect()))
     }
 
     fn bind(&mut self, loader: &Loader<'_>, document: &Document, text: &str) {
-        // A ref that leads nowhere is refused as one.
+        // The check `xref_unresolvable` refuses it.
         let Ok(location) = loader.resolve(&document.path, text) else { return };
-        let folder = Reference::parse(text).is_some();
+        let is_ref = Reference::parse(text).is_some();
         let (location, bytes) = match loader.workspace.read(&location) {
             Ok(bytes) => (location, bytes),
-            Err(_) if folder => match loader.workspace.read(&location.child(FILE_NAME)) {
+            Err(_) if is_ref => match loader.workspace.read(&location.child(FILE_NAME)) {
                 Ok(bytes) => (location.child(FILE_NAME), bytes),
                 Err(Error::Missing) => return,
                 Err(error) => return self.report_unreadable(loader, &location.child(FILE_NAME), &error),
             },
-            // A path that leads to what cannot be read is refused as a ref, too.
+            // The check `xref_unresolvable` refuses an unreadable file, too.
             Err(_) => return,
         };
         self.add(loader, &location, bytes, document.value_place("governance"));
@@ -127,12 +127,12 @@ impl Policies {
     }
 
     fn add(&mut self, loader: &Loader<'_>, location: &WorkspacePath, bytes: Vec<u8>, at: Place) {
-        let (says, report) = read::read(loader, location, bytes);
+        let (governance, report) = read::read(loader, location, bytes);
         self.report.absorb(report);
-        self.files.extend(says.map(|says| BoundFile {
+        self.files.extend(governance.map(|governance| BoundFile {
             bound_at: at,
             file: loader.display_name(location).into(),
-            governance: says,
+            governance,
         }));
     }
 
@@ -141,14 +141,14 @@ impl Policies {
     }
 }
 
-/// A key that may sign when both lists let it.
+/// The key with the validity that both `key` and the same key in `above` allow.
 fn restricted_key(key: &Key, above: &[Key]) -> Key {
     let mut key = key.clone();
-    if let Some(one) = above.iter().find(|one| one.public == key.public) {
-        let least = |a: Option<i64>, b: Option<i64>| a.into_iter().chain(b).min();
-        key.not_before_ms = key.not_before_ms.max(one.not_before_ms);
-        key.not_after_ms = least(key.not_after_ms, one.not_after_ms);
-        key.revoked_at_ms = least(key.revoked_at_ms, one.revoked_at_ms);
+    if let Some(same) = above.iter().find(|other| other.public == key.public) {
+        let earliest = |a: Option<i64>, b: Option<i64>| a.into_iter().chain(b).min();
+        key.not_before_ms = key.not_before_ms.max(same.not_before_ms);
+        key.not_after_ms = earliest(key.not_after_ms, same.not_after_ms);
+        key.revoked_at_ms = earliest(key.revoked_at_ms, same.revoked_at_ms);
     }
     key
 }

@@ -1,7 +1,7 @@
-//! Manifests: the texts that say who decides together and how, as written and as resolved.
+//! Manifests: the files that declare councils, assemblies, personas, playbooks and runtimes, as written and as resolved.
 //!
-//! Nothing here opens a file: bytes come through a [`Source`]. Nothing here knows how a mode decides or which
-//! adapter kinds exist. Whatever is wrong with a text is reported at once, each with a code and a place.
+//! This crate opens no file: bytes come through a [`Source`] or a [`Workspace`]. It does not know how a mode decides or
+//! which adapter kinds exist. Loading reports all problems of a text at once, each with a code and a place.
 
 pub mod assembly;
 pub mod capabilities;
@@ -38,11 +38,10 @@ pub use workspace::Workspace;
 
 use quorate_diagnostics::Report;
 
-/// What loading gives: a value if nothing was refused, and everything that is to be said.
+/// Result of loading a manifest.
 #[derive(Debug, Clone)]
 pub struct Loaded<T> {
-    /// The value; `None` exactly when the report refuses.
+    /// `None` if and only if the report has refusals.
     pub value: Option<T>,
-    /// Refusals and warnings with the texts to quote from.
     pub report: Report,
 }

@@ -1,5 +1,5 @@
-//! A load round: everything that one command loads from one workspace (M15). Each file is read and parsed once, each
-//! chain is merged once, and each folder is listed once.
+//! The loader: reads the manifests of one workspace for one command (M15). It reads and parses each file once, merges each
+//! `extends` chain once, and lists each folder once.
 
 mod chain;
 mod presence;
@@ -22,59 +22,57 @@ pub use chain::{BreakReason, Chain, ChainOutcome};
 pub use presence::Presence;
 pub use reference::{Reference, Unresolved};
 
-/// What a round is told besides the workspace.
+/// Options of a [`Loader`].
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What the user calls the workspace's folder: what stands before a path in a message. Empty, or ends in `/`.
+    /// Prefix of paths in messages: the workspace's folder as the user names it. Empty, or ends in `/`.
     pub prefix: String,
-    /// Whether a broken chain is refused (M5).
+    /// Refuse a broken `extends` chain instead of warning (M5).
     pub strict_chain: bool,
-    /// Whether refs are followed (M14).
+    /// M14.
     pub refs: Refs,
-    /// The governance file of assemblies that bind none (D9).
+    /// The governance file of assemblies that name none (D9).
     pub governance: Option<WorkspacePath>,
 }
 
-/// Whether refs are followed.
+/// How refs are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Refs {
-    /// What a ref leads to has to be there.
+    /// The target of a ref must exist.
     #[default]
     Followed,
-    /// Only their shape is looked at.
+    /// Only the syntax is checked.
     ShapeOnly,
 }
 
+/// Reads and caches the manifests of one workspace for one command.
 pub struct Loader<'w> {
     pub(crate) workspace: &'w dyn Workspace,
-    /// What the running program knows.
     pub capabilities: &'w dyn Capabilities,
-    /// What the round was told.
     pub options: Options,
     documents: RefCell<HashMap<WorkspacePath, ReadResult>>,
     chains: RefCell<HashMap<WorkspacePath, ChainOutcome>>,
     folders: RefCell<HashMap<WorkspacePath, Arc<presence::FolderListing>>>,
     pub(crate) personas: RefCell<HashMap<WorkspacePath, Arc<crate::persona::load::Lookup>>>,
-    /// The roles of the operators of each scope that was asked for them.
+    /// The operators' roles of each scope requested so far.
     pub(crate) roles: RefCell<HashMap<Scope, Arc<BTreeSet<String>>>>,
     planned: RefCell<BTreeSet<(Scope, String)>>,
     slugs: RefCell<HashMap<(Scope, String), SlugClaim>>,
 }
 
-/// What opening a file of any doctype gave.
+/// Result of opening a file of any doctype.
 #[derive(Debug)]
 pub enum OpenResult {
-    /// A document, refused or not.
+    /// A document, with or without refusals.
     Document(Arc<Document>),
-    /// It is of no doctype that is known; why.
+    /// The doctype cannot be determined; the report has the reason.
     UnknownDoctype(Report),
-    /// There is no such file.
     Missing,
-    /// It cannot be read.
+    /// The reason.
     Unreadable(String),
 }
 
-/// Who has a slug, and where it says so.
+/// The file that claims a slug, and the place of its declaration.
 #[derive(Debug, Clone)]
 pub(crate) struct SlugClaim {
     pub(crate) path: WorkspacePath,
@@ -82,25 +80,23 @@ pub(crate) struct SlugClaim {
     pub(crate) text: Arc<str>,
 }
 
-/// What reading a manifest gave.
+/// Result of reading a manifest of a known doctype.
 #[derive(Debug, Clone)]
 pub enum ReadResult {
-    /// A document, refused or not.
+    /// A document, with or without refusals.
     Document(Arc<Document>),
-    /// There is no such file.
     Missing,
-    /// It leads out of its scope.
+    /// The path leads out of its scope.
     Outside,
-    /// It is there and cannot be read.
+    /// The file exists but cannot be read; the reason.
     Unreadable(String),
 }
 
 impl<'w> Loader<'w> {
-    /// A round on a workspace.
-    pub fn new(workspace: &'w dyn Workspace, host: &'w dyn Capabilities, options: Options) -> Self {
+    pub fn new(workspace: &'w dyn Workspace, capabilities: &'w dyn Capabilities, options: Options) -> Self {
         Loader {
             workspace,
-            capabilities: host,
+            capabilities,
             options,
             documents: RefCell::default(),
             chains: RefCell::default(),
@@ -112,12 +108,12 @@ impl<'w> Loader<'w> {
         }
     }
 
-    /// What the user calls a file.
+    /// A path as messages show it: with [`Options::prefix`].
     pub fn display_name(&self, location: &WorkspacePath) -> String {
         format!("{}{}", self.options.prefix, location.workspace_relative())
     }
 
-    /// The bytes of a file that is no manifest.
+    /// Reads a file that is not a manifest; does not cache it.
     ///
     /// # Errors
     /// As [`Workspace::read`].
@@ -125,20 +121,20 @@ impl<'w> Loader<'w> {
         self.workspace.read(location)
     }
 
-    /// Says that something will be at a ref of a scope before the round ends, though it is not there yet.
+    /// Declares that the command will create the target of a ref.
     pub fn add_planned(&self, scope: &Scope, reference: String) {
         self.planned.borrow_mut().insert((scope.clone(), reference));
     }
 
-    /// Whether something was planned in a scope.
+    /// Whether [`Loader::add_planned`] declared a ref in a scope.
     pub fn is_planned(&self, scope: &Scope, reference: &str) -> bool {
         self.planned.borrow().contains(&(scope.clone(), reference.to_owned()))
     }
 
-    /// Reads a manifest of a doctype, once.
+    /// Reads a file as a manifest of `doctype`, whatever its `schema` says; caches the result.
     pub fn read(&self, location: &WorkspacePath, doctype: Doctype) -> ReadResult {
         match self.documents.borrow().get(location) {
-            // What says that it is something else is held to what it is asked for.
+            // Cached as another doctype: parse again as the requested one.
             Some(ReadResult::Document(document)) if document.doctype != doctype => {}
             Some(read) => return read.clone(),
             None => {}
@@ -153,7 +149,7 @@ impl<'w> Loader<'w> {
         read
     }
 
-    /// Opens a file and finds out what it is.
+    /// Reads a file and detects its doctype.
     pub fn open(&self, location: &WorkspacePath) -> OpenResult {
         if let Some(ReadResult::Document(document)) = self.documents.borrow().get(location)
             && doctype::detect(location.name(), &document.root) == Some(document.doctype)
@@ -176,7 +172,7 @@ impl<'w> Loader<'w> {
         }
     }
 
-    /// Takes a file's bytes from elsewhere, as if they stood at the location, and finds out what they are.
+    /// Like [`Loader::open`], but with the file's bytes from the caller.
     pub fn open_bytes(&self, location: &WorkspacePath, bytes: Vec<u8>) -> OpenResult {
         let parsed = document::parse(&self.display_name(location), bytes, Syntax::from_name(location.name()));
         let Some(doctype) = document::detect(location.name(), &parsed) else {
@@ -187,15 +183,15 @@ impl<'w> Loader<'w> {
         OpenResult::Document(document)
     }
 
-    /// Claims a playbook's slug for a file of its scope; gives the claim of the file that has it already.
+    /// Claims a playbook's slug in the scope of its file. Returns the earlier claim if another file has the slug.
     pub(crate) fn claim_slug(&self, slug: &str, document: &Document, place: &Place) -> Option<SlugClaim> {
         let mut slugs = self.slugs.borrow_mut();
-        let own = || SlugClaim {
+        let claim = || SlugClaim {
             path: document.path.clone(),
             place: place.clone(),
             text: Arc::clone(&document.text),
         };
-        let first = slugs.entry((document.path.scope().clone(), slug.to_owned())).or_insert_with(own);
+        let first = slugs.entry((document.path.scope().clone(), slug.to_owned())).or_insert_with(claim);
         (first.path != document.path).then(|| first.clone())
     }
 
@@ -204,7 +200,7 @@ impl<'w> Loader<'w> {
         Document::new(location.clone(), doctype, parsed)
     }
 
-    /// Lets go of a manifest that nothing else in the round will ask for.
+    /// Drops a manifest from the caches.
     pub fn forget(&self, location: &WorkspacePath) {
         self.documents.borrow_mut().remove(location);
         self.chains.borrow_mut().remove(location);

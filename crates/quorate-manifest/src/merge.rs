@@ -1,5 +1,5 @@
-//! Merging a document over what its ancestors made, by a table of strategies: one row for each key, in the order of the
-//! format's own table. What comes out knows of every value which document it comes from.
+//! Merges a document into the tree of its ancestors by a table with a strategy for each key. Each node of the result has
+//! the index of its document.
 
 use std::collections::HashSet;
 
@@ -12,22 +12,23 @@ pub enum Strategy {
     Override,
     /// Only the child's value; nothing is inherited.
     Local,
-    /// Items with the same key are merged or replaced in place, new ones are appended.
+    /// A list of mappings: items with the same id (the value of the given key) are merged or replaced in place, new ones
+    /// are appended.
     ById(&'static str, Items),
-    /// The child's new items are appended.
+    /// A list: the child's new items are appended.
     Union,
-    /// Mappings key by key, all the way down.
+    /// Mappings are merged key by key, at any depth.
     Deep,
-    /// Mappings key by key, by a table of their own.
+    /// A mapping with its own table.
     Fields(&'static [Row]),
 }
 
-/// What happens to items with the same key.
+/// How items with the same id are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Items {
     /// The child's fields override one by one.
     Fieldwise,
-    /// The child's item takes the place of the parent's.
+    /// The child's item replaces the parent's.
     Whole,
 }
 
@@ -38,13 +39,11 @@ pub struct Row {
     pub strategy: Strategy,
 }
 
-/// A row of a table.
 pub const fn row(key: &'static str, strategy: Strategy) -> Row {
     Row { key, strategy }
 }
 
-/// Merges a child over what its ancestors made. Keys that the table does not name are the child's alone or the
-/// parent's alone, or overridden.
+/// Merges a child into its ancestors' tree. Keys that the table does not name have [`Strategy::Override`].
 pub fn merge(parent: &Node, child: &Node, table: &[Row]) -> Node {
     let mut entries: Vec<Entry> = Vec::new();
     for entry in present(parent) {
@@ -71,16 +70,16 @@ fn present(node: &Node) -> impl Iterator<Item = &Entry> {
     entries.iter().filter(|entry| entry.value.kind != Kind::Null)
 }
 
-/// The entry of a key that both have. The key stands where the value does: with the parent's where both contribute.
+/// Merges an entry that both have. If both contribute, the entry keeps the parent's key and span.
 fn merge_entry(parent: &Entry, child: &Entry, strategy: Strategy) -> Entry {
-    let within = |value: Node| Entry { value, ..parent.clone() };
+    let in_parent = |value: Node| Entry { value, ..parent.clone() };
     match strategy {
         Strategy::Override | Strategy::Local => child.clone(),
-        Strategy::ById(key, items) => within(by_id(&parent.value, &child.value, key, items)),
-        Strategy::Union => within(union(&parent.value, &child.value)),
-        Strategy::Fields(table) => within(merge(&parent.value, &child.value, table)),
+        Strategy::ById(key, items) => in_parent(by_id(&parent.value, &child.value, key, items)),
+        Strategy::Union => in_parent(union(&parent.value, &child.value)),
+        Strategy::Fields(table) => in_parent(merge(&parent.value, &child.value, table)),
         Strategy::Deep => match (&parent.value.kind, &child.value.kind) {
-            (Kind::Map(_), Kind::Map(_)) => within(deep(&parent.value, &child.value)),
+            (Kind::Map(_), Kind::Map(_)) => in_parent(deep(&parent.value, &child.value)),
             _ => child.clone(),
         },
     }
@@ -99,7 +98,7 @@ fn deep(parent: &Node, child: &Node) -> Node {
 
 fn by_id(parent: &Node, child: &Node, key: &str, items: Items) -> Node {
     let same =
-        |one: &Node, other: &Node| one.key(key).map(|id| &id.kind) == other.key(key).map(|id| &id.kind);
+        |first: &Node, second: &Node| first.key(key).map(|id| &id.kind) == second.key(key).map(|id| &id.kind);
     let over = |item: &Node| child.items().iter().find(|over| same(item, over));
     let mut merged: Vec<Node> = parent
         .items()

@@ -1,20 +1,21 @@
-//! Keys that are a slip of the pen: another case or another way to join words, the plural for the singular, or a letter or
-//! two wrong. [`nearest`](crate::tree::reader::nearest) suggests more freely; here the key is refused by what it comes to.
+//! Detects misspelt keys: another case or word separator, plural for singular, or one or two wrong letters.
+//! [`nearest`](crate::tree::reader::nearest) is more lenient, but its result is only a suggestion; a key that matches here
+//! is refused.
 
-/// The known key that `written` is a slip of, if it is one of none.
+/// The known key that `written` probably misspells.
 ///
-/// Of words with up to two letters only case, joints and number may differ, with up to five one letter may, else two:
-/// `tools` is no `hooks`.
+/// Case, separators and plural may always differ. Words of up to two letters allow no other edit, words of up to five
+/// letters one, longer words two: `tools` does not match `hooks`.
 pub fn meant_key<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
     if known.contains(&written) {
         return None;
     }
     let written = Forms::of(written);
-    let slips = known.iter().filter_map(|known| Some((written.edits_from(&Forms::of(known))?, *known)));
-    slips.min_by_key(|(edits, _)| *edits).map(|(_, known)| known)
+    let candidates = known.iter().filter_map(|known| Some((written.edits_from(&Forms::of(known))?, *known)));
+    candidates.min_by_key(|(edits, _)| *edits).map(|(_, known)| known)
 }
 
-/// A word in lower case and without joints, and its singular.
+/// A word in lower case without separators, and its singular.
 struct Forms {
     plain: String,
     singular: String,
@@ -32,7 +33,7 @@ impl Forms {
         Forms { plain, singular }
     }
 
-    /// How many letters differ, where that is few enough for a slip.
+    /// The number of edits, if small enough for a misspelling.
     fn edits_from(&self, known: &Forms) -> Option<usize> {
         let allowed = match self.plain.chars().count().min(known.plain.chars().count()) {
             0..=2 => 0,
@@ -52,7 +53,7 @@ mod tests {
         ["id", "role", "state", "hooks", "effectors", "displayName", "capabilities", "locks", "meta"];
 
     #[test]
-    fn a_slip_of_the_pen_is_told_from_another_word() {
+    fn a_misspelling_differs_from_another_word() {
         for (written, meant) in [
             ("effector", "effectors"),
             ("Effectors", "effectors"),
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_nearest_is_meant() {
+    fn the_nearest_key_wins() {
         assert_eq!(meant_key("operatorid", &["operator", "operatorId"]), Some("operatorId"));
         assert_eq!(meant_key("operators", &["operator", "operatorId"]), Some("operator"));
     }

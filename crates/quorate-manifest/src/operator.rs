@@ -1,4 +1,5 @@
-//! `operators/<slug>/OPERATOR.md` (Q2): who runs things. The body is the base prompt where no persona is named.
+//! `operators/<slug>/OPERATOR.md` (Q2): an agent that playbooks and overlays are for. The body is the base prompt of an
+//! operator without a persona.
 
 pub mod load;
 
@@ -8,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 
-/// Who runs things. Further fields are kept, not interpreted.
+/// An agent that playbooks and overlays are for. Other fields are kept, not interpreted.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[schemars(title = "OPERATOR.md")]
 pub struct Operator {
@@ -19,26 +20,26 @@ pub struct Operator {
         extend("examples" = ["lead-researcher"])
     )]
     pub id: String,
-    /// What people call it.
+    /// The display name.
     #[schemars(length(min = 1, max = 200))]
     pub name: String,
-    /// What it does; playbooks bind to it.
+    /// The operator's role; playbooks can bind to it.
     #[schemars(length(min = 1, max = 200), extend("examples" = ["role/librarian"]))]
     pub role: Option<String>,
-    /// Who it is.
+    /// The operator's persona.
     #[schemars(length(min = 1), extend("examples" = ["ws://personas/ada"]))]
     pub persona: Option<String>,
-    /// What it has learned.
+    /// The operator's skills.
     pub skills: Option<Vec<String>>,
-    /// What it can do; dispatchers match on it.
+    /// The operator's capabilities; dispatchers match on them.
     pub capabilities: Option<Vec<String>>,
-    /// The traits that nothing may change in it.
+    /// Locked traits, which no playbook may change.
     pub locks: Option<Vec<String>>,
-    /// Which executor answers for it.
+    /// The executor that answers for the operator.
     pub runtime: Option<String>,
-    /// What others need, below a name of theirs.
+    /// Data of other tools, each below its own key.
     pub metadata: Option<Map<String, Value>>,
-    /// Further fields.
+    /// Other fields.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }

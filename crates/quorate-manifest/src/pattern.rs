@@ -1,11 +1,9 @@
-//! The regular expressions of the schemas, each with what it asks for in words. They are in the syntax of ECMA-262, as
-//! JSON Schema has it.
+//! The regular expressions of the schemas, in ECMA-262 syntax as in JSON Schema, each with a description for messages.
 
-/// A regular expression, and what it asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pattern {
     pub(crate) text: &'static str,
-    /// What it asks for, in words.
+    /// The text after "it has to be" in messages.
     pub(crate) says: &'static str,
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 
-/// Who an agent is: its character, its voice and its limits. The body is its prompt.
+/// The identity of an operator or member: its character, voice and limits. The body is its prompt.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "PERSONA.md")]
@@ -28,10 +28,10 @@ pub struct Persona {
         extend("examples" = ["exec-ciso"])
     )]
     pub name: String,
-    /// What people call it.
+    /// The display name.
     #[schemars(length(min = 1, max = 120))]
     pub title: String,
-    /// One paragraph: what it is for, for whom, and what it is like.
+    /// One paragraph: the purpose, the audience, the character.
     #[schemars(length(min = 1, max = 2000))]
     pub description: String,
     /// The version of this manifest, as in semantic versioning.
@@ -46,43 +46,43 @@ pub struct Persona {
         extend("examples" = ["../marcus/PERSONA.md"])
     )]
     pub extends: Option<String>,
-    /// Its face: an address, a data URI or a ws:// ref.
+    /// The avatar image: an address, a data URI or a ws:// ref.
     #[schemars(length(min = 1))]
     pub avatar: Option<String>,
-    /// Where it comes from.
+    /// The persona's history.
     pub backstory: Option<backstory::Backstory>,
-    /// How it speaks.
+    /// How the persona speaks.
     pub voice: Option<voice::Voice>,
-    /// What it does not do.
+    /// The persona's limits.
     pub boundaries: Option<boundaries::Boundaries>,
-    /// The language that it speaks, as a BCP 47 tag.
+    /// The language that the persona speaks, as a BCP 47 tag.
     #[schemars(
         regex(pattern = pattern::LANGUAGE),
         extend("examples" = ["en", "fr-FR"])
     )]
     pub default_locale: Option<String>,
-    /// The languages that it can fall back to. Added up along the chain.
+    /// Fallback languages. Lists are joined along the chain.
     #[schemars(inner(
         regex(pattern = pattern::LANGUAGE)
     ), extend("uniqueItems" = true, "maxItems" = 32))]
     pub multilingual: Option<Vec<String>>,
-    /// What it is to other personas. Merged by persona along the chain.
+    /// Relationships to other personas. Merged by persona along the chain.
     pub relationships: Option<Vec<relationships::Relationship>>,
-    /// The identity that is behind it.
+    /// The identity behind the persona.
     #[schemars(
         regex(pattern = pattern::ANY_IDENTITY)
     )]
     pub identity: Option<String>,
-    /// Which consumers it is meant for. Not inherited.
+    /// The consumers that the persona is for. Not inherited.
     #[schemars(inner(
         regex(pattern = pattern::PERSONA_CONSUMER)
     ), extend("uniqueItems" = true))]
     pub applies_to: Option<Vec<String>>,
-    /// Words that it is found by. Added up along the chain.
+    /// Search words. Lists are joined along the chain.
     #[schemars(inner(
         regex(pattern = pattern::WORD)
     ), extend("uniqueItems" = true, "maxItems" = 16))]
     pub tags: Option<Vec<String>>,
-    /// What others need, below a name of theirs. It never changes what a field of the format means.
+    /// Data of other tools, each below its own key. It never changes the meaning of other fields.
     pub metadata: Option<Map<String, Value>>,
 }

@@ -127,7 +127,7 @@ fn a_veto_of_somebody_who_is_not_asked_is_not_said_to_be_withheld() {
     // Of those who are asked nothing is said.
     let report = convene(&place, "--proposal", &["--class", "release"]).json();
     assert_eq!(report["notes"].to_string().matches("cannot fire").count(), 0, "{report:#}");
-    warns(&place, &["`veto` cannot fire for `cyd` on every proposal: `cyd` votes on `release` alone"]);
+    warns(&place, &["`veto` cannot fire for `cyd` on every proposal: `cyd` votes only on `release`"]);
     let plan = place.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--dry-run"]).assert_code(0);
     tells(&plan, "it does not vote on a proposal without a class");
 }
@@ -144,11 +144,11 @@ fn rules_that_can_do_nothing_are_warned_of() {
         [""; 0]
     );
     voting("    - {id: veto, kind: terminal, appliesTo: [ana], params: {scope: securty}}\n");
-    warns(&place, &["`scope` is `securty`, and no member's `voteClass` has it"]);
+    warns(&place, &["`scope` is `securty`, but no member's `voteClass` has it"]);
     voting("    - {id: veto, kind: terminal, appliesTo: [cyd], params: {scope: security}}\n");
     warns(
         &place,
-        &["`veto` cannot fire: nobody whom it applies to votes on proposals of the class `security`"],
+        &["`veto` cannot fire: no member that it applies to votes on proposals of the class `security`"],
     );
     for kind in ["majority", "unanimity", "quorum, params: {threshold: 0.5}"] {
         voting(&format!("    - {{id: first, kind: {kind}}}\n    - {{id: veto, kind: terminal}}\n"));
@@ -161,7 +161,7 @@ fn rules_that_can_do_nothing_are_warned_of() {
         format!("synthesis: {{rules: [{{id: up, kind: escalate-on-severity, appliesTo: {of}}}]}}\n")
     };
     assembly::write(&place, "hierarchy", &tree, &rules("[left]"));
-    warns(&place, &["`up` does nothing: nobody reports to `left`"]);
+    warns(&place, &["`up` has no effect: no member reports to `left`"]);
     for of in ["[head, left]", "[head]", "\"*\""] {
         assembly::write(&place, "hierarchy", &tree, &rules(of));
         warns(&place, &[]);
@@ -174,8 +174,8 @@ fn rules_that_can_do_nothing_are_warned_of() {
     warns(
         &place,
         &[
-            "`hub` means nothing without `topology: star`",
-            "`maxRounds` counts in the first rule of kind `aggregate` alone, which is `log`",
+            "`hub` has no effect without `topology: star`",
+            "`maxRounds` has an effect only in the first rule of kind `aggregate`, which is `log`",
         ],
     );
     assembly::write(

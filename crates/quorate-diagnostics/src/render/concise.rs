@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::{LineIndexes, one_line, sorted_diagnostics};
 use crate::Report;
 
-/// All diagnostics, a line each.
 pub fn concise(report: &Report) -> String {
     let lines = LineIndexes::new(report);
     let mut out = String::new();
@@ -32,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_each() {
+    fn each_diagnostic_has_one_line() {
         assert_eq!(
             concise(&fixture::report()),
             "refusal[quorate:usage] no file was named\n\

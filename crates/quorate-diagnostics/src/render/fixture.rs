@@ -1,10 +1,10 @@
-//! A report that has one of everything, for the tests of every format.
+//! A sample report for the tests of every format.
 
 use std::sync::Arc;
 
 use crate::{Body, Place, Report, codes};
 
-/// The text that the places are in.
+/// The source of the report.
 pub(super) const TEXT: &str = "a: 1\r\nlonger: {ä: 2, ä: 3}\r\n";
 
 pub(super) fn report() -> Report {

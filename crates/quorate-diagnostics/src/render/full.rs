@@ -1,4 +1,4 @@
-//! Diagnostics as a compiler shows them: the message, the source underlined, related places, what to do.
+//! Diagnostics in the style of rustc: message, underlined source, related places, help.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin};
 
@@ -6,9 +6,9 @@ use super::underline::{LabeledSpan, quoted_lines, renderer, snippet_level, visib
 use super::{Diagnostic, TextOptions, one_line, sorted_diagnostics};
 use crate::{Place, Related, Report};
 
-/// All diagnostics, with an empty line after each.
-pub fn full(report: &Report, look: TextOptions) -> String {
-    let renderer = renderer(look);
+/// Renders all diagnostics, with an empty line after each.
+pub fn full(report: &Report, options: TextOptions) -> String {
+    let renderer = renderer(options);
     let mut out = String::new();
     for item in sorted_diagnostics(report) {
         out.push_str(renderer.render(&[group(report, &item)]).trim_end());
@@ -29,7 +29,7 @@ fn group<'r>(report: &'r Report, item: &Diagnostic<'r>) -> Group<'r> {
     }
 }
 
-/// Adds the quoted source: the place itself and the related places, a snippet per file.
+/// Adds the quoted source of the place and the related places, one snippet per file.
 fn with_snippets<'r>(
     report: &'r Report,
     item: &Diagnostic<'r>,
@@ -39,16 +39,16 @@ fn with_snippets<'r>(
     let Some(text) = text_of(report, place) else {
         return group.element(Origin::path(one_line(&place.file)).line(1).char_column(1));
     };
-    let (near, far): (Vec<_>, Vec<_>) =
+    let (same_file, other_files): (Vec<_>, Vec<_>) =
         item.body.related.iter().partition(|related| related.place.file == place.file);
-    let mut marks = vec![LabeledSpan {
+    let mut spans = vec![LabeledSpan {
         span: visible_span(text, &place.span),
         label: String::new(),
         kind: AnnotationKind::Primary,
     }];
-    marks.extend(near.into_iter().map(|related| related_span(text, related)));
-    group = group.elements(quoted_lines(text, &place.file, marks));
-    for related in far {
+    spans.extend(same_file.into_iter().map(|related| related_span(text, related)));
+    group = group.elements(quoted_lines(text, &place.file, spans));
+    for related in other_files {
         group = match text_of(report, &related.place) {
             Some(text) => {
                 group.elements(quoted_lines(text, &related.place.file, vec![related_span(text, related)]))
@@ -67,7 +67,7 @@ fn related_span(text: &str, related: &Related) -> LabeledSpan {
     LabeledSpan { span, label: one_line(&related.label), kind: AnnotationKind::Context }
 }
 
-/// The text that a place is in, if there is anything to quote.
+/// The source of a place; `None` if unknown or empty.
 fn text_of<'r>(report: &'r Report, place: &Place) -> Option<&'r str> {
     report.sources.get(&place.file).map(AsRef::as_ref).filter(|text: &&str| !text.is_empty())
 }
@@ -141,8 +141,8 @@ refusal[quorate:syntax]: empty
 
     #[test]
     fn colours_only_when_asked_for() {
-        let look = TextOptions { colour: Colour::On, ..TextOptions::default() };
-        assert!(full(&fixture::report(), look).contains('\u{1b}'));
+        let options = TextOptions { colour: Colour::On, ..TextOptions::default() };
+        assert!(full(&fixture::report(), options).contains('\u{1b}'));
         assert!(!full(&fixture::report(), TextOptions::default()).contains('\u{1b}'));
     }
 }

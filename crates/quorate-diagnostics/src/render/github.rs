@@ -1,11 +1,11 @@
-//! Diagnostics as workflow commands: GitHub shows each as an annotation at its line.
+//! Diagnostics as GitHub workflow commands; GitHub shows each as an annotation at its line.
 
 use super::{Level, LineIndexes, sorted_diagnostics};
 use crate::Report;
 use crate::invisible::escape_invisible;
 use crate::text::Position;
 
-/// All diagnostics, a command each.
+/// Renders one command per diagnostic.
 pub fn github(report: &Report) -> String {
     let lines = LineIndexes::new(report);
     let mut out = String::new();
@@ -22,7 +22,7 @@ pub fn github(report: &Report) -> String {
     out
 }
 
-/// One command, without a line break at its end. `file` may be empty.
+/// One command, without a final line break. `file` and `title` may be empty.
 pub fn annotation(
     level: Level,
     file: &str,
@@ -49,7 +49,7 @@ pub fn annotation(
     format!("::{name}{space}{}::{}", properties.join(","), escape_message(message))
 }
 
-/// Escapes what would end a message, and writes out what controls how the text is shown.
+/// Escapes characters that would end a message, and invisible characters.
 fn escape_message(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in escape_invisible(text).chars() {
@@ -63,7 +63,7 @@ fn escape_message(text: &str) -> String {
     escaped
 }
 
-/// Escapes what would end a property.
+/// Escapes characters that would end a property.
 fn escape_property(text: &str) -> String {
     escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_each() {
+    fn each_diagnostic_is_one_command() {
         let text = github(&fixture::report());
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[0], "::error title=quorate%3Ausage::no file was named");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_text_ends_the_command() {
+    fn no_text_ends_the_command() {
         let at = Some(Position { line: 3, column: 7 });
         assert_eq!(
             annotation(Level::Note, "a,b:c%.md", at, "x: y, z", "50%\r\n::error::no"),

@@ -11,7 +11,7 @@ pub fn json(report: &Report) -> String {
     text
 }
 
-/// The document of a check: the diagnostics and how many there are in how many files.
+/// The output of `quorate check`: the diagnostics, and the numbers of files, refusals and warnings.
 pub fn check(report: &Report, files: usize) -> Value {
     json!({
         "diagnostics": diagnostics(report),
@@ -21,7 +21,7 @@ pub fn check(report: &Report, files: usize) -> Value {
     })
 }
 
-/// The diagnostics alone, for documents that say more. What is not known is `null`; the path is empty at the root.
+/// The diagnostics as an array, for embedding in other documents. Unknown values are `null`; `path` is empty at the root.
 pub fn diagnostics(report: &Report) -> Value {
     let lines = LineIndexes::new(report);
     let diagnostic = |item: super::Diagnostic<'_>| {

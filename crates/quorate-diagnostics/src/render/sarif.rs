@@ -1,5 +1,5 @@
-//! SARIF 2.1.0, the format that code scanning tools read. [`log`] builds a document from anybody's findings;
-//! [`sarif`] is the one for diagnostics.
+//! SARIF 2.1.0, the format that code scanning tools read. [`log`] builds a document from any findings; [`sarif`] builds
+//! one from diagnostics.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,21 @@ use crate::{Report, codes};
 /// A kind of finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its id, for example `quorate:syntax` or `evidence/unsourced-number`.
+    /// For example `quorate:syntax` or `evidence/unsourced-number`.
     pub id: String,
-    /// What it is about, in one sentence.
+    /// One sentence.
     pub summary: String,
-    /// More, as Markdown. May be empty.
+    /// Markdown; may be empty.
     pub help: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub rule: String,
-    /// How grave it is.
     pub level: Level,
     pub message: String,
-    /// Where, if it is about a file: a path, with `/`, relative to where the tool runs.
+    /// A path with `/`, relative to the working directory.
     pub file: Option<String>,
-    /// Which part of the file.
     pub region: Option<Region>,
     pub fix: Option<String>,
 }
@@ -37,13 +35,12 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     pub start: Position,
-    /// Where it ends: the position after its last character.
+    /// The position after the last character.
     pub end: Position,
-    /// The text of it.
     pub snippet: Option<String>,
 }
 
-/// A report as a SARIF document.
+/// Renders a report as a SARIF document.
 pub fn sarif(report: &Report) -> String {
     let lines = LineIndexes::new(report);
     let items = sorted_diagnostics(report);
@@ -140,7 +137,7 @@ fn snippet(report: &Report, item: &super::Diagnostic<'_>) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A path as a URI reference: absolute ones become `file:` URIs, everything unsafe is percent-encoded.
+/// A path as a URI reference: an absolute path becomes a `file:` URI; unsafe bytes are percent-encoded.
 fn uri(path: &str) -> String {
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.bytes() {

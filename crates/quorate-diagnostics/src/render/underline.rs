@@ -1,4 +1,4 @@
-//! A piece of a text, quoted and underlined as a compiler does.
+//! Quotes and underlines a part of a text in the style of rustc.
 
 use std::ops::Range;
 
@@ -6,58 +6,58 @@ use annotate_snippets::{AnnotationKind, Element, Group, Origin, Renderer, Snippe
 
 use super::{Colour, Level, TextOptions, one_line};
 
-/// The most lines that are quoted of one span.
+/// A span of more lines is cut to its first line.
 const MAX_LINES: usize = 3;
-/// The most bytes that are underlined; of a longer span its beginning is.
+/// A longer span is cut to its beginning.
 const MAX_BYTES: usize = 2_000;
-/// How many bytes of a line are handed on before and after what is underlined in it. No terminal is as wide.
+/// The bytes of a line that go to the renderer before and after the spans; more than any terminal's width.
 const MAX_CONTEXT_BYTES: usize = 4_000;
 
-/// Quotes the lines of `text` that `span` is in, underlines the span, and puts `label` beside it. `file` stands above
-/// with line and column. A span of more than three lines is cut to its first line.
+/// Quotes the lines of `text` that contain `span`, underlines the span, and puts `label` beside it, below a line with
+/// `file`, line and column. A span of more than three lines is cut to its first line.
 pub fn underline(
     text: &str,
     span: Range<usize>,
     label: &str,
     level: Level,
     file: &str,
-    look: TextOptions,
+    options: TextOptions,
 ) -> String {
-    let mark = LabeledSpan {
+    let span = LabeledSpan {
         span: visible_span(text, &span),
         label: one_line(label),
         kind: AnnotationKind::Primary,
     };
-    let group = Group::with_level(snippet_level(level)).elements(quoted_lines(text, file, vec![mark]));
-    renderer(look).render(&[group])
+    let group = Group::with_level(snippet_level(level)).elements(quoted_lines(text, file, vec![span]));
+    renderer(options).render(&[group])
 }
 
-/// A span that is to be underlined.
+/// A span to underline.
 pub(super) struct LabeledSpan {
-    /// As [`shown`] gives it.
+    /// The result of [`visible_span`].
     pub(super) span: Range<usize>,
     pub(super) label: String,
     pub(super) kind: AnnotationKind,
 }
 
-/// The quoted lines from the first to the last mark. Only these are handed on, and of a long line what is near the marks,
-/// so that a large text costs nothing.
-pub(super) fn quoted_lines<'t>(text: &'t str, file: &str, marks: Vec<LabeledSpan>) -> Vec<Element<'t>> {
-    let from = marks.iter().map(|mark| mark.span.start).min().unwrap_or(0);
-    let to = marks.iter().map(|mark| mark.span.end).max().unwrap_or(from);
+/// The quoted lines from the first to the last span. The renderer gets only these, and only the surroundings of the spans
+/// in a long line, so that its cost does not grow with the text.
+pub(super) fn quoted_lines<'t>(text: &'t str, file: &str, spans: Vec<LabeledSpan>) -> Vec<Element<'t>> {
+    let from = spans.iter().map(|labeled| labeled.span.start).min().unwrap_or(0);
+    let to = spans.iter().map(|labeled| labeled.span.end).max().unwrap_or(from);
     let start = text[..from].rfind('\n').map_or(text_start(text).min(from), |at| at + 1);
     let end = text[to..].find('\n').map_or(text.len(), |at| to + at);
     let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
     let near = floor_char_boundary(text, from.saturating_sub(MAX_CONTEXT_BYTES)).max(start);
-    // Without its beginning, a line does not say at which column the first mark is.
+    // The renderer cannot count the columns of a line without its beginning.
     let origin = (near > start).then(|| {
-        let column = text[start..marks[0].span.start].chars().count() + 1;
+        let column = text[start..spans[0].span.start].chars().count() + 1;
         Origin::path(one_line(file)).line(line).char_column(column)
     });
     let (start, end) = (near, floor_char_boundary(text, to.saturating_add(MAX_CONTEXT_BYTES)).min(end));
-    let annotations = marks.into_iter().map(|mark| {
-        let annotation = mark.kind.span(mark.span.start - start..mark.span.end - start);
-        if mark.label.is_empty() { annotation } else { annotation.label(mark.label) }
+    let annotations = spans.into_iter().map(|labeled| {
+        let annotation = labeled.kind.span(labeled.span.start - start..labeled.span.end - start);
+        if labeled.label.is_empty() { annotation } else { annotation.label(labeled.label) }
     });
     let quoted = text[start..end].strip_suffix('\r').unwrap_or(&text[start..end]);
     let snippet = Snippet::source(quoted).line_start(line).annotations(annotations);
@@ -67,12 +67,12 @@ pub(super) fn quoted_lines<'t>(text: &'t str, file: &str, marks: Vec<LabeledSpan
     }
 }
 
-pub(super) fn renderer(look: TextOptions) -> Renderer {
-    let renderer = match look.colour {
+pub(super) fn renderer(options: TextOptions) -> Renderer {
+    let renderer = match options.colour {
         Colour::On => Renderer::styled(),
         Colour::Off => Renderer::plain(),
     };
-    renderer.term_width(look.width)
+    renderer.term_width(options.width)
 }
 
 pub(super) fn snippet_level(level: Level) -> annotate_snippets::Level<'static> {
@@ -83,8 +83,8 @@ pub(super) fn snippet_level(level: Level) -> annotate_snippets::Level<'static> {
     }
 }
 
-/// The span as it is shown: on character boundaries, after a byte order mark, within the text, without line breaks at
-/// its end, and not too long.
+/// The part of a span to underline: on character boundaries, after a byte order mark, within the text, without trailing
+/// line breaks, and at most [`MAX_LINES`] and [`MAX_BYTES`] long.
 pub(super) fn visible_span(text: &str, span: &Range<usize>) -> Range<usize> {
     let start = floor_char_boundary(text, span.start).max(text_start(text));
     let end = floor_char_boundary(text, span.end).max(start);
@@ -96,7 +96,7 @@ pub(super) fn visible_span(text: &str, span: &Range<usize>) -> Range<usize> {
     start..floor_char_boundary(text, start + line.min(MAX_BYTES))
 }
 
-/// Where a text begins: after its byte order mark.
+/// The offset after a byte order mark.
 fn text_start(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "it is about time")]
-    fn a_huge_line_costs_what_is_shown_of_it() {
+    #[expect(clippy::disallowed_methods, reason = "the test measures time")]
+    fn the_cost_of_a_huge_line_is_bounded() {
         let text = format!("{}90% {}", "wörd ".repeat(200_000), "more ".repeat(200_000));
         let at = text.find("90%").expect("a part of the text");
         let started = std::time::Instant::now();

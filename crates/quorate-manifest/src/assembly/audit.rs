@@ -1,31 +1,31 @@
-//! `audit`: what is kept of a convening, for how long, and how it is signed.
+//! `audit`: which records of a run are kept, for how long, and whether they are signed.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::pattern;
 
-/// What is kept of a convening.
+/// Which records of a run are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Audit {
-    /// What is kept of each member's answer.
+    /// Retention of the members' answers.
     pub consultations: Option<Consultations>,
-    /// What is kept of what came of it.
+    /// Retention of outcomes.
     pub overlays: Option<Overlays>,
-    /// Whether records are signed; optional unless said. Once required, no view may ask for less.
+    /// Whether records are signed; the default is optional. A view cannot lower required.
     pub signing: Option<Signing>,
 }
 
-/// What is kept of each member's answer.
+/// Retention of the members' answers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Consultations {
-    /// Whether answers are kept; they are unless said. Once they are, no view may switch it off.
+    /// Whether answers are kept; the default is true. A view cannot switch it off.
     pub enabled: Option<bool>,
-    /// How long: forever (unless said) or `days:<n>`.
+    /// How long answers are kept: forever (the default) or `days:<n>`.
     #[schemars(
         regex(pattern = pattern::RETENTION),
         extend("examples" = ["forever", "days:90"])
@@ -33,17 +33,17 @@ pub struct Consultations {
     pub retention: Option<String>,
 }
 
-/// What is kept of what came of it.
+/// Retention of outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct Overlays {
-    /// Whether outcomes are kept; they are unless said. Once they are, no view may switch it off.
+    /// Whether outcomes are kept; the default is true. A view cannot switch it off.
     pub enabled: Option<bool>,
-    /// How many overlays are active at once; 10 unless said.
+    /// The maximum number of active overlays; the default is 10.
     #[schemars(range(min = 1, max = 100))]
     pub max_active: Option<u8>,
-    /// How long an overlay holds that does not say so itself; P14D unless said.
+    /// The lifetime of overlays without their own; the default is P14D.
     #[schemars(
         length(min = 2),
         regex(pattern = pattern::OVERLAY_TTL),
@@ -66,10 +66,10 @@ pub enum Signing {
 }
 
 impl Signing {
-    /// All of them, the strictest first.
+    /// The strictest first.
     pub const ALL: [Signing; 3] = [Signing::Required, Signing::Optional, Signing::None];
 
-    /// Its word in manifests.
+    /// The word in manifests.
     pub fn as_str(self) -> &'static str {
         match self {
             Signing::Required => "required",

@@ -1,4 +1,4 @@
-//! An assembly whose chain is resolved, while it is checked: the merged tree, the same typed, and what there is to say.
+//! The input of the checks of an assembly (the merged tree, the typed manifest, its policies), and their report.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::governance::Policies;
 use crate::loader::{Chain, Loader};
 use crate::tree::Node;
 
-/// An assembly that is checked.
+/// An assembly with a resolved chain, under check.
 pub(crate) struct CheckContext<'r, 'w> {
     pub(crate) loader: &'r Loader<'w>,
     pub(crate) chain: &'r Chain,
@@ -25,11 +25,11 @@ impl<'r, 'w> CheckContext<'r, 'w> {
     pub(crate) fn new(
         loader: &'r Loader<'w>,
         chain: &'r Chain,
-        written: &'r Assembly,
+        manifest: &'r Assembly,
         mode: Mode,
         policies: &'r Policies,
     ) -> Self {
-        CheckContext { loader, chain, manifest: written, mode, policies, report: RefCell::default() }
+        CheckContext { loader, chain, manifest, mode, policies, report: RefCell::default() }
     }
 
     pub(crate) fn root(&self) -> &'r Node {
@@ -41,17 +41,15 @@ impl<'r, 'w> CheckContext<'r, 'w> {
         self.root().key("members").map_or(&[], Node::items)
     }
 
-    /// The rules' trees, in the order of declaration.
+    /// The rules' trees, in declaration order.
     pub(crate) fn rules(&self) -> &'r [Node] {
         self.root().at_path(&["synthesis", "rules"]).map_or(&[], Node::items)
     }
 
-    /// Whether a member has this id.
     pub(crate) fn is_member(&self, id: &str) -> bool {
         self.members().iter().any(|member| member.key("id").and_then(Node::as_str) == Some(id))
     }
 
-    /// The ids of all members.
     pub(crate) fn member_ids(&self) -> Vec<&'r str> {
         self.members().iter().filter_map(|member| member.key("id")?.as_str()).collect()
     }
@@ -79,7 +77,7 @@ impl<'r, 'w> CheckContext<'r, 'w> {
         self.report.borrow_mut().warn(code, body);
     }
 
-    /// Everything that was said, with the texts to quote from.
+    /// The diagnostics of the checks and policies, with the sources of the chain.
     pub(crate) fn into_report(self) -> Report {
         let mut report = self.report.into_inner();
         report.absorb(self.policies.report.clone());

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct Display {
-    /// What members are grouped by.
+    /// How members are grouped.
     pub default_grouping: Option<Grouping>,
 }
 
-/// What members are grouped by.
+/// How members are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

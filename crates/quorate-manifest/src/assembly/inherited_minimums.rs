@@ -1,5 +1,5 @@
-//! What no descendant may relax (AIP-24, "One-way switches"; M7 to M9): each document is held against the strictest value
-//! of all its ancestors. What is not written is the default.
+//! Settings that no descendant may relax (AIP-24, "One-way switches"; M7 to M9): each document is checked against the
+//! strictest values of its ancestors. A missing value is the default.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::{MatchMode, Mode};
 use crate::document::Document;
 use crate::tree::{Kind, Node};
 
-/// The strictest values of the documents so far, each with where it was set.
+/// The strictest values of the documents checked so far, each with its place.
 #[derive(Debug, Default)]
 pub(super) struct InheritedMinimums {
     root_seen: RootSeen,
@@ -23,7 +23,7 @@ pub(super) struct InheritedMinimums {
     traits: Vec<(String, Place)>,
 }
 
-/// Whether the root was seen.
+/// Whether the root has been checked.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum RootSeen {
     #[default]
@@ -31,7 +31,7 @@ enum RootSeen {
     Yes,
 }
 
-/// An `enabled` that cannot be switched off again.
+/// An `enabled` that descendants cannot switch off.
 #[derive(Debug)]
 struct AuditSwitch {
     on: bool,
@@ -44,14 +44,14 @@ impl Default for AuditSwitch {
     }
 }
 
-/// Holds each document of a chain, root first, against its ancestors.
+/// Checks each document of a chain, root first, against its ancestors.
 pub(super) fn check(documents: &[Arc<Document>]) -> Report {
     let mut report = Report::new();
-    let mut floor = InheritedMinimums::default();
+    let mut minimums = InheritedMinimums::default();
     for document in documents {
         report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
-        floor.check_document(document, &mut report);
-        floor.root_seen = RootSeen::Yes;
+        minimums.check_document(document, &mut report);
+        minimums.root_seen = RootSeen::Yes;
     }
     report
 }
@@ -74,7 +74,7 @@ impl InheritedMinimums {
             Some((set, above)) if *set != mode => {
                 let message = format!("the mode is {}; an ancestor has {}", mode.as_str(), set.as_str());
                 let body = Body::new(message).related(above.clone(), "set here");
-                let help = "leave `mode` out, or write a root of its own: the modes have nothing in common that a view could adapt";
+                let help = "remove `mode`, or write another root: a view cannot change the mode";
                 report.refuse(codes::ASSEMBLY_MODE_CHANGE, body.at(place).help(help));
             }
             Some(_) => {}
@@ -93,7 +93,7 @@ impl InheritedMinimums {
                 if let Some(above) = &switch.set_at {
                     body = body.related(above.clone(), "switched on here");
                 }
-                let help = "leave it out: what an ancestor keeps, every view keeps (it is on unless said)";
+                let help = "remove it: a view cannot switch off what an ancestor keeps (the default is on)";
                 report.refuse(codes::ASSEMBLY_AUDIT_DISABLE, body.at(place).help(help));
             }
             Kind::Bool(on) => *switch = AuditSwitch { on, set_at: Some(place) },
@@ -115,7 +115,7 @@ impl InheritedMinimums {
                         .related(above.clone(), "required here");
                 report.refuse(
                     codes::ASSEMBLY_SIGNING_DOWNGRADE,
-                    body.at(place).help("leave it out, or write required"),
+                    body.at(place).help("remove it, or write required"),
                 );
             }
             None => {}
@@ -134,37 +134,38 @@ impl InheritedMinimums {
             if let Some(above) = above {
                 body = body.related(above.clone(), "set here");
             }
-            let help = "leave `matchMode` out; a view may only go from substring to regex to semantic";
+            let help = "remove `matchMode`; a view may only go from substring to regex to semantic";
             report.refuse(codes::MATCH_MODE_LOOSENED, body.at(place).help(help));
         } else {
             self.match_mode = (mode, Some(place));
         }
     }
 
-    /// Absent inherits. A list that names none of the ancestors' traits adds; one that names some has to name all.
+    /// A missing list inherits. A list that names none of the ancestors' traits adds to them; one that names some of them
+    /// has to name all.
     fn check_traits(&mut self, document: &Document, report: &mut Report) {
         let Some(entry) = document.root.entry("lockedTraits") else { return };
-        let own: Vec<(&str, &Node)> =
+        let listed: Vec<(&str, &Node)> =
             entry.value.items().iter().filter_map(|item| Some((item.as_str()?, item))).collect();
-        let texts: HashSet<&str> = own.iter().map(|(text, _)| *text).collect();
+        let texts: HashSet<&str> = listed.iter().map(|(text, _)| *text).collect();
         let place = document.place(entry.key_span.clone(), "lockedTraits");
         let (restated, missing): (Vec<_>, Vec<_>) =
             self.traits.iter().partition(|(known, _)| texts.contains(known.as_str()));
-        if !missing.is_empty() && (own.is_empty() || !restated.is_empty()) {
+        if !missing.is_empty() && (listed.is_empty() || !restated.is_empty()) {
             refuse_removal(&missing, place, report);
         } else if !missing.is_empty() {
             let body = Body::new(
-                "this list names none of the traits that its ancestors lock; all of them still hold",
+                "this list names none of the traits that its ancestors lock; all of them still apply",
             );
             let (_, above) = missing[0];
             let body = body.at(place).related(above.clone(), "locked here");
             report.warn(
                 codes::LOCKED_TRAITS_NOT_RESTATED,
-                body.help("restate them, so that whoever reads this file sees the whole floor"),
+                body.help("restate them, so that this file shows all traits that apply"),
             );
         }
         let known: HashSet<String> = self.traits.iter().map(|(known, _)| known.clone()).collect();
-        for (text, node) in own.into_iter().filter(|(text, _)| !known.contains(*text)) {
+        for (text, node) in listed.into_iter().filter(|(text, _)| !known.contains(*text)) {
             self.traits.push((text.to_owned(), document.place(node.span.clone(), "lockedTraits")));
         }
     }
@@ -179,5 +180,8 @@ fn refuse_removal(missing: &[&(String, Place)], place: Place, report: &mut Repor
     for (_, above) in missing {
         body = body.related(above.clone(), "locked here");
     }
-    report.refuse(CODE, body.help("restate all of them, or leave `lockedTraits` out: a floor only rises"));
+    report.refuse(
+        CODE,
+        body.help("restate all of them, or remove `lockedTraits`: a view cannot unlock a trait"),
+    );
 }

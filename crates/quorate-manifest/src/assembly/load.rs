@@ -1,4 +1,4 @@
-//! From a file to a resolved assembly: its document, its chain, the floor, the checks, and what comes of it.
+//! Loads an assembly: resolves its chain, runs the checks, and fills in defaults.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
     depth: codes::ASSEMBLY_EXTENDS_DEPTH_EXCEEDED,
 };
 
-/// Severities and levels of an assembly that says nothing of them (A6).
+/// The risk levels of an assembly without `riskLevels` (A6).
 const DEFAULT_RISK_LEVELS: [RiskLevel; 4] = [
     RiskLevel { lowest: 0, highest: 2, label: RiskLabel::Ok },
     RiskLevel { lowest: 3, highest: 4, label: RiskLabel::Watch },
@@ -37,21 +37,19 @@ const DEFAULT_RISK_LEVELS: [RiskLevel; 4] = [
     RiskLevel { lowest: 9, highest: 10, label: RiskLabel::Escalate },
 ];
 
-/// How long a member may take that does not say so.
 const DEFAULT_TIMEOUT_MS: u32 = 30_000;
-/// How a member that says nothing of it gathers its input.
+/// The gather strategy of a member without `gatherInput`.
 const DEFAULT_STRATEGY: &str = "working-memory";
-/// How many overlays are active at once unless said.
 const DEFAULT_MAX_ACTIVE: u8 = 10;
-/// How long an overlay holds unless said.
+/// The lifetime of an overlay.
 const DEFAULT_TTL_DAYS: u32 = 14;
 
-/// Loads an assembly whose manifest was read. The report says everything there is to say of it and of its ancestors.
+/// Loads an assembly from its document. The report has all diagnostics of it and its ancestors.
 pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
-    let ChainOutcome { chain, report: said, visited: read, .. } = loader.chain(leaf, &CHAIN_RULES);
-    read.iter().for_each(|document| report.absorb(document.report.clone()));
-    report.absorb(said);
+    let ChainOutcome { chain, report: chain_report, visited, .. } = loader.chain(leaf, &CHAIN_RULES);
+    visited.iter().for_each(|document| report.absorb(document.report.clone()));
+    report.absorb(chain_report);
     let Some(chain) = chain else { return Loaded { value: None, report } };
     report.absorb(checks::collisions(&chain.documents));
     report.absorb(inherited_minimums::check(&chain.documents));
@@ -62,7 +60,7 @@ pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
 fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<Resolved> {
     let Some(mode) = chain.merged.key("mode").and_then(Node::as_str).and_then(Mode::parse) else {
         let leaf = chain.leaf();
-        let body = Body::new("`mode` is missing, and there is no parent to inherit it from");
+        let body = Body::new("`mode` is missing, and no loaded parent has one");
         report.add_source(Arc::clone(&leaf.shown), Arc::clone(&leaf.text));
         report.refuse(
             codes::ASSEMBLY_WORKSPACE_INVALID,
@@ -71,11 +69,11 @@ fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Opti
         return None;
     };
     let numbers = checks::numbers(chain);
-    let uncountable = numbers.has_refusals();
+    let has_unusable_number = numbers.has_refusals();
     report.absorb(numbers);
-    // A number that was just refused is not refused again for not fitting its type.
-    let mut again = Report::new();
-    let refusals = if uncountable { &mut again } else { &mut *report };
+    // Deserialization would refuse the same number again.
+    let mut discarded = Report::new();
+    let refusals = if has_unusable_number { &mut discarded } else { &mut *report };
     let written: Assembly = chain.leaf().deserialize(&chain.merged, refusals)?;
     let policies = Policies::load(loader, chain);
     let view = CheckContext::new(loader, chain, &written, mode, &policies);
@@ -84,16 +82,16 @@ fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Opti
     if report.has_refusals() { None } else { Some(build_resolved(loader, chain, written, mode, policies)) }
 }
 
-/// For each document, root first, the match mode that its traits are declared under (M9).
+/// For each document, root first, the match mode of the traits that it declares (M9).
 pub(crate) fn declared_match_modes(documents: &[Arc<Document>]) -> Vec<MatchMode> {
     let mut strictest = MatchMode::default();
-    let own = |document: &Arc<Document>| {
+    let declared = |document: &Arc<Document>| {
         document.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse)
     };
     documents
         .iter()
         .map(|document| {
-            strictest = own(document).map_or(strictest, |mode| mode.max(strictest));
+            strictest = declared(document).map_or(strictest, |mode| mode.max(strictest));
             strictest
         })
         .collect()
@@ -112,7 +110,8 @@ fn build_resolved(
     let members = written.members.unwrap_or_default();
     let rule_nodes = root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
     let synthesis = written.synthesis;
-    let (rules, levels) = synthesis.map_or((None, None), |one| (one.rules, one.risk_levels));
+    let (rules, levels) =
+        synthesis.map_or((None, None), |synthesis| (synthesis.rules, synthesis.risk_levels));
     Resolved {
         name: written.name,
         title: written.title,
@@ -131,12 +130,12 @@ fn build_resolved(
             .map(|(rule, node)| resolve_rule(rule, node))
             .collect(),
         risk_levels: levels.map_or(DEFAULT_RISK_LEVELS.to_vec(), |levels| {
-            let level = |one: &super::synthesis::RiskLevel| RiskLevel {
-                lowest: one.range.first().copied().unwrap_or_default(),
-                highest: one.range.get(1).copied().unwrap_or_default(),
-                label: one.label,
+            let resolve = |level: &super::synthesis::RiskLevel| RiskLevel {
+                lowest: level.range.first().copied().unwrap_or_default(),
+                highest: level.range.get(1).copied().unwrap_or_default(),
+                label: level.label,
             };
-            levels.iter().map(level).collect()
+            levels.iter().map(resolve).collect()
         }),
         locked_traits: root
             .key("lockedTraits")
@@ -174,7 +173,7 @@ fn resolve_member(
     let found = persona
         .filter(|_| loader.options.refs == Refs::Followed)
         .and_then(|(persona, from)| loader.find_persona(from, persona.as_str()?).as_ref().clone().ok());
-    let seat = match mode {
+    let mode_settings = match mode {
         Mode::Advisory => ModeSettings::Advisory { phase: member.phase, triggers: member.triggers },
         Mode::Voting => {
             ModeSettings::Voting { weight: member.weight.unwrap_or(Decimal::ONE), classes: member.vote_class }
@@ -190,7 +189,7 @@ fn resolve_member(
             path: found.as_ref().map(|found| found.path.clone()),
             title: found.map(|found| found.title),
         },
-        mode_settings: seat,
+        mode_settings,
         timeout_ms: member.timeout_ms.unwrap_or(DEFAULT_TIMEOUT_MS),
         gather: member.gather_input.map_or_else(
             || Gather { strategy: DEFAULT_STRATEGY.to_owned(), params: serde_json::Map::new() },
@@ -218,27 +217,27 @@ fn resolve_rule(rule: super::synthesis::Rule, node: &Node) -> Rule {
 }
 
 fn resolve_audit(audit: Option<&super::audit::Audit>) -> Audit {
-    let kept =
+    let retention =
         |enabled: Option<bool>| if enabled == Some(false) { Retention::HashOnly } else { Retention::Full };
     let consultations = audit.and_then(|audit| audit.consultations.as_ref());
     let overlays = audit.and_then(|audit| audit.overlays.as_ref());
     Audit {
-        consultations: kept(consultations.and_then(|one| one.enabled)),
+        consultations: retention(consultations.and_then(|consultations| consultations.enabled)),
         retention_days: retention_days(audit),
-        overlays: kept(overlays.and_then(|one| one.enabled)),
-        max_active: overlays.and_then(|one| one.max_active).unwrap_or(DEFAULT_MAX_ACTIVE),
+        overlays: retention(overlays.and_then(|overlays| overlays.enabled)),
+        max_active: overlays.and_then(|overlays| overlays.max_active).unwrap_or(DEFAULT_MAX_ACTIVE),
         default_ttl: default_ttl(audit),
         signing: audit.and_then(|audit| audit.signing).unwrap_or(Signing::Optional),
     }
 }
 
-/// For how many days answers are kept; `None` is for ever.
+/// The retention of answers in days; `None` is for ever.
 pub(crate) fn retention_days(audit: Option<&super::audit::Audit>) -> Option<u32> {
     let retention = audit?.consultations.as_ref()?.retention.as_deref()?;
     Some(retention.strip_prefix("days:")?.parse().unwrap_or(u32::MAX))
 }
 
-/// How long an overlay holds that does not say so itself.
+/// The lifetime of overlays without their own.
 pub(crate) fn default_ttl(audit: Option<&super::audit::Audit>) -> IsoDuration {
     let written = audit.and_then(|audit| audit.overlays.as_ref()?.default_ttl.as_deref()?.parse().ok());
     written.unwrap_or(IsoDuration { days: DEFAULT_TTL_DAYS, ..IsoDuration::default() })

@@ -1,4 +1,4 @@
-//! `members`: who decides, each a persona in a role.
+//! `members`: the members of an assembly, each a persona in a role.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::pattern;
 
 use crate::decimal::Decimal;
 
-/// One member: a persona, and what it does here.
+/// One member: a persona in a role.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Member {
@@ -19,52 +19,52 @@ pub struct Member {
         extend("examples" = ["ciso"])
     )]
     pub id: String,
-    /// The persona that it is, which has to exist in the same scope.
+    /// The member's persona, which has to exist in the same scope.
     #[schemars(
         regex(pattern = pattern::PERSONA),
         extend("examples" = ["ws://personas/exec-ciso"])
     )]
     pub persona: String,
-    /// What people call the role.
+    /// The display name of the role.
     #[schemars(length(min = 1, max = 200), extend("examples" = ["Chief Information Security Officer"]))]
     pub role: String,
-    /// Advisory: in which phase it is asked; session, standing, sentinel or one of your own.
+    /// Advisory: the phase in which the member is asked; session, standing, sentinel or a custom one.
     #[schemars(length(min = 1, max = 64), extend("examples" = ["session", "standing", "sentinel"]))]
     pub phase: Option<String>,
-    /// Advisory: which triggers it answers to; all of them unless said.
+    /// Advisory: the triggers that the member answers to; the default is all.
     #[schemars(extend("uniqueItems" = true))]
     pub triggers: Option<Vec<Trigger>>,
-    /// Voting: what its vote counts; 1.0 unless said.
+    /// Voting: the weight of the member's vote; the default is 1.0.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 100))]
     pub weight: Option<Decimal>,
-    /// Voting: which classes of proposals it votes on; all of them unless said.
+    /// Voting: the classes of proposals that the member votes on; the default is all.
     #[schemars(inner(
         length(min = 1, max = 64),
         regex(pattern = pattern::WORD)
     ), extend("uniqueItems" = true, "examples" = [["budget", "security"]]))]
     pub vote_class: Option<Vec<String>>,
-    /// Hierarchy: the id of the member that it reports to; the root has none.
+    /// Hierarchy: the id of the member that this one reports to; the root has no parent.
     #[schemars(
         length(min = 2, max = 64),
         regex(pattern = pattern::KEBAB)
     )]
     pub parent: Option<String>,
-    /// How long it may take to answer, in milliseconds; 30000 unless said.
+    /// The deadline of an answer in milliseconds; the default is 30000.
     #[serde(rename = "timeout_ms")]
     #[schemars(range(min = 100, max = 600_000))]
     pub timeout_ms: Option<u32>,
-    /// What it is given to read.
+    /// The input that the member gets.
     pub gather_input: Option<GatherInput>,
 }
 
-/// What convenes an assembly.
+/// An event that convenes an assembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Trigger {
-    /// Every so many messages.
+    /// A number of messages.
     Sample,
-    /// The sentinel has found something.
+    /// A match of the sentinel.
     SentinelMatch,
     /// A time of day.
     Scheduled,
@@ -75,11 +75,10 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// All of them.
     pub const ALL: [Trigger; 5] =
         [Trigger::Sample, Trigger::SentinelMatch, Trigger::Scheduled, Trigger::Manual, Trigger::Periodic];
 
-    /// The trigger as a manifest writes it.
+    /// The word in manifests.
     pub fn as_str(self) -> &'static str {
         match self {
             Trigger::Sample => "sample",
@@ -91,7 +90,7 @@ impl Trigger {
     }
 }
 
-/// What a member is given to read.
+/// The input that a member gets.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
@@ -102,6 +101,6 @@ pub struct GatherInput {
         extend("examples" = ["working-memory", "recent-messages", "digest", "last-message-only"])
     )]
     pub strategy: String,
-    /// What the strategy is set up with, as `limit: 20` or `window_days: 7`.
+    /// Parameters of the strategy, for example `limit: 20` or `window_days: 7`.
     pub params: Option<Map<String, Value>>,
 }

@@ -5,7 +5,7 @@ use crate::merge::Row;
 use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
 use crate::merge::row;
 
-/// One row for each key, in the order of the seed's table. What is one-way is checked in `floor.rs`.
+/// One row for each key, in the order of AIP-24's table. `inherited_minimums.rs` checks the one-way keys.
 pub const TABLE: &[Row] = &[
     row("schema", Override),
     row("name", Override),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline, description = "How the members decide together.")]
 pub enum Mode {
-    /// Members advise silently; what survives is woven into an agent's prompt.
+    /// Members advise; accepted advice is woven into an operator's prompt.
     Advisory,
     /// Members vote on a proposal.
     Voting,
@@ -19,10 +19,9 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// All four.
     pub const ALL: [Mode; 4] = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy];
 
-    /// The mode as a manifest writes it.
+    /// The word in manifests.
     pub fn as_str(self) -> &'static str {
         match self {
             Mode::Advisory => "advisory",
@@ -32,33 +31,33 @@ impl Mode {
         }
     }
 
-    /// The mode of a word.
+    /// The inverse of [`Mode::as_str`].
     pub fn parse(word: &str) -> Option<Mode> {
         Mode::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 }
 
-/// How an outcome is held against the locked traits, the least strict first.
+/// How an outcome is matched against the locked traits, the least strict first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-#[schemars(inline, description = "How an outcome is held against the locked traits.")]
+#[schemars(inline, description = "How an outcome is matched against the locked traits.")]
 pub enum MatchMode {
-    /// The trait's text, whatever its case.
+    /// The trait's text, ignoring case.
     #[default]
     Substring,
     /// The trait is a regular expression.
     Regex,
-    /// What comes near the trait in meaning, by the host's embedder.
+    /// Text similar in meaning to the trait, by the registered embedder.
     Semantic,
 }
 
 impl MatchMode {
-    /// All three, the least strict first.
+    /// The least strict first.
     pub const ALL: [MatchMode; 3] = [MatchMode::Substring, MatchMode::Regex, MatchMode::Semantic];
 
-    /// The choice as a manifest writes it.
+    /// The word in manifests.
     pub fn as_str(self) -> &'static str {
         match self {
             MatchMode::Substring => "substring",
@@ -67,7 +66,7 @@ impl MatchMode {
         }
     }
 
-    /// The choice of a word.
+    /// The inverse of [`MatchMode::as_str`].
     pub fn parse(word: &str) -> Option<MatchMode> {
         MatchMode::ALL.into_iter().find(|mode| mode.as_str() == word)
     }

@@ -1,4 +1,4 @@
-//! An assembly as it is convened: merged along its chain, every default filled in, valid by type.
+//! An assembly as `convene` uses it: merged along its chain, with all defaults filled in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,56 +16,46 @@ use crate::governance::Policies;
 use crate::loader::Chain;
 use crate::workspace::WorkspacePath;
 
-/// An assembly as it is convened.
+/// A valid, merged assembly with all defaults filled in.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub name: String,
-    /// What people call it.
     pub title: String,
-    /// What it is for.
     pub description: String,
     pub version: String,
-    /// How its members decide.
     pub mode: Mode,
-    /// Who decides, in roster order.
+    /// In roster order.
     pub members: Vec<Member>,
-    /// The rules, in the order of declaration.
+    /// In declaration order.
     pub rules: Vec<Rule>,
-    /// The levels of risk, in the order of their severities.
+    /// By rising severity.
     pub risk_levels: Vec<RiskLevel>,
-    /// What no outcome may contain.
     pub locked_traits: Vec<LockedTrait>,
-    /// The strictest way of matching of the chain.
+    /// The strictest match mode of the chain.
     pub match_mode: MatchMode,
     pub audit: Audit,
-    /// The refs to other things, by key: identity, governance, work, executor.
+    /// Refs by key: identity, governance, work, executor.
     pub refs: BTreeMap<&'static str, String>,
     /// The consumers that the leaf applies to.
     pub applies_to: Vec<String>,
-    /// When it is convened without being asked.
     pub defaults: Option<Defaults>,
-    /// How it is shown.
     pub display: Option<Display>,
     pub metadata: Map<String, Value>,
-    /// What governs it (D9).
+    /// The governance files of the chain (D9).
     pub policies: Policies,
-    /// The chain that it was made of.
     pub chain: Arc<Chain>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
     pub id: Arc<str>,
-    /// What people call the role.
+    /// The display name of the role.
     pub role: String,
     pub persona: Persona,
-    /// What it does in this mode.
     pub mode_settings: ModeSettings,
-    /// How long it may take, in milliseconds.
     pub timeout_ms: u32,
-    /// What it is given to read.
     pub gather: Gather,
-    /// The document that first named it, root first.
+    /// Index in [`Chain::documents`] of the document that declares the member first.
     pub document: usize,
 }
 
@@ -74,39 +64,37 @@ pub struct Member {
 pub struct Persona {
     /// The ref as written.
     pub reference: String,
-    /// Its file; `None` where refs were not followed.
+    /// `None` with [`crate::loader::Refs::ShapeOnly`].
     pub path: Option<WorkspacePath>,
-    /// What people call it; `None` where refs were not followed.
+    /// `None` with [`crate::loader::Refs::ShapeOnly`].
     pub title: Option<String>,
 }
 
-/// What a member does in its assembly's mode.
+/// The settings of a member that depend on the assembly's mode.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModeSettings {
     Advisory {
-        /// In this phase; in none it is never asked.
+        /// `None`: the member is never asked.
         phase: Option<String>,
-        /// On these triggers; `None` is all.
+        /// `None` is all.
         triggers: Option<Vec<Trigger>>,
     },
     Voting {
-        /// What its vote counts.
         weight: Decimal,
-        /// On these classes of proposals; `None` is all.
+        /// The classes of proposals that the member votes on; `None` is all.
         classes: Option<Vec<String>>,
     },
     Peer,
     Hierarchy {
-        /// To this member; the root to nobody.
+        /// `None` for the root.
         parent: Option<Arc<str>>,
     },
 }
 
-/// What a member is given to read.
+/// The input that a member gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gather {
     pub strategy: String,
-    /// What the strategy is set up with.
     pub params: Map<String, Value>,
 }
 
@@ -114,22 +102,19 @@ pub struct Gather {
 pub struct Rule {
     pub id: Arc<str>,
     pub kind: String,
-    /// Whose outputs it looks at; `None` is everybody's.
+    /// Ids of the members whose outputs the rule reads; `None` is all.
     pub applies_to: Option<Vec<Arc<str>>>,
-    /// What it is set up with. Numbers that are not whole are texts, exactly as they were written (V3).
+    /// Fractional numbers are strings with the written text (V3).
     pub params: Map<String, Value>,
-    /// The document that it comes from, root first.
+    /// Index in [`Chain::documents`].
     pub document: usize,
 }
 
-/// A level of risk.
+/// A level of risk: the severities from `lowest` to `highest`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RiskLevel {
-    /// The lowest severity of this level.
     pub lowest: u8,
-    /// The highest severity of this level.
     pub highest: u8,
-    /// What it is called.
     pub label: RiskLabel,
 }
 
@@ -137,32 +122,30 @@ pub struct RiskLevel {
 pub struct LockedTrait {
     /// The trait as written.
     pub text: String,
-    /// How it was meant to be matched where it was declared.
+    /// The match mode in the document that declares the trait.
     pub declared_match_mode: MatchMode,
-    /// The document that declared it, root first.
+    /// Index in [`Chain::documents`].
     pub document: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Audit {
-    /// Whether members' answers are kept.
+    /// Retention of the members' answers.
     pub consultations: Retention,
-    /// For how many days; `None` is for ever.
+    /// Retention of answers in days; `None` is for ever.
     pub retention_days: Option<u32>,
-    /// Whether outcomes are kept.
+    /// Retention of outcomes.
     pub overlays: Retention,
-    /// How many overlays are active at once.
+    /// The maximum number of active overlays.
     pub max_active: u8,
-    /// How long an overlay holds that does not say so itself, as an ISO 8601 duration that was checked.
+    /// The lifetime of overlays without their own.
     pub default_ttl: crate::duration::IsoDuration,
-    /// Whether records are signed.
     pub signing: Signing,
 }
 
-/// Whether something is kept.
+/// How much of a record is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
     Full,
-    /// Only its hash is.
     HashOnly,
 }

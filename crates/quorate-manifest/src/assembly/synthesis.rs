@@ -13,7 +13,7 @@ use crate::pattern;
 pub struct Synthesis {
     /// The rules, applied in this order. Merged by id along the chain, each as a whole.
     pub rules: Option<Vec<Rule>>,
-    /// Which severities make which level of risk. A view's list replaces its parent's.
+    /// The levels of risk, each with its severities. A view's list replaces its parent's.
     pub risk_levels: Option<Vec<RiskLevel>>,
 }
 
@@ -28,20 +28,20 @@ pub struct Rule {
         extend("examples" = ["sentinel-wins"])
     )]
     pub id: String,
-    /// The algorithm: a built-in kind, or one that the host registers.
+    /// The algorithm: a built-in kind, or one that the embedding program registers.
     #[schemars(length(min = 1, max = 96), extend("examples" = ["terminal", "priority", "aggregate", "quorum", "majority", "unanimity", "escalate-on-severity"]))]
     pub kind: String,
-    /// Whose outputs it looks at: member ids, or "*".
+    /// The members whose outputs the rule reads: member ids, or "*".
     pub applies_to: Option<AppliesTo>,
-    /// What the rule is set up with, as `threshold: 0.66` for a quorum.
+    /// Parameters of the rule, for example `threshold: 0.66` for a quorum.
     pub params: Option<Map<String, Value>>,
 }
 
-/// Whose outputs a rule looks at.
+/// The members whose outputs a rule reads.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum AppliesTo {
-    /// Those of the members with these ids.
+    /// Member ids.
     These(Vec<String>),
     /// `*`.
     All(String),
@@ -84,27 +84,27 @@ pub struct RiskLevel {
     /// The lowest and the highest severity of this level, both included.
     #[schemars(inner(range(min = 0, max = 10)), length(min = 2, max = 2), extend("examples" = [[0, 2]]))]
     pub range: Vec<u8>,
-    /// What the level is called.
+    /// The name of the level.
     pub label: RiskLabel,
 }
 
-/// What a level of risk is called.
+/// The name of a level of risk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum RiskLabel {
-    /// Nothing to do.
+    /// No action.
     Ok,
-    /// Keep an eye on it.
+    /// Observe.
     Watch,
     /// Act.
     Intervene,
-    /// Get somebody.
+    /// Involve a person.
     Escalate,
 }
 
 impl RiskLabel {
-    /// The label as a manifest writes it.
+    /// The word in manifests.
     pub fn as_str(self) -> &'static str {
         match self {
             RiskLabel::Ok => "ok",

@@ -1,23 +1,23 @@
-//! Saying each thing once: what an ancestor says is the same for each of its views.
+//! Removes repeated diagnostics: an ancestor yields the same ones for each of its views.
 
 use std::collections::BTreeSet;
 
 use quorate_diagnostics::{Body, Place, Report};
 
-/// What was said already.
+/// The diagnostics reported so far.
 #[derive(Debug, Default)]
 pub struct Deduplicator {
-    /// By file, place in it, code and message.
+    /// File, start of the span, code, message.
     seen: BTreeSet<(String, usize, &'static str, String)>,
 }
 
 impl Deduplicator {
-    /// Adds to `all` what was not said before, and the texts that it quotes.
+    /// Moves the new diagnostics of `report`, and the sources that they quote, to `all`.
     pub fn add(&mut self, mut report: Report, all: &mut Report) {
-        report.refusals.retain(|one| self.is_new(one.code.as_str(), &one.body));
-        report.warnings.retain(|one| self.is_new(one.code.as_str(), &one.body));
-        let bodies =
-            report.refusals.iter().map(|one| &one.body).chain(report.warnings.iter().map(|one| &one.body));
+        report.refusals.retain(|refusal| self.is_new(refusal.code.as_str(), &refusal.body));
+        report.warnings.retain(|warning| self.is_new(warning.code.as_str(), &warning.body));
+        let refused = report.refusals.iter().map(|refusal| &refusal.body);
+        let bodies = refused.chain(report.warnings.iter().map(|warning| &warning.body));
         let quoted: BTreeSet<String> = bodies
             .flat_map(|body| body.place.iter().chain(body.related.iter().map(|related| &related.place)))
             .map(|place: &Place| place.file.to_string())
@@ -40,17 +40,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_of_another_place_is_another() {
+    fn the_same_message_at_another_place_is_kept() {
         let messages = |at: usize| {
             let mut report = Report::new();
             report.add_source("a", "text");
             report.add_source("b", "text");
             let place = Place { file: "a".into(), span: at..at, path: String::new() };
-            report.refuse(codes::SYNTAX, Body::new("what").at(place));
+            report.refuse(codes::SYNTAX, Body::new("message").at(place));
             report
         };
-        let (mut once, mut all) = (Deduplicator::default(), Report::new());
-        [0, 1, 0].into_iter().for_each(|at| once.add(messages(at), &mut all));
+        let (mut deduplicator, mut all) = (Deduplicator::default(), Report::new());
+        [0, 1, 0].into_iter().for_each(|at| deduplicator.add(messages(at), &mut all));
         assert_eq!(all.refusals.len(), 2);
         assert_eq!(all.sources.keys().map(|file| &**file).collect::<Vec<_>>(), ["a"]);
     }

@@ -1,5 +1,5 @@
-//! `assembly_appliesto_unresolvable`: a view applies to a consumer that does not exist. One that is planned in the
-//! same round is a warning (M15).
+//! `assembly_appliesto_unresolvable`: a view applies to a consumer that does not exist. A consumer that the same command
+//! declares gets a warning (M15).
 
 use quorate_diagnostics::{Body, codes};
 
@@ -20,10 +20,10 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         if view.loader.is_planned(leaf.path.scope(), text) {
             view.warn(
                 codes::XREF_PLANNED,
-                body.help("it is among the files of this command, and not yet at its place"),
+                body.help("move the operator's file to `operators/<id>/OPERATOR.md`: this command checks it at another path"),
             );
         } else {
-            let help = "a view whose consumer does not exist is not loaded; make the consumer first, or take it out of `appliesTo`";
+            let help = "create the consumer first, or remove it from `appliesTo`";
             view.refuse(codes::ASSEMBLY_APPLIESTO_UNRESOLVABLE, body.help(unresolved.help(help)));
         }
     }

@@ -1,5 +1,5 @@
-//! `quorate:field_without_effect`: a member's field that belongs to another mode (M16), a parameter that counts elsewhere
-//! alone, a heuristic that nothing here knows, and approvals, which nothing here can check.
+//! `quorate:field_without_effect`: a member's field of another mode (M16), a parameter that this rule ignores, a trigger
+//! heuristic that Quorate does not know, and approvals, which Quorate cannot check.
 
 use quorate_diagnostics::{Body, codes};
 
@@ -9,7 +9,7 @@ use crate::assembly::defaults::HEURISTICS;
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 
-/// Fields of members, and the one mode in which each means something.
+/// Fields of members, each with the only mode that reads it.
 const FIELDS: [(&str, Mode); 5] = [
     ("phase", Mode::Advisory),
     ("triggers", Mode::Advisory),
@@ -24,9 +24,9 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
             if mode == view.mode || member.key(field).is_none() {
                 continue;
             }
-            let message = format!("`{field}` means nothing in {} mode", view.mode.as_str());
+            let message = format!("`{field}` has no effect in {} mode", view.mode.as_str());
             let place = view.key_place(member, field, format!("members[{at}].{field}"));
-            let help = format!("take it out; it is a field of {} mode", mode.as_str());
+            let help = format!("remove it; it is a field of {} mode", mode.as_str());
             view.warn(codes::FIELD_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
         }
     }
@@ -35,7 +35,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     approvals(view);
 }
 
-/// Parameters that count only in the first rule of their kind, or only beside another one.
+/// Parameters that have an effect only in the first rule of their kind, or only with another parameter.
 fn params(view: &CheckContext<'_, '_>) {
     let mut seen: Vec<(&str, &Node)> = Vec::new();
     for (at, rule) in view.rules().iter().enumerate() {
@@ -47,36 +47,36 @@ fn params(view: &CheckContext<'_, '_>) {
             let place = view.key_place(params, name, format!("synthesis.rules[{at}].params.{name}"));
             view.warn(codes::FIELD_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
         };
-        let first = seen.iter().find(|(one, _)| *one == word).map(|(_, rule)| *rule);
+        let first = seen.iter().find(|(kind, _)| *kind == word).map(|(_, rule)| *rule);
         for name in kind.first_rule_only_params.iter().filter(|name| params.key(name).is_some()) {
             if let Some(first) = first.filter(|_| view.mode == Mode::Peer) {
                 let id = first.key("id").and_then(Node::as_str).unwrap_or_default();
-                let message =
-                    format!("`{name}` counts in the first rule of kind `{word}` alone, which is `{id}`");
-                warn(name, message, format!("write it in `{id}`, or take it out"));
+                let message = format!(
+                    "`{name}` has an effect only in the first rule of kind `{word}`, which is `{id}`"
+                );
+                warn(name, message, format!("move it to `{id}`, or remove it"));
             }
         }
         for (name, other, value) in
             kind.dependent_params.iter().filter(|(name, ..)| params.key(name).is_some())
         {
             if params.key(other).and_then(Node::as_str) != Some(value) && view.mode == Mode::Peer {
-                let message = format!("`{name}` means nothing without `{other}: {value}`");
-                warn(name, message, format!("add `{other}: {value}`, or take `{name}` out"));
+                let message = format!("`{name}` has no effect without `{other}: {value}`");
+                warn(name, message, format!("add `{other}: {value}`, or remove `{name}`"));
             }
         }
-        // Which rule is the first of its kind is independent of whether it says anything.
+        // A rule without the parameter counts as the first of its kind, too.
         if first.is_none() {
             seen.push((word, rule));
         }
     }
 }
 
-/// What `convene --if-due` would not know.
+/// A heuristic that `convene --if-due` refuses.
 fn heuristic(view: &CheckContext<'_, '_>) {
     let Some(node) = view.root().at_path(&["defaults", "triggerHeuristic"]) else { return };
     let Some(written) = node.as_str().filter(|written| !HEURISTICS.contains(written)) else { return };
-    let body =
-        Body::new(format!("there is no trigger heuristic `{written}` here: `convene --if-due` refuses it"));
+    let body = Body::new(format!("unknown trigger heuristic `{written}`: `convene --if-due` refuses it"));
     let help = match nearest(written.strip_prefix("custom:").unwrap_or(written), &HEURISTICS) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the heuristics are: {}", HEURISTICS.join(", ")),
@@ -85,16 +85,14 @@ fn heuristic(view: &CheckContext<'_, '_>) {
     view.warn(codes::FIELD_WITHOUT_EFFECT, body.at(place).help(help));
 }
 
-/// Approvals that governance asks for are checked by nobody here, so nothing is convened under them.
+/// Quorate cannot check the approvals that governance requires, so `convene` refuses.
 fn approvals(view: &CheckContext<'_, '_>) {
     for bound in &view.policies.files {
         let Some(place) = &bound.governance.approvals else { continue };
-        let message = format!(
-            "{} asks for `approvals`, which cannot be checked here: `convene` refuses it",
-            bound.file
-        );
+        let message =
+            format!("{} requires `approvals`, which Quorate cannot check: `convene` refuses it", bound.file);
         let help =
-            "have them checked elsewhere, for example by your forge, and leave `approvals` to that policy";
+            "check approvals elsewhere, for example in your forge, and remove `approvals` from this file";
         view.warn(codes::FIELD_WITHOUT_EFFECT, Body::new(message).at(place.clone()).help(help));
     }
 }

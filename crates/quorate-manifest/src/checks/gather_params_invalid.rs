@@ -1,5 +1,5 @@
-//! `quorate:gather_params_invalid`: a parameter of a gather strategy that the strategy could not read, so that it would go
-//! by its default (X13). The schemas of parameters are the host's.
+//! `quorate:gather_params_invalid`: a parameter that the gather strategy cannot read and would replace by its default
+//! (X13). The running program provides the schemas.
 
 use quorate_diagnostics::codes;
 
@@ -13,10 +13,10 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         let Some(params) = member.at_path(&["gatherInput", "params"]) else { continue };
         let strategy = member.at_path(&["gatherInput", "strategy"]).and_then(Node::as_str);
         let schema = strategy.and_then(|strategy| view.loader.capabilities.gather_params_schema(strategy));
-        let Some(form) = schema.as_ref().and_then(CompiledSchema::parse) else { continue };
+        let Some(schema) = schema.as_ref().and_then(CompiledSchema::parse) else { continue };
         let document = view.chain.document_of(params);
-        for found in form.errors(params) {
-            let (body, span, below) = schema_error::describe(&document.text, params, &found, "params");
+        for error in schema.errors(params) {
+            let (body, span, below) = schema_error::describe(&document.text, params, &error, "params");
             let place = document.place(span, format!("members[{at}].gatherInput.{below}"));
             view.refuse(codes::GATHER_PARAMS_INVALID, body.at(place));
         }

@@ -1,4 +1,4 @@
-//! `quorate:gather_unknown`: a member gathers its input by a strategy that nobody registered (X13).
+//! `quorate:gather_unknown`: a member's gather strategy is not registered (X13).
 
 use quorate_diagnostics::{Body, codes};
 
@@ -6,13 +6,14 @@ use crate::assembly::check_context::CheckContext;
 use crate::tree::reader::nearest;
 
 pub(super) fn check(view: &CheckContext<'_, '_>) {
-    let host = view.loader.capabilities;
+    let capabilities = view.loader.capabilities;
     for (at, member) in view.members().iter().enumerate() {
         let Some(node) = member.at_path(&["gatherInput", "strategy"]) else { continue };
-        let Some(strategy) = node.as_str().filter(|strategy| !host.has_gather_strategy(strategy)) else {
+        let Some(strategy) = node.as_str().filter(|strategy| !capabilities.has_gather_strategy(strategy))
+        else {
             continue;
         };
-        let known = host.gather_strategies();
+        let known = capabilities.gather_strategies();
         let help = match nearest(strategy, &known) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the strategies are: {}", known.join(", ")),

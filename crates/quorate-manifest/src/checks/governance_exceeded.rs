@@ -1,6 +1,5 @@
-//! `quorate:governance_exceeded`: an assembly keeps answers for less time than its governance asks for, or lets advice
-//! hold for a shorter or longer time than it allows (D9). The strictest of all files that bind the chain counts, also for
-//! what is not written.
+//! `quorate:governance_exceeded`: an assembly keeps answers for less time than its governance requires, or its overlays
+//! live for a shorter or longer time than allowed (D9). Every file that a chain binds applies, also to default values.
 
 use std::cmp::Ordering;
 
@@ -28,33 +27,40 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
 fn retention(view: &CheckContext<'_, '_>) {
     let audit = view.manifest.audit.as_ref();
     let days = retention_days(audit);
-    let kept = audit.and_then(|audit| audit.consultations.as_ref()?.enabled) != Some(false);
+    let answers_kept = audit.and_then(|audit| audit.consultations.as_ref()?.enabled) != Some(false);
     for bound in &view.policies.files {
-        let Some((floor, place)) = &bound.governance.minimum_retention else { continue };
-        let asked = match floor {
+        let Some((minimum, place)) = &bound.governance.minimum_retention else { continue };
+        let required = match minimum {
             MinimumRetention::Forever => "for ever".to_owned(),
             MinimumRetention::Days(days) => format!("at least {days} days"),
         };
-        let (at, message) = if !kept {
-            (ENABLED, format!("answers are not kept, and {} asks to keep them {asked}", bound.file))
-        } else if !floor.allows(days) {
+        let (at, message) = if !answers_kept {
+            (ENABLED, format!("answers are not kept, and {} requires keeping them {required}", bound.file))
+        } else if !minimum.allows(days) {
             let days = days.unwrap_or_default();
-            (RETENTION, format!("answers are kept for {days} days, and {} asks for {asked}", bound.file))
+            (RETENTION, format!("answers are kept for {days} days, and {} requires {required}", bound.file))
         } else {
             continue;
         };
         let body = Body::new(message)
             .at(written_place(view, at, &bound.bound_at))
-            .related(place.clone(), "asked for here");
-        view.refuse(codes::GOVERNANCE_EXCEEDED, body.help("keep them longer, or bind other governance"));
+            .related(place.clone(), "required here");
+        view.refuse(
+            codes::GOVERNANCE_EXCEEDED,
+            body.help("keep answers longer, or bind another governance file"),
+        );
     }
 }
 
 fn ttl(view: &CheckContext<'_, '_>) {
     let default = default_ttl(view.manifest.audit.as_ref());
     check_ttl(view, default, "overlays hold", &|bound| written_place(view, TTL, bound));
-    for (rule, node) in
-        view.manifest.synthesis.iter().flat_map(|one| one.rules.iter().flatten()).zip(view.rules())
+    for (rule, node) in view
+        .manifest
+        .synthesis
+        .iter()
+        .flat_map(|synthesis| synthesis.rules.iter().flatten())
+        .zip(view.rules())
     {
         let Some(kind) = view.loader.capabilities.rule_kind(&rule.kind) else { continue };
         for param in kind.duration_params {
@@ -66,11 +72,14 @@ fn ttl(view: &CheckContext<'_, '_>) {
     }
 }
 
-/// Holds a time that advice holds against every file.
+/// Checks the lifetime of overlays against the limits of every governance file.
 fn check_ttl(view: &CheckContext<'_, '_>, iso: IsoDuration, what: &str, at: &dyn Fn(&Place) -> Place) {
     for bound in &view.policies.files {
-        let says = &bound.governance;
-        let limits = [(&says.ttl_min, Ordering::Less, "least"), (&says.ttl_max, Ordering::Greater, "most")];
+        let governance = &bound.governance;
+        let limits = [
+            (&governance.ttl_min, Ordering::Less, "least"),
+            (&governance.ttl_max, Ordering::Greater, "most"),
+        ];
         for (limit, beyond, word) in limits {
             let Some((limit, place)) = limit else { continue };
             if length_ms(iso).cmp(&length_ms(*limit)) == beyond {
@@ -82,13 +91,13 @@ fn check_ttl(view: &CheckContext<'_, '_>, iso: IsoDuration, what: &str, at: &dyn
     }
 }
 
-/// How long a duration is that begins with 2026, in milliseconds: months and years have no length of their own.
+/// The length of a duration in milliseconds, counted from 2026-01-01, since months and years vary in length.
 fn length_ms(iso: IsoDuration) -> i64 {
     const NEW_YEAR_MS: i64 = 1_767_225_600_000;
     timestamp::add_duration(NEW_YEAR_MS, iso) - NEW_YEAR_MS
 }
 
-/// Where something is written, or where the file is bound that its default does not fit.
+/// The place of a value; for a default value, the place that binds the governance file.
 fn written_place(view: &CheckContext<'_, '_>, keys: &[&str], bound: &Place) -> Place {
     let node: Option<&Node> = view.root().at_path(keys);
     node.map_or_else(|| bound.clone(), |node| view.place(node, keys.join(".")))

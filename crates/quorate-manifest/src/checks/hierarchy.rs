@@ -1,5 +1,5 @@
 //! The tree of a hierarchy: `assembly_hierarchy_invalid_parent`, `assembly_hierarchy_cycle` and
-//! `quorate:hierarchy_multiple_roots` (M11). All three walk the same arrows.
+//! `quorate:hierarchy_multiple_roots` (M11). All three follow `parent`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +32,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     if let [(_, first, first_node), others @ ..] = roots.as_slice() {
         for (at, id, node) in others {
             let place = view.value_place(node, "id", format!("members[{at}]"));
-            let body = Body::new(format!("`{id}` reports to nobody, and so does `{first}`")).at(place);
+            let body = Body::new(format!("`{id}` has no `parent`, and neither has `{first}`")).at(place);
             let body = body.related(view.value_place(first_node, "id", ""), "the first root");
             view.refuse(
                 codes::HIERARCHY_MULTIPLE_ROOTS,
@@ -54,32 +54,33 @@ fn invalid_parent(view: &CheckContext<'_, '_>, at: usize, parent: &Node) {
     view.refuse(codes::ASSEMBLY_HIERARCHY_INVALID_PARENT, body.at(place).help(help));
 }
 
-/// Each circle once, at the member of it that comes first in the roster.
+/// Refuses each cycle once, at its first member in roster order.
 fn cycles(view: &CheckContext<'_, '_>, parents: &BTreeMap<&str, (usize, &Node)>) {
-    let mut told: BTreeSet<&str> = BTreeSet::new();
+    let mut reported: BTreeSet<&str> = BTreeSet::new();
     for start in view.member_ids() {
-        let mut way = vec![start];
+        let mut path = vec![start];
         let mut at = start;
         while let Some(next) = parents.get(at).and_then(|(_, parent)| parent.as_str()) {
             if next == start {
-                if way.iter().any(|id| told.contains(id)) {
+                if path.iter().any(|id| reported.contains(id)) {
                     break;
                 }
-                told.extend(&way);
-                way.push(start);
+                reported.extend(&path);
+                path.push(start);
                 let (index, node) = parents[start];
-                let body = Body::new(format!("these report to each other in a circle: {}", way.join(" -> ")));
+                let body =
+                    Body::new(format!("the members' `parent` keys form a cycle: {}", path.join(" -> ")));
                 let place = view.place(node, format!("members[{index}].parent"));
                 view.refuse(
                     codes::ASSEMBLY_HIERARCHY_CYCLE,
-                    body.at(place).help("take `parent` out of the one at the top"),
+                    body.at(place).help("remove `parent` from the member that is the root"),
                 );
                 break;
             }
-            if way.contains(&next) {
+            if path.contains(&next) {
                 break;
             }
-            way.push(next);
+            path.push(next);
             at = next;
         }
     }

@@ -1,4 +1,4 @@
-//! `assembly_locked_trait_match_mode_unsupported`: traits are to be matched by meaning and nobody can (L4).
+//! `assembly_locked_trait_match_mode_unsupported`: `matchMode` is semantic, but no embedder is registered (L4).
 
 use quorate_diagnostics::{Body, codes};
 
@@ -10,10 +10,10 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         return;
     }
     let place = view.root().key("matchMode").map(|node| view.place(node, "matchMode"));
-    let mut body = Body::new("there is no embedder here; the locked traits are matched as text");
+    let mut body = Body::new("no embedder is registered; the locked traits are matched as text");
     body.place = place;
     view.warn(
         codes::ASSEMBLY_LOCKED_TRAIT_MATCH_MODE_UNSUPPORTED,
-        body.help("what means the same in other words passes; list the words that betray a trait, or register an embedder"),
+        body.help("list other words for each trait, since synonyms are not found, or register an embedder"),
     );
 }

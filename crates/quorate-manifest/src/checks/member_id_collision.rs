@@ -1,5 +1,5 @@
-//! `assembly_member_id_collision`: two members of one document with one id. Two rules of one document with one id are the
-//! rule's own fault.
+//! `assembly_member_id_collision`: two members of one document have the same id. For two rules of one document with the
+//! same id the code is `assembly_synthesis_rule_invalid`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use crate::document::Document;
 use crate::tree::Node;
 
-/// Looks at each document by itself: across documents one id means one member.
+/// Checks each document by itself: across documents, the same id means the same member.
 pub(crate) fn check(documents: &[Arc<Document>]) -> Report {
     let mut report = Report::new();
     for document in documents {
@@ -47,7 +47,9 @@ fn refuse_duplicates(
             let body = body.related(Clone::clone(first), "first here");
             report.refuse(
                 code,
-                body.help("give one of them another id; only a view may say more about the same one"),
+                body.help(
+                    "give one of them another id; only a view may repeat an id, to adapt its parent's entry",
+                ),
             );
         } else {
             seen.insert(text, place);

@@ -1,5 +1,5 @@
-//! `assembly_member_persona_unresolvable`: a member without its persona cannot be asked, and a smaller roster would
-//! void every rule. The ref resolves in the scope of the document that wrote it (M10).
+//! `assembly_member_persona_unresolvable`: a member without its persona cannot be asked, and the rules do not fit a smaller
+//! roster. The ref resolves in the scope of the document that contains it (M10).
 
 use quorate_diagnostics::{Body, codes};
 
@@ -26,7 +26,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
             let place = view.place(node, format!("members[{at}].persona"));
             let help = match &why.help {
                 Some(help) => help.clone(),
-                None => "make the persona (`quorate init persona`), or correct the ref".to_owned(),
+                None => "create the persona (`quorate init persona`), or correct the ref".to_owned(),
             };
             view.refuse(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body.at(place).help(help));
         }

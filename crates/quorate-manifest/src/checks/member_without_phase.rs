@@ -1,4 +1,4 @@
-//! `quorate:member_without_phase`: a member of an advisory assembly that is in no phase is never asked (A1).
+//! `quorate:member_without_phase`: a member of an advisory assembly without a phase is never asked (A1).
 
 use quorate_diagnostics::{Body, codes};
 
@@ -14,7 +14,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     {
         let id = member.key("id").and_then(Node::as_str).unwrap_or_default();
         let place = view.value_place(member, "id", format!("members[{at}]"));
-        let body = Body::new(format!("`{id}` is in no phase, and is never asked")).at(place);
+        let body = Body::new(format!("`{id}` has no phase and is never asked")).at(place);
         view.warn(
             codes::MEMBER_WITHOUT_PHASE,
             body.help("add `phase: session`, standing, sentinel or one of your own"),

@@ -1,6 +1,6 @@
-//! `quorate:members_missing`: an assembly of equals, or a tree that reports upwards, in which nobody sits. Advice that
-//! nobody gives is empty and a vote without voters is refused when it is asked for; here there is nothing to begin with. It is
-//! a warning, since a parent may leave its members to the views that extend it; whoever convenes it is refused.
+//! `quorate:members_missing`: a peer or hierarchy assembly without members. It is a warning, since a parent may leave its
+//! members to the views that extend it; `convene` refuses such an assembly. An advisory assembly without members gives no
+//! advice, and a voting one is refused when a vote is requested.
 
 use quorate_diagnostics::{Body, codes};
 
@@ -17,6 +17,6 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         None => view.value_place(view.root(), "mode", "mode"),
     };
     let help =
-        "list them: members: [{id: …, persona: ws://personas/…, role: …}]; or convene a view that does";
+        "add members: [{id: …, persona: ws://personas/…, role: …}]; or convene a view that has members";
     view.warn(codes::MEMBERS_MISSING, Body::new(message).at(place).help(help));
 }

@@ -1,5 +1,5 @@
-//! `assembly_workspace_invalid` for what this host reads below `metadata.quorate` (M13): a value of another kind would be
-//! passed over, and the default would apply.
+//! `assembly_workspace_invalid` for the keys that Quorate reads below `metadata.quorate` (M13): a value of another type
+//! would be ignored, and the default would apply.
 
 use quorate_diagnostics::codes;
 use serde_json::{Value, json};
@@ -10,16 +10,16 @@ use crate::json_schema::CompiledSchema;
 use crate::tree::Node;
 
 pub(super) fn check(view: &CheckContext<'_, '_>) {
-    let Some(ours) = view.root().at_path(&["metadata", "quorate"]) else { return };
+    let Some(settings) = view.root().at_path(&["metadata", "quorate"]) else { return };
     let (table, text) = (json!({"type": "object"}), json!({"type": "string", "minLength": 1}));
     let path = "metadata.quorate";
-    validate(view, ours, path, &table);
+    validate(view, settings, path, &table);
     for (key, schema) in [("executor", &text), ("everyMessages", &json!({"type": "integer", "minimum": 1}))] {
-        if let Some(node) = ours.key(key) {
+        if let Some(node) = settings.key(key) {
             validate(view, node, &format!("{path}.{key}"), schema);
         }
     }
-    let Some(members) = ours.key("members") else { return };
+    let Some(members) = settings.key("members") else { return };
     validate(view, members, &format!("{path}.members"), &table);
     for member in members.entries() {
         let path = format!("{path}.members.{}", member.key);
@@ -30,12 +30,12 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     }
 }
 
-/// Holds one value, which stands in a document of its own: `metadata` is merged key by key.
+/// Validates one value in its own document: `metadata` is merged key by key, so values may come from several documents.
 fn validate(view: &CheckContext<'_, '_>, node: &Node, path: &str, schema: &Value) {
-    let Some(form) = CompiledSchema::parse(schema) else { return };
+    let Some(schema) = CompiledSchema::parse(schema) else { return };
     let document = view.chain.document_of(node);
-    for found in form.errors(node) {
-        let (body, span, path) = schema_error::describe(&document.text, node, &found, path);
+    for error in schema.errors(node) {
+        let (body, span, path) = schema_error::describe(&document.text, node, &error, path);
         view.refuse(codes::ASSEMBLY_WORKSPACE_INVALID, body.at(document.place(span, path)));
     }
 }

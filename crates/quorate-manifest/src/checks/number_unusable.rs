@@ -1,5 +1,5 @@
-//! `quorate:number_unusable`: a weight or a parameter that cannot be counted with or recorded exactly (V3, X10). It is
-//! looked for before the manifest is read into its type, which has no place for such a number.
+//! `quorate:number_unusable`: a weight or parameter that cannot be represented or recorded exactly (V3, X10). This check
+//! runs before deserialization, since the manifest's type cannot represent such a number.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::decimal::Decimal;
 use crate::loader::Chain;
 use crate::tree::{Kind, Node};
 
-/// The largest integer that a double holds exactly, with all below it.
+/// The largest integer up to which a double represents every integer exactly.
 const MAX_EXACT_INTEGER: u64 = 1 << 53;
 
-/// Looks at the numbers of a merged assembly that are counted with.
+/// Checks the weights and parameters of a merged assembly.
 pub(crate) fn check(chain: &Chain) -> Report {
     let mut report = Report::new();
     for document in &chain.documents {
@@ -44,7 +44,7 @@ fn check_decimal(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
     }
 }
 
-/// Refuses the numbers in a parameter that a run's first record could not hold exactly.
+/// Refuses the numbers in a parameter that a run's first record cannot represent exactly.
 fn check_recordable(chain: &Chain, node: &Node, path: &str, report: &mut Report) {
     let whole = match &node.kind {
         Kind::Int(value) => Some(*value),
@@ -53,7 +53,7 @@ fn check_recordable(chain: &Chain, node: &Node, path: &str, report: &mut Report)
     };
     match whole {
         Some(value) if value.unsigned_abs() > MAX_EXACT_INTEGER => {
-            let body = Body::new(format!("`{path}` is {value}, and integers are exact up to 2^53"));
+            let body = Body::new(format!("`{path}` is {value}; integers are exact only up to 2^53"));
             let body = body.at(chain.place(node, path));
             report.refuse(codes::NUMBER_UNUSABLE, body.help("write a smaller number, or put it in quotes"));
         }

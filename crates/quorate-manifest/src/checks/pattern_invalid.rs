@@ -1,5 +1,5 @@
-//! `quorate:pattern_invalid`: a trait that is to be matched as a regular expression and cannot be compiled (L3). A
-//! trait is an expression if it was declared under `regex`; under a descendant's it is taken literally (M9).
+//! `quorate:pattern_invalid`: a locked trait that is not a valid regular expression (L3). A trait is an expression if the
+//! document that declares it has match mode `regex`; a descendant's `regex` does not apply to it (M9).
 
 use quorate_diagnostics::{Body, codes};
 
@@ -15,7 +15,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
             continue;
         };
         if let Err(why) = view.loader.capabilities.check_pattern(text) {
-            let body = Body::new(format!("`{text}` is no regular expression that can be used: {why}"));
+            let body = Body::new(format!("`{text}` is not a valid regular expression: {why}"));
             let place = view.place(node, "lockedTraits");
             view.refuse(
                 codes::PATTERN_INVALID,

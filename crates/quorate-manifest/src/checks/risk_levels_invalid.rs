@@ -1,4 +1,4 @@
-//! `quorate:risk_levels_invalid`: levels of risk that overlap or stand in another order than their severities.
+//! `quorate:risk_levels_invalid`: levels of risk that overlap or are not in the order of their severities.
 
 use quorate_diagnostics::{Body, codes};
 
@@ -20,11 +20,11 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         }
         if let Some((end, other)) = before.filter(|(end, _)| low <= *end) {
             let body =
-                Body::new(format!("the level begins at {low}, and the one before ends at {end}")).at(place);
+                Body::new(format!("the level begins at {low}, but the one before ends at {end}")).at(place);
             let body = body.related(view.value_place(other, "range", ""), "the level before");
             view.refuse(
                 codes::RISK_LEVELS_INVALID,
-                body.help("a severity has one level; list them in rising order"),
+                body.help("list the levels in rising order, without overlap"),
             );
         }
         before = Some((high, level));

@@ -1,5 +1,5 @@
-//! `quorate:rule_without_effect`: a rule that can never do anything: its scope is a class that nobody votes on, whom it
-//! applies to cannot vote on it, a rule before it always decides, or it is for members that nobody reports to.
+//! `quorate:rule_without_effect`: a rule that can never fire: no member votes on the class in its scope, the members it
+//! applies to do not vote on it, an earlier rule always decides, or its members receive no reports.
 
 use quorate_diagnostics::{Body, codes};
 
@@ -25,17 +25,17 @@ fn classes(member: &Node) -> Option<Vec<&str>> {
     Some(member.key("voteClass")?.items().iter().filter_map(Node::as_str).collect())
 }
 
-/// A scope that stands in no member's `voteClass` is most probably misspelt.
+/// A scope that is in no member's `voteClass` is probably misspelt.
 fn unknown_scopes(view: &CheckContext<'_, '_>) {
     let declared: Vec<&str> = view.members().iter().filter_map(classes).flatten().collect();
     for (at, rule) in view.rules().iter().enumerate() {
         let Some((param, node)) = scope(view, rule) else { continue };
         let Some(class) = node.as_str().filter(|class| !declared.contains(class)) else { continue };
-        let message = format!("`{param}` is `{class}`, and no member's `voteClass` has it");
+        let message = format!("`{param}` is `{class}`, but no member's `voteClass` has it");
         let help = match nearest(class, &declared) {
             Some(near) => format!("did you mean `{near}`?"),
             None if declared.is_empty() => {
-                "write the classes that each member votes on in `voteClass`".to_owned()
+                "list the classes that each member votes on in `voteClass`".to_owned()
             }
             None => format!("the classes are: {}", distinct(&declared).join(", ")),
         };
@@ -44,9 +44,9 @@ fn unknown_scopes(view: &CheckContext<'_, '_>) {
     }
 }
 
-/// A veto that cannot fire is worse than none: whoever reads the manifest relies on it.
+/// A veto that cannot fire is worse than no veto: readers of the manifest rely on it.
 fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
-    let mut settled: Option<&Node> = None;
+    let mut always_decides: Option<&Node> = None;
     for (at, rule) in view.rules().iter().enumerate() {
         let Some(kind) =
             rule.key("kind").and_then(Node::as_str).and_then(|kind| view.loader.capabilities.rule_kind(kind))
@@ -61,32 +61,35 @@ fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
             let class = scope(view, rule).and_then(|(_, node)| node.as_str());
             let votes = |member: &&Node| match (classes(member), class) {
                 (None, _) => true,
-                (Some(own), Some(class)) => own.contains(&class),
-                (Some(own), None) => !own.is_empty(),
+                (Some(classes), Some(class)) => classes.contains(&class),
+                (Some(classes), None) => !classes.is_empty(),
             };
-            if let Some(before) = settled {
+            if let Some(before) = always_decides {
                 warn(
                     format!("`{}` cannot fire: `{}` before it always decides", id(rule), id(before)),
-                    "put it first: the first rule that decides, decides".to_owned(),
+                    "move it to the front: the first rule that fires decides".to_owned(),
                 );
             } else if !matching_members(view, rule).iter().any(votes) {
-                let of = class.map_or(String::new(), |class| format!(" on proposals of the class `{class}`"));
+                let on_class =
+                    class.map_or(String::new(), |class| format!(" on proposals of the class `{class}`"));
                 warn(
-                    format!("`{}` cannot fire: nobody whom it applies to votes{of}", id(rule)),
+                    format!("`{}` cannot fire: no member that it applies to votes{on_class}", id(rule)),
                     "add the class to their `voteClass`, or name members in `appliesTo` who vote on it"
                         .to_owned(),
                 );
             } else if class.is_none() {
                 for member in named_members(view, rule) {
-                    let Some(own) = classes(member).filter(|own| !own.is_empty()) else { continue };
+                    let Some(classes) = classes(member).filter(|classes| !classes.is_empty()) else {
+                        continue;
+                    };
                     let member = member.key("id").and_then(Node::as_str).unwrap_or_default();
                     warn(
                         format!(
-                            "`{}` cannot fire for `{member}` on every proposal: `{member}` votes on {} alone",
+                            "`{}` cannot fire for `{member}` on every proposal: `{member}` votes only on {}",
                             id(rule),
-                            quoted(&own)
+                            quoted(&classes)
                         ),
-                        "if that is meant, say so with a `scope` and a rule for each class; else take away the member's \
+                        "if you mean this, write a rule with a `scope` for each class; else remove the member's \
                          `voteClass`"
                             .to_owned(),
                     );
@@ -94,41 +97,42 @@ fn unreachable_vetoes(view: &CheckContext<'_, '_>) {
             }
         }
         if kind.always_decides {
-            settled = settled.or(Some(rule));
+            always_decides = always_decides.or(Some(rule));
         }
     }
 }
 
-/// A rule makes something of what children report.
+/// In a hierarchy, a rule combines the reports of children, so it has no effect for leaves.
 fn leaf_rules(view: &CheckContext<'_, '_>) {
-    let parents: Vec<&str> = view.members().iter().filter_map(|one| one.key("parent")?.as_str()).collect();
+    let parents: Vec<&str> =
+        view.members().iter().filter_map(|member| member.key("parent")?.as_str()).collect();
     for (at, rule) in view.rules().iter().enumerate() {
         let named = rule.key("appliesTo").map_or(&[][..], Node::items);
         let ids: Vec<&str> = named.iter().filter_map(Node::as_str).filter(|id| view.is_member(id)).collect();
         if ids.is_empty() || ids.iter().any(|id| parents.contains(id)) {
             continue;
         }
-        let message = format!("`{}` does nothing: nobody reports to {}", id(rule), quoted(&ids));
+        let message = format!("`{}` has no effect: no member reports to {}", id(rule), quoted(&ids));
         let place = view.key_place(rule, "appliesTo", format!("synthesis.rules[{at}].appliesTo"));
         let help = match distinct(&parents).as_slice() {
-            [] => "say with `parent` who reports to whom".to_owned(),
-            parents => format!("name those who are reported to: {}", parents.join(", ")),
+            [] => "add `parent` to the members that report to another one".to_owned(),
+            parents => format!("name members that others report to: {}", parents.join(", ")),
         };
         view.warn(codes::RULE_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
     }
 }
 
-/// The members that a rule looks at.
+/// The members that a rule applies to.
 fn matching_members<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r Node> {
     let named = rule.key("appliesTo").map_or(&[][..], Node::items);
     let ids: Vec<&str> = named.iter().filter_map(Node::as_str).collect();
-    let is_one = |member: &&Node| {
+    let matches = |member: &&Node| {
         ids.is_empty() || member.key("id").and_then(Node::as_str).is_some_and(|id| ids.contains(&id))
     };
-    view.members().iter().filter(is_one).collect()
+    view.members().iter().filter(matches).collect()
 }
 
-/// The members that a rule names; none where it looks at all.
+/// The members that a rule names; empty for a rule that applies to all.
 fn named_members<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r Node> {
     match rule.key("appliesTo").map_or(&[][..], Node::items) {
         [] => Vec::new(),

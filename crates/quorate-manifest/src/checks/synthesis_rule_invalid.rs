@@ -1,5 +1,5 @@
-//! `assembly_synthesis_rule_invalid`: a rule of a kind that nobody registered or that is not for this mode, or whose
-//! parameters do not fit (M16). Kinds and the schemas of their parameters are the host's.
+//! `assembly_synthesis_rule_invalid`: a rule of a kind that is not registered or not for this mode, or with invalid
+//! parameters (M16). The running program provides the kinds and the schemas of their parameters.
 
 use quorate_diagnostics::{Body, codes};
 
@@ -44,7 +44,7 @@ fn unknown(view: &CheckContext<'_, '_>, node: &Node, written: &str, path: &str) 
 
 fn wrong_mode(view: &CheckContext<'_, '_>, node: &Node, written: &str, kind: &RuleKind, path: &str) {
     let modes: Vec<&str> = kind.modes.iter().map(|mode| mode.as_str()).collect();
-    let body = Body::new(format!("a rule of kind `{written}` means nothing in {} mode", view.mode.as_str()));
+    let body = Body::new(format!("a rule of kind `{written}` has no meaning in {} mode", view.mode.as_str()));
     let mut body =
         body.at(view.place(node, format!("{path}.kind"))).help(format!("it is for: {}", modes.join(", ")));
     if let Some(mode) = view.root().key("mode") {
@@ -57,16 +57,16 @@ fn params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path: &str)
     let empty = Node { kind: Kind::Map(Vec::new()), ..rule.clone() };
     let params = rule.key("params").unwrap_or(&empty);
     let document = view.chain.document_of(params);
-    let Some(form) = CompiledSchema::parse(&kind.params) else { return };
-    for found in form.errors(params) {
-        let (body, span, below) = schema_error::describe(&document.text, params, &found, "params");
+    let Some(schema) = CompiledSchema::parse(&kind.params) else { return };
+    for error in schema.errors(params) {
+        let (body, span, below) = schema_error::describe(&document.text, params, &error, "params");
         let at = if params.span.is_empty() || std::ptr::eq(params, &raw const empty) {
             view.key_place(rule, "kind", format!("{path}.{below}"))
         } else {
             document.place(span, format!("{path}.{below}"))
         };
-        match found.kind {
-            // Parameters are open: what another host reads stays, and what nobody reads is said.
+        match error.kind {
+            // Other programs may read unknown parameters, so they get a warning.
             ErrorKind::UnknownKey { .. } => view.warn(codes::FIELD_WITHOUT_EFFECT, body.at(at)),
             _ => view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(at)),
         }
@@ -79,7 +79,7 @@ fn params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path: &str)
         for entry in params.key(name).map_or(&[][..], Node::entries) {
             let path = format!("{path}.params.{name}.{}", entry.key);
             if !view.is_member(&entry.key) {
-                let body = Body::new(format!("`{}` in `{name}` is no member", entry.key));
+                let body = Body::new(format!("`{}` in `{name}` is not a member", entry.key));
                 let place = document.place(entry.key_span.clone(), path.clone());
                 view.refuse(
                     codes::ASSEMBLY_SYNTHESIS_RULE_INVALID,
@@ -91,16 +91,16 @@ fn params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path: &str)
             }
         }
     }
-    for (name, instead) in kind.rule_kind_params {
+    for (name, other_words) in kind.rule_kind_params {
         let Some(node) = params.key(name) else { continue };
-        let Some(written) = node.as_str().filter(|written| !instead.contains(written)) else { continue };
+        let Some(written) = node.as_str().filter(|written| !other_words.contains(written)) else { continue };
         if view.loader.capabilities.rule_kind(written).is_some() {
             continue;
         }
-        let body = Body::new(format!("`{name}` is `{written}`, and there is no rule of that kind"));
-        let help = match nearest(written, instead) {
+        let body = Body::new(format!("`{name}` is `{written}`, but there is no rule of that kind"));
+        let help = match nearest(written, other_words) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("write {}, or the kind of a rule that is registered", instead.join(", ")),
+            None => format!("write {}, or a registered kind of rule", other_words.join(", ")),
         };
         let place = view.place(node, format!("{path}.params.{name}"));
         view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(help));
@@ -108,16 +108,16 @@ fn params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path: &str)
     for name in kind.duration_params {
         let Some(node) = params.key(name) else { continue };
         let Some(Err(error)) = node.as_str().map(str::parse::<IsoDuration>) else { continue };
-        let body = Body::new(format!("`{name}` is no duration that can be used: {error}"));
+        let body = Body::new(format!("`{name}` is not a usable duration: {error}"));
         let place = view.place(node, format!("{path}.params.{name}"));
         view.refuse(codes::DURATION, body.at(place).help("write it like P14D"));
     }
 }
 
-/// A parameter that names a member.
+/// Refuses a parameter that names no member.
 fn check_member(view: &CheckContext<'_, '_>, node: &Node, name: &str, path: String) {
     let Some(id) = node.as_str().filter(|id| !view.is_member(id)) else { return };
-    let body = Body::new(format!("`{name}` is `{id}`, and there is no such member"));
+    let body = Body::new(format!("`{name}` is `{id}`, but there is no such member"));
     let place = view.place(node, path);
     view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(member_help(view, id)));
 }

@@ -1,5 +1,5 @@
-//! `assembly_synthesis_terminal_chain`: two rules that can each end the synthesis look at the same members in the same
-//! phase; only the first that fires ever has an effect.
+//! `assembly_synthesis_terminal_chain`: two rules that can end the synthesis apply to the same members in the same phase;
+//! only the first that fires has an effect.
 
 use quorate_diagnostics::{Body, codes};
 
@@ -25,7 +25,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         };
         let id = |rule: &Node| rule.key("id").and_then(Node::as_str).unwrap_or_default().to_owned();
         let message = format!(
-            "`{}` can end the synthesis for members that `{}` can end it for, too",
+            "`{}` can end the synthesis, and so can the earlier `{}` for the same members",
             id(rule),
             id(earlier)
         );
@@ -34,16 +34,16 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
             Body::new(message).at(place).related(view.key_place(earlier, "kind", ""), "the rule before");
         view.warn(
             codes::ASSEMBLY_SYNTHESIS_TERMINAL_CHAIN,
-            body.help("only the first that fires has an effect; fine as a fallback, else narrow `appliesTo`"),
+            body.help("narrow `appliesTo`, unless the later rule is a fallback: only the first that fires has an effect"),
         );
     }
 }
 
-/// Whether two rules look at a common member; the same member is in the same phase.
-fn overlap(view: &CheckContext<'_, '_>, one: &Node, other: &Node) -> bool {
-    let holds = |rule: &Node, id: &str| {
+/// Whether two rules apply to a common member, and so to a common phase.
+fn overlap(view: &CheckContext<'_, '_>, first: &Node, second: &Node) -> bool {
+    let applies = |rule: &Node, id: &str| {
         let items = rule.key("appliesTo").map_or(&[][..], Node::items);
         items.is_empty() || items.iter().any(|item| item.as_str() == Some(id))
     };
-    view.member_ids().iter().any(|id| holds(one, id) && holds(other, id))
+    view.member_ids().iter().any(|id| applies(first, id) && applies(second, id))
 }

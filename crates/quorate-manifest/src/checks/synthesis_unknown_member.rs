@@ -16,7 +16,7 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
                 None if ids.is_empty() => "this assembly has no members".to_owned(),
                 None => format!("the members are: {}", ids.join(", ")),
             };
-            let body = Body::new(format!("the rule applies to `{id}`, and there is no such member"));
+            let body = Body::new(format!("the rule applies to `{id}`, but there is no such member"));
             let place = view.place(node, format!("synthesis.rules[{at}].appliesTo[{index}]"));
             view.refuse(codes::ASSEMBLY_SYNTHESIS_UNKNOWN_MEMBER, body.at(place).help(help));
         }

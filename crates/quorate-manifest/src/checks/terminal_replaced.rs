@@ -1,5 +1,5 @@
-//! `quorate:terminal_replaced`: a view replaces a rule of an ancestor that ends the synthesis. Such a rule mostly is a veto
-//! or an alarm, and rules are replaced as a whole (M6), so that the view takes it away without a word in the ancestor.
+//! `quorate:terminal_replaced`: a view replaces an ancestor's rule that ends the synthesis. Such a rule is usually a veto or
+//! an alarm. Rules are replaced as a whole (M6), so the view removes it and the ancestor's file does not show it.
 
 use quorate_diagnostics::{Body, codes};
 
@@ -12,8 +12,8 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
     for (index, document) in documents.iter().enumerate().skip(1) {
         for (at, rule) in rules(&document.root).iter().enumerate() {
             let above = documents[..index].iter().rev().find_map(|document| {
-                let same = |one: &&Node| id(one).is_some() && id(one) == id(rule);
-                Some((document, rules(&document.root).iter().find(same)?))
+                let same_id = |other: &&Node| id(other).is_some() && id(other) == id(rule);
+                Some((document, rules(&document.root).iter().find(same_id)?))
             });
             let Some((parent, replaced)) = above else { continue };
             if !is_terminal(view, replaced) || replaced.to_json() == rule.to_json() {
@@ -27,8 +27,8 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
             };
             let body = Body::new(message)
                 .at(document.place(place(rule), format!("synthesis.rules[{at}].id")))
-                .related(parent.place(place(replaced), ""), "the rule that no longer counts")
-                .help("give the view's rule an id of its own if both are to count: a rule is replaced as a whole");
+                .related(parent.place(place(replaced), ""), "the replaced rule")
+                .help("give the view's rule another id to keep both: a rule is replaced as a whole");
             view.warn(codes::TERMINAL_REPLACED, body);
         }
     }
@@ -42,7 +42,7 @@ fn id(rule: &Node) -> Option<&str> {
     rule.key("id").and_then(Node::as_str)
 }
 
-/// Whether a rule ends the synthesis once it fires: by its kind, or since its author says so.
+/// Whether a rule ends the synthesis when it fires: by its kind, or by the parameter `terminal: true`.
 fn is_terminal(view: &CheckContext<'_, '_>, rule: &Node) -> bool {
     let kind = rule.key("kind").and_then(Node::as_str);
     let kind = kind.and_then(|kind| view.loader.capabilities.rule_kind(kind));

@@ -1,5 +1,5 @@
-//! `assembly_xref_unresolvable`: an identity, governance, work or executor ref that leads to nothing, in the scope of
-//! the document that wrote it (M10, M14).
+//! `assembly_xref_unresolvable`: an identity, governance, work or executor ref whose target does not exist in the scope of
+//! the document that contains it (M10, M14).
 
 use quorate_diagnostics::{Body, codes};
 
@@ -8,10 +8,10 @@ use crate::loader::{Refs, Unresolved};
 use crate::tree::Node;
 use crate::workspace::WorkspacePath;
 
-/// The refs that have to lead somewhere.
+/// The keys whose refs must resolve.
 pub(crate) const KEYS: [&str; 4] = ["identity", "governance", "work", "executor"];
 
-const HELP: &str = "correct the ref, or make what it names; `--no-refs` checks the shape alone";
+const HELP: &str = "correct the ref, or create its target; `--no-refs` checks only the syntax of refs";
 
 pub(super) fn check(view: &CheckContext<'_, '_>) {
     if view.loader.options.refs == Refs::ShapeOnly {
@@ -27,14 +27,14 @@ pub(super) fn check(view: &CheckContext<'_, '_>) {
         });
         if let Err(unresolved) = resolved {
             let body =
-                Body::new(format!("`{key}` is `{text}`, and cannot be resolved: {}", unresolved.reason));
+                Body::new(format!("`{key}` is `{text}`, which cannot be resolved: {}", unresolved.reason));
             let place = view.place(node, key);
             view.refuse(codes::ASSEMBLY_XREF_UNRESOLVABLE, body.at(place).help(unresolved.help(HELP)));
         }
     }
 }
 
-/// A policy is a file, and its text is needed (D9).
+/// The text of a governance file is needed (D9).
 fn check_readable(view: &CheckContext<'_, '_>, location: WorkspacePath) -> Result<WorkspacePath, Unresolved> {
     match view.loader.workspace.read(&location) {
         Ok(_) => Ok(location),

@@ -1,9 +1,9 @@
-//! Telling what a file is (M0): by its `schema`, then its name, then its keys.
+//! Detects the doctype of a file (M0): by its `schema`, then its name, then its keys.
 
 use super::Doctype;
 use crate::tree::Node;
 
-/// What a file is, from its name and its tree. `None` where nothing tells.
+/// The doctype of a parsed file; `None` if neither `schema`, name nor keys determine it.
 pub fn detect(name: &str, root: &Node) -> Option<Doctype> {
     from_schema(root).or_else(|| from_name(name)).or_else(|| from_keys(root))
 }
@@ -13,13 +13,13 @@ pub fn from_name(name: &str) -> Option<Doctype> {
     Doctype::ALL.into_iter().find(|doctype| doctype.is_named(name))
 }
 
-/// By a line that says the schema, in a text that cannot be read as a tree: so that it is not taken for another file.
+/// The doctype by a `schema:` line among the first 200 lines, for a text that cannot be parsed.
 pub(crate) fn from_text(text: &str) -> Option<Doctype> {
-    let written = |line: &str| {
+    let declared = |line: &str| {
         let value = line.strip_prefix("schema:")?.trim().trim_matches(['"', '\'']).to_owned();
         Doctype::ALL.into_iter().find(|doctype| doctype.schema_id() == Some(&value))
     };
-    text.lines().take(200).find_map(written)
+    text.lines().take(200).find_map(declared)
 }
 
 fn from_schema(root: &Node) -> Option<Doctype> {

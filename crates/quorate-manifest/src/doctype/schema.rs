@@ -1,4 +1,4 @@
-//! The JSON Schemas (2020-12) of the doctypes, generated from the types that their files are read into.
+//! The JSON Schemas (2020-12) of the doctypes, generated from the Rust types of the manifests.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use super::Doctype;
 use crate::json_schema::CompiledSchema;
 use crate::{assembly, config, council, operator, pattern, persona, playbook, runtime};
 
-/// The schema of a doctype; `None` where nothing but the body counts.
+/// The schema of a doctype; `None` for roles, which have only a body.
 pub fn schema(doctype: Doctype) -> Option<Value> {
     let mut schema = match doctype {
         Doctype::Assembly => generate::<assembly::Assembly>(),
@@ -26,30 +26,30 @@ pub fn schema(doctype: Doctype) -> Option<Value> {
     Some(schema)
 }
 
-/// A doctype's schema, ready to hold trees against.
+/// The schema of a doctype, compiled once for validation.
 pub fn compiled_schema(doctype: Doctype) -> Option<&'static CompiledSchema> {
-    static FORMS: [OnceLock<Option<CompiledSchema>>; Doctype::ALL.len()] = [const { OnceLock::new() }; 8];
-    let at = Doctype::ALL.iter().position(|one| *one == doctype)?;
-    let read = || {
+    static SCHEMAS: [OnceLock<Option<CompiledSchema>>; Doctype::ALL.len()] = [const { OnceLock::new() }; 8];
+    let at = Doctype::ALL.iter().position(|candidate| *candidate == doctype)?;
+    let compile = || {
         let schema = schema(doctype)?;
-        Some(CompiledSchema::parse(&schema).expect("our own schemas use no other keywords than are held"))
+        Some(CompiledSchema::parse(&schema).expect("generated schemas use only supported keywords"))
     };
-    FORMS[at].get_or_init(read).as_ref()
+    SCHEMAS[at].get_or_init(compile).as_ref()
 }
 
 fn generate<T: JsonSchema>() -> Value {
     SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<T>().to_value()
 }
 
-/// Says of each pattern what it asks for, and drops what only Rust cares about.
+/// Adds `patternErrorMessage` to each pattern, and removes Rust-specific formats and null defaults.
 fn clean_up(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
-            if let Some(says) = object.get("pattern").and_then(Value::as_str).and_then(pattern_description) {
-                object.insert("patternErrorMessage".to_owned(), Value::from(says));
+            if let Some(text) = object.get("pattern").and_then(Value::as_str).and_then(pattern_description) {
+                object.insert("patternErrorMessage".to_owned(), Value::from(text));
             }
-            let rust = |format: &Value| matches!(format.as_str(), Some("uint8" | "uint32"));
-            if object.get("format").is_some_and(rust) {
+            let is_rust_format = |format: &Value| matches!(format.as_str(), Some("uint8" | "uint32"));
+            if object.get("format").is_some_and(is_rust_format) {
                 object.remove("format");
             }
             null_default(object);
@@ -60,7 +60,6 @@ fn clean_up(schema: &mut Value) {
     }
 }
 
-/// "Absent unless said" goes without saying.
 fn null_default(object: &mut Map<String, Value>) {
     if object.get("default") == Some(&Value::Null) {
         object.remove("default");

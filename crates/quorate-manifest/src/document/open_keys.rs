@@ -1,5 +1,5 @@
-//! Keys in mappings that may hold others than those that are known (M3). What is a slip of a known key is refused: it would
-//! be passed over, and with it what it says. Where nobody but Quorate reads, any other key is warned about.
+//! Unknown keys in mappings that allow them (M3). A misspelling of a known key is refused, since its value would be
+//! ignored. In mappings that only Quorate reads, every other unknown key gets a warning.
 
 use quorate_diagnostics::{Body, codes};
 
@@ -10,23 +10,23 @@ use crate::misspelling::meant_key;
 use crate::tree::reader::{SourceFile, nearest};
 use crate::tree::{Entry, Kind, Node};
 
-/// The axes of a selector that operators have values on by themselves; hosts may have others.
+/// The axes of a selector that Quorate knows; embedding programs may add others.
 const AXES: [&str; 8] = ["allOf", "anyOf", "identity", "role", "position", "capability", "skill", "runtime"];
-/// What is read of a participant's `meta`; adapters may read more.
+/// The keys of a participant's `meta` that Quorate reads; adapters may read others.
 const META: [&str; 4] = ["operator", "persona", "operatorId", "capabilities"];
 
-/// Who reads a mapping, which is what its other keys depend on.
+/// Who reads a mapping; this decides what happens to its unknown keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readers {
-    /// Quorate: a slip is refused, another key warned about.
+    /// Only Quorate: a misspelling is refused, another key gets a warning.
     Quorate,
-    /// Others, too: a slip is refused, another key kept.
+    /// Quorate and other tools: a misspelling is refused, another key is kept.
     Several,
-    /// Whoever it is for, and Quorate what it knows: a slip is warned about.
+    /// Mainly other tools: a misspelling gets a warning, another key is kept.
     Others,
 }
 
-/// A mapping that may hold other keys.
+/// A mapping that allows unknown keys.
 struct OpenMapping<'n> {
     path: Vec<PathStep>,
     node: &'n Node,
@@ -35,20 +35,19 @@ struct OpenMapping<'n> {
 }
 
 impl<'n> OpenMapping<'n> {
-    /// The keys that are not known, and may not be anybody's: `metadata` and `x-…` are.
+    /// The unknown keys, without `metadata` and `x-…`, which are free for other tools.
     fn unknown(&self) -> impl Iterator<Item = &'n Entry> {
-        let ours = |key: &str| {
+        let is_reserved = |key: &str| {
             key != "metadata" && !key.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("x-"))
         };
         // A key without a value is absent.
         let is_set = |entry: &Entry| entry.value.kind != Kind::Null;
-        self.node
-            .entries()
-            .iter()
-            .filter(move |entry| is_set(entry) && ours(&entry.key) && !self.known.contains(&&*entry.key))
+        self.node.entries().iter().filter(move |entry| {
+            is_set(entry) && is_reserved(&entry.key) && !self.known.contains(&&*entry.key)
+        })
     }
 
-    /// A key as an error, so that it is told in the words of all unknown keys.
+    /// An error for an unknown key, to share its wording with the schema's errors.
     fn error(&self, key: &str, known: &[&str]) -> SchemaError {
         let known = known.iter().map(|known| (*known).to_owned()).collect();
         let kind = ErrorKind::UnknownKey { key: key.to_owned(), known };
@@ -56,7 +55,7 @@ impl<'n> OpenMapping<'n> {
     }
 }
 
-/// The keys that are refused as slips of known ones.
+/// An error for each misspelling of a known key that is refused.
 pub fn misspelt(doctype: Doctype, root: &Node) -> Vec<SchemaError> {
     let mappings = open_mappings(doctype, root);
     let refusing = mappings.iter().filter(|mapping| mapping.readers != Readers::Others);
@@ -68,16 +67,16 @@ pub fn misspelt(doctype: Doctype, root: &Node) -> Vec<SchemaError> {
     slips.collect()
 }
 
-/// Warns of what nobody reads.
+/// Warns of unknown keys.
 pub(super) fn warn(document: &SourceFile, doctype: Doctype, root: &Node) {
     for mapping in open_mappings(doctype, root) {
         for entry in mapping.unknown() {
-            let slip = meant_key(&entry.key, &mapping.known);
-            let help = match (mapping.readers, slip) {
+            let misspelt = meant_key(&entry.key, &mapping.known);
+            let help = match (mapping.readers, misspelt) {
                 (Readers::Quorate, None) => match nearest(&entry.key, &mapping.known) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!(
-                        "the keys are: {}; name what is for other tools `x-…`",
+                        "the keys are: {}; start the keys of other tools with `x-`",
                         mapping.known.join(", ")
                     ),
                 },
@@ -91,22 +90,22 @@ pub(super) fn warn(document: &SourceFile, doctype: Doctype, root: &Node) {
     }
 }
 
-/// The open mappings of a manifest whose known keys are known here. Blocks of adapters are the adapters' own.
+/// The open mappings of a manifest, without the blocks of adapters, which the adapters validate.
 fn open_mappings<'n>(doctype: Doctype, root: &'n Node) -> Vec<OpenMapping<'n>> {
     let mut found = Vec::new();
     let mut add = |node: Option<&'n Node>, path: Vec<PathStep>, known: Vec<&'static str>, readers| {
         found.extend(node.map(|node| OpenMapping { path, node, known, readers }));
     };
     let key = |key: &str| PathStep::Key(key.to_owned());
-    let form = compiled_schema(doctype);
-    let known = || form.map(|form| form.keys()).unwrap_or_default();
+    let schema = compiled_schema(doctype);
+    let known = || schema.map(|schema| schema.keys()).unwrap_or_default();
     match doctype {
         Doctype::Runtime => {
             add(Some(root), Vec::new(), known(), Readers::Quorate);
-            let participant = form.and_then(|form| form.property("participants")?.item());
+            let participant = schema.and_then(|schema| schema.property("participants")?.item());
             for (at, node) in root.key("participants").map_or(&[][..], Node::items).iter().enumerate() {
                 let path = vec![key("participants"), PathStep::Item(at)];
-                let known = participant.map(|form| form.keys()).unwrap_or_default();
+                let known = participant.map(|schema| schema.keys()).unwrap_or_default();
                 add(node.key("meta"), [&path[..], &[key("meta")]].concat(), META.to_vec(), Readers::Others);
                 add(Some(node), path, known, Readers::Quorate);
             }

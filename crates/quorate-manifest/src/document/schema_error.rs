@@ -1,4 +1,4 @@
-//! Telling people what keeps a tree from fitting its schema.
+//! Messages for the schema errors of a tree.
 
 mod quote;
 mod suggestions;
@@ -16,13 +16,13 @@ use crate::tree::{Entry, Kind, Node};
 
 use quote::quoted;
 
-/// Says each misfit with its place.
-pub(super) fn report(document: &SourceFile, doctype: Doctype, root: &Node, misfits: &[SchemaError]) {
-    document.omit(misfits.len().saturating_sub(MAX_DIAGNOSTICS));
-    for misfit in misfits.iter().take(MAX_DIAGNOSTICS) {
-        let (mut body, span, path) = describe(document.text(), root, misfit, "");
-        if let ErrorKind::Duplicate { first, .. } = &misfit.kind
-            && let Some(item) = locate(root, &misfit.path).node.items().get(*first)
+/// Refuses each error at its place, at most [`MAX_DIAGNOSTICS`].
+pub(super) fn report(document: &SourceFile, doctype: Doctype, root: &Node, errors: &[SchemaError]) {
+    document.omit(errors.len().saturating_sub(MAX_DIAGNOSTICS));
+    for error in errors.iter().take(MAX_DIAGNOSTICS) {
+        let (mut body, span, path) = describe(document.text(), root, error, "");
+        if let ErrorKind::Duplicate { first, .. } = &error.kind
+            && let Some(item) = locate(root, &error.path).node.items().get(*first)
         {
             body = body.related(document.place(item.span.clone(), path.clone()), "first here");
         }
@@ -30,38 +30,38 @@ pub(super) fn report(document: &SourceFile, doctype: Doctype, root: &Node, misfi
     }
 }
 
-/// What to say of a misfit, what to underline in `text`, and its path below `above`.
+/// The message of an error, the span to underline in `text`, and the path of the value below `above`.
 pub(crate) fn describe(
     text: &str,
     root: &Node,
-    misfit: &SchemaError,
+    error: &SchemaError,
     above: &str,
 ) -> (Body, Range<usize>, String) {
-    let found = locate(root, &misfit.path);
+    let found = locate(root, &error.path);
     let mut path = above.to_owned();
-    misfit.path.iter().for_each(|step| push_step(&mut path, step));
-    let body = error_body(text, &found, &path, misfit);
-    let span = match &misfit.kind {
+    error.path.iter().for_each(|step| push_step(&mut path, step));
+    let body = error_body(text, &found, &path, error);
+    let span = match &error.kind {
         ErrorKind::UnknownKey { key, .. } => key_span(found.node, key).unwrap_or_else(|| found.span()),
         ErrorKind::Duplicate { second, .. } => {
             found.node.items().get(*second).map_or_else(|| found.span(), |item| item.span.clone())
         }
         _ => found.span(),
     };
-    if let ErrorKind::UnknownKey { key, .. } | ErrorKind::MissingKey(key) = &misfit.kind {
+    if let ErrorKind::UnknownKey { key, .. } | ErrorKind::MissingKey(key) = &error.kind {
         push_step(&mut path, &PathStep::Key(key.clone()));
     }
     (body, span, path)
 }
 
-/// A value, and the key that it belongs to.
+/// A value and the entry that contains it.
 struct LocatedValue<'t> {
     node: &'t Node,
     entry: Option<&'t Entry>,
 }
 
 impl LocatedValue<'_> {
-    /// What to underline: scalars themselves, of anything larger the key or the first part.
+    /// The span to underline: of a scalar itself, of a collection its key or its first key.
     fn span(&self) -> Range<usize> {
         match (&self.node.kind, self.entry) {
             (Kind::Map(_) | Kind::Seq(_), Some(entry)) => entry.key_span.clone(),
@@ -94,7 +94,7 @@ fn key_span(node: &Node, key: &str) -> Option<Range<usize>> {
     node.entry(key).map(|entry| entry.key_span.clone())
 }
 
-/// Adds a step to a path as diagnostics write it: `members[0].weight`, `selector["a b"]`.
+/// Appends a step to a path in the syntax of diagnostics: `members[0].weight`, `selector["a b"]`.
 fn push_step(path: &mut String, step: &PathStep) {
     match step {
         PathStep::Key(key)
@@ -111,17 +111,17 @@ fn push_step(path: &mut String, step: &PathStep) {
     }
 }
 
-fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, misfit: &SchemaError) -> Body {
+fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, error: &SchemaError) -> Body {
     let it = if path.is_empty() { "the manifest".to_owned() } else { format!("`{path}`") };
     let inside = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
-    let because = misfit.schema_description.as_deref();
-    match &misfit.kind {
+    let description = error.schema_description.as_deref();
+    match &error.kind {
         ErrorKind::Type(wanted) => wrong_type(text, found, &it, wanted),
         ErrorKind::NotInEnum(values) => not_in_enum(text, found, &it, values),
         ErrorKind::MissingKey(key) => {
             let body = Body::new(format!("{} is missing{inside}", quoted(key)));
-            match because {
-                Some(because) => body.help(format!("add `{key}`: {}", quote::clause(because))),
+            match description {
+                Some(description) => body.help(format!("add `{key}`: {}", quote::clause(description))),
                 None => body.help(format!("add `{key}`")),
             }
         }
@@ -137,14 +137,14 @@ fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, misfit: &SchemaE
             Body::new(format!("{it} has {} twice", what.as_deref().unwrap_or("the same entry")))
                 .help(format!("remove entry {}", second + 1))
         }
-        ErrorKind::NoMatch(ways) => match because {
-            Some(because) => {
+        ErrorKind::NoMatch(ways) => match description {
+            Some(description) => {
                 let keys = ways.iter().filter_map(|way| match &way.kind {
                     ErrorKind::MissingKey(key) => Some(format!("`{key}`")),
                     _ => None,
                 });
                 Body::new(format!("{} is missing{inside}", join_or(&keys.collect::<Vec<_>>())))
-                    .help(quote::clause(because))
+                    .help(quote::clause(description))
             }
             None => no_match(text, found, &it, ways),
         },
@@ -155,12 +155,11 @@ fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, misfit: &SchemaE
 fn join_or(words: &[String]) -> String {
     match words {
         [] => "something".to_owned(),
-        [one] => one.clone(),
+        [only] => only.clone(),
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
     }
 }
 
-/// What a pattern asks for.
 fn pattern_description(pattern: &str, says: Option<&str>) -> String {
     says.map_or_else(|| format!("something that matches {pattern}"), str::to_owned)
 }
@@ -173,7 +172,7 @@ fn with_suggestion(message: String, pattern: &str, written: &str) -> Body {
     }
 }
 
-/// What a value is, as the beginning of a sentence that goes on with what it has to be.
+/// `<it> is <written>; it has to be <wanted>`.
 fn mismatch_message(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &str) -> String {
     let written = text.get(found.node.span.clone()).unwrap_or_default();
     match &found.node.kind {
@@ -187,7 +186,7 @@ fn mismatch_message(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &str
 
 fn wrong_type(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &Expected) -> Body {
     let written = text.get(found.node.span.clone()).unwrap_or_default();
-    // What has to match a pattern is not made right by quotes.
+    // Quotes alone do not make the value match a pattern: suggest a text that does.
     if let Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) = &found.node.kind
         && let Some((pattern, says)) = &wanted.pattern
         && !suggestions::matches(pattern, written)
@@ -198,7 +197,7 @@ fn wrong_type(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &Expected)
             written,
         );
     }
-    let types: Vec<String> = wanted.types.iter().map(|one| one.description().to_owned()).collect();
+    let types: Vec<String> = wanted.types.iter().map(|kind| kind.description().to_owned()).collect();
     let body = Body::new(mismatch_message(text, found, it, &join_or(&types)));
     match suggestions::for_type(text, found.node, found.entry.map(|entry| &*entry.key), wanted) {
         Some(help) => body.help(help),
@@ -222,7 +221,7 @@ fn not_in_enum(text: &str, found: &LocatedValue<'_>, it: &str, values: &[Value])
     }
 }
 
-/// A value that fits none of several ways.
+/// A value that matches no alternative of an `anyOf` or `oneOf`.
 fn no_match(text: &str, found: &LocatedValue<'_>, it: &str, ways: &[SchemaError]) -> Body {
     let mut words: Vec<String> = Vec::new();
     let mut wanted = Expected::default();
@@ -233,9 +232,9 @@ fn no_match(text: &str, found: &LocatedValue<'_>, it: &str, ways: &[SchemaError]
             _ => {}
         }
     }
-    words.extend(wanted.types.iter().map(|one| one.description().to_owned()));
+    words.extend(wanted.types.iter().map(|kind| kind.description().to_owned()));
     if words.is_empty() {
-        return Body::new(format!("{it} is none of the things that it can be"));
+        return Body::new(format!("{it} matches none of the allowed forms"));
     }
     let body = Body::new(match found.node.as_str() {
         Some(written) => format!("{it} is {}; it has to be {}", quoted(written), join_or(&words)),
@@ -253,7 +252,7 @@ fn unknown_key(key: &str, known: &[String], path: &str) -> Body {
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
     match nearest(key, &names) {
         Some(near) => body.help(format!("did you mean `{near}`?")),
-        None if names.is_empty() => body.help("remove it: no keys are read here"),
+        None if names.is_empty() => body.help("remove it: no keys are allowed here"),
         None => body.help(format!("the keys are: {}", names.join(", "))),
     }
 }
@@ -266,20 +265,21 @@ fn out_of_bounds(found: &LocatedValue<'_>, it: &str, bound: Bound) -> Body {
     };
     let characters = found.node.as_str().map_or(0, |text| text.chars().count());
     let entries = found.node.items().len();
-    let many =
-        |count: usize, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
-    let characters_said = many(characters, "character", "characters");
-    let entries_said = many(entries, "entry", "entries");
+    let plural = |count: usize, singular: &str, plural: &str| {
+        format!("{count} {}", if count == 1 { singular } else { plural })
+    };
+    let character_count = plural(characters, "character", "characters");
+    let entry_count = plural(entries, "entry", "entries");
     Body::new(match bound {
         Bound::Least(least) => format!("{it} is {number}; it has to be at least {least}"),
         Bound::Most(most) => format!("{it} is {number}; it can be at most {most}"),
         Bound::MoreThan(more) => format!("{it} is {number}; it has to be more than {more}"),
         Bound::ShortestText(_) if characters == 0 => format!("{it} is empty"),
-        Bound::ShortestText(short) => format!("{it} has {characters_said}; it needs at least {short}"),
-        Bound::LongestText(long) => format!("{it} has {characters_said}; it can have at most {long}"),
+        Bound::ShortestText(short) => format!("{it} has {character_count}; it needs at least {short}"),
+        Bound::LongestText(long) => format!("{it} has {character_count}; it can have at most {long}"),
         Bound::FewestItems(_) if entries == 0 => format!("{it} is an empty list"),
-        Bound::FewestItems(few) => format!("{it} has {entries_said}; it needs at least {few}"),
-        Bound::MostItems(most) => format!("{it} has {entries_said}; it can have at most {most}"),
+        Bound::FewestItems(few) => format!("{it} has {entry_count}; it needs at least {few}"),
+        Bound::MostItems(most) => format!("{it} has {entry_count}; it can have at most {most}"),
         Bound::FewestKeys(_) => format!("{it} is an empty mapping"),
     })
 }

@@ -1,4 +1,4 @@
-//! A governance file as it is written: its keys, one by one.
+//! Reads one governance file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::tree::{Field, Fields, Kind, SourceFile};
 use crate::workspace::{Error, WorkspacePath};
 use crate::{Source, source};
 
-/// Reads a file; `None` where it says nothing that binds, or is refused.
+/// Reads a file; `None` if it has no effect or is refused.
 pub(super) fn read(
     loader: &Loader<'_>,
     location: &WorkspacePath,
     bytes: Vec<u8>,
 ) -> (Option<Governance>, Report) {
-    let Some(holding) = detect_syntax(location.name(), &bytes) else { return (None, Report::new()) };
-    let parsed = document::parse(&loader.display_name(location), bytes, holding);
+    let Some(syntax) = detect_syntax(location.name(), &bytes) else { return (None, Report::new()) };
+    let parsed = document::parse(&loader.display_name(location), bytes, syntax);
     if parsed.document.refused() {
         return (None, parsed.document.into_report());
     }
@@ -40,18 +40,18 @@ pub(super) fn read(
     let inline = fields
         .optional("keys")
         .map(|field| keyring::keys(&field, loader.capabilities, Some(&mut foreign)).unwrap_or_default());
-    let elsewhere = fields.optional("keyring").map(|field| load_keyring(loader, location, &field));
-    let floor = fields.optional("retention").and_then(|field| minimum_retention(&field));
+    let keyring = fields.optional("keyring").map(|field| load_keyring(loader, location, &field));
+    let minimum_retention = fields.optional("retention").and_then(|field| minimum_retention(&field));
     let (ttl_min, ttl_max) = fields.optional("overlays").and_then(|field| ttl(&field)).unwrap_or_default();
     let approvals = fields.optional("approvals").map(|field| field.key_place());
-    // What else stands there is somebody else's to read.
+    // Other tools may read other keys.
     drop(fields);
-    let mut said = Report::new();
-    let keys = match (inline, elsewhere) {
+    let mut keyring_report = Report::new();
+    let keys = match (inline, keyring) {
         (None, None) => None,
-        (inline, elsewhere) => {
-            let (listed, report) = elsewhere.unwrap_or_default();
-            said = report;
+        (inline, keyring) => {
+            let (listed, report) = keyring.unwrap_or_default();
+            keyring_report = report;
             let mut keys = inline.unwrap_or_default();
             keys.extend(listed);
             refuse_duplicates(&document, &keys);
@@ -59,10 +59,10 @@ pub(super) fn read(
         }
     };
     let mut report = document.into_report();
-    report.absorb(said);
-    let says =
-        Governance { keys, foreign_keys: foreign, minimum_retention: floor, ttl_min, ttl_max, approvals };
-    ((!report.has_refusals()).then_some(says), report)
+    report.absorb(keyring_report);
+    let governance =
+        Governance { keys, foreign_keys: foreign, minimum_retention, ttl_min, ttl_max, approvals };
+    ((!report.has_refusals()).then_some(governance), report)
 }
 
 /// The refusal of a file that cannot be read.
@@ -71,29 +71,29 @@ pub(super) fn unreadable(shown: &str, error: &Error) -> Report {
     let body = Body::new(format!("the governance file `{shown}` cannot be read: {error}")).at(place);
     let mut report = Report::new();
     report.add_source(shown, "");
-    report.refuse(codes::GOVERNANCE_INVALID, body.help("correct the path, or make the file"));
+    report.refuse(codes::GOVERNANCE_INVALID, body.help("correct the path, or create the file"));
     report
 }
 
-/// How a file holds its keys; `None` where it is a text without any.
+/// The syntax of a file; `None` for a text without frontmatter.
 fn detect_syntax(name: &str, bytes: &[u8]) -> Option<Syntax> {
-    let json = name.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("json"));
+    let json = name.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("json"));
     if json || Syntax::from_name(name) == Syntax::Yaml {
         // JSON is YAML.
         return Some(Syntax::Yaml);
     }
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
-    // Frontmatter that does not end was meant to be some.
-    let begun =
+    // Unclosed frontmatter is parsed, so that it is refused.
+    let opens =
         text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.trim_end() == "---");
-    (begun || frontmatter::split(text).is_ok()).then_some(Syntax::Frontmatter)
+    (opens || frontmatter::split(text).is_ok()).then_some(Syntax::Frontmatter)
 }
 
-/// The keys of a keyring beside the file.
+/// The keys of the keyring file that the governance file names.
 fn load_keyring(loader: &Loader<'_>, location: &WorkspacePath, field: &Field<'_>) -> (Vec<Key>, Report) {
     let refused = |why: String| {
-        let help = "a path is relative to this file, and leads to a keyring as `quorate keys init` makes one";
+        let help = "write a path relative to this file, of a keyring that `quorate keys init` made";
         field.invalid_with(why, help);
         (Vec::new(), Report::new())
     };
@@ -115,7 +115,7 @@ fn load_keyring(loader: &Loader<'_>, location: &WorkspacePath, field: &Field<'_>
     }
 }
 
-/// Bytes that were read already.
+/// A source with the bytes of one file.
 struct InMemorySource(Vec<u8>);
 
 impl Source for InMemorySource {
@@ -126,7 +126,7 @@ impl Source for InMemorySource {
 
 fn refuse_duplicates(document: &SourceFile, keys: &[Key]) {
     for (at, key) in keys.iter().enumerate() {
-        if let Some(first) = keys[..at].iter().find(|one| one.public == key.public)
+        if let Some(first) = keys[..at].iter().find(|other| other.public == key.public)
             && first.place.file != key.place.file
         {
             let body = Body::new("this key is in the file and in its keyring").help("keep one of the two");
@@ -138,22 +138,25 @@ fn refuse_duplicates(document: &SourceFile, keys: &[Key]) {
 
 fn minimum_retention(field: &Field<'_>) -> Option<(MinimumRetention, Place)> {
     let mut fields = field.fields()?;
-    let floor = fields.optional("floor");
+    let minimum = fields.optional("floor");
     fields.finish();
-    let field = floor?;
+    let field = minimum?;
     let text = field.non_blank_text()?;
     let days = text.strip_prefix("days:").and_then(|days| days.parse().ok());
     match (text, days) {
         ("forever", _) => Some((MinimumRetention::Forever, field.place())),
         (_, Some(days)) => Some((MinimumRetention::Days(days), field.place())),
         _ => {
-            field.invalid_with("`retention.floor` is no time", "write it like `days:90`, or `forever`");
+            field.invalid_with(
+                "`retention.floor` is not a retention",
+                "write it like `days:90`, or `forever`",
+            );
             None
         }
     }
 }
 
-/// A bound of the time that advice may hold, and where it stands.
+/// A limit of the lifetime of overlays, with its place.
 type TtlLimit = Option<(IsoDuration, Place)>;
 
 fn ttl(field: &Field<'_>) -> Option<(TtlLimit, TtlLimit)> {
@@ -171,7 +174,8 @@ fn ttl_limit(fields: &mut Fields<'_>, key: &'static str) -> TtlLimit {
     match field.non_blank_text()?.parse() {
         Ok(iso) => Some((iso, field.place())),
         Err(error) => {
-            field.invalid_with(format!("`{}` is no duration: {error}", field.path()), "write it like P14D");
+            field
+                .invalid_with(format!("`{}` is not a duration: {error}", field.path()), "write it like P14D");
             None
         }
     }

@@ -1,4 +1,4 @@
-//! `extends`: from a manifest up to its root, and the merged tree on the way back (M5, M6, M10).
+//! `extends` chains: reads the ancestors of a manifest up to the root and merges them from the root down (M5, M6, M10).
 
 use std::sync::Arc;
 
@@ -15,40 +15,39 @@ use crate::workspace::Scope;
 /// The most ancestors that a manifest may have.
 const MAX_ANCESTORS: usize = 8;
 
-/// A chain that was resolved: the documents, root first, and what they make together.
+/// A resolved chain.
 #[derive(Debug)]
 pub struct Chain {
     /// The documents, root first; the last is the manifest itself.
     pub documents: Vec<Arc<Document>>,
-    /// What they make together; each value knows its document.
+    /// The merged tree; each node has the index of its document.
     pub merged: Node,
 }
 
-/// How a chain came out.
+/// Result of resolving a chain.
 #[derive(Debug, Clone)]
 pub struct ChainOutcome {
-    /// The chain; `None` where a document of it is refused.
+    /// `None` if one of its documents is refused.
     pub chain: Option<Arc<Chain>>,
-    /// Whether the manifest stands alone though it names a parent.
+    /// Set if the manifest names a parent but is loaded without it.
     pub broken: Option<BreakReason>,
-    /// What is to be said of the chain, besides what each document says of itself.
+    /// Diagnostics of the chain, without those of its documents.
     pub report: Report,
-    /// The documents that were read, the manifest itself first.
+    /// The documents that the loader read, the manifest itself first.
     pub visited: Vec<Arc<Document>>,
 }
 
-/// Why a manifest stands alone though it names a parent.
+/// Why a manifest is loaded without the parent that it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakReason {
-    /// Its parents lead back to it, or in a circle.
     Cycle,
-    /// A parent is not there.
+    /// A parent does not exist.
     Missing,
-    /// There are too many ancestors.
+    /// More than [`MAX_ANCESTORS`].
     TooDeep,
 }
 
-/// What a doctype's chains go by.
+/// How chains of a doctype are merged, and the codes of their warnings.
 pub(crate) struct ChainRules {
     pub(crate) doctype: Doctype,
     pub(crate) table: &'static [Row],
@@ -67,23 +66,23 @@ impl Chain {
         &self.documents[usize::from(node.document)]
     }
 
-    /// The place of a value, in the file that it comes from.
+    /// The place of a value in the file that it comes from.
     pub fn place(&self, node: &Node, path: impl Into<String>) -> Place {
         self.document_of(node).place(node.span.clone(), path)
     }
 }
 
 impl Loader<'_> {
-    /// Resolves the chain of a manifest that was read, once.
+    /// Resolves the chain of a manifest; caches the result.
     pub(crate) fn chain(&self, leaf: &Arc<Document>, rules: &ChainRules) -> ChainOutcome {
-        if let Some(chained) = self.chains.borrow().get(&leaf.path)
-            && chained.visited.first().is_some_and(|read| Arc::ptr_eq(read, leaf))
+        if let Some(outcome) = self.chains.borrow().get(&leaf.path)
+            && outcome.visited.first().is_some_and(|document| Arc::ptr_eq(document, leaf))
         {
-            return chained.clone();
+            return outcome.clone();
         }
-        let chained = self.resolve_chain(leaf, rules);
-        self.chains.borrow_mut().insert(leaf.path.clone(), chained.clone());
-        chained
+        let outcome = self.resolve_chain(leaf, rules);
+        self.chains.borrow_mut().insert(leaf.path.clone(), outcome.clone());
+        outcome
     }
 
     fn resolve_chain(&self, leaf: &Arc<Document>, rules: &ChainRules) -> ChainOutcome {
@@ -106,7 +105,7 @@ impl Loader<'_> {
         ChainOutcome { chain: chain.map(Arc::new), broken, report, visited }
     }
 
-    /// Reads every ancestor of a manifest into `read`.
+    /// Reads the ancestors of a manifest into `read`, nearest first.
     fn walk(
         &self,
         leaf: &Arc<Document>,
@@ -123,12 +122,12 @@ impl Loader<'_> {
                 return Err(self.refuse_escape(leaf, &at, report));
             };
             if read.iter().any(|document| document.path == location) {
-                let way: Vec<String> = read
+                let cycle: Vec<String> = read
                     .iter()
                     .map(|document| document.shown.to_string())
                     .chain([self.display_name(&location)])
                     .collect();
-                let message = format!("the parents lead in a circle: {}", way.join(" -> "));
+                let message = format!("the parents form a cycle: {}", cycle.join(" -> "));
                 return Err(self.break_chain(leaf, &at, BreakReason::Cycle, rules.cycle, message, report));
             }
             if read.len() > MAX_ANCESTORS {
@@ -179,7 +178,7 @@ impl Loader<'_> {
         WalkError::Refused
     }
 
-    /// A chain that is broken: a warning, or with `strict_chain` a refusal, since the parent's floor is lost.
+    /// Reports a broken chain: a warning, or a refusal with `strict_chain`, since the parent's minimums are lost.
     fn break_chain(
         &self,
         leaf: &Document,
@@ -190,13 +189,13 @@ impl Loader<'_> {
         report: &mut Report,
     ) -> WalkError {
         if self.options.strict_chain {
-            let body =
-                Body::new(message).help("strict_chain is on: without the parent, its floor would not hold");
+            let body = Body::new(message)
+                .help("strict_chain is on: without the parent, its minimums would not apply");
             self.refuse(codes::CHAIN_BROKEN, leaf, at, body, report);
             return WalkError::Refused;
         }
         let body = Body::new(format!("{message}; `{}` is loaded by itself", leaf.shown)).help(
-            "what the parents say does not hold here; `strict_chain = true` in quorate.toml refuses this",
+            "the parents' rules do not apply; set `strict_chain = true` in quorate.toml to refuse this",
         );
         sources(at, leaf, report);
         report.warn(code, at_extends(body, leaf, at));
@@ -209,13 +208,13 @@ impl Loader<'_> {
     }
 }
 
-/// At the `extends` of the manifest that was asked for, and at the one that fails, where that is another.
+/// Places a diagnostic at the `extends` of the requested manifest, and relates the failing `extends` if it is another.
 fn at_extends(body: Body, leaf: &Document, at: &Document) -> Body {
     let body = body.at(leaf.value_place("extends"));
     if leaf.path == at.path {
         body
     } else {
-        body.related(at.value_place("extends"), "this parent cannot be had")
+        body.related(at.value_place("extends"), "cannot load this parent")
     }
 }
 
@@ -235,9 +234,9 @@ fn single_document(leaf: &Arc<Document>) -> Chain {
 }
 
 fn extend_chain(above: &Chain, leaf: &Arc<Document>, table: &[Row]) -> Chain {
-    let mut own = leaf.root.clone();
-    own.set_layer(u8::try_from(above.documents.len()).expect("a chain has at most nine layers"));
+    let mut root = leaf.root.clone();
+    root.set_layer(u8::try_from(above.documents.len()).expect("a chain has at most nine layers"));
     let mut documents = above.documents.clone();
     documents.push(Arc::clone(leaf));
-    Chain { merged: merge(&above.merged, &own, table), documents }
+    Chain { merged: merge(&above.merged, &root, table), documents }
 }

@@ -1,5 +1,5 @@
-//! Whether something is there, by its exact name (M10, M14): what another system would take for another name, or
-//! could not have at all, is not there on any.
+//! Whether a path exists under its exact name (M10, M14). A name that another operating system would confuse with a
+//! sibling or could not have counts as absent on all.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use crate::workspace::{EntryKind, WorkspacePath};
 /// How deep a folder is searched for a file.
 const MAX_SEARCH_DEPTH: usize = 6;
 
-/// Names that are devices on Windows, whatever their extension.
+/// Device names on Windows, with any extension.
 const RESERVED: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
 
-/// Whether something is there.
+/// Whether a path exists, and as what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
     File,
     Folder,
-    /// Nothing, or what cannot be used; why.
+    /// The path does not exist or cannot be used; the reason.
     Absent(String),
 }
 
-/// What a folder holds.
+/// The entries of a folder.
 #[derive(Debug, Default)]
 pub(super) struct FolderListing {
     entries: HashMap<String, EntryKind>,
@@ -31,14 +31,13 @@ pub(super) struct FolderListing {
 }
 
 impl Loader<'_> {
-    /// Whether something is there, every part of its path by its exact name.
+    /// Whether a path exists; each component has to match exactly.
     pub fn presence(&self, location: &WorkspacePath) -> Presence {
-        let mut at = location.clone();
-        at = at.root();
+        let mut at = location.root();
         let mut found = Presence::Folder;
         for part in location.as_str().split('/').filter(|part| !part.is_empty()) {
             if found != Presence::Folder {
-                return Presence::Absent(format!("`{}` is no folder", self.display_name(&at)));
+                return Presence::Absent(format!("`{}` is not a folder", self.display_name(&at)));
             }
             if let Some(why) = portability_problem(part) {
                 return Presence::Absent(why);
@@ -67,7 +66,7 @@ impl Loader<'_> {
         found
     }
 
-    /// Whether a folder holds a file, at any depth that matters.
+    /// Whether a folder contains a file, at most [`MAX_SEARCH_DEPTH`] levels down.
     pub(super) fn contains_file(&self, location: &WorkspacePath) -> bool {
         fn search(loader: &Loader<'_>, location: &WorkspacePath, depth: usize) -> bool {
             let folder = loader.folder(location);
@@ -117,7 +116,7 @@ impl Loader<'_> {
     }
 }
 
-/// Why a name cannot be used everywhere.
+/// Why a name cannot be used on every operating system.
 fn portability_problem(name: &str) -> Option<String> {
     let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let port = |prefix: &str| {
@@ -129,5 +128,5 @@ fn portability_problem(name: &str) -> Option<String> {
     }
     let odd = name.ends_with(['.', ' ']) || name.contains(['%', '\\', ':', '*', '?', '"', '<', '>', '|']);
     (odd || name.chars().any(char::is_control))
-        .then(|| format!("`{name}` is no name that every system can have"))
+        .then(|| format!("`{name}` is not a valid name on every system"))
 }

@@ -1,26 +1,25 @@
-//! Refs: `ws://<collection>/<slug>`, and paths beside a manifest, resolved in the scope of the document that wrote them
-//! (M10, M14).
+//! Refs: `ws://<collection>/<slug>` and paths relative to a manifest, resolved in the scope of the manifest that contains
+//! them (M10, M14).
 
 use super::{Loader, Presence};
 use crate::tree::reader::nearest;
 use crate::workspace::{Scope, WorkspacePath};
 
-/// What a text refers to.
+/// A parsed `ws://` ref.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference<'t> {
-    /// The collection, for example `personas`.
+    /// For example `personas`.
     pub collection: &'t str,
-    /// What follows it: a slug, and maybe more.
+    /// A slug, maybe with more path components.
     pub rest: &'t str,
 }
 
-/// A ref that leads to nothing that can be used; why, and whether it leads out of its scope.
+/// Why a ref cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unresolved {
     pub reason: String,
-    /// Whether it leads out of its scope.
     pub outside_scope: bool,
-    /// A ref that comes near and leads somewhere.
+    /// An existing ref with a similar name.
     pub suggestion: Option<String>,
 }
 
@@ -39,13 +38,13 @@ impl Unresolved {
 }
 
 impl<'t> Reference<'t> {
-    /// Reads `ws://<collection>/<rest>`.
+    /// Parses `ws://<collection>/<rest>`.
     pub fn parse(text: &'t str) -> Option<Reference<'t>> {
         let (collection, rest) = text.strip_prefix("ws://")?.split_once('/')?;
         Some(Reference { collection, rest })
     }
 
-    /// The file that stands for it; `None` where a folder with any file in it will do.
+    /// The manifest that the ref names; `None` if any non-empty folder is enough.
     fn file(self) -> Option<String> {
         let name = match self.collection {
             "personas" => "PERSONA.md",
@@ -57,10 +56,10 @@ impl<'t> Reference<'t> {
         Some(format!("{}/{}/{name}", self.collection, self.rest))
     }
 
-    /// Where it leads in a scope: the file that stands for it, or its folder.
+    /// The path of the ref's manifest or folder in a scope.
     ///
     /// # Errors
-    /// When it leads out of the scope.
+    /// The ref leads out of the scope.
     pub fn path(self, scope: &Scope) -> Result<WorkspacePath, Unresolved> {
         let path = self.file().unwrap_or_else(|| format!("{}/{}", self.collection, self.rest));
         let leads_up = path.split('/').any(|part| part == ".." || part == ".");
@@ -72,7 +71,7 @@ impl<'t> Reference<'t> {
 }
 
 impl Unresolved {
-    /// What to do: the near ref, or something else.
+    /// Help text: the suggestion if there is one, else `otherwise`.
     pub fn help(&self, otherwise: &str) -> String {
         self.suggestion
             .as_ref()
@@ -81,7 +80,7 @@ impl Unresolved {
 }
 
 impl Loader<'_> {
-    /// A ref of the same collection that comes near to one that leads to nothing.
+    /// An existing ref of the same collection with a similar name.
     fn nearest_reference(&self, reference: Reference<'_>, from: &WorkspacePath) -> Option<String> {
         let names = self.folder_names(&from.root().child(reference.collection));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -89,11 +88,10 @@ impl Loader<'_> {
         (nearest_name != reference.rest).then(|| format!("ws://{}/{nearest_name}", reference.collection))
     }
 
-    /// Whether a ref leads to something that is there: `from` is the file that wrote it. A path is relative to that
-    /// file.
+    /// Resolves a ref, or a path relative to `from`, the file that contains it.
     ///
     /// # Errors
-    /// Why it leads to nothing.
+    /// The target does not exist or lies outside the scope.
     pub fn resolve(&self, from: &WorkspacePath, text: &str) -> Result<WorkspacePath, Unresolved> {
         let Some(reference) = Reference::parse(text) else {
             let location = from.resolve_relative(text).map_err(|_| Unresolved::escapes_scope())?;
@@ -102,9 +100,9 @@ impl Loader<'_> {
                 _ => Ok(location),
             };
         };
-        // A seat of an assembly: the assembly has to be there.
-        let seat = reference.rest.split_once('/').filter(|_| reference.collection == "assemblies");
-        let reference = seat.map_or(reference, |(rest, _)| Reference { rest, ..reference });
+        // `ws://assemblies/<slug>/<member>`: only the assembly has to exist.
+        let member_ref = reference.rest.split_once('/').filter(|_| reference.collection == "assemblies");
+        let reference = member_ref.map_or(reference, |(rest, _)| Reference { rest, ..reference });
         let location = reference.path(from.scope())?;
         let wants_file = reference.file().is_some();
         match self.presence(&location) {
@@ -118,7 +116,7 @@ impl Loader<'_> {
                 ..Unresolved::absent(why)
             }),
             _ => Err(Unresolved::absent(format!(
-                "`{}` is not what the ref asks for",
+                "`{}` is not of the kind that the ref names",
                 self.display_name(&location)
             ))),
         }

@@ -1,4 +1,4 @@
-//! What is checked of an operator beyond its schema.
+//! Loads an operator and checks its persona.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::document::Document;
 use crate::loader::{Loader, Refs};
 use crate::tree::Node;
 
-/// Loads an operator whose manifest was read.
+/// Loads an operator from its document.
 pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Operator> {
     let mut report = document.report.clone();
     if document.refused() {
@@ -22,13 +22,13 @@ pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Operator> {
     {
         let reference =
             if written.contains("://") { written.to_owned() } else { format!("ws://personas/{written}") };
-        if let Err(unmet) = &*loader.find_persona(&document.path, &reference) {
-            let mut body = Body::new(format!("the persona `{written}` cannot be used: {}", unmet.reason));
-            if let Some((place, label)) = &unmet.related {
+        if let Err(error) = &*loader.find_persona(&document.path, &reference) {
+            let mut body = Body::new(format!("the persona `{written}` cannot be used: {}", error.reason));
+            if let Some((place, label)) = &error.related {
                 body = body.related(place.clone(), label);
             }
             let help =
-                unmet.help.clone().unwrap_or_else(|| "make the persona, or correct the ref".to_owned());
+                error.help.clone().unwrap_or_else(|| "create the persona, or correct the ref".to_owned());
             let place = document.place(node.span.clone(), "persona");
             report.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, body.at(place).help(help));
         }
@@ -37,7 +37,7 @@ pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Operator> {
     Loaded { value: operator.filter(|_| !report.has_refusals()), report }
 }
 
-/// The ref that an operator answers to.
+/// The ref of an operator, by its id.
 pub(crate) fn reference(document: &Document) -> Option<String> {
     Some(format!("ws://operators/{}", document.root.key("id").and_then(Node::as_str)?))
 }

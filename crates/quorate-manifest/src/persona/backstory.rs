@@ -1,11 +1,11 @@
-//! `backstory`: where a persona comes from.
+//! `backstory`: a persona's history.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::pattern;
 
-/// Where a persona comes from.
+/// A persona's history.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
@@ -16,15 +16,15 @@ pub struct Backstory {
     /// Its history, as Markdown.
     #[schemars(length(min = 1))]
     pub background: Option<String>,
-    /// What sort of character it is. Added up along the chain.
+    /// The kinds of character. Lists are joined along the chain.
     #[schemars(inner(
         regex(pattern = pattern::KEBAB)
     ), extend("uniqueItems" = true, "maxItems" = 12, "examples" = [["mentor", "craftsman"]]))]
     pub archetypes: Option<Vec<String>>,
-    /// When it lives.
+    /// The time in which the persona lives.
     #[schemars(length(min = 1, max = 80), extend("examples" = ["contemporary"]))]
     pub era: Option<String>,
-    /// Where it lives.
+    /// The world in which the persona lives.
     #[schemars(length(min = 1, max = 120), extend("examples" = ["real-world"]))]
     pub setting: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! From a file to a resolved persona: its document, its chain, what its refs lead to, and its prompt's text.
+//! Loads a persona: resolves its chain, checks its refs, and selects its prompt's text.
 
 use std::sync::Arc;
 
@@ -21,44 +21,41 @@ const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
     depth: codes::PERSONA_EXTENDS_DEPTH_EXCEEDED,
 };
 
-/// A persona as it speaks: merged along its chain.
+/// A persona merged along its chain.
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub persona: Persona,
-    /// The prompt's text: the body of the nearest document that has one.
+    /// The prompt's text: the non-blank body nearest to the leaf.
     pub body: String,
-    /// The chain that it was made of.
     pub chain: Arc<Chain>,
 }
 
-/// A persona that a ref leads to, or why it leads to none.
+/// Result of looking up a persona by its ref.
 pub type Lookup = Result<FoundPersona, Box<LookupError>>;
 
-/// What a ref to a persona leads to.
+/// The target of a persona ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPersona {
     pub path: WorkspacePath,
-    /// What people call it.
     pub title: String,
 }
 
-/// Why a ref leads to no persona.
+/// Why a persona ref cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupError {
-    /// Why, as the end of a sentence.
+    /// A clause for the end of a sentence.
     pub reason: String,
-    /// What to do, where it is known.
     pub help: Option<String>,
-    /// What is wrong in the persona's own file.
+    /// The first refusal in the persona's own file.
     pub related: Option<(Place, String)>,
 }
 
-/// Loads a persona whose manifest was read.
+/// Loads a persona from its document.
 pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     let mut report = Report::new();
-    let ChainOutcome { chain, report: said, visited: read, .. } = loader.chain(leaf, &CHAIN_RULES);
-    read.iter().for_each(|document| report.absorb(document.report.clone()));
-    report.absorb(said);
+    let ChainOutcome { chain, report: chain_report, visited, .. } = loader.chain(leaf, &CHAIN_RULES);
+    visited.iter().for_each(|document| report.absorb(document.report.clone()));
+    report.absorb(chain_report);
     let Some(chain) = chain else { return Loaded { value: None, report } };
     for document in &chain.documents {
         report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
@@ -74,36 +71,37 @@ pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
     Loaded { value: value.filter(|_| !report.has_refusals()), report }
 }
 
-/// Refs of personas are warnings, but for those that lead out of the tenant.
+/// Warns of unresolved refs; refuses refs that lead out of the tenant.
 fn check_references(loader: &Loader<'_>, chain: &Chain, report: &mut Report) {
     let root = &chain.merged;
-    let mut look = |node: &Node, path: String, code: WarningCode| {
+    let mut check = |node: &Node, path: String, code: WarningCode| {
         let Some(text) = node.as_str() else { return };
         let Err(unresolved) = loader.resolve(&chain.document_of(node).path, text) else { return };
-        let body = Body::new(format!("`{path}` is `{text}`, and cannot be resolved: {}", unresolved.reason));
+        let body =
+            Body::new(format!("`{path}` is `{text}`, which cannot be resolved: {}", unresolved.reason));
         let body = body.at(chain.place(node, path));
         if unresolved.outside_scope {
             let help = "name something of the same tenant or workspace";
             report.refuse(codes::PERSONA_XREF_CROSS_TENANT, body.help(help));
         } else {
-            report.warn(code, body.help(unresolved.help("correct the ref, or make what it names")));
+            report.warn(code, body.help(unresolved.help("correct the ref, or create its target")));
         }
     };
     if let Some(node) = root.key("identity") {
-        look(node, "identity".to_owned(), codes::PERSONA_IDENTITY_UNRESOLVABLE);
+        check(node, "identity".to_owned(), codes::PERSONA_IDENTITY_UNRESOLVABLE);
     }
     let items = |keys: &[&str]| root.at_path(keys).map_or(&[][..], Node::items);
     for (at, node) in items(&["appliesTo"]).iter().enumerate() {
-        look(node, format!("appliesTo[{at}]"), codes::PERSONA_APPLIESTO_UNRESOLVABLE);
+        check(node, format!("appliesTo[{at}]"), codes::PERSONA_APPLIESTO_UNRESOLVABLE);
     }
     for (at, item) in items(&["relationships"]).iter().enumerate() {
         if let Some(node) = item.key("persona") {
-            look(node, format!("relationships[{at}].persona"), codes::PERSONA_RELATIONSHIP_UNRESOLVABLE);
+            check(node, format!("relationships[{at}].persona"), codes::PERSONA_RELATIONSHIP_UNRESOLVABLE);
         }
     }
     for (at, item) in items(&["boundaries", "redirects"]).iter().enumerate() {
         if let Some(node) = item.key("to") {
-            look(node, format!("boundaries.redirects[{at}].to"), codes::PERSONA_REDIRECT_UNRESOLVABLE);
+            check(node, format!("boundaries.redirects[{at}].to"), codes::PERSONA_REDIRECT_UNRESOLVABLE);
         }
     }
 }
@@ -113,8 +111,8 @@ impl Loader<'_> {
     pub fn find_persona(&self, from: &WorkspacePath, reference: &str) -> Arc<Lookup> {
         let path = Reference::parse(reference)
             .filter(|reference| reference.collection == "personas")
-            .ok_or_else(|| "it is no ref to a persona".to_owned())
-            .and_then(|read| read.path(from.scope()).map_err(|unresolved| unresolved.reason));
+            .ok_or_else(|| "it is not a ref to a persona".to_owned())
+            .and_then(|reference| reference.path(from.scope()).map_err(|unresolved| unresolved.reason));
         let path = match path {
             Ok(location) => location,
             Err(why) => {
@@ -130,14 +128,18 @@ impl Loader<'_> {
     }
 
     fn load_persona(&self, from: &WorkspacePath, reference: &str, location: &WorkspacePath) -> Lookup {
-        let unmet = |why: String| Box::new(LookupError { reason: why, help: None, related: None });
+        let failed = |reason: String| Box::new(LookupError { reason, help: None, related: None });
         if let Err(unresolved) = self.resolve(from, reference) {
-            // A persona of the workspace is not its tenants'.
-            let above = Reference::parse(reference).and_then(|read| read.path(&Scope::Workspace).ok());
+            // Tenants do not share the workspace's personas.
+            let above =
+                Reference::parse(reference).and_then(|reference| reference.path(&Scope::Workspace).ok());
             let above = above.filter(|_| *from.scope() != Scope::Workspace);
             let help =
                 above.filter(|above| matches!(self.presence(above), loader::Presence::File)).map(|above| {
-                    format!("there is `{}`, but a tenant has personas of its own", self.display_name(&above))
+                    format!(
+                        "`{}` exists, but a tenant cannot use the workspace's personas",
+                        self.display_name(&above)
+                    )
                 });
             let near = unresolved.suggestion.map(|near| format!("did you mean `{near}`?"));
             return Err(Box::new(LookupError {
@@ -148,14 +150,14 @@ impl Loader<'_> {
         }
         let document = match self.read(location, Doctype::Persona) {
             ReadResult::Document(document) => document,
-            ReadResult::Missing => return Err(unmet("it is not there".to_owned())),
+            ReadResult::Missing => return Err(failed("it does not exist".to_owned())),
             ReadResult::Outside => {
-                return Err(unmet(
+                return Err(failed(
                     "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
                 ));
             }
             ReadResult::Unreadable(why) => {
-                return Err(unmet(format!("`{}` cannot be read: {why}", self.display_name(location))));
+                return Err(failed(format!("`{}` cannot be read: {why}", self.display_name(location))));
             }
         };
         let loaded = load(self, &document);
@@ -163,7 +165,8 @@ impl Loader<'_> {
             Some(resolved) => Ok(FoundPersona { path: location.clone(), title: resolved.persona.title }),
             None => {
                 let first = loaded.report.refusals.first();
-                let related = first.and_then(|one| Some((one.body.place.clone()?, one.body.message.clone())));
+                let related = first
+                    .and_then(|refusal| Some((refusal.body.place.clone()?, refusal.body.message.clone())));
                 let help = Some(format!("correct it first: `quorate check {}`", self.display_name(location)));
                 Err(Box::new(LookupError {
                     reason: format!("`{}` is refused", self.display_name(location)),

@@ -5,7 +5,7 @@ use crate::merge::Row;
 use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
 use crate::merge::row;
 
-/// One row for each key, in the order of the format's table. The body is overridden by one that is not blank.
+/// One row for each key, in the order of AIP-25's table. A non-blank body overrides the parent's.
 pub const TABLE: &[Row] = &[
     row("schema", Override),
     row("name", Override),

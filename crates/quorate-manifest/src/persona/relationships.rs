@@ -1,11 +1,11 @@
-//! `relationships`: what a persona is to others.
+//! `relationships`: a persona's relationships to others.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::pattern;
 
-/// What a persona is to another.
+/// A persona's relationship to another persona.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relationship {
@@ -14,10 +14,10 @@ pub struct Relationship {
         regex(pattern = pattern::ANY_PERSONA)
     )]
     pub persona: String,
-    /// What it is to it.
+    /// The kind of relationship, from this persona to the other.
     #[schemars(length(min = 1, max = 60), extend("examples" = ["mentor-of", "peer-of"]))]
     pub kind: String,
-    /// More about it.
+    /// Further notes.
     #[schemars(length(min = 1, max = 1000))]
     pub notes: Option<String>,
 }

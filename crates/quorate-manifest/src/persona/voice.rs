@@ -11,18 +11,18 @@ pub struct Voice {
     /// The register.
     #[schemars(length(min = 1, max = 80), extend("examples" = ["warm-direct", "playful", "terse", "academic"]))]
     pub register: Option<String>,
-    /// What it likes to say. Added up along the chain.
+    /// Typical phrases. Lists are joined along the chain.
     #[schemars(inner(length(min = 1, max = 200)), extend("uniqueItems" = true, "maxItems" = 24))]
     pub signature_phrases: Option<Vec<String>>,
-    /// What its tone is like. Added up along the chain.
+    /// Words for the tone. Lists are joined along the chain.
     #[schemars(inner(length(min = 1, max = 60)), extend("uniqueItems" = true, "maxItems" = 16, "examples" = [["rigorous", "dry"]]))]
     pub tonality: Option<Vec<String>>,
-    /// How formal it is, from 0 (not at all) to 10.
+    /// Formality, from 0 (informal) to 10.
     #[schemars(range(min = 0, max = 10))]
     pub formality: Option<u8>,
-    /// How often it uses emoji.
+    /// How often the persona uses emoji.
     pub emoji_usage: Option<EmojiUsage>,
-    /// How it closes a message.
+    /// The closing words of a message.
     #[schemars(length(min = 1, max = 200))]
     pub sign_off: Option<String>,
 }
@@ -34,8 +34,8 @@ pub struct Voice {
 pub enum EmojiUsage {
     /// Never.
     Never,
-    /// Now and then.
+    /// Rarely.
     Sparing,
-    /// As part of the voice.
+    /// Regularly.
     Frequent,
 }

@@ -1,10 +1,9 @@
-//! Texts as messages quote them.
+//! Quoting of texts in messages.
 
-/// How many characters of a text are quoted.
+/// Longer texts are cut.
 const MAX_CHARS: usize = 60;
 
-/// A text as a message quotes it: one line, not too long, and with what cannot be seen written out. An empty text is
-/// said to be so.
+/// A text in backquotes on one line, cut to [`MAX_CHARS`], with invisible characters escaped; `empty` for an empty text.
 pub(super) fn quoted(text: &str) -> String {
     if text.is_empty() {
         return "empty".to_owned();
@@ -27,14 +26,14 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 fn is_invisible(c: char) -> bool {
-    let joins_or_turns = matches!(
+    let is_format_control = matches!(
         c,
         '\u{AD}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{2069}' | '\u{FEFF}'
     );
-    c.is_control() || joins_or_turns || (c.is_whitespace() && c != ' ')
+    c.is_control() || is_format_control || (c.is_whitespace() && c != ' ')
 }
 
-/// The first sentence of a description, to stand after a colon.
+/// The first sentence of a description, in the form that follows a colon: lower-case, without a full stop.
 pub(super) fn clause(description: &str) -> String {
     let first = description.split(". ").next().unwrap_or_default().trim_end_matches('.');
     let first = first.replace('\n', " ");

@@ -1,23 +1,22 @@
-//! What to write instead, where that can be told.
+//! Suggestions for values that do not match their schema.
 
 use crate::json_schema::ecma::Pattern;
 use crate::json_schema::{Expected, Type};
 use crate::tree::{Kind, Node};
 
-/// Words that other tools take for a boolean.
+/// Words that YAML 1.1 and other tools read as booleans.
 const TRUE: [&str; 4] = ["true", "yes", "on", "y"];
 const FALSE: [&str; 4] = ["false", "no", "off", "n"];
 
-/// What refs lead to.
+/// The collections of `ws://` refs.
 const COLLECTIONS: [&str; 7] =
     ["personas", "operators", "workspaces", "identities", "companies", "skills", "assemblies"];
 
-/// Whether a text matches a pattern.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     Pattern::parse(pattern, None).is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// The text that was probably meant where one does not match.
+/// A similar text that matches the pattern.
 pub(super) fn for_text(pattern: &str, written: &str) -> Option<String> {
     let pattern = Pattern::parse(pattern, None)?;
     let mut candidates = vec![written.trim().to_owned(), written.replace('_', "-"), kebab(written)];
@@ -32,22 +31,22 @@ pub(super) fn for_text(pattern: &str, written: &str) -> Option<String> {
     let fits = |candidate: &String| candidate != written && pattern.is_match(candidate);
     candidates.into_iter().find(fits).or_else(|| {
         reference_candidates(written).into_iter().find(fits).filter(|_| {
-            // Where refs may lead to several collections nobody knows which was meant.
+            // No suggestion if several collections fit.
             written.starts_with("ws://")
-                || reference_candidates(written).iter().filter(|one| fits(one)).count() == 1
+                || reference_candidates(written).iter().filter(|candidate| fits(candidate)).count() == 1
         })
     })
 }
 
-/// Lower-case letters and digits, and one dash for whatever else stands between them.
+/// The text in kebab case: lower-case ASCII letters and digits; each run of other characters becomes one dash.
 fn kebab(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_lowercase()
 }
 
-/// The text as a ref: into its own collection where it has one, else into each.
+/// The text as a ref into its own collection if it names one, else into each collection.
 fn reference_candidates(written: &str) -> Vec<String> {
-    let (own, slug) = match written.strip_prefix("ws://").and_then(|rest| rest.split_once('/')) {
+    let (collections, slug) = match written.strip_prefix("ws://").and_then(|rest| rest.split_once('/')) {
         Some((collection, slug)) => (vec![collection], slug),
         None => (COLLECTIONS.to_vec(), written),
     };
@@ -55,10 +54,10 @@ fn reference_candidates(written: &str) -> Vec<String> {
     if slug.is_empty() || written.contains(['\\', '.']) {
         return Vec::new();
     }
-    own.into_iter().map(|collection| format!("ws://{collection}/{slug}")).collect()
+    collections.into_iter().map(|collection| format!("ws://{collection}/{slug}")).collect()
 }
 
-/// `30 days`, `14d` or `90` as durations and retentions are written. Of `5m` nobody knows what was meant.
+/// `30 days`, `14d` or `90` as durations and retentions. `5m` is ambiguous (minutes or months) and gives none.
 fn duration_candidates(written: &str) -> Vec<String> {
     let unit = written.trim_start_matches(|c: char| c.is_ascii_digit());
     let count = &written[..written.len() - unit.len()];
@@ -78,10 +77,10 @@ fn duration_candidates(written: &str) -> Vec<String> {
     }
 }
 
-/// What to do about a value of the wrong type.
+/// Help for a value of the wrong type.
 pub(super) fn for_type(text: &str, node: &Node, key: Option<&str>, wanted: &Expected) -> Option<String> {
     let written = text.get(node.span.clone()).unwrap_or_default();
-    let wants = |one: Type| wanted.types.contains(&one);
+    let wants = |kind: Type| wanted.types.contains(&kind);
     match &node.kind {
         Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if wants(Type::String) => {
             Some(format!("put it in quotes: \"{written}\""))
@@ -113,11 +112,12 @@ pub(super) fn for_type(text: &str, node: &Node, key: Option<&str>, wanted: &Expe
     }
 }
 
-/// A text as it can stand between brackets: short, and without what YAML takes for something else.
-fn plain(word: &str, besides: char) -> Option<String> {
-    let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ' ') || c == besides;
+/// The comma-separated items of a text if they are valid in a YAML flow collection without quotes, and short.
+fn plain(word: &str, separator: char) -> Option<String> {
+    let is_plain =
+        |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ' ') || c == separator;
     let items: Vec<&str> = word.split(',').map(str::trim).filter(|item| !item.is_empty()).collect();
-    (word.len() < 60 && !items.is_empty() && word.chars().all(fine)).then(|| items.join(", "))
+    (word.len() < 60 && !items.is_empty() && word.chars().all(is_plain)).then(|| items.join(", "))
 }
 
 /// `30s`, `500ms`, `2m` or `1h` in milliseconds.
