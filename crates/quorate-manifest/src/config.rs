@@ -1,5 +1,6 @@
-//! `quorate.toml`: the host's own configuration. This file owns the resolved form; `host/load.rs` reads the written
-//! one.
+//! `quorate.toml`: the configuration of a workspace. This file owns the resolved form; `config/load.rs` reads the file.
+//!
+//! A [`Place`] beside a value is the value's place in the file.
 
 pub(crate) mod executor;
 mod keys;
@@ -25,19 +26,19 @@ pub use load::load;
 pub struct Configuration {
     /// The directory of `quorate.toml`; the root of the workspace.
     pub dir: PathBuf,
-    /// `strict_chain`: whether a broken chain of manifests is refused (M5).
+    /// `strict_chain`: refuse a broken `extends` chain (M5).
     pub strict_chain: bool,
-    /// Where the ledger is, as written: a path relative to `dir`.
+    /// `ledger` or `[ledger]`.
     pub ledger: Ledger,
-    /// `[defaults] executor`, and where it stands.
+    /// `[defaults] executor`.
     pub default_executor: Option<(String, Place)>,
     /// `[executors.*]` by name.
     pub executors: BTreeMap<String, ExecutorTable>,
-    /// `early_decision`: whether a vote ends once what is out cannot change it (V7).
+    /// `early_decision`: end a vote as soon as the missing votes cannot change the result (V7).
     pub early_decision: bool,
     /// `[assemblies.*]` by name.
     pub assemblies: BTreeMap<String, AssemblyTable>,
-    /// `[mcp.*]`, MCP servers by id, verbatim for whoever connects.
+    /// `[mcp.*]`: MCP servers by id, verbatim for the client.
     pub servers: BTreeMap<String, Block>,
     /// `[runtimes.*]` by the manifest's id.
     pub runtimes: BTreeMap<String, RuntimeTable>,
@@ -51,7 +52,7 @@ pub struct Configuration {
     pub redact: Redaction,
     /// `[keys]`.
     pub keys: Keys,
-    /// `governance`: the governance file of assemblies that bind none, as written, and where it stands.
+    /// `governance`: the path, as written, of the governance file for assemblies that bind none.
     pub governance: Option<(String, Place)>,
 }
 
@@ -60,39 +61,38 @@ impl Configuration {
         self.dir.join("quorate.toml")
     }
 
-    /// The executors that it chooses by name, and where each choice stands.
+    /// The names of all executors that other tables choose.
     pub fn named_executors(&self) -> impl Iterator<Item = (&String, &Place)> {
         let assemblies =
             self.assemblies.values().flat_map(|table| table.executor.iter().chain(table.members.values()));
         let runtimes =
             self.runtimes.values().flat_map(|table| table.executor.iter().chain(table.participants.values()));
-        let own = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector];
-        own.into_iter().flatten().chain(assemblies).chain(runtimes).map(|(name, place)| (name, place))
+        let single = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector];
+        single.into_iter().flatten().chain(assemblies).chain(runtimes).map(|(name, place)| (name, place))
     }
 }
 
-/// Where the ledger is, and what of it is kept.
+/// Location, witness and retention of the ledger.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ledger {
-    /// `path`: its file, as written; `.quorate/ledger.db` unless said.
+    /// `path`: a path relative to `quorate.toml`, or a Postgres URL, as written; the default is `.quorate/ledger.db`.
     pub path: Option<String>,
-    /// `witness`: the file that each checkpoint is appended to, or the URL of a witness that signs each, as written, and
-    /// where it stands.
+    /// `witness`: the file that each checkpoint is appended to, or the URL of a witness that signs each, as written.
     pub witness: Option<(String, Place)>,
-    /// `witness_key`: the verifier's line of the witness with a URL, and where it stands.
+    /// `witness_key`: the verifier key line of a witness with a URL.
     pub witness_key: Option<(String, Place)>,
-    /// `retention`: how many days what the members of reviews and runtimes said is kept; `None` for ever.
+    /// `retention`: days for which answers of reviews and runtimes are kept; `None` is for ever.
     pub retention_days: Option<u32>,
 }
 
-/// Which key signs records, and whose signatures count.
+/// The key that signs records, and the accepted keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keys {
-    /// `signing`: where the key that signs records comes from, and where that stands.
+    /// `signing`: the source of the key that signs records.
     pub signing: Option<(KeySource, Place)>,
-    /// `keyring`: the keyring's file, as written, and where it stands.
+    /// `keyring`: the path of the keyring, as written.
     pub keyring: Option<(String, Place)>,
-    /// `sign`: whether the records of reviews and runtimes are signed.
+    /// `sign`: whether records of reviews and runtimes are signed.
     pub sign: Signing,
 }
 
@@ -102,25 +102,25 @@ impl Default for Keys {
     }
 }
 
-/// Where a secret key comes from.
+/// The source of a secret key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// A file, relative to `quorate.toml`.
     File(String),
     /// A variable of the environment.
     Env(String),
-    /// What a command prints: a program and its arguments, run without a shell.
+    /// The output of a program with arguments, run without a shell.
     Command(Vec<String>),
 }
 
-/// What is a secret.
+/// Which texts are secrets, to be redacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redaction {
-    /// `builtin`: whether whatever has the shape of one is.
+    /// `builtin`: texts with the form of well-known secrets.
     pub builtin: bool,
-    /// `environment`: whether the values of variables whose names promise one are.
+    /// `environment`: values of environment variables whose names suggest a secret.
     pub environment: bool,
-    /// `patterns`: regular expressions of what else is one.
+    /// `patterns`: additional regular expressions.
     pub patterns: Vec<String>,
 }
 
@@ -130,22 +130,22 @@ impl Default for Redaction {
     }
 }
 
-/// How agents may get better.
+/// How playbooks are proposed and promoted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Playbooks {
-    /// `max_active`: how many playbooks may be active for one operator.
+    /// `max_active`: the maximum number of active playbooks for one operator.
     pub max_active: usize,
-    /// `judge`: the executor that reads each proposal against the locked traits, and where it stands.
+    /// `judge`: the executor that checks each proposal against the locked traits.
     pub judge: Option<(String, Place)>,
-    /// `reflector`: the executor that reads runs and proposes deltas, and where it stands.
+    /// `reflector`: the executor that reads runs and proposes deltas.
     pub reflector: Option<(String, Place)>,
-    /// `governance`: the voting assembly that decides on promotions, and where it stands.
+    /// `governance`: the voting assembly that decides on promotions.
     pub governance: Option<(String, Place)>,
-    /// `scorer`: the command that compares two prompts, and where it stands.
+    /// `scorer`: the command that compares two prompts.
     pub scorer: Option<(Vec<String>, Place)>,
-    /// `min_sample`: how many outcomes a gate has to see on each side.
+    /// `min_sample`: the outcomes that a gate needs on each side.
     pub min_sample: u32,
-    /// `error_rate`: how often a gate may let through what is no better.
+    /// `error_rate`: the rate at which a gate may promote a playbook that is no improvement.
     pub error_rate: f64,
 }
 
@@ -163,60 +163,58 @@ impl Default for Playbooks {
     }
 }
 
-/// A trait that nothing may change in an operator.
+/// A locked trait of operators.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lock {
     pub description: Option<String>,
-    /// Words that stand for it.
+    /// Words that stand for the trait.
     pub words: Vec<String>,
-    /// Phrases that betray it.
+    /// Phrases that indicate the trait.
     pub phrases: Vec<String>,
-    /// The slugs of the operators whose trait it is; `None` for all of them.
+    /// The slugs of the operators with this lock; `None` for all.
     pub operators: Option<Vec<String>>,
 }
 
-/// One `[assemblies.<name>]` table: who answers for its members.
+/// One `[assemblies.<name>]` table: the executors of an assembly's members.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AssemblyTable {
-    /// `executor`: for all of them, and where it stands.
+    /// `executor`: for all members.
     pub executor: Option<(String, Place)>,
-    /// `[assemblies.<name>.members.<id>] executor`, and where it stands.
+    /// `[assemblies.<name>.members.<id>] executor`, by member id.
     pub members: BTreeMap<String, (String, Place)>,
 }
 
-/// One `[runtimes.<id>]` table: who answers for its participants.
+/// One `[runtimes.<id>]` table: the executors of a runtime's participants.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuntimeTable {
-    /// `executor`: for all of them, and where it stands.
+    /// `executor`: for all participants.
     pub executor: Option<(String, Place)>,
-    /// `[runtimes.<id>.participants.<id>] executor`, and where it stands.
+    /// `[runtimes.<id>.participants.<id>] executor`, by participant id.
     pub participants: BTreeMap<String, (String, Place)>,
 }
 
 /// One `[executors.<name>]` table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutorTable {
-    /// `kind`, which picks the adapter, and where it stands. `None` where a `preset` or a `command` in the block
-    /// says it instead.
+    /// `kind`, which selects the adapter. `None` if a `preset` or a `command` in the block implies it.
     pub kind: Option<(String, Place)>,
-    /// `timeout`; one deadline spans all attempts.
+    /// `timeout`; one deadline for all attempts.
     pub timeout: Option<Duration>,
-    /// `retries`; failures, not timeouts.
+    /// `retries` after failures, not after timeouts.
     pub retries: Option<u32>,
-    /// Everything else, verbatim, for the adapter.
+    /// All other keys, for the adapter.
     pub block: Block,
 }
 
-/// An adapter's own keys, verbatim, with the place of each, so that whatever the adapter refuses can be shown.
+/// An adapter's own keys, verbatim, with their places for the adapter's diagnostics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// The keys and values.
     pub json: Map<String, Value>,
-    /// Where the block as a whole stands.
+    /// The place of the whole block.
     pub place: Place,
-    /// Where each key stands.
+    /// The place of each key.
     pub keys: BTreeMap<String, Place>,
-    /// The file's text, to quote from.
+    /// The file's text, which diagnostics quote.
     pub source: Arc<str>,
 }
 
@@ -226,17 +224,17 @@ impl Block {
         key.and_then(|key| self.keys.get(key)).unwrap_or(&self.place).clone()
     }
 
-    /// A body that points at a key, or at the whole block.
+    /// A diagnostic body at a key, or at the whole block.
     pub fn body(&self, key: Option<&str>, message: impl Into<String>) -> Body {
         Body::new(message).at(self.place_of(key))
     }
 }
 
-/// The caps of one run.
+/// The limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budget {
-    /// How many calls a run may make, re-prompts and retries included.
+    /// Calls of executors, including re-prompts and retries.
     pub calls: Option<u32>,
-    /// How long a run may take.
+    /// Wall-clock time.
     pub wall: Option<Duration>,
 }

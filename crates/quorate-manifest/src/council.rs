@@ -1,5 +1,5 @@
-//! `council.yaml`: who deliberates on an artifact, and how. This file owns the resolved form; `council/*` reads the
-//! written one, key by key.
+//! `council.yaml`: the members and protocol of a council. This file owns the resolved form; `council/*` reads the file,
+//! key by key.
 
 mod built_in;
 mod files;
@@ -24,42 +24,36 @@ pub use load::{load, load_in};
 use crate::config::ExecutorTable;
 use tiers::TierRules;
 
-/// A council, ready to be convened. Valid by type: prompts and context files are read.
+/// A valid council, with the text of its prompts and context files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Council {
     /// The directory of `council.yaml`; tier globs and log path are relative to it.
     pub dir: PathBuf,
-    /// Three or more, in roster order, ids unique.
+    /// At least three, in roster order, with unique ids.
     pub deliberators: Vec<Deliberator>,
     pub adjudicator: Prompt,
     pub protocol: Protocol,
-    /// Which artifacts are reviewed.
     pub tiers: TierRules,
-    /// Where verdicts are logged and what is scrubbed.
     pub logging: Logging,
-    /// What a sweep walks.
     pub watch: Watch,
-    /// The `runtime` block, for whoever builds the executor; its `type` is the kind.
+    /// The `runtime` block, which configures the executor; its `type` is the kind.
     pub runtime: Option<ExecutorTable>,
-    /// Which verdict policy, where the file names one.
     pub policy: Option<PolicyName>,
-    /// SHA-256 (hex) of the file as written and of every file that was read for it, by path as written.
+    /// Path as written and SHA-256 (hex) of the file itself and of every file that it names.
     pub files: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deliberator {
-    /// Its id, unique in the council.
+    /// Unique in the council.
     pub id: Arc<str>,
-    /// What it is told to be.
     pub prompt: Prompt,
-    /// Recorded with its answers; the policies count heads.
+    /// Recorded with the answers; the policies ignore it and count members.
     pub weight: f64,
-    /// Documents that it judges by.
     pub context: Vec<ContextFile>,
 }
 
-/// A prompt and where it came from.
+/// A prompt and its path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// The path as written; `None` for a built-in prompt.
@@ -67,7 +61,7 @@ pub struct Prompt {
     pub text: Arc<str>,
 }
 
-/// A document that a deliberator judges by.
+/// A document with criteria for a deliberator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContextFile {
     /// The path as written.
@@ -77,25 +71,22 @@ pub struct ContextFile {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Protocol {
-    /// One or two rounds.
     pub rounds: Rounds,
-    /// What round 2 sees of round 1.
     pub cross_read: CrossRead,
-    /// End as INCOMPLETE as soon as one deliberator fails.
     pub fail_fast: FailFast,
-    /// Fewer valid answers than this give INCOMPLETE.
+    /// With fewer valid answers the verdict is INCOMPLETE.
     pub min_deliberators: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounds {
-    /// Judge on independent first answers.
+    /// The verdict uses independent first answers.
     One,
-    /// Let everybody read the others first.
+    /// Each deliberator reads the others' first answers before its second.
     Two,
 }
 
-/// What round 2 sees of round 1.
+/// The part of round 1 that deliberators read in round 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrossRead {
     /// The whole first answers (`true`, `verdicts`).
@@ -106,7 +97,7 @@ pub enum CrossRead {
     None,
 }
 
-/// Whether one failure ends the review.
+/// Whether the first failure of a deliberator ends the review as INCOMPLETE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailFast {
     /// `fail_fast_on_runtime_error: true`.
@@ -114,7 +105,7 @@ pub enum FailFast {
     No,
 }
 
-/// A verdict policy's name, as `verdict_policy: seed | strict` says it.
+/// The value of `verdict_policy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyName {
     /// The published architecture's policy.
@@ -123,16 +114,16 @@ pub enum PolicyName {
     Strict,
 }
 
-/// Where verdicts are logged and what is scrubbed.
+/// The log of verdicts, and the patterns to redact.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Logging {
-    /// `council_log.jsonl`, relative to the council's directory.
+    /// Relative to the council's directory.
     pub log_path: Option<PathBuf>,
-    /// Regular expressions; whatever they match is replaced before anything is recorded.
+    /// Regular expressions; matches are replaced before anything is recorded.
     pub redact_patterns: Vec<String>,
 }
 
-/// What a sweep walks.
+/// The paths that a sweep walks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Watch {
     /// Files and directories, relative to the council's directory.

@@ -1,4 +1,4 @@
-//! Exact decimals: weights and thresholds, as they were written (V3). Never through a binary float.
+//! Exact decimals for weights and thresholds (V3), parsed from the written text without a binary float.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,23 +7,23 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-/// The most digits that a decimal may have, and the furthest that its point may be moved.
+/// The maximum number of digits, and the maximum absolute exponent.
 const MAX_DIGITS: usize = 30;
 
-/// A number as it was written: `digits` times ten to the power of `-scale`.
+/// A decimal number: `digits` times ten to the power of `-scale`.
 #[derive(Debug, Clone, Copy)]
 pub struct Decimal {
     digits: i128,
     scale: u32,
 }
 
-/// A text that is no decimal that can be counted with.
+/// The text is not a usable decimal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` has more than {MAX_DIGITS} digits, or is no number")]
 pub struct Error(String);
 
 impl Decimal {
-    /// The name that tells a tree to hand over a number's text.
+    /// The serde name by which a tree's deserializer passes a number's text.
     pub(crate) const SERDE_NAME: &'static str = "Decimal";
     /// One.
     pub const ONE: Decimal = Decimal { digits: 1, scale: 0 };

@@ -1,8 +1,8 @@
-//! Canonical key order and spacing of manifests. Comments stay where they belong, and what a file says stays as it is:
-//! a result that would not read as the same tree with the same comments is dropped, and the text stands as it was.
+//! Canonical key order and spacing of manifests. Comments move with their entries, and the content does not change: if the
+//! result does not parse as the same tree with the same comments, the text is returned unchanged.
 //!
-//! `read` takes a text apart along its tree, `arrange` orders the parts, `write` puts them together again, `check` holds
-//! the result against the text. Texts of values are moved and indented, never rewritten.
+//! `read` splits a text along its tree, `arrange` orders the parts, `write` joins them, and `check` compares the result
+//! with the text. Texts of values are moved and indented, never rewritten.
 
 mod arrange;
 mod check;
@@ -20,13 +20,13 @@ use crate::tree::{Problem, yaml};
 
 pub use order::Order;
 
-/// What editors put before everything else to find a schema; it has no effect anywhere below.
+/// The schema comment of editors, which has an effect only at the top of a file.
 const MODELINE: &str = "# yaml-language-server:";
 
 /// Formats YAML.
 ///
 /// # Errors
-/// When the text is no YAML that can be read.
+/// The text is not valid YAML.
 pub fn format(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
     let plain = text.trim_start_matches(BOM);
     let formatted =
@@ -34,10 +34,10 @@ pub fn format(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
     Ok(formatted.unwrap_or_else(|| text.to_owned()))
 }
 
-/// Formats the YAML frontmatter of Markdown. The Markdown stays as it is, but for the line break at its end.
+/// Formats the YAML frontmatter of Markdown. Of the Markdown, only the final line breaks change.
 ///
 /// # Errors
-/// When there is no frontmatter, or it is no YAML that can be read.
+/// The text has no frontmatter, or it is not valid YAML.
 pub fn frontmatter(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
     let plain = text.trim_start_matches(BOM);
     let dropped = text.len() - plain.len();
@@ -60,14 +60,14 @@ pub fn frontmatter(text: &str, order: &Order) -> Result<String, Vec<Problem>> {
 
 const BOM: char = '\u{feff}';
 
-/// The text formatted; `None` where it has to stand as it is.
+/// The formatted text; `None` if the text has to stay unchanged.
 fn format_yaml(text: &str, order: &Order) -> Result<Option<String>, Vec<Problem>> {
     let (root, problems) = yaml::parse(text);
     if root.is_none() || !problems.is_empty() {
         return Err(problems);
     }
     let text = text.replace("\r\n", "\n");
-    // A lone carriage return ends lines too, and no editor agrees on what it looks like.
+    // YAML treats a lone carriage return as a line break, but editors differ.
     if text.contains('\r') {
         return Ok(None);
     }
@@ -79,7 +79,7 @@ fn format_yaml(text: &str, order: &Order) -> Result<Option<String>, Vec<Problem>
     Ok(formatted.filter(|formatted| check::is_equivalent(&text, &root, formatted)))
 }
 
-/// The body with exactly one line break at its end, the first of those that are there.
+/// The body with exactly one final line break, the first of the present ones.
 fn one_line_break(body: &str) -> Cow<'_, str> {
     let text = body.trim_end_matches(['\r', '\n']);
     let breaks = &body[text.len()..];
@@ -90,7 +90,7 @@ fn one_line_break(body: &str) -> Cow<'_, str> {
     }
 }
 
-/// Problems of a part of a text, with their places in the whole.
+/// Problems of a part of a text, with spans in the whole text.
 fn shift_problems(mut problems: Vec<Problem>, by: usize) -> Vec<Problem> {
     for problem in &mut problems {
         let related = problem.related.iter_mut().map(|(span, _)| span);

@@ -1,8 +1,8 @@
-//! Holding a value against a JSON Schema (draft 2020-12): the keywords that our own schemas use, and no others. A
-//! schema with another keyword is refused, so that nothing that is published is not held.
+//! A validator for JSON Schema (draft 2020-12) with only the keywords that Quorate's schemas use. A schema with another
+//! keyword is refused, so that every published constraint is enforced.
 //!
-//! It exists beside the validators that can be had because it holds spanned trees as they are, says all faults at
-//! once in a form that can be told to people, and starts in no time. A test holds it against such a validator.
+//! Unlike public validators it works on spanned trees, reports all errors at once as data for messages, and starts fast. A
+//! test compares it with a public validator.
 
 pub(crate) mod ecma;
 mod error;
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use error::{Bound, ErrorKind, Expected, PathStep, SchemaError};
 pub use instance::Instance;
 
-/// A schema that was read.
+/// A parsed schema.
 #[derive(Debug, Default)]
 pub struct CompiledSchema {
     types: Vec<Type>,
@@ -39,23 +39,23 @@ pub struct CompiledSchema {
     one_of: Vec<CompiledSchema>,
     not: Option<Box<CompiledSchema>>,
     condition: Option<Box<Condition>>,
-    /// What the schema says about itself, where it says something.
+    /// The schema's `description`.
     description: Option<String>,
-    /// Whether that explains a fault: it does where the schema is a rule between fields.
+    /// Whether the description explains an error: only if the schema is a rule between fields.
     explains_errors: bool,
 }
 
 impl CompiledSchema {
-    /// The keys that a mapping is known to have.
+    /// The known keys of a mapping.
     pub(crate) fn keys(&self) -> Vec<&str> {
-        let own = self.properties.iter().map(|(key, _)| key.as_str());
-        own.chain(self.all_of.iter().flat_map(CompiledSchema::keys)).collect()
+        let direct = self.properties.iter().map(|(key, _)| key.as_str());
+        direct.chain(self.all_of.iter().flat_map(CompiledSchema::keys)).collect()
     }
 
     /// The schema of a key's value.
     pub(crate) fn property(&self, key: &str) -> Option<&CompiledSchema> {
-        let own = self.properties.iter().find(|(known, _)| known == key).map(|(_, form)| form);
-        own.or_else(|| self.all_of.iter().find_map(|one| one.property(key)))
+        let direct = self.properties.iter().find(|(known, _)| known == key).map(|(_, schema)| schema);
+        direct.or_else(|| self.all_of.iter().find_map(|schema| schema.property(key)))
     }
 
     /// The schema of a list's entries.
@@ -64,7 +64,7 @@ impl CompiledSchema {
     }
 }
 
-/// What keys that are not listed have to be.
+/// The constraint on keys that `properties` does not list.
 #[derive(Debug, Default)]
 enum Additional {
     #[default]
@@ -103,7 +103,7 @@ impl Type {
     const ALL: [Type; 7] =
         [Type::Null, Type::Boolean, Type::Integer, Type::Number, Type::String, Type::Array, Type::Object];
 
-    /// The type as a schema writes it.
+    /// The word in schemas.
     pub fn as_str(self) -> &'static str {
         match self {
             Type::Null => "null",
@@ -116,7 +116,7 @@ impl Type {
         }
     }
 
-    /// The type as people say it.
+    /// The type in messages.
     pub fn description(self) -> &'static str {
         match self {
             Type::Null => "nothing",

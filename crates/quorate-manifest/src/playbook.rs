@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 
-/// A prompt fragment that rides on top of an operator's persona.
+/// A prompt fragment that is woven into an operator's persona.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -45,67 +45,67 @@ pub struct Playbook {
     /// One sentence: what the fragment does.
     #[schemars(length(min = 1, max = 200))]
     pub title: String,
-    /// The path of a file with code that defines the playbook. No code is loaded; the body is what counts.
+    /// The path of a file with code that defines the playbook. Quorate loads no code and uses only the body.
     pub entry: Option<String>,
-    /// Whom it is for, by kind and name. A selector wins over it.
+    /// The targets, by kind and name. Ignored if there is a selector.
     #[schemars(extend("minItems" = 1, "deprecated" = true))]
     pub targets: Option<Vec<targets::Target>>,
-    /// Whom it is for.
+    /// The operators that the playbook is for.
     pub selector: Option<selector::Selector>,
     /// Whether the fragment is added to the persona or replaces a block of it.
     pub kind: Weaving,
-    /// The block that is replaced.
+    /// The block to replace.
     #[schemars(
         regex(pattern = pattern::BLOCK),
         extend("examples" = ["voice", "boundaries", "backstory", "sign-off"])
     )]
     pub block: Option<String>,
-    /// What is woven first, from 0 to 100; 50 unless said.
+    /// From 0 to 100; higher priorities are woven first; the default is 50.
     #[schemars(range(min = 0, max = 100))]
     pub priority: Option<u8>,
-    /// The locked traits that the fragment leaves alone; the list may be empty.
+    /// The locked traits that the author does not want to change; may be empty.
     #[schemars(inner(
         length(min = 2, max = 64),
         regex(pattern = pattern::WORD)
     ), extend("examples" = [["warmth", "honesty"]]))]
     pub lock_check: Vec<String>,
-    /// How long it holds after it was last changed, as an ISO 8601 duration.
+    /// The lifetime after the last change, as an ISO 8601 duration.
     #[schemars(
         regex(pattern = pattern::TTL),
         extend("examples" = ["P30D"])
     )]
     pub ttl: Option<String>,
-    /// What it was learned from.
+    /// The evidence for the playbook.
     #[schemars(extend("minItems" = 1))]
     pub evidence: Vec<evidence::Evidence>,
-    /// Whether it is woven: shadow and archived are not, active is.
+    /// Whether the playbook is woven: active is, shadow and archived are not.
     pub status: Status,
-    /// The playbooks that it takes the place of.
+    /// The playbooks that this one replaces.
     #[schemars(inner(
         length(min = 2, max = 80),
         regex(pattern = pattern::KEBAB)
     ))]
     pub supersedes: Option<Vec<String>>,
-    /// What was done to it, the oldest first. Entries are only ever added.
+    /// The changes, the oldest first. Append-only.
     pub history: Option<Vec<history::Entry>>,
-    /// The operator that it is for; only a note where there is a selector.
+    /// The operator that the playbook is for; ignored if there is a selector.
     #[schemars(
         regex(pattern = pattern::KEBAB),
         extend("deprecated" = true)
     )]
     pub binds_operator: Option<String>,
-    /// When it was made, in RFC 3339.
+    /// The time of creation, in RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub created_at: Option<String>,
-    /// When it was last changed, in RFC 3339.
+    /// The time of the last change, in RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub updated_at: Option<String>,
-    /// Words that it is found by.
+    /// Search words.
     #[schemars(inner(
         regex(pattern = pattern::WORD)
     ))]
     pub tags: Option<Vec<String>>,
-    /// What others need, below a name of theirs.
+    /// Data of other tools, each below its own key.
     pub metadata: Option<Map<String, Value>>,
 }
 
@@ -114,9 +114,9 @@ pub struct Playbook {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Weaving {
-    /// It is added.
+    /// The fragment is added.
     Overlay,
-    /// It takes the place of a block.
+    /// The fragment replaces a block.
     BlockReplacement,
 }
 
@@ -125,10 +125,10 @@ pub enum Weaving {
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Status {
-    /// It is computed and not woven.
+    /// Computed and recorded, but not woven.
     Shadow,
-    /// It is woven.
+    /// Woven.
     Active,
-    /// It is kept for the record.
+    /// Kept only as a record.
     Archived,
 }

@@ -12,14 +12,14 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 
-/// A swarm: who takes part, over which substrate, dispatched how.
+/// A swarm: its participants, substrate and dispatcher.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[schemars(title = "MultiAgentRuntime")]
 pub struct Runtime {
     /// The doctype, agentruntimes/v1.
     #[schemars(extend("const" = "agentruntimes/v1"))]
     pub schema: String,
-    /// The kind of runtime; there is one, MultiAgentRuntime.
+    /// The kind of runtime; the only one is MultiAgentRuntime.
     #[schemars(extend("const" = "MultiAgentRuntime"))]
     pub kind: String,
     /// The runtime's id.
@@ -28,24 +28,24 @@ pub struct Runtime {
         extend("examples" = ["local-swarm"])
     )]
     pub id: String,
-    /// Who takes part.
+    /// The participants of the swarm.
     #[schemars(extend("minItems" = 1))]
     pub participants: Vec<participants::Participant>,
     /// Where the conversation is kept.
     pub substrate: adapter::Adapter,
-    /// Who is next.
+    /// The adapter that selects the next participant.
     pub dispatcher: adapter::Adapter,
-    /// Where participants keep what they remember; files beside the manifest unless said.
+    /// The store of the participants' states; the default is files beside the manifest.
     pub state: Option<adapter::Adapter>,
-    /// Which hooks are called; all of them unless said.
+    /// The hooks to call; the default is all.
     pub lifecycle: Option<lifecycle::Lifecycle>,
-    /// Which tools a participant may use.
+    /// The tools that each participant may use.
     pub effectors: Option<Vec<effectors::EffectorBinding>>,
-    /// What is set up before the first turn.
+    /// The setup before the first turn.
     pub provisioning: Option<adapter::Adapter>,
-    /// The commands that are told of events, by the event.
+    /// The commands to run on events, by event.
     pub hooks: Option<Map<String, Value>>,
-    /// What others need.
+    /// Data of other tools.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }

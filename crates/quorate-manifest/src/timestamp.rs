@@ -1,4 +1,4 @@
-//! Times as manifests write them: RFC 3339.
+//! RFC 3339 times of manifests.
 
 use jiff::civil::{DateTime, date};
 
@@ -7,20 +7,20 @@ use crate::duration::IsoDuration;
 /// The Unix epoch in UTC.
 const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 
-/// A time in milliseconds since the Unix epoch; `None` where the text is no time with an offset.
+/// A time in milliseconds since the Unix epoch; `None` if the text is not a time with an offset.
 pub fn parse(text: &str) -> Option<i64> {
     let at_ms = parse_lenient(text)?;
-    // jiff reads more than RFC 3339 has: a time without colons, a bracketed zone.
+    // jiff accepts more than RFC 3339: a time without colons, a bracketed zone.
     let shape =
         text.len() >= 20 && text.as_bytes().get(4) == Some(&b'-') && text.as_bytes().get(13) == Some(&b':');
     (shape && !text.contains('[')).then_some(at_ms)
 }
 
-/// As [`parse`], for texts of others: also a time without colons or with a bracketed zone.
+/// Like [`parse`], but also accepts a time without colons or with a bracketed zone, for texts of other tools.
 pub fn parse_lenient(text: &str) -> Option<i64> {
     match text.parse::<jiff::Timestamp>() {
         Ok(at) => Some(at.as_millisecond()),
-        // The last day of the calendar is no `Timestamp`: in some zone it would be in the year 10000.
+        // `Timestamp` excludes the calendar's last day, which is in the year 10000 in some zones.
         Err(_) => {
             let civil: DateTime = text.strip_suffix('Z')?.parse().ok()?;
             i64::try_from(civil.duration_since(EPOCH).as_millis()).ok()
@@ -28,14 +28,14 @@ pub fn parse_lenient(text: &str) -> Option<i64> {
     }
 }
 
-/// A time as records write it: RFC 3339, UTC, milliseconds. What is past the year 9999 is its end.
+/// A time in the form of records: RFC 3339, UTC, milliseconds. Times outside of jiff's calendar are clamped to it.
 pub fn format(at_ms: i64) -> String {
     let at = EPOCH.checked_add(jiff::SignedDuration::from_millis(at_ms));
     let at = at.unwrap_or(if at_ms < 0 { DateTime::MIN } else { DateTime::MAX });
     format!("{at:.3}Z")
 }
 
-/// The time that a duration is over which begins at a time: years and months are calendar arithmetic in UTC (B11).
+/// The end of a duration that starts at a time. Years and months use calendar arithmetic in UTC (B11).
 pub fn add_duration(at_ms: i64, iso: IsoDuration) -> i64 {
     let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return i64::MAX };
     let number = i64::from;

@@ -1,7 +1,7 @@
-//! One spanned tree for everything that is read, whether it was YAML, TOML or JSON.
+//! A spanned tree for YAML, TOML and JSON.
 //!
-//! A tree knows kinds and places and no meaning. Parsing lives in [`yaml`], [`toml`] and [`json`], typed
-//! reading with diagnostics in [`reader`], the way from bytes to a tree in [`mod@open`].
+//! A tree has kinds and spans, but no meaning. [`yaml`], [`toml`] and [`json`] parse; [`reader`] reads fields with
+//! diagnostics; [`mod@open`] goes from a file to a tree.
 
 mod deserialize;
 mod emit;
@@ -22,50 +22,50 @@ pub use emit::emit;
 pub use open::{Format, ParsedFile, open};
 pub use reader::{Field, Fields, SourceFile};
 
-/// How deep mappings and lists may nest.
+/// The maximum nesting of mappings and lists.
 pub const MAX_DEPTH: usize = 24;
 
-/// How many values a file may hold.
+/// The maximum number of values in a file.
 pub const MAX_NODES: usize = 20_000;
 
-/// How many bytes a file may have.
+/// The maximum size of a file in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// How many problems of one text are reported.
+/// The maximum number of problems reported for one text.
 const MAX_PROBLEMS: usize = 20;
 
-/// A value and where it stands.
+/// A value and its span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
     pub kind: Kind,
     /// Byte offsets into the text.
     pub span: Range<usize>,
-    /// Which document of a chain it comes from, root first; 0 in a tree that was just read.
+    /// Index of its document in a chain, root first; 0 in a newly parsed tree.
     pub document: u8,
 }
 
-/// A number that is not whole, as it was written.
+/// A number that is not written as an integer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Float {
-    /// The nearest value that a double has. Finite.
+    /// The nearest double; finite.
     pub value: f64,
-    /// The text, for whoever counts in decimals.
+    /// The written text, for exact decimals.
     pub text: Box<str>,
 }
 
 impl Float {
-    /// The integer that the text says, as `7.0` and `1e3` do: JSON Schema takes them for integers, so every reader has to.
-    /// Read from the text, since rounding to a double would make `7.00000000000000000001` one, too.
+    /// The integer value of texts such as `7.0` and `1e3`, which JSON Schema treats as integers. Parsed from the text, since
+    /// the double of `7.00000000000000000001` is an integer, too.
     pub fn to_integer(&self) -> Option<i64> {
         let decimal: Decimal = self.text.parse().ok()?;
         if decimal.scale() == 0 { i64::try_from(decimal.digits()).ok() } else { None }
     }
 }
 
-/// What a value is.
+/// The kind and content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// Nothing; the key counts as absent.
+    /// No value; the key counts as absent.
     Null,
     /// `true` or `false`.
     Bool(bool),
@@ -73,7 +73,7 @@ pub enum Kind {
     Float(Float),
     Str(String),
     Seq(Vec<Node>),
-    /// A mapping, in the order as written; keys are unique.
+    /// A mapping in file order, with unique keys.
     Map(Vec<Entry>),
 }
 
@@ -81,20 +81,20 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     pub key: String,
-    /// Where the key stands, in the text of the value's document.
+    /// The key's span in the text of the value's document.
     pub key_span: Range<usize>,
     pub value: Node,
 }
 
-/// Something that keeps a text from being read as a tree.
+/// A syntax error of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub span: Range<usize>,
-    /// One sentence: what is wrong.
+    /// One sentence: the error.
     pub message: String,
     /// One sentence: what to do.
     pub help: Option<String>,
-    /// Another place that explains it, and what is there.
+    /// Another place that explains it, with a label.
     pub related: Option<(Range<usize>, String)>,
 }
 
@@ -110,7 +110,7 @@ impl Problem {
 }
 
 impl Kind {
-    /// What the value is, as a message says it.
+    /// The kind in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Null => "nothing",
@@ -125,7 +125,7 @@ impl Kind {
 }
 
 impl Node {
-    /// A value of a tree that was just read.
+    /// A value of a newly parsed tree.
     pub fn new(kind: Kind, span: Range<usize>) -> Self {
         Node { kind, span, document: 0 }
     }
@@ -157,7 +157,7 @@ impl Node {
         }
     }
 
-    /// The entries of a mapping; none of anything else.
+    /// The entries of a mapping; empty for other kinds.
     pub fn entries(&self) -> &[Entry] {
         match &self.kind {
             Kind::Map(entries) => entries,
@@ -165,12 +165,12 @@ impl Node {
         }
     }
 
-    /// What a chain of keys leads to.
+    /// The value at a path of keys.
     pub fn at_path(&self, keys: &[&str]) -> Option<&Node> {
         keys.iter().try_fold(self, |node, key| node.key(key))
     }
 
-    /// Moves every place by so many bytes.
+    /// Moves all spans by an offset.
     pub(crate) fn shift(&mut self, by: usize) {
         let moved = |span: &Range<usize>| span.start + by..span.end + by;
         self.span = moved(&self.span);
@@ -184,7 +184,7 @@ impl Node {
         }
     }
 
-    /// Says of everything in it which document it comes from.
+    /// Sets the document index of the whole tree.
     pub(crate) fn set_layer(&mut self, document: u8) {
         self.document = document;
         match &mut self.kind {
@@ -194,13 +194,13 @@ impl Node {
         }
     }
 
-    /// The value as JSON. Keys without a value are left out.
+    /// The value as JSON, without null keys.
     pub fn to_json(&self) -> Value {
         self.json_with(&|float| Value::from(float.value))
     }
 
-    /// The value as JSON in which `7.0` is 7, and numbers that are not integers are the text that was written, so that
-    /// decimals arrive as they were meant.
+    /// The value as JSON, with `7.0` as 7 and fractional numbers as strings of their written text, so that decimals stay
+    /// exact.
     pub fn to_exact_json(&self) -> Value {
         self.json_with(&|float| float.to_integer().map_or_else(|| Value::from(&*float.text), Value::from))
     }

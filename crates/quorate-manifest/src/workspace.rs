@@ -1,5 +1,5 @@
-//! The files of one workspace, reached by scope and path (M10). Nothing outside a scope can be named here, and whoever
-//! implements [`Workspace`] sees to it that no symlink leads there either.
+//! Access to the files of one workspace by scope and path (M10). A [`WorkspacePath`] cannot name a file outside of its
+//! scope, and implementations of [`Workspace`] make sure that no symlink leads there.
 
 mod memory;
 mod workspace_path;
@@ -7,34 +7,33 @@ mod workspace_path;
 pub use memory::Memory;
 pub use workspace_path::{Escape, Scope, WorkspacePath};
 
-/// Gives what a workspace holds.
+/// Reads the files of a workspace.
 ///
-/// Implementations confine every call to the location's scope: what `..`, an absolute path or a symlink would lead to
-/// outside is [`Error::Outside`], also while somebody swaps files. Symlinks that stay inside are followed.
+/// Implementations MUST confine every call to the location's scope: a target outside of it, through `..`, an absolute path
+/// or a symlink, is [`Error::Outside`], also if another process swaps files during the call. They follow symlinks inside the
+/// scope.
 pub trait Workspace: Send + Sync {
     /// The bytes of a file.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is no such file, [`Error::Outside`] when it leads out of its scope,
-    /// [`Error::TooLarge`] when it is longer than [`crate::tree::MAX_BYTES`], [`Error::Unreadable`] for everything else.
+    /// [`Error::Missing`] if the file does not exist, [`Error::Outside`] if it leads out of its scope,
+    /// [`Error::TooLarge`] if it is longer than [`crate::tree::MAX_BYTES`], [`Error::Unreadable`] otherwise.
     fn read(&self, location: &WorkspacePath) -> Result<Vec<u8>, Error>;
 
-    /// What a directory holds, by name; a symlink counts as what it leads to. The names are in no order.
+    /// The entries of a directory, in any order; a symlink has the kind of its target.
     ///
     /// # Errors
     /// As [`Workspace::read`].
     fn list(&self, location: &WorkspacePath) -> Result<Vec<DirEntry>, Error>;
 }
 
-/// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DirEntry {
-    /// The entry's name, exactly as the file system has it.
+    /// The exact name in the file system.
     pub name: String,
     pub kind: EntryKind,
 }
 
-/// What an entry of a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
     File,
@@ -43,25 +42,21 @@ pub enum EntryKind {
     Other,
 }
 
-/// Why there is nothing to read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such file or directory.
+    /// No such file or directory.
     #[error("no such file")]
     Missing,
-    /// It leads out of its scope.
     #[error("it leads out of its workspace or tenant; `--root` names a wider workspace")]
     Outside,
-    /// It is longer than what is read.
-    #[error("it is longer than the {} bytes that are read", crate::tree::MAX_BYTES)]
+    #[error("it is longer than {} bytes", crate::tree::MAX_BYTES)]
     TooLarge,
-    /// It is there and cannot be read.
+    /// It exists but cannot be read.
     #[error("{0}")]
     Unreadable(#[source] std::io::Error),
 }
 
-/// Whether a name is that of a device on Windows, where no file or folder can have it, whatever its ending: `con`,
-/// `com1`. Letters count in either case.
+/// Whether Windows reserves a name for a device, with any extension and in any case: `con`, `com1`.
 pub fn is_device_name(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
     let numbered = |prefix: &str| {

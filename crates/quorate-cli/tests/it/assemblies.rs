@@ -224,7 +224,7 @@ fn what_nothing_here_knows_is_warned_of() {
         &[("ana", "")],
         "defaults: {triggerHeuristic: \"custom:on-full-moon\"}\n",
     );
-    warns(&place, &["there is no trigger heuristic `custom:on-full-moon`"]);
+    warns(&place, &["unknown trigger heuristic `custom:on-full-moon`"]);
     for known in ["manual", "every-n-messages", "on-mode-change"] {
         assembly::write(
             &place,

@@ -81,7 +81,7 @@ fn a_council_that_mistypes_its_timeout_is_told_so() {
     let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
     for (runtime, said) in [
         ("{type: rubric, timout: 5}", "did you mean `timeout`?"),
-        ("{type: rubric, timeout_seconds: 1e300}", "1e300 seconds is no time"),
+        ("{type: rubric, timeout_seconds: 1e300}", "1e300 seconds is not a usable timeout"),
     ] {
         place.write("council.yaml", format!("{COUNCIL}runtime: {runtime}\n"));
         place.run(&["review", "draft.md"]).assert_code(5).assert_stderr_contains(said);

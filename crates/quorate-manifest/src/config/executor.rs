@@ -1,5 +1,5 @@
-//! `[executors.<name>]`: how one executor is reached. Besides the keys that every executor has, the table stays
-//! verbatim, for the adapter.
+//! `[executors.<name>]`: the configuration of one executor. Keys that are not common to all executors are passed to the
+//! adapter verbatim.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,9 @@ use serde_json::Map;
 use super::{Block, ExecutorTable};
 use crate::tree::{Field, Fields};
 
-/// The most often that a failure is tried again.
 const MAX_RETRIES: i64 = 100;
 
-/// Keys of which one has to say what is asked.
+/// The keys that select the adapter or its program; one of them is required.
 const TARGET_KEYS: [&str; 4] = ["kind", "preset", "cli", "command"];
 
 pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
@@ -22,7 +21,7 @@ pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
     let retries = retries(&mut fields);
     let block = block(field, &fields);
     if written.is_none() && !TARGET_KEYS.iter().any(|key| block.json.contains_key(*key)) {
-        let message = format!("`{}` does not say what is asked", field.path());
+        let message = format!("`{}` has no `kind`", field.path());
         field.invalid_with(message, "add `kind`, `preset`, `cli` or `command`");
     }
     let kind = match written {
@@ -32,13 +31,13 @@ pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
     Some(ExecutorTable { kind, timeout, retries, block })
 }
 
-/// `retries`: how many failures are tried again.
+/// Reads `retries`.
 pub(crate) fn retries(fields: &mut Fields<'_>) -> Option<u32> {
     let retries = fields.optional("retries")?.integer(0, MAX_RETRIES)?;
     u32::try_from(retries).ok()
 }
 
-/// The keys that were not asked for, verbatim, each with its place.
+/// The keys that the caller has not read, verbatim, each with its place.
 pub(crate) fn block(field: &Field<'_>, fields: &Fields<'_>) -> Block {
     let mut json = Map::new();
     let mut keys = BTreeMap::new();

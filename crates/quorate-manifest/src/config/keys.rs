@@ -1,11 +1,11 @@
-//! `[keys]`: which key signs records, whose signatures count, and what is signed (D3).
+//! `[keys]`: the key that signs records, the keyring, and which records are signed (D3).
 
 use super::{KeySource, Keys};
 use crate::assembly::audit::Signing;
 use crate::keyring::is_secret;
 use crate::tree::{Field, Kind};
 
-const HELP: &str = "write where the key comes from: {file = \"path\"}, {env = \"VARIABLE\"} or {command = [\"program\", \"argument\"]}";
+const HELP: &str = "write the source of the key: {file = \"path\"}, {env = \"VARIABLE\"} or {command = [\"program\", \"argument\"]}";
 
 /// Reads `[keys]`.
 pub(super) fn read(field: &Field<'_>) -> Keys {
@@ -14,11 +14,11 @@ pub(super) fn read(field: &Field<'_>) -> Keys {
     let keyring = fields.optional("keyring").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place())));
     let sign = fields.optional("sign").and_then(|field| {
         let word = field.non_blank_text()?;
-        let found = Signing::ALL.into_iter().find(|one| one.as_str() == word);
+        let found = Signing::ALL.into_iter().find(|signing| signing.as_str() == word);
         if found.is_none() {
             field.invalid_with(
                 format!("`{}` is `{word}`; it has to be required, optional or none", field.path()),
-                "records of reviews and runtimes are signed as it says, those of assemblies as `audit.signing` does",
+                "`sign` is for reviews and runtimes; assemblies have `audit.signing`",
             );
         }
         found
@@ -29,7 +29,7 @@ pub(super) fn read(field: &Field<'_>) -> Keys {
 
 fn source(field: &Field<'_>) -> Option<KeySource> {
     if let Kind::Str(_) = field.kind() {
-        // It may be the key itself.
+        // The text may be the key itself: do not quote it.
         field.invalid_with(format!("`{}` has to be a table, not text", field.path()), HELP);
         return None;
     }
@@ -38,10 +38,10 @@ fn source(field: &Field<'_>) -> Option<KeySource> {
     let env = fields.optional("env").and_then(|field| {
         let name = text(&field)?;
         if name.starts_with("QUORATE_") && !name.ends_with("_KEY") {
-            let message = format!("members get to see the variable `{name}`, and this one holds a secret");
+            let message = format!("executors pass the variable `{name}` to members, but it has a secret");
             field.invalid_with(
                 message,
-                "call it QUORATE_SIGNING_KEY, or by a name without QUORATE_ before it",
+                "use the variable QUORATE_SIGNING_KEY, or a name without the prefix QUORATE_",
             );
         }
         Some(name)

@@ -1,5 +1,4 @@
-//! `ledger`: where the ledger is, what else keeps its checkpoints, and how long it keeps what members said. Either a path
-//! alone, or a table.
+//! `ledger`: location, witness and retention of the ledger. Either a path alone, or a table.
 
 use super::Ledger;
 use crate::tree::{Field, Kind};
@@ -24,7 +23,8 @@ pub(super) fn read(field: &Field<'_>) -> Ledger {
 
 fn path(field: &Field<'_>) -> Option<String> {
     let written = field.non_blank_text()?;
-    if written.contains("://") && !["postgres://", "postgresql://"].iter().any(|one| written.starts_with(one))
+    if written.contains("://")
+        && !["postgres://", "postgresql://"].iter().any(|scheme| written.starts_with(scheme))
     {
         field.invalid_with(
             "a ledger is a file or a Postgres database",

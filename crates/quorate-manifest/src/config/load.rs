@@ -1,4 +1,4 @@
-//! Reads `quorate.toml`. Keys that the format has and that no code reads yet are refused by name.
+//! Loads `quorate.toml`. Keys of the format that this version does not support are refused by name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,27 @@ use super::{
 use crate::tree::{Field, Format, ParsedFile, open};
 use crate::{Loaded, Source};
 
-/// Keys of the format that this version does not read, by the path of the table that they stand in.
+/// Keys of the format that this version does not support, by the path of their table.
 const UNSUPPORTED_KEYS: [(&str, &[&str]); 1] = [("budget", &["tokens", "money", "prices"])];
 
-/// The name of an executor, and where it stands.
 type NamedExecutor = (String, Place);
 
-/// Loads the host's configuration. `path` is where the file is, `shown` what the user calls it.
+/// Loads a configuration. `shown` is the path as messages show it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Configuration> {
     let opened = match open(source, path, shown, Format::Toml, codes::HOST_INVALID) {
         Ok(opened) => opened,
         Err(report) => return Loaded { value: None, report },
     };
-    let host = read(&opened, path);
+    let configuration = read(&opened, path);
     let report = opened.source_file.into_report();
-    debug_assert!(host.is_some() || report.has_refusals(), "what is not read is refused");
-    Loaded { value: host.filter(|_| !report.has_refusals()), report }
+    debug_assert!(configuration.is_some() || report.has_refusals(), "no configuration and no refusal");
+    Loaded { value: configuration.filter(|_| !report.has_refusals()), report }
 }
 
 fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
     let mut fields = opened.fields()?;
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    let host = Configuration {
+    let configuration = Configuration {
         dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
         strict_chain: fields.optional("strict_chain").and_then(|field| field.boolean()).unwrap_or_default(),
         ledger: fields.optional("ledger").map(|field| ledger::read(&field)).unwrap_or_default(),
@@ -56,7 +55,7 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
         redact: fields.optional("redact").map(|field| redact::read(&field)).unwrap_or_default(),
     };
     fields.finish();
-    Some(host)
+    Some(configuration)
 }
 
 fn assemblies(field: &Field<'_>) -> BTreeMap<String, AssemblyTable> {
@@ -69,7 +68,7 @@ fn assembly(field: &Field<'_>) -> Option<AssemblyTable> {
     Some(AssemblyTable { executor, members })
 }
 
-/// MCP servers; what their keys mean is the client's to say.
+/// Reads MCP servers; their keys are for the MCP client.
 fn servers(field: &Field<'_>) -> BTreeMap<String, Block> {
     let tables = field.entries().unwrap_or_default();
     let read = |(id, field): (&str, Field<'_>)| {
@@ -94,7 +93,7 @@ fn runtimes(field: &Field<'_>) -> BTreeMap<String, RuntimeTable> {
     tables.into_iter().filter_map(read).collect()
 }
 
-/// `executor`, and a table of those for whom somebody else answers.
+/// Reads `executor`, and the table `each` with executors of single members or participants.
 fn executor_assignments(
     field: &Field<'_>,
     each: &'static str,
@@ -109,7 +108,7 @@ fn executor_assignments(
     Some((executor, named))
 }
 
-/// A table whose one key is `executor`.
+/// Reads a table with the only key `executor`.
 fn executor_name(field: &Field<'_>) -> Option<NamedExecutor> {
     let mut fields = field.fields()?;
     let executor =
@@ -146,8 +145,8 @@ fn budget(field: &Field<'_>) -> Budget {
 fn unsupported_key(table: &str, key: &str) -> Option<(String, String)> {
     let (_, keys) = UNSUPPORTED_KEYS.iter().find(|(known, _)| *known == table)?;
     keys.contains(&key).then(|| {
-        let message = format!("this version of Quorate does not read `{key}`");
-        (message, "remove it: a setting that nothing reads would promise what is not done".to_owned())
+        let message = format!("this version of Quorate does not support `{key}`");
+        (message, "remove it: it would have no effect".to_owned())
     })
 }
 
@@ -160,9 +159,9 @@ mod tests {
     use super::*;
     use crate::source::Error;
 
-    struct One(&'static str);
+    struct Text(&'static str);
 
-    impl Source for One {
+    impl Source for Text {
         fn read(&self, _: &Path) -> Result<Vec<u8>, Error> {
             Ok(self.0.as_bytes().to_vec())
         }
@@ -185,7 +184,7 @@ calls = 40
 wall = \"10m\"
 ";
         let host =
-            load(Path::new("quorate.toml"), "quorate.toml", &One(text)).value.expect("nothing was refused");
+            load(Path::new("quorate.toml"), "quorate.toml", &Text(text)).value.expect("nothing was refused");
         assert_eq!((host.dir.as_path(), host.ledger.path.as_deref()), (Path::new("."), Some("x.db")));
         assert_eq!(
             host.default_executor.map(|(name, place)| (name, place.path)),
@@ -208,7 +207,7 @@ wall = \"10m\"
 
     #[test]
     fn an_empty_file_is_the_default() {
-        let host = load(Path::new("a/quorate.toml"), "quorate.toml", &One("")).value;
+        let host = load(Path::new("a/quorate.toml"), "quorate.toml", &Text("")).value;
         assert_eq!(host, Some(Configuration { dir: PathBuf::from("a"), ..Configuration::default() }));
     }
 }

@@ -1,11 +1,11 @@
-//! `[playbooks]` and `[locks.<id>]`: how agents may get better, and what nothing may change in them.
+//! `[playbooks]` and `[locks.<id>]`: how playbooks are promoted, and the locked traits of operators.
 
 use super::{Lock, Playbooks};
 use crate::tree::Field;
 
-/// The least and the most overlays that may be active for an operator.
+/// The bounds of `max_active`.
 const MAX_ACTIVE_BOUNDS: (i64, i64) = (1, 1_000);
-/// The shares of errors that a gate can be asked to keep.
+/// The bounds of `error_rate`.
 const ERROR_RATE_BOUNDS: std::ops::RangeInclusive<f64> = 0.000_1..=0.2;
 
 /// Reads `[playbooks]`.
@@ -15,7 +15,7 @@ pub(super) fn read(field: &Field<'_>) -> Playbooks {
         fields.optional(key).and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place())))
     };
     let (judge, reflector, governance) = (named("judge"), named("reflector"), named("governance"));
-    let most = fields
+    let max_active = fields
         .optional("max_active")
         .and_then(|field| field.integer(MAX_ACTIVE_BOUNDS.0, MAX_ACTIVE_BOUNDS.1));
     let scorer = fields.optional("scorer").and_then(|field| {
@@ -27,24 +27,21 @@ pub(super) fn read(field: &Field<'_>) -> Playbooks {
         }
         Some((words, place))
     });
-    let least = fields.optional("min_sample").and_then(|field| field.integer(2, 100_000));
-    let error = fields.optional("error_rate").and_then(|field| {
+    let min_sample = fields.optional("min_sample").and_then(|field| field.integer(2, 100_000));
+    let error_rate = fields.optional("error_rate").and_then(|field| {
         let rate = field.number()?;
-        let fits = ERROR_RATE_BOUNDS.contains(&rate);
-        if !fits {
-            field.invalid_with(
-                "`error_rate` is no share that can be used",
-                "write it like 0.05; from 0.0001 to 0.2",
-            );
+        let valid = ERROR_RATE_BOUNDS.contains(&rate);
+        if !valid {
+            field.invalid_with("`error_rate` is out of bounds", "write it like 0.05; from 0.0001 to 0.2");
         }
-        fits.then_some(rate)
+        valid.then_some(rate)
     });
     fields.finish();
     let default = Playbooks::default();
     Playbooks {
-        max_active: most.and_then(|n| usize::try_from(n).ok()).unwrap_or(default.max_active),
-        min_sample: least.and_then(|n| u32::try_from(n).ok()).unwrap_or(default.min_sample),
-        error_rate: error.unwrap_or(default.error_rate),
+        max_active: max_active.and_then(|n| usize::try_from(n).ok()).unwrap_or(default.max_active),
+        min_sample: min_sample.and_then(|n| u32::try_from(n).ok()).unwrap_or(default.min_sample),
+        error_rate: error_rate.unwrap_or(default.error_rate),
         judge,
         reflector,
         governance,
@@ -55,8 +52,8 @@ pub(super) fn read(field: &Field<'_>) -> Playbooks {
 /// Reads `[locks.<id>]`.
 pub(super) fn lock(id: &str, field: &Field<'_>) -> Option<Lock> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let fits = (2..=64).contains(&id.len()) && id.starts_with(|c: char| c.is_ascii_lowercase());
-    if !fits || !id.chars().all(plain) {
+    let valid_start = (2..=64).contains(&id.len()) && id.starts_with(|c: char| c.is_ascii_lowercase());
+    if !valid_start || !id.chars().all(plain) {
         let message = format!("`{id}` cannot be the id of a locked trait");
         field.invalid_with(
             message,

@@ -1,4 +1,4 @@
-//! `quorate.toml` as its JSON Schema has it. The reader beside this file says more, and in better words.
+//! The JSON Schema of `quorate.toml`. The loader gives better messages.
 
 #![expect(dead_code, reason = "only the schemas of these types are used")]
 
@@ -9,35 +9,35 @@ use serde_json::{Map, Value};
 
 use crate::assembly::audit::Signing;
 
-/// The host's own configuration, and the root of its workspace.
+/// The configuration of a workspace; its directory is the workspace's root.
 #[derive(JsonSchema)]
 #[schemars(title = "quorate.toml", deny_unknown_fields)]
 pub(crate) struct Configuration {
-    /// Refuse a view whose parent is missing, instead of loading it without its parent's floor.
+    /// Refuse a view whose parent is missing, instead of loading it without its parent's minimums.
     pub strict_chain: Option<bool>,
-    /// Where the ledger is, and what of it is kept.
+    /// Location, witness and retention of the ledger.
     pub ledger: Option<LedgerOrPath>,
-    /// What holds where nothing else is said.
+    /// Defaults for all commands.
     pub defaults: Option<Defaults>,
-    /// How members are asked, by a name of your choice.
+    /// Executors, by a name of your choice.
     pub executors: Option<BTreeMap<String, Executor>>,
-    /// End a vote once what is out cannot change it.
+    /// End a vote as soon as the missing votes cannot change the result.
     pub early_decision: Option<bool>,
-    /// Who answers for the members of an assembly, by the assembly's name.
+    /// The executors of an assembly's members, by the assembly's name.
     pub assemblies: Option<BTreeMap<String, Assembly>>,
     /// MCP servers, by a name of your choice.
     pub mcp: Option<BTreeMap<String, Server>>,
-    /// Who answers for the participants of a runtime, by the manifest's id.
+    /// The executors of a runtime's participants, by the manifest's id.
     pub runtimes: Option<BTreeMap<String, Runtime>>,
-    /// What one run may use up.
+    /// The limits of one run.
     pub budget: Option<Budget>,
-    /// How agents may get better.
+    /// How playbooks are proposed and promoted.
     pub playbooks: Option<Playbooks>,
-    /// What nothing may change in an operator, by the trait's id.
+    /// Locked traits of operators, by the trait's id.
     pub locks: Option<BTreeMap<String, Lock>>,
-    /// What is a secret, and so neither recorded nor shown.
+    /// Secrets, which are neither recorded nor shown.
     pub redact: Option<Redaction>,
-    /// Which key signs records, and whose signatures count.
+    /// The key that signs records, and the keyring.
     pub keys: Option<Keys>,
     /// The governance file of assemblies that bind none, relative to this file.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["GOVERNANCE.md"]))]
@@ -48,20 +48,20 @@ pub(crate) struct Configuration {
 #[derive(JsonSchema)]
 #[schemars(inline, untagged)]
 pub(crate) enum LedgerOrPath {
-    /// Where the ledger is, relative to this file.
+    /// The ledger, relative to this file.
     Path(
         #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = [".quorate/ledger.db"]))]
         String,
     ),
-    /// Where it is, and what of it is kept.
+    /// Location, witness and retention.
     Table(Ledger),
 }
 
-/// Where the ledger is, and what of it is kept.
+/// Location, witness and retention of the ledger.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Ledger {
-    /// Its file, relative to this one; `.quorate/ledger.db` unless said.
+    /// The ledger's file, relative to this one; the default is `.quorate/ledger.db`.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = [".quorate/ledger.db"]))]
     pub path: Option<String>,
     /// The file that each checkpoint is appended to, relative to this one, or the URL of a witness (c2sp.org/tlog-witness)
@@ -71,25 +71,25 @@ pub(crate) struct Ledger {
     /// The key of the witness with a URL: a verifier's line of type 0x04 (c2sp.org/tlog-cosignature).
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["witness.example.org+a1b2c3d4+BA…"]))]
     pub witness_key: Option<String>,
-    /// How long what the members of reviews and runtimes said is kept; `forever` unless said.
+    /// How long answers of reviews and runtimes are kept; the default is `forever`.
     #[schemars(regex(pattern = "^(forever|days:0*[1-9][0-9]*)$"), extend("examples" = ["days:90"]))]
     pub retention: Option<String>,
 }
 
-/// Which key signs records, and whose signatures count.
+/// The key that signs records, and the keyring.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Keys {
-    /// Where the key that signs records comes from; `keys/signing.ed25519` beside the ledger unless said.
+    /// The source of the key that signs records; the default is `keys/signing.ed25519` beside the ledger.
     pub signing: Option<KeySource>,
-    /// The keyring, relative to this file; `keyring.toml` unless said.
+    /// The keyring, relative to this file; the default is `keyring.toml`.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["keyring.toml"]))]
     pub keyring: Option<String>,
-    /// Whether the records of reviews and runtimes are signed; `none` unless said.
+    /// Whether the records of reviews and runtimes are signed; the default is `none`.
     pub sign: Option<Signing>,
 }
 
-/// Where a secret key comes from: one of the three.
+/// The source of a secret key: exactly one of the three keys.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct KeySource {
@@ -99,31 +99,31 @@ pub(crate) struct KeySource {
     /// A variable of the environment.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub env: Option<String>,
-    /// A program and its arguments, run without a shell, that prints it.
+    /// A program and its arguments, run without a shell, which prints the key.
     #[schemars(extend("minItems" = 1, "examples" = [["pass", "show", "quorate"]]))]
     pub command: Option<Vec<String>>,
 }
 
-/// What is a secret.
+/// Which texts are secrets.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Redaction {
-    /// Whatever has the shape of a secret is one; `true` unless said.
+    /// Redact texts with the form of well-known secrets; the default is `true`.
     pub builtin: Option<bool>,
-    /// The values of variables whose names promise a secret are; `true` unless said.
+    /// Redact values of environment variables whose names suggest a secret; the default is `true`.
     pub environment: Option<bool>,
-    /// Regular expressions of what else is one.
+    /// Additional regular expressions that match secrets.
     pub patterns: Option<Vec<String>>,
 }
 
-/// How agents may get better.
+/// How playbooks are proposed and promoted.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Playbooks {
-    /// How many playbooks may be active for one operator; 12 unless said.
+    /// The maximum number of active playbooks for one operator; the default is 12.
     #[schemars(range(min = 1, max = 1_000))]
     pub max_active: Option<u32>,
-    /// The executor that reads each proposal against the locked traits.
+    /// The executor that checks each proposal against the locked traits.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub judge: Option<String>,
     /// The executor that reads runs and proposes playbooks.
@@ -135,91 +135,91 @@ pub(crate) struct Playbooks {
     /// The command that compares two prompts.
     #[schemars(extend("minItems" = 1, "examples" = [["python3", "score.py"]]))]
     pub scorer: Option<Vec<String>>,
-    /// How many outcomes a gate has to see on each side; 8 unless said.
+    /// The outcomes that a gate needs on each side; the default is 8.
     #[schemars(range(min = 2, max = 100_000))]
     pub min_sample: Option<u32>,
-    /// How often a gate may let through what is no better; 0.05 unless said.
+    /// The rate at which a gate may promote a playbook that is no improvement; the default is 0.05.
     #[schemars(range(min = 0.000_1, max = 0.2))]
     pub error_rate: Option<f64>,
 }
 
-/// A trait that nothing may change in an operator.
+/// A locked trait of operators.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Lock {
-    /// What it is.
+    /// A description of the trait.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub description: Option<String>,
-    /// Words that stand for it.
+    /// Words that stand for the trait.
     pub words: Option<Vec<String>>,
-    /// Phrases that betray it.
+    /// Phrases that indicate the trait.
     pub phrases: Option<Vec<String>>,
-    /// The slugs of the operators whose trait it is; all of them unless said.
+    /// The slugs of the operators with this lock; the default is all.
     pub operators: Option<Vec<String>>,
 }
 
-/// An MCP server: `url` with `token`, the name of the variable that holds it, or `command` with `args`.
+/// An MCP server: `url` with `token` (the name of the variable with the token), or `command` with `args`.
 #[derive(JsonSchema)]
 pub(crate) struct Server {
     #[schemars(flatten)]
     pub block: Map<String, Value>,
 }
 
-/// Who answers for the participants of a runtime.
+/// The executors of a runtime's participants.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Runtime {
-    /// The executor of all of them.
+    /// The executor of all participants.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
-    /// Single participants, by their ids.
+    /// The executors of single participants, by id.
     pub participants: Option<BTreeMap<String, Defaults>>,
 }
 
-/// Who answers for the members of an assembly.
+/// The executors of an assembly's members.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Assembly {
-    /// The executor of all of its members.
+    /// The executor of all members.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
-    /// Single members, by their ids.
+    /// The executors of single members, by id.
     pub members: Option<BTreeMap<String, Defaults>>,
 }
 
-/// What holds where nothing else is said.
+/// The choice of an executor.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Defaults {
-    /// The executor.
+    /// The name of the executor.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
 }
 
-/// How members are asked. Further keys are the adapter's.
+/// An executor. Other keys are passed to the adapter.
 #[derive(JsonSchema)]
 pub(crate) struct Executor {
-    /// The adapter.
+    /// The kind of adapter.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub kind: Option<String>,
-    /// How long one member may take, all attempts together, for example `120s`.
+    /// The deadline of a member for all attempts together, for example `120s`.
     #[schemars(extend("examples" = ["120s"]))]
     pub timeout: Option<String>,
-    /// How often a failure is tried again.
+    /// The number of retries after a failure.
     #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
     #[schemars(flatten)]
     pub block: Map<String, Value>,
 }
 
-/// What one run may use up.
+/// The limits of one run.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Budget {
-    /// Calls, re-prompts and retries included.
+    /// Calls of executors, including re-prompts and retries.
     #[schemars(range(min = 1))]
     pub calls: Option<u32>,
-    /// Time, for example `10m`.
+    /// Wall-clock time, for example `10m`.
     #[schemars(extend("examples" = ["10m"]))]
     pub wall: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The built-in council: what reviews when no `council.yaml` is there.
+//! The built-in council, for workspaces without a `council.yaml`.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use crate::tree::open::sha256_hex;
 
 /// Four deliberators and an adjudicator with the embedded prompts, two rounds, no runtime, no tier rules.
 pub fn built_in() -> Council {
-    // Its prompts are hashed once, not for every command of a program that gives several.
+    // Programs that run several commands hash the prompts only once.
     static BUILT_IN: LazyLock<Council> = LazyLock::new(build);
     BUILT_IN.clone()
 }
@@ -36,7 +36,7 @@ fn build() -> Council {
 }
 
 impl Default for Protocol {
-    /// Two rounds, round 2 sees the whole first answers, three valid answers are needed.
+    /// Two rounds; round 2 reads the whole first answers; a verdict needs three valid answers.
     fn default() -> Self {
         Protocol {
             rounds: Rounds::Two,

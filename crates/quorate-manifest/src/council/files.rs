@@ -1,4 +1,4 @@
-//! The files that a council is made of: prompts and context documents, read through the source, each hashed.
+//! Reads and hashes the files that a council names: prompts, context documents and tier rules.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,29 +15,28 @@ use crate::tree::open::sha256_hex;
 use crate::tree::reader::nearest;
 use crate::tree::{Field, Fields, Format, open};
 
-/// Where a council is read from besides its own directory, as the host allows it.
+/// The files outside of the council's directory that the caller allows to read.
 #[derive(Clone, Copy)]
 pub struct FileAccess<'s> {
-    /// The directory in which context documents are looked for that do not lie beside the council.
+    /// Searched for context documents that are not beside the council.
     pub working_dir: Option<&'s Path>,
-    /// Whether a document that was found there may be read.
+    /// Whether a document in `working_dir` may be read.
     pub may_read: &'s dyn Fn(&Path) -> bool,
-    /// Whether a path lies in the workspace once links are followed: what is wrong with a file of tier rules is told with
-    /// its lines.
+    /// Whether a path is in the workspace after resolving links. Tier rules have to be, since diagnostics quote their lines.
     pub is_in_workspace: &'s dyn Fn(&Path) -> bool,
 }
 
 impl FileAccess<'_> {
-    /// A council that is read by itself.
+    /// Only the council's directory.
     pub const NONE: FileAccess<'static> =
         FileAccess { working_dir: None, may_read: &|_| false, is_in_workspace: &|_| true };
 }
 
-/// Reads files that a council names and remembers their hashes.
+/// Reads the files of one council, and collects their hashes.
 pub(super) struct CouncilFiles<'s> {
     source: &'s dyn Source,
     dir: PathBuf,
-    /// What the user calls the council's file.
+    /// The council's path as messages show it.
     display_name: String,
     access: FileAccess<'s>,
     reports: Vec<Report>,
@@ -45,12 +44,12 @@ pub(super) struct CouncilFiles<'s> {
     hashes: Vec<(String, String)>,
 }
 
-/// The codes for one sort of file.
+/// Label and codes of one kind of file.
 struct FileKind {
     label: &'static str,
     missing: RefusalCode,
     unreadable: RefusalCode,
-    /// Whether the working directory is tried as well.
+    /// Whether the working directory is searched, too.
     tries_working_dir: bool,
 }
 
@@ -68,32 +67,31 @@ const CONTEXT: FileKind = FileKind {
 };
 
 impl<'s> CouncilFiles<'s> {
-    pub(super) fn new(source: &'s dyn Source, dir: &Path, shown: &str, surroundings: FileAccess<'s>) -> Self {
+    pub(super) fn new(source: &'s dyn Source, dir: &Path, shown: &str, access: FileAccess<'s>) -> Self {
         let (dir, shown) = (dir.to_path_buf(), shown.to_owned());
         CouncilFiles {
             source,
             dir,
             display_name: shown,
-            access: surroundings,
+            access,
             reports: Vec::new(),
             texts: BTreeMap::new(),
             hashes: Vec::new(),
         }
     }
 
-    /// Remembers the hash of a file.
     pub(super) fn record_hash(&mut self, name: &str, sha256: String) {
         if !self.hashes.iter().any(|(known, _)| known == name) {
             self.hashes.push((name.to_owned(), sha256));
         }
     }
 
-    /// The hashes, in the order in which files were first named, and what there is to say about files of tier rules.
+    /// The hashes in the order of first use, and the diagnostics of tier rule files.
     pub(super) fn finish(self) -> (Vec<(String, String)>, Vec<Report>) {
         (self.hashes, self.reports)
     }
 
-    /// What a file of tier rules holds: what `read` makes of its keys.
+    /// Reads a file of tier rules; `read` converts its keys.
     pub(super) fn tier_rules<T>(
         &mut self,
         field: &Field<'_>,
@@ -126,7 +124,7 @@ impl<'s> CouncilFiles<'s> {
         }
     }
 
-    /// A prompt: a path, or `builtin:` and a name.
+    /// Reads a prompt: a path, or `builtin:` and a name.
     pub(super) fn prompt(&mut self, field: &Field<'_>) -> Option<Prompt> {
         let written = field.non_blank_text()?;
         let Some(name) = written.strip_prefix(PREFIX) else {
@@ -155,15 +153,15 @@ impl<'s> CouncilFiles<'s> {
         Some(ContextFile { path: written.to_owned(), text })
     }
 
-    fn text(&mut self, field: &Field<'_>, written: &str, sort: &FileKind) -> Option<Arc<str>> {
+    fn text(&mut self, field: &Field<'_>, written: &str, kind: &FileKind) -> Option<Arc<str>> {
         if let Some(text) = self.texts.get(written) {
             return Some(Arc::clone(text));
         }
-        let label = sort.label;
-        // By which name its hash is kept: what lies elsewhere is named by where it lies.
+        let label = kind.label;
+        // The hash of a file in the working directory is recorded under its full path.
         let mut name = written.to_owned();
         let mut read = self.source.read(&self.dir.join(written));
-        if let (Err(Error::Missing), Some(path)) = (&read, self.working_dir_path(written, sort)) {
+        if let (Err(Error::Missing), Some(path)) = (&read, self.working_dir_path(written, kind)) {
             read = self.source.read(&path);
             name = path.display().to_string();
         }
@@ -171,17 +169,17 @@ impl<'s> CouncilFiles<'s> {
             Ok(bytes) => bytes,
             Err(Error::Missing) => {
                 let body = Body::new(format!("the {label} `{written}` is not there"));
-                let from = match (sort.tries_working_dir, self.access.working_dir) {
+                let also = match (kind.tries_working_dir, self.access.working_dir) {
                     (true, Some(_)) => "; in the workspace the working directory is tried, too",
                     _ => "",
                 };
-                let help = format!("paths are relative to {}{from}", self.display_dir());
-                field.refuse(sort.missing, body.help(help));
+                let help = format!("paths are relative to {}{also}", self.display_dir());
+                field.refuse(kind.missing, body.help(help));
                 return None;
             }
             Err(error) => {
                 field.refuse(
-                    sort.unreadable,
+                    kind.unreadable,
                     Body::new(format!("the {label} `{written}` cannot be read: {error}")),
                 );
                 return None;
@@ -192,14 +190,14 @@ impl<'s> CouncilFiles<'s> {
             Ok(text) => text,
             Err(error) => {
                 field.refuse(
-                    sort.unreadable,
+                    kind.unreadable,
                     Body::new(format!("the {label} `{written}` cannot be read: {error}")),
                 );
                 return None;
             }
         };
         if text.trim().is_empty() {
-            field.refuse(sort.unreadable, Body::new(format!("the {label} `{written}` is empty")));
+            field.refuse(kind.unreadable, Body::new(format!("the {label} `{written}` is empty")));
             return None;
         }
         self.record_hash(&name, sha256);
@@ -208,9 +206,9 @@ impl<'s> CouncilFiles<'s> {
         Some(text)
     }
 
-    /// Where a file is tried that is not beside the council.
-    fn working_dir_path(&self, written: &str, sort: &FileKind) -> Option<PathBuf> {
-        let path = self.access.working_dir.filter(|_| sort.tries_working_dir)?.join(written);
+    /// The path of a file in the working directory, if it may be read.
+    fn working_dir_path(&self, written: &str, kind: &FileKind) -> Option<PathBuf> {
+        let path = self.access.working_dir.filter(|_| kind.tries_working_dir)?.join(written);
         (self.access.may_read)(&path).then_some(path)
     }
 

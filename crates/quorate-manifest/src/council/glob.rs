@@ -1,12 +1,12 @@
-//! Globs as the public tool's tier rules mean them.
+//! Globs with the semantics of the public tool's tier rules.
 //!
-//! `*` and `?` match any character, `/` included; `[abc]`, `[a-z]` and `[!a]` are classes; a `[` that is never closed
-//! stands for itself; a `**/` at the start of the pattern or after a `/` also matches no directory at all. Nothing is
-//! escaped, every pattern is valid, and letters match in their own case alone.
+//! `*` and `?` match any character including `/`; `[abc]`, `[a-z]` and `[!a]` are classes; an unclosed `[` is literal; a
+//! `**/` at the start of the pattern or after a `/` also matches zero directories. There is no escape character, every
+//! pattern is valid, and matching is case-sensitive.
 
 use std::ops::RangeInclusive;
 
-/// A compiled glob. Two are equal when their texts are.
+/// A compiled glob. Equality compares the texts.
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: String,
@@ -24,9 +24,9 @@ enum Token {
     },
     /// Any run of characters.
     AnyRun,
-    /// Before an optional run of directories; [`Token::InDirectories`] follows.
+    /// Start of an optional run of directories; [`Token::InDirectories`] follows.
     Directories,
-    /// Within directories: goes on at a `/`.
+    /// Inside the run of directories; a `/` may end it.
     InDirectories,
 }
 
@@ -44,8 +44,8 @@ impl Glob {
         let mut tokens = Vec::with_capacity(chars.len());
         let mut at = 0;
         while at < chars.len() {
-            let fresh = at == 0 || chars[at - 1] == '/';
-            if fresh && chars[at..].starts_with(&['*', '*', '/']) {
+            let starts_component = at == 0 || chars[at - 1] == '/';
+            if starts_component && chars[at..].starts_with(&['*', '*', '/']) {
                 tokens.extend([Token::Directories, Token::InDirectories]);
                 at += 3;
                 continue;
@@ -69,7 +69,7 @@ impl Glob {
         &self.text
     }
 
-    /// Whether the whole of `text` matches. Takes time in proportion to both lengths, whatever the pattern.
+    /// Whether the whole `text` matches. Takes time proportional to the product of both lengths for any pattern.
     pub fn matches(&self, text: &str) -> bool {
         let mut here = vec![false; self.steps.len() + 1];
         self.enter(&mut here, 0);
@@ -78,7 +78,7 @@ impl Glob {
             next.fill(false);
             for at in (0..self.steps.len()).filter(|at| here[*at]) {
                 match &self.steps[at] {
-                    Token::Char(one) if *one == c => self.enter(&mut next, at + 1),
+                    Token::Char(expected) if *expected == c => self.enter(&mut next, at + 1),
                     Token::AnyChar => self.enter(&mut next, at + 1),
                     Token::Class { negated, ranges } if ranges.iter().any(|r| r.contains(&c)) != *negated => {
                         self.enter(&mut next, at + 1);
@@ -98,7 +98,7 @@ impl Glob {
         here[self.steps.len()]
     }
 
-    /// Marks a state and those that follow from it without a character.
+    /// Marks a state and the states that it reaches without a character.
     fn enter(&self, states: &mut [bool], at: usize) {
         if std::mem::replace(&mut states[at], true) {
             return;
@@ -114,11 +114,11 @@ impl Glob {
     }
 }
 
-/// The class that opens at `open`, and where it ends; `None` where it is never closed.
+/// The class that opens at `open`, and the index after it; `None` if it is not closed.
 fn class(chars: &[char], open: usize) -> Option<(Token, usize)> {
     let negated = chars.get(open + 1) == Some(&'!');
     let first = open + 1 + usize::from(negated);
-    // A `]` right at the start is a member of the class.
+    // A `]` at the start belongs to the class.
     let close = (first + 1..chars.len()).find(|at| chars[*at] == ']')?;
     let mut ranges = Vec::new();
     let mut at = first;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_and_things_that_only_look_like_one() {
+    fn classes_and_unclosed_brackets() {
         check("[a-c]x", &["ax", "cx"], &["dx", "-x"]);
         check("[!a]x", &["bx"], &["ax", "x"]);
         check("[]]", &["]"], &["a"]);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_take_no_longer() {
+    fn many_stars_take_bounded_time() {
         let glob = Glob::new(&"*a".repeat(200));
         assert!(!glob.matches(&"a".repeat(150)));
         assert!(glob.matches(&"a".repeat(5_000)));

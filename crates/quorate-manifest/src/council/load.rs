@@ -1,5 +1,4 @@
-//! Reads `council.yaml`: from bytes to a [`Council`] that is valid by type. Each key's file reads its part; here they
-//! are put together.
+//! Loads `council.yaml` as a [`Council`]. Each top-level key has its own module; this one combines them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,31 +10,26 @@ use super::{logging, protocol, roster, runtime, tier_rules};
 use crate::tree::{Field, Fields, Format, ParsedFile, open};
 use crate::{Loaded, Source};
 
-/// Loads a council. `path` is where the file is, `shown` what the user calls it.
+/// Loads a council. `shown` is the path as messages show it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Council> {
     load_in(path, shown, source, FileAccess::NONE)
 }
 
-/// Loads a council that lies in a workspace.
-pub fn load_in(
-    path: &Path,
-    shown: &str,
-    source: &dyn Source,
-    surroundings: FileAccess<'_>,
-) -> Loaded<Council> {
+/// Like [`load`], with access to files outside of the council's directory.
+pub fn load_in(path: &Path, shown: &str, source: &dyn Source, access: FileAccess<'_>) -> Loaded<Council> {
     let opened = match open(source, path, shown, Format::Yaml, codes::COUNCIL_INVALID) {
         Ok(opened) => opened,
         Err(report) => return Loaded { value: None, report },
     };
     let dir = path.parent().map_or_else(PathBuf::new, Path::to_path_buf);
     let dir = if dir.as_os_str().is_empty() { PathBuf::from(".") } else { dir };
-    let mut files = CouncilFiles::new(source, &dir, shown, surroundings);
+    let mut files = CouncilFiles::new(source, &dir, shown, access);
     let council = read(&opened, path, dir, &mut files);
     let (files, reports) = files.finish();
     let council = council.map(|council| Council { files, ..council });
     let mut report = opened.source_file.into_report();
-    reports.into_iter().for_each(|one| report.absorb(one));
-    debug_assert!(council.is_some() || report.has_refusals(), "what is not read is refused");
+    reports.into_iter().for_each(|other| report.absorb(other));
+    debug_assert!(council.is_some() || report.has_refusals(), "no council and no refusal");
     Loaded { value: council.filter(|_| !report.has_refusals()), report }
 }
 
@@ -73,7 +67,6 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
     })
 }
 
-/// The rules and what overrides them stand in three places of the file.
 fn tiers_and_watch(
     fields: &mut Fields<'_>,
     files: &mut CouncilFiles<'_>,
@@ -84,7 +77,7 @@ fn tiers_and_watch(
     (super::tiers::TierRules::new(rules, overrides, default), watch)
 }
 
-/// `version`: of the format; there is one.
+/// Checks `version`, the version of the format: only 1.0 exists.
 fn version(field: Option<Field<'_>>) {
     use crate::tree::Kind;
     let Some(field) = field else { return };
@@ -95,10 +88,7 @@ fn version(field: Option<Field<'_>>) {
         _ => false,
     };
     if !known {
-        field.invalid_with(
-            "this version of the format is not known",
-            "write version: \"1.0\", or leave it out",
-        );
+        field.invalid_with("unknown version of the format", "write version: \"1.0\", or remove it");
     }
 }
 

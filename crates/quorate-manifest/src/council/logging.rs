@@ -1,4 +1,4 @@
-//! `logging`: where verdicts are logged and what is scrubbed before anything is recorded.
+//! `logging`: the log of verdicts, and the patterns to redact before anything is recorded.
 
 use std::path::PathBuf;
 
@@ -18,11 +18,9 @@ pub(super) fn read(field: Option<Field<'_>>) -> Logging {
     logging.log_path =
         fields.optional("log_path").and_then(|field| field.non_blank_text()).map(PathBuf::from);
     if let Some(field) = fields.optional("archive_dir") {
-        let body = Body::new("nothing is written to an archive: the ledger keeps every run whole");
-        field.warn(
-            codes::FIELD_WITHOUT_EFFECT,
-            body.help("remove `archive_dir`; `quorate show` has what it held"),
-        );
+        let body = Body::new("`archive_dir` has no effect: the ledger keeps every run");
+        field
+            .warn(codes::FIELD_WITHOUT_EFFECT, body.help("remove `archive_dir`; `quorate show` shows a run"));
     }
     if let Some(field) = fields.optional("log_format") {
         check_format(&field);
@@ -37,13 +35,13 @@ fn check_format(field: &Field<'_>) {
     match field.text() {
         None | Some("rule_35_v2") => {}
         Some(other) => {
-            let message = format!("the log is not written as `{other}`");
-            field.invalid_with(message, "write rule_35_v2, or leave `log_format` out");
+            let message = format!("unknown log format `{other}`");
+            field.invalid_with(message, "write rule_35_v2, or remove `log_format`");
         }
     }
 }
 
-/// A regular expression of what is a secret.
+/// Reads a regular expression that matches secrets.
 pub(crate) fn pattern(field: &Field<'_>) -> Option<String> {
     let pattern = field.text()?;
     let refuse = |body: Body| {
@@ -52,7 +50,7 @@ pub(crate) fn pattern(field: &Field<'_>) -> Option<String> {
     };
     match RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build() {
         Ok(regex) if regex.is_match("") => {
-            let body = Body::new("this pattern matches the empty text, and so everywhere");
+            let body = Body::new("this pattern matches the empty text, and so matches everywhere");
             refuse(body.help("let it match at least one character"))
         }
         Ok(_) => Some(pattern.to_owned()),
@@ -62,7 +60,7 @@ pub(crate) fn pattern(field: &Field<'_>) -> Option<String> {
         Err(error) => {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            let body = Body::new(format!("this is no regular expression: {reason}"));
+            let body = Body::new(format!("this is not a regular expression: {reason}"));
             refuse(body.help("look-around and back-references are not supported"))
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Prompt;
 
-/// What a `prompt` begins with when it names an embedded one.
+/// The prefix of a `prompt` that names an embedded one.
 pub const PREFIX: &str = "builtin:";
 
 /// Name and text, deliberators in roster order, the adjudicator last.
@@ -29,7 +29,7 @@ pub fn find(name: &str) -> Option<Prompt> {
     Some(Prompt { path: None, text: Arc::from(text) })
 }
 
-/// The name under which an embedded prompt stands among a council's files.
+/// The name of an embedded prompt in [`super::Council::files`].
 pub fn label(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_prompt_says_what_it_has_to() {
+    fn each_prompt_has_the_required_words() {
         for (name, text) in all() {
             let lower = text.to_lowercase();
             for needed in ["verdict", "verbatim", "material", "your one concern"] {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn each_deliberator_knows_its_lane_its_rounds_and_its_fields() {
+    fn each_deliberator_prompt_has_its_scope_rounds_and_fields() {
         for (name, text) in all().filter(|(name, _)| *name != ADJUDICATOR) {
             for needed in [
                 "leave to others",

@@ -1,9 +1,9 @@
-//! `protocol`: how many rounds, what round 2 sees, how many answers a verdict needs.
+//! `protocol`: the number of rounds, the input of round 2, and the answers that a verdict needs.
 
 use super::{CrossRead, FailFast, Protocol, Rounds};
 use crate::tree::{Field, Kind};
 
-/// Reads `protocol`. `members` is how many deliberators there are.
+/// Reads `protocol`. `members` is the number of deliberators.
 pub(super) fn read(field: Option<Field<'_>>, members: usize) -> Option<Protocol> {
     let mut protocol = Protocol::default();
     let Some(field) = field else { return Some(protocol) };
@@ -19,9 +19,9 @@ pub(super) fn read(field: Option<Field<'_>>, members: usize) -> Option<Protocol>
         protocol.fail_fast = FailFast::Yes;
     }
     if let Some(field) = fields.optional("min_deliberators_for_verdict") {
-        let most = i64::try_from(members.max(1)).unwrap_or(i64::MAX);
-        let least = field.integer(1, most).and_then(|number| usize::try_from(number).ok());
-        protocol.min_deliberators = least.unwrap_or(protocol.min_deliberators);
+        let max = i64::try_from(members.max(1)).unwrap_or(i64::MAX);
+        let min = field.integer(1, max).and_then(|number| usize::try_from(number).ok());
+        protocol.min_deliberators = min.unwrap_or(protocol.min_deliberators);
     }
     fields.finish();
     Some(protocol)
@@ -37,7 +37,7 @@ fn cross_read(field: &Field<'_>) -> Option<CrossRead> {
             "findings" => Some(CrossRead::Findings),
             "none" => Some(CrossRead::None),
             other => {
-                let message = format!("`{other}` is nothing that round 2 can see");
+                let message = format!("unknown value `{other}`");
                 field.invalid_with(message, "write true, false, verdicts, findings or none");
                 None
             }

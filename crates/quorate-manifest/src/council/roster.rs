@@ -1,4 +1,4 @@
-//! `deliberators` and `adjudicator`: who is asked, and what each is told to be.
+//! `deliberators` and `adjudicator`: the members of a council and their prompts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::{Deliberator, PolicyName, Prompt};
 use crate::tree::reader::nearest;
 use crate::tree::{Field, Kind};
 
-/// The fewest deliberators that make a council.
+/// The minimum number of deliberators.
 const MIN_DELIBERATORS: usize = 3;
 
 const MAX_ID_LENGTH: usize = 64;
 
-/// The deliberators that could be read.
+/// The valid deliberators.
 pub(super) struct Roster {
     pub(super) deliberators: Vec<Deliberator>,
-    /// How many the file lists, readable or not.
+    /// The number of deliberators in the file, valid or not.
     pub(super) listed: usize,
 }
 
-/// The adjudicator as far as it could be read.
+/// The adjudicator; invalid values are `None`.
 pub(super) struct Adjudicator {
     pub(super) prompt: Option<Prompt>,
     pub(super) policy: Option<PolicyName>,
@@ -70,7 +70,7 @@ fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<
     if id == ADJUDICATOR {
         field.invalid_with(
             "no deliberator can be called `adjudicator`",
-            "the adjudicator has a key of its own",
+            "give it another id; the adjudicator has its own key",
         );
         return None;
     }
@@ -84,17 +84,17 @@ fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<
     Some(id.into())
 }
 
-/// `weight`: kept with the answers; heads are counted.
+/// Reads `weight`, which is recorded, but does not change verdicts.
 fn weight(field: &Field<'_>) -> Option<f64> {
     let weight = field.number()?;
     if weight < 0.0 {
         field.invalid(format!("`{}` is less than 0", field.path()));
         return None;
     }
-    #[expect(clippy::float_cmp, reason = "the literal 1 and nothing near it is what has no effect")]
+    #[expect(clippy::float_cmp, reason = "only exactly 1 needs no warning")]
     if weight != 1.0 {
-        let body = Body::new("a weight does not change the verdict: the policies count heads");
-        field.warn(codes::FIELD_WITHOUT_EFFECT, body.help("leave it out, or keep it as a note"));
+        let body = Body::new("a weight does not change the verdict: the policies count members");
+        field.warn(codes::FIELD_WITHOUT_EFFECT, body.help("remove it, or keep it as a note"));
     }
     Some(weight)
 }
@@ -110,12 +110,12 @@ pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Op
     Some(Adjudicator { prompt, policy })
 }
 
-/// `verdict_policy`: a policy's name; or, as the public tool has it, a mapping that documents what its code does. That code
-/// counts as `strict` does whatever the mapping says, and `strict` is never milder than `seed` (C13).
+/// Reads `verdict_policy`: a policy's name; or a mapping, as in the public tool, which only documents the tool's code. That
+/// code behaves like `strict`, and `strict` is never milder than `seed` (C13).
 fn policy(field: &Field<'_>) -> Option<PolicyName> {
     if matches!(field.kind(), Kind::Map(_)) {
-        let body = Body::new("a description of the policy is read as `strict`; its words have no effect")
-            .help("write `verdict_policy: strict`, which counts as the public tool does, or `seed`");
+        let body = Body::new("a mapping as `verdict_policy` means `strict`; its content has no effect")
+            .help("write `verdict_policy: strict`, which behaves like the public tool, or `seed`");
         field.warn(codes::FIELD_WITHOUT_EFFECT, body);
         return Some(PolicyName::Strict);
     }

@@ -1,4 +1,4 @@
-//! `runtime`: how members are asked. The keys of the kind itself stay verbatim, for whoever builds the executor.
+//! `runtime`: the executor of a council's members. The keys of its kind are passed on verbatim.
 
 use std::time::Duration;
 
@@ -20,13 +20,12 @@ pub(super) fn read(field: &Field<'_>) -> Option<ExecutorTable> {
     Some(ExecutorTable { kind: Some(kind?), timeout, retries, block: block(field, &fields) })
 }
 
-/// `timeout_seconds`, a number, as the public tool has it; or `timeout`, a duration.
+/// Reads `timeout_seconds`, a number, as in the public tool; or `timeout`, a duration.
 fn timeout(fields: &mut Fields<'_>) -> Option<Duration> {
     let seconds = fields.optional("timeout_seconds");
     let duration = fields.optional("timeout");
     if let (Some(seconds), Some(duration)) = (&seconds, &duration) {
-        let body =
-            Body::new("`timeout` and `timeout_seconds` say the same thing twice").at(seconds.key_place());
+        let body = Body::new("`timeout` and `timeout_seconds` exclude each other").at(seconds.key_place());
         let body = body.related(duration.key_place(), "here too").help("keep one of the two");
         fields.source_file().refuse(codes::COUNCIL_INVALID, body);
         return None;
@@ -39,7 +38,7 @@ fn timeout(fields: &mut Fields<'_>) -> Option<Duration> {
     match Duration::try_from_secs_f64(number) {
         Ok(duration) if !duration.is_zero() && duration <= MAX_DURATION => Some(duration),
         _ => {
-            let body = Body::new(format!("{number:?} seconds is no time that can be waited"));
+            let body = Body::new(format!("{number:?} seconds is not a usable timeout"));
             field.refuse(codes::DURATION, body.help("write a number of seconds above 0"));
             None
         }

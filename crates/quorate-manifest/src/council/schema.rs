@@ -1,5 +1,4 @@
-//! `council.yaml` as its JSON Schema has it. The reader beside this file says more, and in better words; a test holds
-//! the two against each other.
+//! The JSON Schema of `council.yaml`. The loader gives better messages; a test checks that the two agree.
 
 #![expect(dead_code, reason = "only the schemas of these types are used")]
 
@@ -8,29 +7,29 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-/// Who deliberates on an artifact, and how.
+/// The members and protocol of a council.
 #[derive(JsonSchema)]
 #[schemars(title = "council.yaml", deny_unknown_fields)]
 pub(crate) struct Council {
     /// The version of the format; there is one.
     #[schemars(schema_with = "version", default)]
     pub version: Option<Value>,
-    /// How members are asked; the rubric unless said.
+    /// The executor of the members; the default is the rubric.
     pub runtime: Option<Runtime>,
-    /// Three or more who judge, each by itself and then having read the others.
+    /// At least three. Each judges independently first, then after reading the others' answers.
     #[schemars(extend("minItems" = 3))]
     pub deliberators: Vec<Deliberator>,
-    /// Who closes the deliberation.
+    /// The member that closes the deliberation.
     pub adjudicator: Adjudicator,
-    /// How many rounds there are, and what round 2 sees.
+    /// The number of rounds, and the input of round 2.
     pub protocol: Option<Protocol>,
-    /// What tier an artifact has that no rule names.
+    /// The tier of artifacts that match no rule.
     pub tier_classifier: Option<TierClassifier>,
-    /// Which artifacts matter how much: by tier, globs by type; or the path of a YAML file that says so.
+    /// The tiers of artifacts: for each tier, globs by artifact type; or the path of a YAML file with them.
     pub tier_rules: Option<RulesOrFile>,
-    /// Where verdicts are logged, and what is scrubbed.
+    /// The log of verdicts, and the patterns to redact.
     pub logging: Option<Logging>,
-    /// What a sweep walks.
+    /// The paths that a sweep walks.
     pub watch: Option<Watch>,
 }
 
@@ -38,57 +37,57 @@ fn version(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "enum": ["1", "1.0", 1, null] })
 }
 
-/// How members are asked. Further keys are the executor's.
+/// The executor of the members. Other keys are passed to it.
 #[derive(JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct Runtime {
     /// The kind, for example `claude_cli` or `anthropic_api`.
     #[schemars(rename = "type", regex(pattern = crate::pattern::SOMETHING))]
     pub kind: String,
-    /// How long one member may take, in seconds.
+    /// The deadline of a member in seconds.
     #[schemars(extend("examples" = [180]))]
     pub timeout_seconds: Option<f64>,
-    /// How long one member may take, for example `3m`.
+    /// The deadline of a member, for example `3m`.
     #[schemars(schema_with = "anything", default)]
     pub timeout: Option<Value>,
-    /// How often a failure is tried again.
+    /// The number of retries after a failure.
     #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
     #[schemars(flatten)]
     pub block: Map<String, Value>,
 }
 
-/// What has a code of its own when it is wrong.
+/// No constraint: the loader refuses an invalid value with its own code.
 fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "examples": ["3m"] })
 }
 
-/// One who judges.
+/// A deliberator.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Deliberator {
-    /// Its id, unique in the council.
+    /// The id, unique in the council.
     #[schemars(length(min = 1, max = 64), regex(pattern = crate::pattern::DELIBERATOR))]
     pub id: String,
-    /// The path of its prompt, or `builtin:skeptic` and the like.
+    /// The path of the prompt, or a built-in prompt such as `builtin:skeptic`.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["prompts/skeptic.md", "builtin:skeptic"]))]
     pub prompt: String,
-    /// A note; verdicts count heads.
+    /// A note without effect on verdicts.
     #[schemars(range(min = 0.0))]
     pub weight: Option<f64>,
-    /// Documents that it judges by.
+    /// Documents with criteria for the deliberator.
     #[schemars(inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub context_refs: Option<Vec<String>>,
 }
 
-/// Who closes the deliberation.
+/// The member that closes the deliberation.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Adjudicator {
-    /// The path of its prompt, or `builtin:adjudicator`.
+    /// The path of the prompt, or `builtin:adjudicator`.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["builtin:adjudicator"]))]
     pub prompt: String,
-    /// How verdicts follow from answers: `seed` or `strict`; a mapping, as the public tool has it, is `strict`.
+    /// The policy that derives the verdict: `seed` or `strict`; a mapping, as in the public tool, means `strict`.
     #[schemars(schema_with = "policy", default)]
     pub verdict_policy: Option<Value>,
 }
@@ -97,19 +96,19 @@ fn policy(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "anyOf": [{ "enum": ["seed", "strict", null] }, { "type": "object" }] })
 }
 
-/// How many rounds there are, and what round 2 sees.
+/// The number of rounds, and the input of round 2.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Protocol {
     /// One round of independent answers, or two.
     #[schemars(range(min = 1, max = 2))]
     pub rounds: Option<u8>,
-    /// What round 2 sees of round 1: verdicts (or true), findings, none (or false).
+    /// The part of round 1 that deliberators read in round 2: verdicts (or true), findings, none (or false).
     #[schemars(schema_with = "cross_read", default)]
     pub cross_read: Option<Value>,
     /// End as INCOMPLETE as soon as one deliberator fails.
     pub fail_fast_on_runtime_error: Option<bool>,
-    /// Fewer valid answers than this give INCOMPLETE; 3 unless said.
+    /// With fewer valid answers the verdict is INCOMPLETE; the default is 3.
     #[schemars(range(min = 1))]
     pub min_deliberators_for_verdict: Option<u32>,
 }
@@ -118,29 +117,29 @@ fn cross_read(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "enum": ["verdicts", "findings", "none", true, false, null] })
 }
 
-/// What tier an artifact has that no rule names.
+/// The tier of artifacts that match no rule.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct TierClassifier {
-    /// How tiers are found; there is one way.
+    /// The kind of classifier; the only one is rules.
     #[schemars(rename = "type", extend("const" = "rules"), with = "Option<String>", default)]
     pub kind: Option<String>,
-    /// 1 always reviewed, 2 never by a sweep, 3 one in five.
+    /// A sweep reviews all artifacts of tier 1, none of tier 2, and one in five of tier 3.
     #[schemars(range(min = 1, max = 3))]
     pub default_tier: Option<u8>,
 }
 
-/// The rules, or where they stand.
+/// The rules, or the path of their file.
 #[derive(JsonSchema)]
 #[schemars(untagged, inline)]
 pub(crate) enum RulesOrFile {
-    /// Here.
+    /// The rules.
     Here(TierRules),
-    /// In a file, relative to this one.
+    /// A path relative to this file.
     File(#[schemars(regex(pattern = crate::pattern::SOMETHING))] String),
 }
 
-/// Which artifacts matter how much.
+/// The tiers of artifacts.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct TierRules {
@@ -152,7 +151,7 @@ pub(crate) struct TierRules {
     pub tier_3: Option<Globs>,
 }
 
-/// Globs by the type that they make an artifact of, or a plain list.
+/// Globs by artifact type, or a plain list.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub(crate) enum Globs {
@@ -167,20 +166,20 @@ pub(crate) enum Globs {
 #[schemars(inline, transparent)]
 pub(crate) struct Glob(#[schemars(regex(pattern = crate::pattern::SOMETHING))] pub String);
 
-/// Where verdicts are logged, and what is scrubbed.
+/// The log of verdicts, and the patterns to redact.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Logging {
     /// The log, relative to this file.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub log_path: Option<String>,
-    /// Read for other tools; nothing is written there.
+    /// Accepted for other tools; Quorate writes nothing there.
     #[schemars(schema_with = "anything_at_all", default)]
     pub archive_dir: Option<Value>,
-    /// The form of the lines; there is one.
+    /// The form of the lines; the only one is rule_35_v2.
     #[schemars(extend("const" = "rule_35_v2"), with = "Option<String>", default)]
     pub log_format: Option<String>,
-    /// Regular expressions; what they match is replaced before anything is recorded.
+    /// Regular expressions; matches are replaced before anything is recorded.
     pub redact_patterns: Option<Vec<String>>,
 }
 
@@ -188,14 +187,14 @@ fn anything_at_all(_: &mut SchemaGenerator) -> Schema {
     json_schema!({})
 }
 
-/// What a sweep walks.
+/// The paths that a sweep walks.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Watch {
     /// Files and directories, relative to this file.
     #[schemars(inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub paths: Option<Vec<String>>,
-    /// By glob, the tier, whatever the rules say.
+    /// Tiers by glob, which override the rules.
     #[schemars(schema_with = "overrides", default)]
     pub tier_overrides: Option<BTreeMap<String, u8>>,
 }

@@ -1,4 +1,4 @@
-//! `tier_rules`, `tier_classifier` and `watch`: which artifacts there are and how much each matters.
+//! `tier_rules`, `tier_classifier` and `watch`: the artifacts of a sweep and their tiers.
 
 use super::Watch;
 use super::files::CouncilFiles;
@@ -6,7 +6,7 @@ use super::glob::Glob;
 use super::tiers::{Rule, Tier};
 use crate::tree::{Field, Fields, Kind};
 
-/// Reads `tier_classifier`: the tier of an artifact that no rule names.
+/// Reads `tier_classifier`: the tier of artifacts that match no rule.
 pub(super) fn default_tier(field: Option<Field<'_>>) -> Tier {
     let Some(mut fields) = field.and_then(|field| field.fields()) else { return Tier::Two };
     if let Some(field) = fields.optional("type") {
@@ -29,20 +29,20 @@ fn tier(field: &Field<'_>) -> Option<Tier> {
     field.integer(1, 3).and_then(|number| u64::try_from(number).ok()).and_then(Tier::from_number)
 }
 
-/// Reads `tier_rules`: the rules, or the path of a file that holds them, by themselves or below `tier_rules`.
+/// Reads `tier_rules`: the rules, or the path of a file that has them at its top level or below `tier_rules`.
 pub(super) fn rules(field: Option<Field<'_>>, files: &mut CouncilFiles<'_>) -> Vec<Rule> {
     let Some(field) = field else { return Vec::new() };
     if !matches!(field.kind(), Kind::Str(_)) {
         return field.fields().map(rules_by_tier).unwrap_or_default();
     }
-    let of_file = |mut fields: Fields<'_>| match fields.optional("tier_rules") {
+    let read_file = |mut fields: Fields<'_>| match fields.optional("tier_rules") {
         None => rules_by_tier(fields),
         Some(field) => {
             fields.finish();
             field.fields().map(rules_by_tier).unwrap_or_default()
         }
     };
-    files.tier_rules(&field, of_file).unwrap_or_default()
+    files.tier_rules(&field, read_file).unwrap_or_default()
 }
 
 fn rules_by_tier(mut fields: Fields<'_>) -> Vec<Rule> {
@@ -57,7 +57,7 @@ fn rules_by_tier(mut fields: Fields<'_>) -> Vec<Rule> {
     rules
 }
 
-/// One tier's rules: a mapping from artifact types to globs, or a list of globs that name their types themselves.
+/// Reads one tier's rules: a mapping from artifact types to globs, or a list of globs, whose texts give the types.
 fn rules_of(field: &Field<'_>, tier: Tier) -> Vec<Rule> {
     match field.kind() {
         Kind::Seq(_) => {
@@ -90,8 +90,8 @@ fn globs(field: &Field<'_>) -> Vec<Glob> {
     items.iter().filter_map(|item| item.non_blank_text()).map(Glob::new).collect()
 }
 
-/// The type that the public tool reads from a glob of a flat list: the file's stem without leading stars and
-/// underscores, else `unknown`.
+/// The artifact type of a glob in a plain list, as in the public tool: the stem without leading stars and underscores, or
+/// `unknown`.
 fn derived_type(glob: &str) -> String {
     let name = glob.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let stem = match name.rfind('.') {
@@ -104,7 +104,7 @@ fn derived_type(glob: &str) -> String {
     }
 }
 
-/// Reads `watch`: what a sweep walks, and the tiers that it gives regardless of the rules.
+/// Reads `watch`: the paths of a sweep, and the tiers that override the rules.
 pub(super) fn watch(field: Option<Field<'_>>) -> (Watch, Vec<(Glob, Tier)>) {
     let Some(mut fields) = field.and_then(|field| field.fields()) else {
         return (Watch::default(), Vec::new());

@@ -1,16 +1,16 @@
-//! Tiers: which artifacts a sweep reviews (rule C6). Tier 1 always, tier 2 never, tier 3 one in five.
+//! Tiers: which artifacts a sweep reviews (C6). It reviews all of tier 1, none of tier 2, and one in five of tier 3.
 
 use sha2::{Digest, Sha256};
 
 use super::glob::Glob;
 
-/// The type of an artifact that no rule names.
+/// The type of artifacts that match no rule.
 pub const UNCLASSIFIED: &str = "unclassified";
 
-/// How often an artifact of tier 3 is reviewed: one in this many.
+/// A sweep reviews one in this many artifacts of tier 3.
 const SAMPLE_RATE: u64 = 5;
 
-/// How much an artifact matters.
+/// How important an artifact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
     One,
@@ -20,7 +20,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// All, in the order in which rules are tried.
+    /// In the order in which rules are tried.
     pub const ALL: [Tier; 3] = [Tier::One, Tier::Two, Tier::Three];
 
     /// 1, 2 or 3.
@@ -32,17 +32,17 @@ impl Tier {
         }
     }
 
-    /// The tier of a number.
+    /// The inverse of [`Tier::number`].
     pub fn from_number(number: u64) -> Option<Tier> {
         Tier::ALL.into_iter().find(|tier| u64::from(tier.number()) == number)
     }
 }
 
-/// What is known of an artifact from its path.
+/// Tier and type of an artifact, by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classification {
     pub tier: Tier,
-    /// Its type, under which verdicts are remembered.
+    /// Later reviews look up earlier verdicts by this type.
     pub artifact_type: String,
 }
 
@@ -54,7 +54,7 @@ pub struct TierRules {
     default: Tier,
 }
 
-/// One glob, and what it says of an artifact that it matches.
+/// A glob, and the tier and type of the artifacts that match it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) tier: Tier,
@@ -69,7 +69,7 @@ impl Default for TierRules {
 }
 
 impl TierRules {
-    /// Rules in the order as written; tier 1 is tried before tier 2, and that before tier 3.
+    /// `rules` are in file order; rules of lower tiers are tried first.
     pub(super) fn new(mut rules: Vec<Rule>, overrides: Vec<(Glob, Tier)>, default: Tier) -> Self {
         rules.sort_by_key(|rule| rule.tier);
         TierRules { rules, overrides, default }
@@ -77,14 +77,14 @@ impl TierRules {
 
     /// The tier and type of an artifact. The path is relative to the council's directory, with `/`.
     ///
-    /// A glob matches the file's name or the whole path. The first rule that matches gives the type; an override,
-    /// where one matches, gives the tier.
+    /// A glob matches the file's name or the whole path. The first matching rule gives the type and the tier; the first
+    /// matching override replaces the tier.
     pub fn classify(&self, relative_path: &str) -> Classification {
         let path = relative_path.strip_prefix("./").unwrap_or(relative_path);
         let name = path.rsplit('/').next().unwrap_or(path);
-        let hit = |glob: &Glob| glob.matches(name) || glob.matches(path);
-        let rule = self.rules.iter().find(|rule| hit(&rule.glob));
-        let overridden = self.overrides.iter().find(|(glob, _)| hit(glob)).map(|(_, tier)| *tier);
+        let matches = |glob: &Glob| glob.matches(name) || glob.matches(path);
+        let rule = self.rules.iter().find(|rule| matches(&rule.glob));
+        let overridden = self.overrides.iter().find(|(glob, _)| matches(glob)).map(|(_, tier)| *tier);
         Classification {
             tier: overridden.or(rule.map(|rule| rule.tier)).unwrap_or(self.default),
             artifact_type: rule.map_or(UNCLASSIFIED, |rule| &rule.artifact_type).to_owned(),
@@ -92,8 +92,8 @@ impl TierRules {
     }
 }
 
-/// Whether an artifact of tier 3 is among the one in five that are reviewed: the same answer for the same path and
-/// content on every machine. The path is relative to the council's directory, with `/`.
+/// Whether a sweep reviews an artifact of tier 3: deterministic by path and content, on every machine. The path is
+/// relative to the council's directory, with `/`.
 pub fn is_sampled(relative_path: &str, content_sha256_hex: &str) -> bool {
     let mut hash = Sha256::new();
     hash.update(relative_path.as_bytes());
@@ -156,7 +156,7 @@ mod tests {
         let content = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
         let hits = (0..10_000).filter(|n| is_sampled(&format!("signals/{n}.json"), content)).count();
         assert!((1_850..=2_150).contains(&hits), "{hits}");
-        // The same answer in any year: a change here changes what other people's sweeps review.
+        // A change of these numbers changes which artifacts users' sweeps review.
         let first: Vec<u32> = (0..30).filter(|n| is_sampled(&format!("signals/{n}.json"), content)).collect();
         assert_eq!(first, [8, 9, 16, 20, 21, 23, 28, 29]);
     }

@@ -1,12 +1,12 @@
-//! ISO 8601 durations, as manifests of the public formats write them: `P14D`, `PT12H`, `P1Y2M`.
+//! ISO 8601 durations in manifests of the public formats: `P14D`, `PT12H`, `P1Y2M`.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The most years that a duration may add up to.
+/// The maximum length of a duration.
 const MAX_YEARS: u64 = 100;
 
-/// A duration of calendar and clock units. Years and months have no length of their own; they are added to a date.
+/// A duration of calendar and clock units. Years and months have no fixed length; they are added to a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct IsoDuration {
     pub years: u32,
@@ -19,13 +19,13 @@ pub struct IsoDuration {
     pub seconds: u32,
 }
 
-/// Why a text is no duration that can be used.
+/// Why a text is not a usable duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It has no units, or not in this order.
+    /// No units, or units in another order.
     #[error("it names no time; write P14D, P2W or PT12H")]
     Empty,
-    /// It is absurdly long.
+    /// Longer than [`MAX_YEARS`].
     #[error("it is longer than {MAX_YEARS} years")]
     TooLong,
 }
@@ -62,7 +62,7 @@ impl FromStr for IsoDuration {
     }
 }
 
-/// Reads counts with their units, in order; gives how many there are.
+/// Reads counts with their units, in order; returns their number.
 fn parse_units<const N: usize>(mut text: &str, units: [(char, &mut u32); N]) -> Result<usize, Error> {
     let mut read = 0;
     for (unit, slot) in units {

@@ -1,4 +1,4 @@
-//! Puts the entries of mappings in order, each with what belongs to it.
+//! Orders the entries of mappings, each with its comments.
 
 use super::Order;
 use super::cst::{Block, Item, Value};
@@ -31,14 +31,13 @@ fn sort(pieces: &mut [Item<'_>], keys: &[&str]) {
         keys.iter().position(|key| Some(*key) == name).unwrap_or(keys.len())
     };
     let Some(first) = (0..pieces.len()).min_by_key(|at| rank(&pieces[*at])) else { return };
-    // Nobody says whether an empty line belongs above what comes first: whoever leaves that place takes the one of
-    // whoever gets it.
+    // The first entry has no empty line above it: the old first entry gets the flag of the new one.
     let gap = std::mem::replace(pieces[first].first_gap(), false);
     *pieces[0].first_gap() = gap && first > 0;
     pieces.sort_by_key(rank);
 }
 
-/// The first key of an item stands beside the dash, so that the comments above that key stand above the dash.
+/// The first key of an item is on the dash's line, so comments above that key move above the dash.
 fn hoist(piece: &mut Item<'_>) {
     let Value::Block(block) = &mut piece.value else { return };
     let Some(first) = block.items.first_mut().filter(|_| piece.trailing.is_none()) else { return };

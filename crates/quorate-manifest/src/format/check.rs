@@ -1,4 +1,4 @@
-//! Whether a formatted text says what the text said.
+//! Compares a formatted text with the original.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_saphyr::granit_parser::{self as yaml, Event, Parser};
 
 use crate::tree::{self, Kind, Node};
 
-/// Whether both read as the same tree, but for the order of keys, and have the same comments.
+/// Whether both parse as the same tree, up to the order of keys, and have the same comments.
 pub(super) fn is_equivalent(before: &str, root: &Node, after: &str) -> bool {
     let (Some(formatted), problems) = tree::yaml::parse(after) else { return false };
     let comments = comments(before);
@@ -30,7 +30,7 @@ fn values_equal(one: &Node, other: &Node) -> bool {
     }
 }
 
-/// The comments, sorted; `None` where they cannot be told.
+/// The comments, sorted; `None` if they cannot be determined.
 pub(super) fn comments(text: &str) -> Option<Vec<String>> {
     let options = yaml::options! { emit_comments: true, max_buffered_comment_events: text.len() };
     let mut comments = Vec::new();

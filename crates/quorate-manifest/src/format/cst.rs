@@ -1,17 +1,17 @@
-//! A text taken apart along its tree: entries, each with the comments that belong to it.
+//! The concrete syntax tree of a manifest: entries, each with its comments.
 
 pub(super) struct Root<'t> {
-    /// The line `---`, where there is one: the comments above it and the one beside it.
+    /// The line `---`: the comments above and beside it.
     pub(super) fence: Option<(Vec<Comment<'t>>, Option<TrailingComment<'t>>)>,
     pub(super) block: Block<'t>,
-    /// The line `...`, where there is one: the comment beside it and those below.
+    /// The line `...`: the comments beside and below it.
     pub(super) end: Option<(Option<TrailingComment<'t>>, Vec<Comment<'t>>)>,
 }
 
 /// A block mapping or a block list.
 #[derive(Default)]
 pub(super) struct Block<'t> {
-    /// Comments that speak of the whole: at its beginning, an empty line below them.
+    /// Comments on the whole block: at its start, with an empty line below.
     pub(super) head: Vec<Comment<'t>>,
     /// Whether there is an empty line below the head.
     pub(super) head_gap: bool,
@@ -26,12 +26,12 @@ pub(super) struct Item<'t> {
     pub(super) key: Option<Key<'t>>,
     /// Comments on the lines above.
     pub(super) lead: Vec<Comment<'t>>,
-    /// Whether there is an empty line between them, or whatever stands there, and the key or dash.
+    /// Whether there is an empty line right above the key or dash.
     pub(super) gap: bool,
-    /// A comment on the line of the key or dash, where the value does not stand on that line.
+    /// A comment on the line of the key or dash, if the value starts on a later line.
     pub(super) trailing: Option<TrailingComment<'t>>,
     pub(super) value: Value<'t>,
-    /// Comments below the value that are indented as if they stood inside it.
+    /// Comments below the value, indented as deep as the value.
     pub(super) below: Vec<Comment<'t>>,
 }
 
@@ -41,10 +41,10 @@ pub(super) struct Key<'t> {
     pub(super) text: &'t str,
 }
 
-/// What a key or a dash has.
+/// The value of a key or a dash.
 pub(super) enum Value<'t> {
     Nothing,
-    /// A scalar or a flow collection, whose text stays as it is.
+    /// A scalar or a flow collection, with its original text.
     Text(Text<'t>),
     /// A block mapping or a block list.
     Block(Block<'t>),
@@ -52,19 +52,19 @@ pub(super) enum Value<'t> {
 
 /// The text of a value.
 pub(super) struct Text<'t> {
-    /// Comments between the key and the value; `None` where it begins on the key's line.
+    /// Comments between the key and the value; `None` if the value starts on the key's line.
     pub(super) above: Option<Vec<Comment<'t>>>,
-    /// Its lines, one or more.
+    /// At least one.
     pub(super) lines: Vec<Line<'t>>,
     /// The comment on its last line.
     pub(super) trailing: Option<TrailingComment<'t>>,
-    /// Whether the empty lines below it are part of it.
+    /// Whether the empty lines below are part of the value.
     pub(super) keeps_blank_lines: bool,
 }
 
 /// One line of a value.
 pub(super) struct Line<'t> {
-    /// How much deeper it begins than the key or dash; of no meaning where it begins on that line.
+    /// Indentation relative to the key or dash; meaningless for a line that starts there.
     pub(super) indent: usize,
     pub(super) text: &'t str,
 }
@@ -74,26 +74,26 @@ pub(super) struct Line<'t> {
 pub(super) struct Comment<'t> {
     /// From `#` on.
     pub(super) text: &'t str,
-    /// How many characters stand before it.
+    /// The column, in characters.
     pub(super) column: usize,
-    /// Whether there is an empty line above it.
+    /// Whether there is an empty line above the comment.
     pub(super) gap: bool,
 }
 
-/// A comment beside something.
+/// A comment at the end of a line with other text.
 pub(super) struct TrailingComment<'t> {
-    /// What stands between that and the comment: people align comments.
+    /// The blanks before the comment, which may align it with others.
     pub(super) space: &'t str,
     /// From `#` on.
     pub(super) text: &'t str,
-    /// How many characters stand before it.
+    /// The column, in characters.
     pub(super) column: usize,
-    /// How it goes on in the lines below, in the same column.
+    /// The following comment lines in the same column.
     pub(super) below: Vec<&'t str>,
 }
 
 impl Item<'_> {
-    /// Whether there is an empty line above everything that belongs to the piece.
+    /// Whether there is an empty line above the piece and its comments.
     pub(super) fn first_gap(&mut self) -> &mut bool {
         match self.lead.first_mut() {
             Some(remark) => &mut remark.gap,

@@ -1,21 +1,21 @@
-//! The lines of a value's text: how deep each stands, relative to the key or dash, so that the text can be moved.
+//! The lines of a value's text with their indentation relative to the key or dash, so that the text can be moved.
 
 use super::cst::Line;
 use crate::tree::{Kind, Node};
 
-/// How much deeper than its key something stands.
+/// Indentation relative to the key.
 pub(super) const INDENT: usize = 2;
 
-/// Where a value's text stands.
+/// The position of a value's text.
 #[derive(Clone, Copy)]
 pub(super) struct ValuePosition {
-    /// The column of its key or dash.
+    /// The column of the key or dash.
     pub(super) owner: usize,
-    /// The column of its first character, where that is not on the line of the key or dash.
+    /// The column of the first character; `None` if it is on the line of the key or dash.
     pub(super) own_line: Option<usize>,
 }
 
-/// A plain or quoted scalar. Indentation means nothing inside it; the lines keep their places among each other.
+/// A plain or quoted scalar. Its indentation has no meaning; the lines keep their relative indentation.
 pub(super) fn scalar(text: &str, at: ValuePosition) -> Vec<Line<'_>> {
     let columns = text.split('\n').skip(1).filter(|line| !line.trim().is_empty()).map(leading);
     let least = columns.chain(at.own_line).min().unwrap_or(0);
@@ -23,14 +23,14 @@ pub(super) fn scalar(text: &str, at: ValuePosition) -> Vec<Line<'_>> {
     let line = |(number, line)| {
         let column = if number == 0 { at.own_line.unwrap_or(least) } else { leading(line) };
         let bare = line.trim_end();
-        // Behind a backslash a blank is text.
+        // After a backslash a blank is part of the text.
         let text = if quoted && bare.ends_with('\\') { line } else { bare };
         Line { indent: INDENT + column.saturating_sub(least), text: text.trim_start_matches(' ') }
     };
     text.split('\n').enumerate().map(line).collect()
 }
 
-/// A flow collection. It moves as a whole.
+/// A flow collection, which moves as a whole.
 pub(super) fn flow<'t>(text: &'t str, all: &str, node: &Node, at: ValuePosition) -> Vec<Line<'t>> {
     let exact = has_long_scalar(node, all);
     let mut lines: Vec<Line<'_>> = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn flow<'t>(text: &'t str, all: &str, node: &Node, at: ValuePosition)
     lines
 }
 
-/// Whether a scalar in it runs over several lines.
+/// Whether it contains a scalar of several lines.
 fn has_long_scalar(node: &Node, all: &str) -> bool {
     let long = |span: &std::ops::Range<usize>| all[span.clone()].contains('\n');
     match &node.kind {
@@ -65,13 +65,13 @@ fn has_long_scalar(node: &Node, all: &str) -> bool {
 pub(super) struct BlockScalar<'t> {
     /// The header and the content.
     pub(super) lines: Vec<Line<'t>>,
-    /// How many bytes they take.
+    /// Their length in bytes.
     pub(super) len: usize,
-    /// Whether empty lines at its end belong to it.
+    /// Whether the final empty lines are part of the scalar.
     pub(super) keeps: bool,
 }
 
-/// A block scalar, and as much of the text behind its header as belongs to it.
+/// Reads a block scalar: its header and the following lines that belong to it.
 pub(super) fn block_scalar(text: &str, owner: usize) -> BlockScalar<'_> {
     let header = text.split('\n').next().unwrap_or_default();
     let marks: &str = header.split([' ', '\t']).next().unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn block_scalar(text: &str, owner: usize) -> BlockScalar<'_> {
     let body = text.get(header.len() + 1..).unwrap_or_default();
     let found = body.split('\n').find(|line| !is_blank(line)).map(leading).filter(|column| *column > owner);
     let indent = explicit.unwrap_or(INDENT);
-    // Without content, nothing is indented enough.
+    // An empty scalar has no content lines.
     let column = explicit.map(|digit| owner + digit).or(found).unwrap_or(usize::MAX);
 
     let mut lines = vec![Line { indent: INDENT, text: header.trim_end() }];

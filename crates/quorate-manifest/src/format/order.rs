@@ -1,29 +1,29 @@
-//! In which order the keys of a sort of file stand.
+//! The canonical order of keys of one kind of file.
 
-/// The canonical order of keys, for each mapping that has one. A mapping that is not named keeps its order; keys that
-/// are not named come after those that are, in the order as written.
+/// The canonical order of keys, for each mapping that has one. Other mappings keep their order; unknown keys come after
+/// the known ones, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     mappings: &'static [(&'static str, &'static [&'static str])],
 }
 
-/// One step from a value into it.
+/// One step of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathSegment<'t> {
-    /// To the value of a key.
+    /// The value of a key.
     Key(&'t str),
-    /// To any item of a list.
+    /// Any item of a list.
     Item,
 }
 
 impl Order {
-    /// An order from paths with keys. A path is the keys to a mapping with dots between them, `[]` after a key stands
-    /// for any item of its list, `*` for any key; the root's path is empty. The first path that fits counts.
+    /// Makes an order from paths with keys. A path has the keys to a mapping, joined by dots; `[]` after a key is any item
+    /// of its list, `*` is any key; the root's path is empty. The first matching path applies.
     pub const fn new(mappings: &'static [(&'static str, &'static [&'static str])]) -> Order {
         Order { mappings }
     }
 
-    /// The keys of a mapping in their order; `None` for a mapping that keeps its own.
+    /// The ordered keys of a mapping; `None` for a mapping that keeps its order.
     pub(super) fn keys(&self, path: &[PathSegment<'_>]) -> Option<&'static [&'static str]> {
         self.mappings.iter().find(|(pattern, _)| matches_path(pattern, path)).map(|(_, keys)| *keys)
     }

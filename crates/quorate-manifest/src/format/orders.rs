@@ -1,4 +1,4 @@
-//! The order of keys in each sort of file that the product reads.
+//! The order of keys in each kind of manifest.
 
 use super::Order;
 
@@ -167,6 +167,6 @@ pub const COUNCIL: Order = Order::new(&[
     ("tier_rules", &["tier_1", "tier_2", "tier_3"]),
     ("watch", &["paths", "tier_overrides"]),
     ("logging", &["log_path", "archive_dir", "log_format", "redact_patterns"]),
-    // What else stands there is the adapter's own.
+    // Other keys are the adapter's.
     ("runtime", &["type"]),
 ]);

@@ -1,14 +1,14 @@
-//! Takes a text apart along its tree, and finds for each comment what it belongs to.
+//! Splits a text along its tree, and assigns each comment to an entry.
 //!
-//! Between the spans of the tree stand blanks, line breaks, comments, colons and dashes, nothing else. Where something
-//! else is found, the text is in a form that is left alone.
+//! Between the spans of the tree there are only blanks, line breaks, comments, colons and dashes. A text with anything else
+//! there is not formatted.
 
 use super::MODELINE;
 use super::cst::{Block, Comment, Item, Key, Root, Text, TrailingComment, Value};
 use super::lines::{self, ValuePosition};
 use crate::tree::{Kind, Node};
 
-/// Takes a document apart; `None` where it is left alone.
+/// Splits a document; `None` if it has a form that is not formatted.
 pub(super) fn document<'t>(text: &'t str, root: &'t Node) -> Option<Root<'t>> {
     let mut reading = Reader { text, at: 0, pending: Vec::new(), gap: false };
     reading.skip_to_content();
@@ -51,15 +51,14 @@ fn is_block(node: &Node, text: &str) -> bool {
 struct Reader<'t> {
     text: &'t str,
     at: usize,
-    /// Comments above `at` that have not found what they belong to.
+    /// Comments above `at` that are not assigned yet.
     pending: Vec<Comment<'t>>,
     /// Whether there is an empty line right above `at`.
     gap: bool,
 }
 
 impl<'t> Reader<'t> {
-    /// A block that begins here. It belongs to a key or dash in the column `owner`; so many comments at least are its
-    /// head.
+    /// Reads a block that starts here, of a key or dash in the column `owner`, with at least so many comments in its head.
     fn block(&mut self, node: &'t Node, owner: Option<usize>, head: usize) -> Option<Block<'t>> {
         let column = self.column();
         let mut block = self.head(head);
@@ -89,7 +88,7 @@ impl<'t> Reader<'t> {
         Some(block)
     }
 
-    /// What comes first in a block: the comments at its beginning that an empty line parts from the rest.
+    /// The head of a block: the comments at its start, up to an empty line.
     fn head(&mut self, least: usize) -> Block<'t> {
         let parted = (1..self.pending.len()).rev().find(|at| self.pending[*at].gap).unwrap_or(0);
         let count = if self.gap { self.pending.len() } else { parted.max(least) };
@@ -103,7 +102,7 @@ impl<'t> Reader<'t> {
         (std::mem::take(&mut self.pending), self.gap)
     }
 
-    /// A piece from its colon or dash on.
+    /// Reads a piece from its colon or dash on.
     fn item(
         &mut self,
         key: Option<Key<'t>>,
@@ -135,7 +134,7 @@ impl<'t> Reader<'t> {
                 return None;
             }
             let inner = self.column();
-            // Right above the first key of an item a comment speaks of that key.
+            // A comment right above the first key of an item belongs to that key.
             self.extend_trailing(piece.trailing.as_mut().filter(|beside| beside.column > inner), owner);
             piece.value = Value::Block(self.block(node, Some(owner), 0)?);
         } else {
@@ -143,13 +142,13 @@ impl<'t> Reader<'t> {
             self.extend_trailing(piece.trailing.as_mut(), owner);
             let (text, literal) = self.value(node, ValuePosition { owner, own_line })?;
             piece.value = Value::Text(text);
-            // Deeper below a block scalar a comment would become part of it.
+            // A deeper comment below a block scalar would become part of it.
             piece.below = if literal { Vec::new() } else { self.take_inner_comments(Some(owner), None) };
         }
         Some(piece)
     }
 
-    /// A scalar or a flow collection, and whether it is a block scalar.
+    /// Reads a scalar or a flow collection; returns whether it is a block scalar.
     fn value(&mut self, node: &'t Node, at: ValuePosition) -> Option<(Text<'t>, bool)> {
         let above = at.own_line.map(|_| std::mem::take(&mut self.pending));
         let is_literal = matches!(node.kind, Kind::Str(_)) && self.rest().starts_with(['|', '>']);
@@ -171,8 +170,8 @@ impl<'t> Reader<'t> {
             .then_some((Text { above, lines, trailing: aside, keeps_blank_lines: keeps }, is_literal))
     }
 
-    /// The comments that are indented deeper than the key or dash that they stand below; in a list that is indented as
-    /// its key is, also items that are commented out.
+    /// The comments that are indented deeper than the key or dash above them; in a list with the indentation of its key,
+    /// also commented-out items.
     fn take_inner_comments(&mut self, owner: Option<usize>, list: Option<usize>) -> Vec<Comment<'t>> {
         let Some(owner) = owner else { return std::mem::take(&mut self.pending) };
         let mut item = None;
@@ -187,7 +186,7 @@ impl<'t> Reader<'t> {
         std::mem::replace(&mut self.pending, outside)
     }
 
-    /// Lets a comment beside something have the lines that go on with it.
+    /// Adds the continuation lines to a comment at the end of a line.
     fn extend_trailing(&mut self, aside: Option<&mut TrailingComment<'t>>, owner: usize) {
         let Some(aside) = aside.filter(|aside| aside.column > owner) else { return };
         let other = self.pending.iter().position(|remark| remark.gap || remark.column != aside.column);
@@ -195,14 +194,14 @@ impl<'t> Reader<'t> {
         aside.below.extend(below.map(|remark| remark.text));
     }
 
-    /// Whether a line here is a marker of a document's begin or end.
+    /// Whether the line is a document marker, `---` or `...`.
     fn is_marker(&self, marker: &str) -> bool {
         let behind = self.rest().strip_prefix(marker);
         self.column() == 0
             && behind.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n']))
     }
 
-    /// The comment on the rest of the line, which has nothing else.
+    /// The comment on the rest of the line, which must have no other text.
     #[expect(clippy::option_option, reason = "a line without a comment is fine; one with more is not")]
     fn line_end(&mut self) -> Option<Option<TrailingComment<'t>>> {
         let aside = self.trailing_comment();
@@ -224,7 +223,7 @@ impl<'t> Reader<'t> {
         Some(aside)
     }
 
-    /// Goes from the end of a line to what comes next, and notes the comments on the way.
+    /// Skips from the end of a line to the next token, and collects comments.
     fn skip_to_content(&mut self) {
         let mut breaks = 0;
         loop {
@@ -256,7 +255,7 @@ impl<'t> Reader<'t> {
         &self.text[self.at..]
     }
 
-    /// How many characters stand before this place in its line.
+    /// The column of this position, in characters.
     fn column(&self) -> usize {
         let begin = self.text[..self.at].rfind('\n').map_or(0, |at| at + 1);
         self.text[begin..self.at].chars().count()

@@ -1,5 +1,5 @@
-//! Puts a document together: two blanks for each step in, one blank after colons and dashes, no blanks at line ends,
-//! never two empty lines in a row.
+//! Writes a document: two blanks for each level, one blank after colons and dashes, no trailing blanks, never two empty
+//! lines in a row.
 
 use super::cst::{Block, Comment, Item, Root, Text, TrailingComment, Value};
 use super::lines::INDENT;
@@ -24,12 +24,12 @@ pub(super) fn write(document: &Root<'_>) -> String {
 
 struct Writer {
     text: String,
-    /// Whether no empty line may come next: at the beginning of something, and where it would become part of a value.
+    /// Whether an empty line is not allowed next: at the start of a block, or if it would become part of a value.
     no_gap_next: bool,
 }
 
 impl Writer {
-    /// A block, on the line of a dash or on lines of its own.
+    /// Writes a block, on the line of a dash or on new lines.
     fn block(&mut self, block: &Block<'_>, indent: usize, on_line: bool) {
         self.comments(&block.head, indent);
         if block.head_gap && !block.head.is_empty() {

@@ -1,30 +1,30 @@
-//! The regular expressions of JSON Schema, which are those of ECMA-262, in the syntax of the regex crate.
+//! Translates regular expressions of JSON Schema (ECMA-262) to the syntax of the regex crate.
 
 use std::sync::OnceLock;
 
 use regex::Regex;
 
-/// What `\d`, `\w` and `\s` stand for. The white space is the one of ECMA-262: the byte order mark is among it, the
-/// next-line character is not.
+/// The classes `\d`, `\w` and `\s`. White space as in ECMA-262 includes the byte order mark, but not the next-line
+/// character.
 const DIGITS: &str = "0-9";
 const WORD: &str = "A-Za-z0-9_";
 const WHITE: &str = r"\t-\r\x20\xA0\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}";
-/// What `.` stands for.
+/// The class `.`.
 const ANY: &str = r"[^\n\r\x{2028}\x{2029}]";
 
-/// A regular expression, compiled when a text is first held against it.
+/// A regular expression, compiled on first use.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    /// As the schema has it.
+    /// The text in the schema.
     pub(super) text: String,
-    /// What it asks for, in words.
+    /// The text after "it has to be" in messages.
     pub(super) description: Option<String>,
     translated: String,
     compiled: OnceLock<Option<Regex>>,
 }
 
 impl Pattern {
-    /// Reads an expression; `None` where it has something that cannot be translated.
+    /// Parses an expression; `None` if it cannot be translated.
     pub(crate) fn parse(text: &str, says: Option<&str>) -> Option<Pattern> {
         let translated = translate(text)?;
         Some(Pattern {
@@ -35,7 +35,7 @@ impl Pattern {
         })
     }
 
-    /// Whether a text fits. None fits an expression that is too large.
+    /// Whether a text matches. No text matches an expression that is too large.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         let compiled = self.compiled.get_or_init(|| Regex::new(&self.translated).ok());
         compiled.as_ref().is_some_and(|pattern| pattern.is_match(text))
@@ -55,7 +55,7 @@ fn translate(pattern: &str) -> Option<String> {
                 if chars.next_if_eq(&'^').is_some() {
                     out.push('^');
                 }
-                // A class that is empty is nothing that the regex crate has.
+                // The regex crate has no empty class.
                 if chars.peek() == Some(&']') {
                     return None;
                 }
@@ -64,11 +64,11 @@ fn translate(pattern: &str) -> Option<String> {
                 in_class = false;
                 out.push(']');
             }
-            // Classes in classes, and their differences and intersections, are the regex crate's alone.
+            // Only the regex crate has nested classes, differences and intersections.
             ('[' | '&' | '~', true) => out.extend(['\\', c]),
             ('-', true) if chars.peek() == Some(&'-') => return None,
             ('.', false) => out.push_str(ANY),
-            // Nothing looks ahead or behind in linear time.
+            // The regex crate has no look-around.
             ('(', false) if chars.peek() == Some(&'?') => {
                 chars.next();
                 chars.next_if_eq(&':')?;

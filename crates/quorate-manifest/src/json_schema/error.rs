@@ -1,4 +1,4 @@
-//! What keeps a value from fitting, and where.
+//! Validation errors and their paths.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::Type;
 
-/// One thing that keeps a value from fitting.
+/// One reason why a value is invalid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemaError {
-    /// The way to the value, from the root.
+    /// The path of the value, from the root.
     pub path: Vec<PathStep>,
     /// What is wrong with it.
     pub kind: ErrorKind,
-    /// What the schema says: of a key that is missing, or of the rule between fields that is not kept.
+    /// The schema's description of a missing key, or of a violated rule between fields.
     pub schema_description: Option<String>,
 }
 
@@ -26,19 +26,19 @@ pub enum PathStep {
     Item(usize),
 }
 
-/// What is wrong with a value.
+/// The kind of an error.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ErrorKind {
-    /// It is of another type.
+    /// The value has another type.
     Type(Expected),
-    /// It is none of these values.
+    /// The value is not one of these.
     NotInEnum(Vec<Value>),
     /// A key is missing.
     MissingKey(String),
-    /// There is a key that is not known; the known ones.
+    /// The mapping has an unknown key.
     UnknownKey {
         key: String,
-        /// The keys that there are.
+        /// The known keys.
         known: Vec<String>,
     },
     /// A number, a length or a count is out of bounds.
@@ -46,36 +46,36 @@ pub enum ErrorKind {
     /// The text does not match.
     Pattern {
         pattern: String,
-        /// What it asks for, in words.
+        /// The text after "it has to be" in messages.
         description: Option<String>,
     },
     /// Two items are the same.
     Duplicate {
-        /// The first of them.
+        /// Index of the first.
         first: usize,
-        /// The second of them.
+        /// Index of the second.
         second: usize,
     },
-    /// It fits none of several ways, for these reasons.
+    /// The value matches no alternative; the errors of each.
     NoMatch(Vec<SchemaError>),
-    /// It fits more than one of several ways.
+    /// The value matches more than one alternative of a `oneOf`.
     MultipleMatches,
-    /// It is what it must not be.
+    /// The value matches a `not`.
     Forbidden,
 }
 
-/// What is wanted where a value is of another type.
+/// The expected types of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Expected {
     /// One of these types.
     pub types: Vec<Type>,
-    /// Of text: the regular expression that it has to match, and what that asks for in words.
+    /// For text: its regular expression and the description of it.
     pub pattern: Option<(String, Option<String>)>,
-    /// Of a mapping: the keys that it has to have.
+    /// For a mapping: its required keys.
     pub keys: Vec<String>,
 }
 
-/// A bound that is not kept.
+/// A violated bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Bound {
     /// The number is less.
@@ -96,11 +96,11 @@ pub enum Bound {
     FewestKeys(usize),
 }
 
-/// The misfit's place as a JSON pointer.
+/// The error's path as a JSON pointer.
 pub struct Pointer<'m>(&'m [PathStep]);
 
 impl SchemaError {
-    /// The misfit's place as a JSON pointer.
+    /// The error's path as a JSON pointer.
     pub fn pointer(&self) -> Pointer<'_> {
         Pointer(&self.path)
     }

@@ -1,11 +1,11 @@
-//! What can be held against a schema: JSON values, and trees with places.
+//! The values that can be validated: JSON values, and spanned trees.
 
 use serde_json::Value;
 
 use super::Type;
 use crate::tree::{Kind, Node};
 
-/// A value that can be held against a schema.
+/// A value that can be validated.
 pub trait Instance: Sized {
     /// Whether the value is of a type.
     fn is(&self, wanted: Type) -> bool;
@@ -81,7 +81,7 @@ impl Instance for Node {
 
     fn number(&self) -> Option<f64> {
         match &self.kind {
-            #[expect(clippy::cast_precision_loss, reason = "held against bounds that are small numbers")]
+            #[expect(clippy::cast_precision_loss, reason = "compared only with small bounds")]
             Kind::Int(value) => Some(*value as f64),
             Kind::Float(float) => Some(float.value),
             _ => None,

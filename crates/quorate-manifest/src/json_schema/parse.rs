@@ -1,14 +1,14 @@
-//! Reading a schema.
+//! Parses a schema.
 
 use serde_json::Value;
 
 use super::{Additional, CompiledSchema, Condition, Type, ecma};
 
-/// How deep `$ref`s may nest; our schemas do not recurse.
+/// The maximum nesting of `$ref`s; Quorate's schemas do not recurse.
 const MAX_REF_DEPTH: usize = 32;
 
 impl CompiledSchema {
-    /// Reads a schema; `None` where it has a keyword or a regular expression that is not held here, or an odd value.
+    /// Parses a schema; `None` if it has an unsupported keyword, regular expression or value.
     pub fn parse(schema: &Value) -> Option<CompiledSchema> {
         SchemaParser { root: schema }.schema(schema, 0)
     }
@@ -86,7 +86,7 @@ impl SchemaParser<'_> {
                 _ => return None,
             }
         }
-        // What a description of the whole schema says explains no single fault.
+        // The description of a whole schema explains no single error.
         form.explains_errors = depth > 0 && (form.condition.is_some() || !form.any_of.is_empty());
         Some(form)
     }
@@ -101,11 +101,11 @@ fn types(value: &Value) -> Option<Vec<Type>> {
         Value::String(word) => vec![word.clone()],
         _ => strings(value)?,
     };
-    words.iter().map(|word| Type::ALL.into_iter().find(|one| one.as_str() == word)).collect()
+    words.iter().map(|word| Type::ALL.into_iter().find(|kind| kind.as_str() == word)).collect()
 }
 
 fn strings(value: &Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(|one| one.as_str().map(str::to_owned)).collect()
+    value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
 fn count(value: &Value) -> Option<usize> {

@@ -1,4 +1,4 @@
-//! Holding a value against a schema.
+//! Validates a value against a schema.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Additional, Bound, CompiledSchema, ErrorKind, Expected, Instance, PathStep, SchemaError, Type};
 
-/// A step to the value that is held. Nearly all values fit, so that nobody asks for its path.
+/// A step to the validated value. Paths are built only for errors, since most values are valid.
 #[derive(Clone, Copy)]
 enum PathSegment<'v> {
     Key(&'v str),
@@ -14,14 +14,14 @@ enum PathSegment<'v> {
 }
 
 impl CompiledSchema {
-    /// What keeps a value from fitting, in the order found.
+    /// The errors of a value, in the order found.
     pub fn errors<I: Instance>(&self, value: &I) -> Vec<SchemaError> {
         let mut found = Vec::new();
         self.validate(value, &mut Vec::new(), &mut found);
         found
     }
 
-    /// Whether a value fits.
+    /// Whether a value is valid.
     pub fn is_valid<I: Instance>(&self, value: &I) -> bool {
         self.errors(value).is_empty()
     }
@@ -35,13 +35,13 @@ impl CompiledSchema {
         let before = found.len();
         let mut say =
             |fault| found.push(SchemaError { path: to_path(at), kind: fault, schema_description: None });
-        // Where values are listed, their type says nothing that they don't.
+        // A list of values implies the type.
         if let Some(values) = &self.enum_values {
             let is_one = match value.text() {
-                Some(text) => values.iter().any(|one| one.as_str() == Some(text)),
+                Some(text) => values.iter().any(|allowed| allowed.as_str() == Some(text)),
                 None => {
                     let written = value.json();
-                    values.iter().any(|one| json_equal(one, &written))
+                    values.iter().any(|allowed| json_equal(allowed, &written))
                 }
             };
             if !is_one {
@@ -49,7 +49,7 @@ impl CompiledSchema {
                 return;
             }
         }
-        if !self.types.is_empty() && !self.types.iter().any(|one| value.is(*one)) {
+        if !self.types.is_empty() && !self.types.iter().any(|kind| value.is(*kind)) {
             say(ErrorKind::Type(self.expected()));
             return;
         }
@@ -80,7 +80,7 @@ impl CompiledSchema {
 
     fn expected(&self) -> Expected {
         Expected {
-            types: self.types.iter().copied().filter(|one| *one != Type::Null).collect(),
+            types: self.types.iter().copied().filter(|kind| *kind != Type::Null).collect(),
             pattern: self.pattern.as_ref().map(|pattern| (pattern.text.clone(), pattern.description.clone())),
             keys: self.required.clone(),
         }
@@ -111,7 +111,7 @@ impl CompiledSchema {
             if let Some(long) = self.max_length {
                 bound(length() > long, Bound::LongestText(long));
             }
-            // What is too short has no need to be told of a pattern too.
+            // One error is enough: do not report the pattern of a text that is too short.
             if let Some(short) = self.min_length.filter(|short| length() < *short) {
                 bound(true, Bound::ShortestText(short));
             } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
@@ -123,7 +123,7 @@ impl CompiledSchema {
         }
     }
 
-    /// What is wrong deeper inside.
+    /// The errors of items and entries.
     fn validate_children<'v, I: Instance>(
         &self,
         value: &'v I,
@@ -194,7 +194,7 @@ impl CompiledSchema {
         }
     }
 
-    /// Where only one of the ways is meant for such a value, its faults are the ones to tell.
+    /// If only one alternative is for this type of value, reports its errors.
     fn report_no_match<'v, I: Instance>(
         &self,
         ways: &[CompiledSchema],
@@ -202,10 +202,10 @@ impl CompiledSchema {
         at: &mut Vec<PathSegment<'v>>,
         found: &mut Vec<SchemaError>,
     ) {
-        // Nobody is told to write null: leaving the key out is the same.
+        // Messages do not suggest null: omitting the key is the same.
         let ways: Vec<&CompiledSchema> = ways.iter().filter(|way| way.types != [Type::Null]).collect();
         let listed: Option<Vec<&Vec<Value>>> = ways.iter().map(|way| way.enum_values.as_ref()).collect();
-        let mut meant = ways.iter().filter(|way| way.types.iter().any(|one| value.is(*one)));
+        let mut meant = ways.iter().filter(|way| way.types.iter().any(|kind| value.is(*kind)));
         if let [only] = ways.as_slice() {
             only.validate(value, at, found);
         } else if let Some(listed) = listed {
@@ -235,10 +235,10 @@ fn to_path(at: &[PathSegment<'_>]) -> Vec<PathStep> {
     at.iter().map(step).collect()
 }
 
-/// Equality as JSON Schema has it: 1 and 1.0 are the same.
+/// Equality as in JSON Schema: 1 equals 1.0.
 fn json_equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        // Two whole numbers are not the same because a double cannot tell them apart.
+        // Compare integers exactly: different ones may have the same double.
         (Value::Number(one), Value::Number(other)) => {
             one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
         }

@@ -1,9 +1,8 @@
-//! Changes to the text of a keyring: one entry more, one time or one voucher in an entry. What else stands in the text, comments
-//! above all, stays as it is.
+//! Edits of a keyring's text: adds an entry, or a time or voucher to an entry. All other text, comments included, is kept.
 
 use crate::tree::{Node, toml};
 
-/// A time that an entry gets.
+/// A time of an entry that [`set_time`] can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeField {
     /// `not_after`.
@@ -21,7 +20,7 @@ impl TimeField {
     }
 }
 
-/// The text with an entry more at its end, which another key may vouch for; `None` where the text is such that none can be put there.
+/// The text with a new entry at its end, with an optional voucher; `None` if an entry cannot be appended to this text.
 pub fn add_key(
     text: &str,
     public: &str,
@@ -47,29 +46,29 @@ pub fn add_key(
     }
 }
 
-/// The text with a voucher more in a key's entry; `None` where there is no such entry, or none with a line of its own for
-/// `public`.
+/// The text with a voucher added to a key's entry; `None` if there is no such entry, or its `public` does not have its own
+/// line.
 pub fn add_voucher(text: &str, public: &str, voucher: &str) -> Option<String> {
     let root = parse_with_entry(text, public)?;
-    let entry = root.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?;
+    let entry = root.key("keys")?.items().iter().find(|entry| is_entry_of(entry, public))?;
     let mut edited = text.to_owned();
     match entry.entry("vouched") {
-        Some(there) => {
+        Some(list) => {
             let end =
-                there.value.span.end.checked_sub(1).filter(|end| text.get(*end..*end + 1) == Some("]"))?;
-            let comma = if there.value.items().is_empty() { "" } else { ", " };
+                list.value.span.end.checked_sub(1).filter(|end| text.get(*end..*end + 1) == Some("]"))?;
+            let comma = if list.value.items().is_empty() { "" } else { ", " };
             let end = text[..end].trim_end().len();
             let comma = if text[..end].ends_with(',') { " " } else { comma };
             edited.insert_str(end, &format!("{comma}\"{voucher}\""));
         }
         None => insert_line(&mut edited, entry, &format!("vouched = [\"{voucher}\"]"))?,
     }
-    let now = self::parse_with_entry(&edited, public)?;
-    let now = now.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?.key("vouched")?;
-    now.items().iter().any(|one| one.as_str() == Some(voucher)).then_some(edited)
+    let root = parse_with_entry(&edited, public)?;
+    let entry = root.key("keys")?.items().iter().find(|entry| is_entry_of(entry, public))?;
+    entry.key("vouched")?.items().iter().any(|item| item.as_str() == Some(voucher)).then_some(edited)
 }
 
-/// Puts a line below an entry's public key.
+/// Inserts a line below an entry's public key.
 fn insert_line(text: &mut String, entry: &Node, line: &str) -> Option<()> {
     let after = entry.key("public")?.span.end;
     let line_end = text[after..].find('\n').map_or(text.len(), |end| after + end);
@@ -78,29 +77,26 @@ fn insert_line(text: &mut String, entry: &Node, line: &str) -> Option<()> {
     Some(())
 }
 
-/// The text with a time in a key's entry, in the place of the one that stands there, if any; `None` where there is no
-/// such entry, or none with a line of its own for `public`.
+/// The text with a time set in a key's entry; `None` if there is no such entry, or its `public` does not have its own line.
 pub fn set_time(text: &str, public: &str, field: TimeField, at: &str) -> Option<String> {
     let root = parse_with_entry(text, public)?;
-    let entry = root.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?;
+    let entry = root.key("keys")?.items().iter().find(|entry| is_entry_of(entry, public))?;
     let mut edited = text.to_owned();
     match entry.entry(field.key()) {
-        Some(there) => edited.replace_range(there.value.span.clone(), &format!("\"{at}\"")),
+        Some(old) => edited.replace_range(old.value.span.clone(), &format!("\"{at}\"")),
         None => insert_line(&mut edited, entry, &format!("{} = \"{at}\"", field.key()))?,
     }
-    // What stands in one line with other keys cannot be told apart like this; then nothing is changed.
-    let now = self::parse_with_entry(&edited, public)?;
-    let now =
-        now.key("keys")?.items().iter().find(|one| is_entry_of(one, public))?.key(field.key())?.as_str()?
-            == at;
-    now.then_some(edited)
+    // The insertion fails if the entry is on one line; then the check gives `None`.
+    let root = parse_with_entry(&edited, public)?;
+    let entry = root.key("keys")?.items().iter().find(|entry| is_entry_of(entry, public))?;
+    (entry.key(field.key())?.as_str()? == at).then_some(edited)
 }
 
-/// The tree of a text that has an entry of a key.
+/// The tree of a valid keyring with an entry for the key.
 fn parse_with_entry(text: &str, public: &str) -> Option<Node> {
     let (root, problems) = toml::parse(text);
     let root = root.filter(|_| problems.is_empty())?;
-    root.key("keys")?.items().iter().any(|one| is_entry_of(one, public)).then_some(root)
+    root.key("keys")?.items().iter().any(|entry| is_entry_of(entry, public)).then_some(root)
 }
 
 fn is_entry_of(entry: &Node, public: &str) -> bool {

@@ -48,11 +48,11 @@ fn what_cannot_be_meant_is_refused_where_it_stands() {
         ("keys = 7\n", "a list", "7"),
         ("[[keys]]\nlabel = \"x\"\n", "`public` is missing", "label"),
         ("[[keys]]\npublic = \"a\"\n[[keys]]\npublic = \"a\"\n", "twice", "public"),
-        ("[[keys]]\npublic = \"a\"\nnot_before = \"soon\"\n", "is no time", "\"soon\""),
+        ("[[keys]]\npublic = \"a\"\nnot_before = \"soon\"\n", "is not a time", "\"soon\""),
         ("[[keys]]\npublic = \"a\"\nrevoked = true\n", "not a key", "revoked"),
         (
             "[[keys]]\npublic = \"a\"\nnot_before = 2026-01-02\nnot_after = 2026-01-01\n",
-            "end before",
+            "before `not_before`",
             "public",
         ),
         ("key = []\n", "not a key here", "key"),

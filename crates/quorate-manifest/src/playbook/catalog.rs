@@ -1,5 +1,5 @@
-//! The playbooks of a scope (B1): every Markdown file below its `playbooks/`, at any depth. Files that begin with `_` (the
-//! index, the log) and histories are about playbooks, and are none.
+//! The playbooks of a scope (B1): all Markdown files below its `playbooks/`, except histories and files that begin with `_`
+//! (the index, the log).
 
 use std::sync::Arc;
 
@@ -11,20 +11,19 @@ use crate::document::Document;
 use crate::loader::{Loader, ReadResult};
 use crate::workspace::{Scope, WorkspacePath};
 
-/// The folder, in its scope.
+/// The folder of playbooks in a scope.
 pub const FOLDER: &str = "playbooks";
-/// What stands at the end of the name of a playbook's history.
+/// The suffix of a history's file name.
 pub const HISTORY_SUFFIX: &str = ".history.md";
 
-/// How deep folders are looked into: links can lead in a circle.
+/// The maximum depth of folders, since links can form cycles.
 const MAX_DEPTH: usize = 8;
 
-/// A playbook, and where it is.
+/// A playbook and its file.
 #[derive(Debug, Clone)]
 pub struct PlaybookFile {
     pub path: WorkspacePath,
     pub playbook: Playbook,
-    /// Its manifest as it was read.
     pub document: Arc<Document>,
 }
 
@@ -37,21 +36,21 @@ impl PlaybookFile {
 /// All playbooks of a scope.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    /// Those that can be used, by the path of their file.
+    /// The valid playbooks, sorted by path.
     pub playbooks: Vec<PlaybookFile>,
-    /// What is wrong with the others, and warnings.
+    /// The refusals of the others, and all warnings.
     pub report: Report,
 }
 
 /// Loads all playbooks of a scope.
 pub fn load_all(loader: &Loader<'_>, scope: &Scope) -> Catalog {
-    let mut shelf = Catalog::default();
+    let mut catalog = Catalog::default();
     for location in paths(loader, scope) {
         match loader.read(&location, Doctype::Playbook) {
             ReadResult::Document(document) => {
                 let loaded = load::load(loader, &document);
-                shelf.report.absorb(loaded.report);
-                shelf.playbooks.extend(loaded.value.map(|playbook| PlaybookFile {
+                catalog.report.absorb(loaded.report);
+                catalog.playbooks.extend(loaded.value.map(|playbook| PlaybookFile {
                     path: location,
                     playbook,
                     document,
@@ -59,16 +58,16 @@ pub fn load_all(loader: &Loader<'_>, scope: &Scope) -> Catalog {
             }
             ReadResult::Unreadable(why) => {
                 let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
-                shelf.report.refuse(codes::FILE_UNREADABLE, body);
+                catalog.report.refuse(codes::FILE_UNREADABLE, body);
             }
-            // It is gone since the folder was listed, or was never in the scope.
+            // Removed since the folder was listed, or not in the scope.
             ReadResult::Missing | ReadResult::Outside => {}
         }
     }
-    shelf
+    catalog
 }
 
-/// The files of a scope that are playbooks, sorted.
+/// The paths of a scope's playbooks, sorted.
 pub fn paths(loader: &Loader<'_>, scope: &Scope) -> Vec<WorkspacePath> {
     let mut found = Vec::new();
     if let Some(folder) = folder(scope) {
@@ -78,7 +77,7 @@ pub fn paths(loader: &Loader<'_>, scope: &Scope) -> Vec<WorkspacePath> {
     found
 }
 
-/// Whether a scope has anything in the folder of its playbooks.
+/// Whether a scope has a non-empty folder of playbooks.
 pub fn exists(loader: &Loader<'_>, scope: &Scope) -> bool {
     folder(scope).is_some_and(|folder| {
         !loader.file_names(&folder).is_empty() || !loader.folder_names(&folder).is_empty()
@@ -94,10 +93,10 @@ fn folder(scope: &Scope) -> Option<WorkspacePath> {
 }
 
 fn walk(loader: &Loader<'_>, folder: &WorkspacePath, depth: usize, found: &mut Vec<WorkspacePath>) {
-    let is_one =
+    let is_playbook =
         |name: &str| name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX);
     for name in loader.file_names(folder) {
-        if is_one(&name) {
+        if is_playbook(&name) {
             found.push(folder.child(&name));
         }
     }

@@ -1,9 +1,8 @@
-//! Changes of a playbook's file that leave everything else in it as it stands, to the byte (B8): comments, the order of
-//! keys, quotes, line ends, unknown metadata.
+//! Edits of a playbook's file that keep all other bytes (B8): comments, the order of keys, quotes, line ends, unknown
+//! metadata.
 //!
-//! Every change is held against what it should have made: the text after it has to read as the tree before it with that
-//! one value changed, and with the same body. Of several ways to write a change the first that does is taken; where none
-//! does, there is no text.
+//! Each edit is verified: the new text has to parse as the old tree with only that value changed, and with the same body.
+//! There are several candidate patches for an edit; the first that passes is applied. If none does, the edit fails.
 
 mod block;
 mod file;
@@ -18,43 +17,43 @@ use self::file::FileText;
 use crate::format::{self, orders};
 use crate::tree::{Entry, Kind, Node};
 
-/// Why a text cannot be edited, or not in the way that was asked for.
+/// Why an edit is not possible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct Error {
-    /// The line, from 1, where there is one to point at.
+    /// From 1.
     pub line: Option<usize>,
-    /// What is wrong, in one sentence.
+    /// One sentence.
     pub reason: String,
 }
 
 impl Error {
-    fn new(why: impl Into<String>) -> Error {
-        Error { line: None, reason: why.into() }
+    fn new(reason: impl Into<String>) -> Error {
+        Error { line: None, reason: reason.into() }
     }
 }
 
-/// A text that is being edited. What a change cannot do is said by [`Edit::finish`]; changes after it are not made.
+/// A text under edit. [`Edit::finish`] returns the first error; edits after an error are ignored.
 #[derive(Debug)]
 pub struct Edit {
     file: FileText,
     error: Option<Error>,
 }
 
-/// One way to make a change: what stands in place of which parts of the text, in order and apart from each other.
+/// Replacements of parts of the text, in order and without overlap.
 type Patch = Vec<(Range<usize>, String)>;
 
 impl Edit {
-    /// Takes a text with frontmatter; a byte order mark is kept.
+    /// Parses a text with frontmatter; keeps a byte order mark.
     ///
     /// # Errors
-    /// When the text would not load: no frontmatter, no YAML, no mapping.
+    /// The text has no frontmatter, invalid YAML, or no mapping.
     pub fn new(text: &str) -> Result<Edit, Error> {
         Ok(Edit { file: FileText::new(text)?, error: None })
     }
 
-    /// Sets a top-level key to a text: in the quotes that the value has, else plain where every YAML reads that as this
-    /// text, else in double quotes. A new key stands where the schema's order has it.
+    /// Sets a top-level key to a text: with the quotes of the old value, else plain if YAML 1.1 and 1.2 both read it as this
+    /// text, else in double quotes. A new key is inserted in schema order.
     pub fn set_string(&mut self, key: &str, value: &str) {
         self.set(key, Node::new(Kind::Str(value.to_owned()), 0..0));
     }
@@ -64,7 +63,7 @@ impl Edit {
         self.set(key, Node::new(Kind::Int(value), 0..0));
     }
 
-    /// Sets a top-level key to any value. Keys in it that have no value are left out; without a value at all the key goes.
+    /// Sets a top-level key to any value. Null keys inside the value are omitted; a null value removes the key.
     pub fn set_json(&mut self, key: &str, value: &Value) {
         match write::node(value) {
             Err(error) => self.fail(error),
@@ -73,22 +72,22 @@ impl Edit {
         }
     }
 
-    /// Takes a top-level key and its value out, with the comments inside the value and on its lines; those above the key
-    /// stay.
+    /// Removes a top-level key and its value, with the comments inside the value and on its lines, but not those above the
+    /// key.
     pub fn remove(&mut self, key: &str) {
         let root = &self.file.root;
         let Some(at) = root.entries().iter().position(|entry| entry.key == key) else { return };
-        let ways = if self.file.is_flow() {
+        let candidates = if self.file.is_flow() {
             flow::remove(&self.file.text, root, at)
         } else {
             block::remove(&self.file, at)
         };
         let mut entries = root.entries().to_vec();
         entries.remove(at);
-        self.apply_first(ways, entries, &format!("`{key}` cannot be taken out"));
+        self.apply_first(candidates, entries, &format!("`{key}` cannot be removed"));
     }
 
-    /// Adds an item to the end of a top-level list. Without the key there is a new list.
+    /// Appends an item to a top-level list; creates the list if the key is missing.
     pub fn push_item(&mut self, key: &str, item: &Map<String, Value>) {
         let item = match write::node(&Value::Object(item.clone())) {
             Ok(item) => item,
@@ -98,7 +97,7 @@ impl Edit {
         let Kind::Seq(mut new) = in_schema_order(key, list).kind else { return };
         let root = &self.file.root;
         let at = root.entries().iter().position(|entry| entry.key == key);
-        let (mut items, ways) = match at.map(|at| (at, &root.entries()[at].value)) {
+        let (mut items, candidates) = match at.map(|at| (at, &root.entries()[at].value)) {
             Some((at, Node { kind: Kind::Seq(items), .. })) if !items.is_empty() => {
                 (items.clone(), block::push(&self.file, at, &new[0]))
             }
@@ -106,18 +105,18 @@ impl Edit {
             Some(_) => return self.fail(Error::new(format!("`{key}` is not a list"))),
         };
         items.append(&mut new);
-        self.set_with(ways, key, Node::new(Kind::Seq(items), 0..0));
+        self.set_with(candidates, key, Node::new(Kind::Seq(items), 0..0));
     }
 
-    /// Replaces what stands below the frontmatter. The line ends become those that the file has.
+    /// Replaces the body. Line ends are converted to those of the file.
     pub fn set_body(&mut self, body: &str) {
         let file = &self.file;
         if self.error.is_some() || body == &file.text[file.body.clone()] {
             return;
         }
-        let own =
+        let sample =
             if file.text[file.body.clone()].contains('\n') { file.body.clone() } else { file.yaml_line() };
-        let end = file::line_end(&file.text[own]);
+        let end = file::line_end(&file.text[sample]);
         let body = body.replace("\r\n", "\n").replace('\n', end);
         let mut text = file.text[..file.body.start].to_owned();
         if !text.ends_with('\n') && !body.is_empty() {
@@ -133,10 +132,10 @@ impl Edit {
         }
     }
 
-    /// The text with all changes.
+    /// The text with all edits.
     ///
     /// # Errors
-    /// When one of them could not be made: the first, and why.
+    /// The first edit that failed.
     pub fn finish(self) -> Result<String, Error> {
         match self.error {
             Some(error) => Err(error),
@@ -148,15 +147,15 @@ impl Edit {
         self.set_with(Vec::new(), key, value);
     }
 
-    /// Sets a key, by some ways before those that fit any value.
-    fn set_with(&mut self, mut ways: Vec<Patch>, key: &str, value: Node) {
+    /// Sets a key; tries the given patches before the general ones.
+    fn set_with(&mut self, mut candidates: Vec<Patch>, key: &str, value: Node) {
         let root = &self.file.root;
         let mut entries = root.entries().to_vec();
         let at = entries.iter().position(|entry| entry.key == key);
         if at.is_some_and(|at| file::equal(&entries[at].value, &value)) {
             return;
         }
-        ways.extend(match (at, self.file.is_flow()) {
+        candidates.extend(match (at, self.file.is_flow()) {
             (Some(at), false) => block::set(&self.file, at, &value),
             (Some(at), true) => flow::set(&self.file.text, root, at, &value),
             (None, false) => block::insert(&self.file, key, &value),
@@ -166,24 +165,24 @@ impl Edit {
             Some(at) => entries[at].value = value,
             None => entries.push(Entry { key: key.to_owned(), key_span: 0..0, value }),
         }
-        self.apply_first(ways, entries, &format!("`{key}` cannot be set to this value"));
+        self.apply_first(candidates, entries, &format!("`{key}` cannot be set to this value"));
     }
 
-    /// Makes a change in the first way that reads as it should.
-    fn apply_first(&mut self, ways: Vec<Patch>, entries: Vec<Entry>, otherwise: &str) {
+    /// Applies the first patch whose result has the expected entries and the same body.
+    fn apply_first(&mut self, candidates: Vec<Patch>, entries: Vec<Entry>, failure: &str) {
         if self.error.is_some() {
             return;
         }
-        let wanted = Node::new(Kind::Map(entries), 0..0);
-        let mut error = Error::new(otherwise);
-        for way in ways {
-            match self.file.apply(way) {
-                Ok(new) if file::same(&new.root, &wanted) && new.body_text() == self.file.body_text() => {
+        let expected = Node::new(Kind::Map(entries), 0..0);
+        let mut error = Error::new(failure);
+        for patch in candidates {
+            match self.file.apply(patch) {
+                Ok(new) if file::same(&new.root, &expected) && new.body_text() == self.file.body_text() => {
                     self.file = new;
                     return;
                 }
                 Ok(_) => {}
-                Err(why) => error.reason = format!("{otherwise}: {}", why.reason),
+                Err(cause) => error.reason = format!("{failure}: {}", cause.reason),
             }
         }
         self.error = Some(error);
@@ -194,10 +193,10 @@ impl Edit {
     }
 }
 
-/// A new file: the manifest in the order of the schema, in block style, and the body below it as it is given.
+/// A new file: the manifest in schema order and block style, and the body unchanged.
 ///
 /// # Errors
-/// When there is no YAML that reads as this manifest: a number past 64 bits, an empty key, more than a file may hold.
+/// No YAML parses as this manifest: a number exceeds 64 bits, a key is empty, or the file is too large.
 pub fn render(manifest: &Map<String, Value>, body: &str) -> Result<String, Error> {
     let root = write::node(&Value::Object(manifest.clone()))?;
     let mut yaml = String::new();
@@ -210,7 +209,7 @@ pub fn render(manifest: &Map<String, Value>, body: &str) -> Result<String, Error
     Err(Error::new("the manifest would read differently"))
 }
 
-/// A value whose keys stand in the order that the schema has below a key.
+/// A value with its keys in the schema's order for the top-level key.
 fn in_schema_order(key: &str, value: Node) -> Node {
     let entry = Entry { key: key.to_owned(), key_span: 0..0, value };
     let root = Node::new(Kind::Map(vec![entry]), 0..0);
@@ -226,10 +225,10 @@ fn in_schema_order(key: &str, value: Node) -> Node {
     new.or_else(|| entry(root)).unwrap_or(Node::new(Kind::Null, 0..0))
 }
 
-/// Whether the schema has one key before the other; every key that it has is before those that it has not.
-fn precedes(one: &str, other: &str) -> bool {
+/// Whether `first` comes before `second` in schema order; known keys come before unknown ones.
+fn precedes(first: &str, second: &str) -> bool {
     let line = |key: &str| format!("{}: 0\n", write::quoted(key));
-    let (one, other) = (line(one), line(other));
-    // The formatter alone knows the order; an unknown key stays where it is.
-    format::format(&format!("{other}{one}"), &orders::PLAYBOOK).is_ok_and(|text| text.starts_with(&one))
+    let (first, second) = (line(first), line(second));
+    // Only the formatter knows the order; it does not move unknown keys.
+    format::format(&format!("{second}{first}"), &orders::PLAYBOOK).is_ok_and(|text| text.starts_with(&first))
 }

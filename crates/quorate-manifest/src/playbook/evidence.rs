@@ -1,24 +1,24 @@
-//! `evidence`: what a playbook was learned from.
+//! `evidence`: the sources of a playbook.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What a playbook was learned from.
+/// A source of a playbook.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// What sort of thing it is.
+    /// The kind of source.
     pub kind: EvidenceKind,
-    /// Its id or path.
+    /// The id or path of the source.
     #[serde(rename = "ref")]
     #[schemars(length(min = 1, max = 500))]
     pub reference: String,
-    /// What it shows, in one line.
+    /// One line about what the source shows.
     #[schemars(length(max = 1000))]
     pub note: Option<String>,
 }
 
-/// What sort of thing a playbook was learned from.
+/// The kind of source of a playbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -29,8 +29,8 @@ pub enum EvidenceKind {
     Conversation,
     /// A work item.
     WorkItem,
-    /// A reflection on several of them.
+    /// A reflection on several sources.
     Reflection,
-    /// What a person said.
+    /// A person's statement.
     Human,
 }

@@ -1,59 +1,59 @@
-//! `history`: what was done to a playbook.
+//! `history`: the changes of a playbook.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// One thing that was done to a playbook.
+/// One change of a playbook.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "HistoryEntry")]
 pub struct Entry {
-    /// When, in RFC 3339.
+    /// The time, in RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub at: String,
-    /// What.
+    /// The kind of change.
     pub kind: EntryKind,
-    /// In one line.
+    /// One line.
     #[schemars(length(min = 1, max = 1000))]
     pub summary: String,
-    /// The run, reflection or ticket that it comes from.
+    /// The run, reflection or ticket that led to the change.
     pub source: Option<String>,
-    /// Who did it.
+    /// The author of the change.
     pub by: Option<String>,
-    /// The gate that a promotion has passed.
+    /// The gate that a promotion passed.
     pub gate: Option<Gate>,
 }
 
-/// What was done.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum EntryKind {
-    /// It was made.
+    /// The playbook was created.
     Created,
-    /// It was changed.
+    /// The playbook was edited.
     Delta,
-    /// It became active.
+    /// The playbook became active.
     Promoted,
-    /// It was taken out of use.
+    /// The playbook was archived.
     Archived,
-    /// Another took its place.
+    /// Another playbook replaced this one.
     Superseded,
-    /// It touched a locked trait.
+    /// The playbook violated a locked trait.
     LockViolation,
 }
 
-/// What a promotion has to pass.
+/// The test of a promotion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Gate {
-    /// Outcomes with it are better than without.
+    /// Outcomes with the playbook are better than without.
     AB,
-    /// A scorer says so.
+    /// A scorer prefers the prompt with the playbook.
     Scorer,
-    /// A person says so.
+    /// A person approves.
     Human,
-    /// A vote says so.
+    /// An assembly votes for the promotion.
     Governance,
 }

@@ -1,12 +1,12 @@
-//! `selector`: whom a playbook is for, by axes.
+//! `selector`: the operators that a playbook is for, by axes.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Whom a playbook is for: keys are axes (identity, role, position, capability or the host's own), all of which have
-/// to match; `allOf` and `anyOf` are the long form.
+/// The operators that a playbook is for: keys are axes (identity, role, position, capability or a custom one), all of which
+/// have to match; `allOf` and `anyOf` are the long form.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[schemars(inline, extend("minProperties" = 1))]
 pub struct Selector {
@@ -16,7 +16,7 @@ pub struct Selector {
     /// One of these has to match.
     #[serde(rename = "anyOf")]
     pub any_of: Option<Vec<Term>>,
-    /// By axis, what it has to be: one of these.
+    /// By axis: the accepted values.
     #[serde(flatten)]
     pub axes: BTreeMap<String, Values>,
 }
@@ -29,13 +29,13 @@ pub struct Term {
     /// The axis.
     #[schemars(length(min = 1, max = 64))]
     pub axis: String,
-    /// The values of which it has to be one.
+    /// The accepted values.
     #[serde(rename = "anyOf")]
     #[schemars(inner(length(min = 1, max = 200)), extend("minItems" = 1))]
     pub any_of: Vec<String>,
 }
 
-/// What an axis has to be: one value, or one of several; "*" is any value at all.
+/// The accepted values of an axis: one or several; "*" is any value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Values {

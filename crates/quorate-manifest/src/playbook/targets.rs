@@ -1,13 +1,13 @@
-//! `targets`: whom a playbook is for, by kind and name.
+//! `targets`: the targets of a playbook, by kind and name.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Whom a playbook is for.
+/// A target of a playbook.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// What `ref` names; an operator's is held against its slug and its role.
+    /// The kind of `ref`; for an operator, `ref` is its slug or its role.
     pub kind: TargetKind,
     /// A slug, `kind/slug`, or a glob.
     #[serde(rename = "ref")]
@@ -15,7 +15,7 @@ pub struct Target {
     pub reference: String,
 }
 
-/// What a target names.
+/// The kind of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]

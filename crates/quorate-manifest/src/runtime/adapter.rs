@@ -1,16 +1,16 @@
-//! The block of an adapter: its kind, and whatever that kind reads.
+//! The block of an adapter: its kind and settings.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Which adapter, and how it is set up.
+/// An adapter: its kind and settings.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[schemars(rename = "AdapterConfig")]
 pub struct Adapter {
-    /// Which adapter, by its kind in the registry.
+    /// The kind of adapter in the registry.
     pub kind: String,
-    /// How it is set up.
+    /// The settings of this kind.
     #[serde(flatten)]
     pub settings: Map<String, Value>,
 }

@@ -1,9 +1,9 @@
-//! `lifecycle`: which hooks are called.
+//! `lifecycle`: the hooks to call.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// Which hooks are called; each is unless it is switched off.
+/// The hooks to call; the default of each is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
@@ -12,6 +12,6 @@ pub struct Lifecycle {
     pub on_turn_end: Option<bool>,
     /// When a participant is mentioned.
     pub on_mention: Option<bool>,
-    /// When nobody is next.
+    /// When the dispatcher selects no participant.
     pub on_idle: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! What is checked of a runtime manifest beyond its schema. What an adapter's block may say is the adapter's.
+//! Loads a runtime manifest and checks it beyond its schema. Adapters check their own blocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::loader::{Loader, Presence, Refs};
 use crate::tree::Node;
 use crate::tree::reader::nearest;
 
-/// What a `role` that is a path ends in (K9).
+/// The extensions of a `role` that is a path (K9).
 pub const ROLE_FILES: [&str; 3] = [".md", ".markdown", ".txt"];
 
-/// Loads a runtime whose manifest was read.
+/// Loads a runtime from its document.
 pub fn load(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Runtime> {
     let mut report = document.report.clone();
     if document.refused() {
@@ -50,17 +50,16 @@ fn check_participants<'l>(loader: &Loader<'_>, document: &'l Document, report: &
     ids
 }
 
-/// Whether a role is the path of a file, relative to the manifest; else it is the text itself (K9).
+/// Whether a role is the path of a file, relative to the manifest; otherwise it is the role's text (K9).
 pub fn is_role_file(role: &str) -> bool {
-    // An ending has no other bytes than ASCII, so that what is cut off of the role is a text.
-    let ends = |end: &&str| {
-        let at = role.len().checked_sub(end.len());
-        at.and_then(|at| role.get(at..)).is_some_and(|found| found.eq_ignore_ascii_case(end))
+    let has_extension = |extension: &&str| {
+        let at = role.len().checked_sub(extension.len());
+        at.and_then(|at| role.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(extension))
     };
-    !role.contains('\n') && ROLE_FILES.iter().any(ends)
+    !role.contains('\n') && ROLE_FILES.iter().any(has_extension)
 }
 
-/// A role that is a file has to be there.
+/// Refuses a role file that does not exist.
 fn check_role(loader: &Loader<'_>, document: &Document, participant: &Node, at: usize, report: &mut Report) {
     let Some(node) = participant.key("role") else { return };
     let Some(path) = node.as_str().map(str::trim) else { return };

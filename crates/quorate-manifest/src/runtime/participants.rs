@@ -1,4 +1,4 @@
-//! `participants`: who takes part.
+//! `participants`: the participants of a swarm.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,27 +6,27 @@ use serde_json::{Map, Value};
 
 use crate::pattern;
 
-/// One who takes part.
+/// A participant of a swarm.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Participant {
-    /// Its id.
+    /// The participant's id.
     #[schemars(
         regex(pattern = pattern::PARTICIPANT),
         extend("examples" = ["reviewer"])
     )]
     pub id: String,
-    /// Who answers for it, by its kind in the registry.
+    /// The kind of executor in the registry that answers for the participant.
     pub executor: String,
-    /// What people call it, and what it is mentioned by; its id unless said.
+    /// The display name, by which others mention the participant; the default is the id.
     pub display_name: Option<String>,
-    /// Its role: the path of a role file, relative to the manifest, or the text itself.
+    /// The role: the path of a role file, relative to the manifest, or the text itself.
     pub role: Option<String>,
-    /// What adapters need to know of it: operator, persona, capabilities.
+    /// Data for adapters: operator, persona, capabilities.
     pub meta: Option<Map<String, Value>>,
     /// The executor's own settings.
     pub config: Option<Map<String, Value>>,
-    /// What others need.
+    /// Data of other tools.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }

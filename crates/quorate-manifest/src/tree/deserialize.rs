@@ -1,5 +1,5 @@
-//! From a tree to a type: serde over a [`Node`]. What is read here was held against its schema before, so that a
-//! failure is a bug in the type or its schema, not in the text.
+//! A serde deserializer over a [`Node`]. The tree has been validated against its schema, so a failure is a bug in the type or
+//! its schema, not in the text.
 
 use std::fmt::Display;
 
@@ -10,10 +10,10 @@ use serde::forward_to_deserialize_any;
 use super::{Kind, Node};
 use crate::decimal::Decimal;
 
-/// Reads a type from a tree that fits the type's schema.
+/// Deserializes a type from a tree that matches the type's schema.
 ///
 /// # Errors
-/// When the type and its schema contradict each other.
+/// The type and its schema contradict each other.
 pub fn from_node<T: DeserializeOwned>(node: &Node) -> Result<T, Error> {
     T::deserialize(node)
 }
@@ -93,7 +93,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     }
 }
 
-/// One of several words.
+/// An enum variant by its word.
 struct EnumName<'de>(&'de str);
 
 impl<'de> EnumAccess<'de> for EnumName<'de> {

@@ -1,4 +1,4 @@
-//! From a tree to YAML: what is emitted reads back as the same tree.
+//! Writes a tree as YAML that parses as the same tree.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use quorate_diagnostics::invisible::find_invisible;
 
 use super::{Kind, Node, yaml};
 
-/// How long a line may get before a list of words is written one below the other.
+/// A list of words with a longer line is written with one item per line.
 const MAX_WIDTH: usize = 100;
 
-/// The tree as YAML in block style; short lists of words stand on one line. Keys without a value are left out.
+/// The tree as YAML in block style, with short lists of words on one line and without null keys.
 pub fn emit(node: &Node) -> String {
     let mut out = String::new();
     match &node.kind {
@@ -48,7 +48,7 @@ fn block(node: &Node, indent: usize, out: &mut String) {
                     Kind::Map(_) | Kind::Seq(_) if !is_empty(item) => {
                         let start = out.len();
                         block(item, indent + 2, out);
-                        // The first key stands beside the dash.
+                        // The first key is on the dash's line.
                         out.replace_range(start..start + indent + 1, "");
                     }
                     _ => value(item, indent, out),
@@ -59,7 +59,7 @@ fn block(node: &Node, indent: usize, out: &mut String) {
     }
 }
 
-/// What follows a key or a dash.
+/// Writes the value after a key or a dash.
 fn value(node: &Node, indent: usize, out: &mut String) {
     let mut line = String::new();
     match &node.kind {
@@ -85,8 +85,8 @@ fn value(node: &Node, indent: usize, out: &mut String) {
     out.push('\n');
 }
 
-/// Whether a text can stand as a literal block: no carriage returns or other odd characters, no blanks at line
-/// starts that would be taken for indentation.
+/// Whether a text can be a literal block: no carriage returns or other control characters, no blanks at line starts that
+/// would count as indentation.
 fn fits_literal(text: &str) -> bool {
     let plain = text.chars().all(|c| {
         c == '\n' || (!c.is_control() && !matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}'))
@@ -128,7 +128,7 @@ fn inline(node: &Node, out: &mut String) {
             }
             out.push(']');
         }
-        // Only what is empty gets here.
+        // Only empty collections get here.
         Kind::Map(_) => out.push_str("{}"),
     }
 }
@@ -137,7 +137,7 @@ fn pad(indent: usize, out: &mut String) {
     out.extend(std::iter::repeat_n(' ', indent));
 }
 
-/// A text as a plain scalar where it reads back as that text anywhere, else in double quotes.
+/// A text as a plain scalar if every YAML parser reads it as this text, else in double quotes.
 fn scalar(text: &str) -> String {
     let plain = !text.is_empty()
         && text.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_'))
@@ -157,7 +157,7 @@ fn scalar(text: &str) -> String {
     if plain { text.to_owned() } else { quoted(text) }
 }
 
-/// JSON's escapes are YAML's; what YAML does not let stand in a text, and what nobody would see, is escaped besides.
+/// A text in double quotes. JSON's escapes are valid YAML; characters that YAML forbids and invisible ones are escaped, too.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     let mut invisible = find_invisible(text).peekable();

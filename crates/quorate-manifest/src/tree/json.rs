@@ -1,21 +1,20 @@
-//! From JSON to a tree (RFC 8259): one value that is the whole text, with the place of everything in it, so that a text
-//! can be edited where it has to change and left alone elsewhere. A key that stands twice is a problem, since readers
-//! differ in which they take. Depth is limited; what else is too large is the caller's to say.
+//! Parses JSON (RFC 8259) to a tree: a single value, with all spans, so that callers can edit a part of the text. A duplicate
+//! key is a problem, since parsers differ in which one they use. The depth is limited; the caller limits the size.
 
 use std::ops::Range;
 
 use super::{Entry, Float, Kind, Node, Problem};
 
-/// How deep arrays and objects may nest.
+/// The maximum nesting of arrays and objects.
 pub const MAX_DEPTH: usize = 128;
 
 /// Reads a text.
 ///
 /// # Errors
-/// The first thing that keeps it from being read, at its place.
+/// The first syntax error.
 pub fn parse(text: &str) -> Result<Node, Problem> {
     let mut reader = Reader { text, at: 0 };
-    // Editors on Windows put one there.
+    // Editors on Windows write a byte order mark.
     if text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
     }
@@ -90,7 +89,7 @@ impl Reader<'_> {
         Ok(kind)
     }
 
-    /// What stands between two brackets, with commas between.
+    /// Reads a comma-separated list up to a closing bracket.
     fn comma_separated(
         &mut self,
         close: u8,
@@ -176,7 +175,7 @@ impl Reader<'_> {
         let text = &self.text[start..self.at];
         let bad =
             || Problem::new(start..start + text.len(), format!("`{text}` is no number that can be kept"));
-        // It knows what a number looks like; what it makes of one is not needed.
+        // Only to check the syntax of the number.
         let number: serde_json::Number = serde_json::from_str(text).map_err(|_| bad())?;
         if let Some(whole) = number.as_i64() {
             return Ok(Kind::Int(whole));

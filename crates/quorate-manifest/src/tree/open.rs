@@ -1,4 +1,4 @@
-//! From a file to a tree, with a diagnostic for everything that can go wrong on the way.
+//! Opens a file as a tree, with a diagnostic for each possible failure.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use super::{Kind, Node, Problem, toml, yaml};
 use crate::decode::{self, decode};
 use crate::source::{Error, Source};
 
-/// How a file is written.
+/// The syntax of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Yaml,
     Toml,
 }
 
-/// A file that was read: what it says, and what there is to say about it.
+/// A parsed file and its diagnostics.
 #[derive(Debug)]
 pub struct ParsedFile {
     /// The text with its diagnostics.
     pub source_file: SourceFile,
-    /// The tree; `None` when the text has none, which is then among the refusals.
+    /// `None` if the text cannot be parsed; then there is a refusal.
     pub root: Option<Node>,
     /// SHA-256 of the bytes, in hexadecimal.
     pub sha256: String,
 }
 
 impl ParsedFile {
-    /// The root's fields. A file that holds nothing is an empty mapping.
+    /// The root's fields. An empty file is an empty mapping.
     pub fn fields(&self) -> Option<Fields<'_>> {
         let root = self.root.as_ref()?;
         match &root.kind {
@@ -46,10 +46,10 @@ impl ParsedFile {
     }
 }
 
-/// Reads a file. `invalid` is the code for whatever its schema refuses.
+/// Reads and parses a file. `invalid` is the code of its schema errors.
 ///
 /// # Errors
-/// When there are no bytes: the report then says why.
+/// A report with the reason why the file cannot be read.
 pub fn open(
     source: &dyn Source,
     path: &Path,

@@ -1,5 +1,5 @@
-//! Typed reading of a tree. Whatever does not fit is reported with its path and place, and reading goes on, so that
-//! one pass says everything. A key that nobody asked for is refused when the mapping is finished.
+//! Typed reading of a tree. Invalid values are reported with path and place, and reading continues, so that one pass reports
+//! all errors. [`Fields::finish`] refuses the keys of a mapping that the caller did not read.
 
 mod field;
 
@@ -14,11 +14,10 @@ use super::{Entry, Kind, Node};
 
 pub use field::Field;
 
-/// How many refusals, and how many warnings, are kept of one document. A text with more of them is another sort of
-/// text; the rest is counted.
+/// The maximum number of refusals, and of warnings, for one document; the rest are only counted.
 pub(crate) const MAX_DIAGNOSTICS: usize = 200;
 
-/// A text and what there is to say about it.
+/// A text and its diagnostics.
 #[derive(Debug)]
 pub struct SourceFile {
     file: Arc<str>,
@@ -29,7 +28,7 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// A document; `invalid` is the code for what its schema refuses.
+    /// `invalid` is the code of schema errors.
     pub fn new(shown: &str, text: Arc<str>, invalid: RefusalCode) -> Self {
         let file: Arc<str> = shown.into();
         let mut report = Report::new();
@@ -55,7 +54,7 @@ impl SourceFile {
         }
     }
 
-    /// Counts refusals that are not worth telling one by one.
+    /// Counts refusals beyond the limit.
     pub(crate) fn omit(&self, more: usize) {
         self.omitted.set(self.omitted.get() + more);
     }
@@ -77,7 +76,7 @@ impl SourceFile {
         self.report.borrow().has_refusals()
     }
 
-    /// Everything that was said. What looks like a secret key in the text is covered, so that no line is quoted with it.
+    /// The diagnostics with the text, in which secret keys are masked, so that no message quotes one.
     pub fn into_report(self) -> Report {
         let mut report = self.report.into_inner();
         if let Some(covered) = crate::keyring::mask_secrets(&self.text) {
@@ -103,9 +102,9 @@ impl SourceFile {
     }
 }
 
-/// The keys of one mapping, asked for one by one.
+/// The keys of one mapping, read one by one.
 #[derive(Debug)]
-#[must_use = "only `finish` refuses the keys that nobody asked for"]
+#[must_use = "only `finish` refuses unread keys"]
 pub struct Fields<'d> {
     source_file: &'d SourceFile,
     entries: &'d [Entry],
@@ -121,7 +120,7 @@ impl<'d> Fields<'d> {
         self.entries.iter().find(|entry| entry.key == key).and_then(|entry| self.field(entry))
     }
 
-    /// A key's value; its absence is refused. `what` says what belongs there, as in "`prompt` (a path) is missing".
+    /// A key's value; refuses a missing key. `what` describes the value in the help.
     pub fn required(&mut self, key: &'static str, what: &str) -> Option<Field<'d>> {
         let found = self.optional(key);
         if found.is_none() {
@@ -133,35 +132,35 @@ impl<'d> Fields<'d> {
         found
     }
 
-    /// Refuses a key with a code and message of its own, where it is there.
+    /// Refuses a present key with its own code and message.
     pub fn refuse_key(&mut self, key: &'static str, code: RefusalCode, say: impl FnOnce(Body) -> Body) {
         if let Some(field) = self.optional(key) {
             self.source_file.refuse(code, say(Body::new(String::new()).at(field.key_place())));
         }
     }
 
-    /// All keys that have a value and were not asked for yet, in the order as written. They count as asked for.
+    /// All unread keys with a value, in file order. They count as read.
     pub fn rest(&self) -> impl Iterator<Item = (&'d str, Field<'d>)> + use<'d, '_> {
         let unasked = self.entries.iter().filter(|entry| !self.requested.contains(&entry.key.as_str()));
         unasked.filter_map(|entry| Some((entry.key.as_str(), self.field(entry)?)))
     }
 
-    /// Where the mapping stands: the key that it belongs to, or its first key.
+    /// The place of the mapping: its own key, or its first key.
     pub fn place(&self) -> Place {
         self.source_file.place(self.span.clone(), &self.path)
     }
 
-    /// The document that this mapping stands in.
+    /// The document of this mapping.
     pub fn source_file(&self) -> &'d SourceFile {
         self.source_file
     }
 
-    /// Refuses every key that nobody asked for.
+    /// Refuses all unread keys.
     pub fn finish(self) {
         self.finish_with(|_| None);
     }
 
-    /// Refuses every key that nobody asked for; `known` may give another message and help for a key.
+    /// Refuses all unread keys; `known` may give another message and help for a key.
     pub fn finish_with(self, known: impl Fn(&str) -> Option<(String, String)>) {
         for entry in self.entries.iter().filter(|entry| !self.requested.contains(&entry.key.as_str())) {
             let key = &entry.key;
@@ -195,7 +194,7 @@ impl<'d> Fields<'d> {
     }
 }
 
-/// The word that was most probably meant, if any comes near.
+/// The most similar known word, if any is close enough.
 pub fn nearest<'w>(word: &str, among: &[&'w str]) -> Option<&'w str> {
     let written = word.to_lowercase().replace('-', "_");
     let likeness = |known: &str| strsim::jaro_winkler(&written, known);
@@ -213,7 +212,7 @@ fn join_path(path: &str, key: &str) -> String {
     }
 }
 
-/// The span that stands for a value in a message: scalars themselves, of anything larger its first part.
+/// The span to underline for a value: of a scalar itself, of a collection its first part.
 fn label_span(node: &Node) -> Range<usize> {
     match &node.kind {
         Kind::Map(entries) => entries.first().map_or(node.span.clone(), |first| first.key_span.clone()),

@@ -1,4 +1,4 @@
-//! TOML to a tree.
+//! Parses TOML to a tree.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Entry, Float, Kind, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Node, Problem};
 
-/// Reads a document. The tree is there when there is no problem.
+/// Parses a document. There is a tree if and only if there is no problem.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut reading = TreeBuilder { nodes: 0, problems: Vec::new() };

@@ -1,4 +1,4 @@
-//! YAML to a tree, strictly: one document, no tags, anchors, aliases, merge keys or directives, unique keys, and
+//! Parses YAML to a tree, strictly: one document, no tags, anchors, aliases, merge keys or directives, unique keys, and
 //! limits on depth and size.
 //!
 //! Reads the events of the parser under `serde-saphyr`, because only they carry the byte span of every key and tell
@@ -14,10 +14,10 @@ use serde_saphyr::granit_parser::{
 
 use super::{Entry, Float, Kind, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, Node, Problem};
 
-/// How many keys a mapping has before they are looked up by hash: few are faster looked through, and most have few.
+/// Larger mappings look keys up by hash; a linear search is faster in small ones, and most are small.
 const HASH_THRESHOLD: usize = 16;
 
-/// Reads one document. The tree is there as long as the problems leave no doubt about its shape.
+/// Parses one document. There is a tree even with problems, as long as its shape is clear.
 pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     let options = yaml::options! {
         disallow_directives: true,
@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> (Option<Node>, Vec<Problem>) {
     (node, reading.problems)
 }
 
-/// The tree cannot be read on; the reason is among the problems.
+/// Parsing stopped; the reason is among the problems.
 struct Aborted;
 
 struct TreeBuilder<'t> {
@@ -165,7 +165,7 @@ impl<'t> TreeBuilder<'t> {
         }
     }
 
-    /// Tags and anchors change what a value means from a distance; neither is read.
+    /// Refuses tags and anchors, since they change the meaning of a value at another place.
     fn refuse_properties(&mut self, event: &Event<'t>, range: &Range<usize>) -> Result<(), Aborted> {
         let (Event::Scalar(_, _, anchor, tag)
         | Event::SequenceStart(_, anchor, tag)
@@ -242,7 +242,6 @@ fn alias_problem(range: Range<usize>) -> Problem {
 }
 
 /// Resolves a plain scalar by the core schema.
-/// What a plain scalar is; `None` where it is no value that can be used.
 pub(super) fn plain_kind(text: &str) -> Option<Kind> {
     resolve_plain(text).ok()
 }

@@ -1,11 +1,11 @@
-//! A workspace that exists in memory: for programs that keep their manifests elsewhere, and for tests.
+//! A workspace in memory, for tests and for programs that keep manifests elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DirEntry, EntryKind, Error, Workspace, WorkspacePath};
 use crate::tree::MAX_BYTES;
 
-/// Files by their path in the workspace.
+/// Files by workspace-relative path.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     files: BTreeMap<String, Vec<u8>>,

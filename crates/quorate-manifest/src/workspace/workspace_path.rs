@@ -1,20 +1,20 @@
-//! Where something is in a workspace: a scope and a path in it, in normal form.
+//! Normalized paths in a workspace: a scope, and a path relative to it.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The folder whose children are tenants.
+/// Each subfolder is a tenant.
 const TENANTS_FOLDER: &str = "tenants";
 
-/// What a ref resolves in.
+/// The part of a workspace in which refs resolve.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     Workspace,
-    /// `tenants/<slug>/` in it.
+    /// `tenants/<slug>/`.
     Tenant(Arc<str>),
 }
 
-/// A place in a workspace.
+/// A normalized path in a scope of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkspacePath {
     scope: Scope,
@@ -35,7 +35,6 @@ impl Scope {
         }
     }
 
-    /// The tenant, if it is one's.
     pub fn tenant(&self) -> Option<&str> {
         match self {
             Scope::Workspace => None,
@@ -45,16 +44,16 @@ impl Scope {
 }
 
 impl WorkspacePath {
-    /// The location of a path that is relative to the workspace, `/`-separated: in the tenant that it lies in, if any. A
-    /// tenant's folder itself lies in the workspace.
+    /// A path relative to the workspace, `/`-separated. A path below a tenant's folder is in the tenant's scope; the
+    /// folder itself is in the workspace's.
     ///
     /// # Errors
-    /// When the path leads out of the workspace.
+    /// The path leads out of the workspace.
     pub fn new(path: &str) -> Result<WorkspacePath, Escape> {
         let path = normalize("", path)?;
         let mut parts = path.splitn(3, '/');
         Ok(match (parts.next(), parts.next(), parts.next()) {
-            // What lies in `tenants/` itself is in no tenant.
+            // Files directly in `tenants/` belong to no tenant.
             (Some(TENANTS_FOLDER), Some(slug), Some(rest)) => {
                 WorkspacePath { scope: Scope::Tenant(slug.into()), path: rest.into() }
             }
@@ -62,33 +61,32 @@ impl WorkspacePath {
         })
     }
 
-    /// A path in a scope.
+    /// A path relative to a scope.
     ///
     /// # Errors
-    /// When the path leads out of the scope.
+    /// The path leads out of the scope.
     pub fn in_scope(scope: &Scope, path: &str) -> Result<WorkspacePath, Escape> {
         Ok(WorkspacePath { scope: scope.clone(), path: normalize("", path)?.into() })
     }
 
-    /// What a path relative to this file's directory leads to, in the same scope.
+    /// Resolves a path relative to this file's directory, in the same scope.
     ///
     /// # Errors
-    /// When it leads out of the scope.
+    /// The path leads out of the scope.
     pub fn resolve_relative(&self, path: &str) -> Result<WorkspacePath, Escape> {
         Ok(WorkspacePath { scope: self.scope.clone(), path: normalize(self.directory(), path)?.into() })
     }
 
-    /// What a path relative to this file's directory leads to, in the scope that it then lies in: from a tenant up
-    /// to the workspace that holds it, never into another tenant and never out.
+    /// Resolves a path relative to this file's directory. From a tenant it may lead up to the workspace's scope.
     ///
     /// # Errors
-    /// When it leads sideways, down into a tenant, or out.
+    /// The path leads into another tenant, from the workspace into a tenant, or out of the workspace.
     pub fn resolve_parent(&self, path: &str) -> Result<WorkspacePath, Escape> {
         let folder = self.scope.folder();
         let from = join(&folder, self.directory());
-        let found = WorkspacePath::new(&normalize(&from, path)?)?;
-        let sideways = found.scope != self.scope && found.scope != Scope::Workspace;
-        if sideways { Err(Escape) } else { Ok(found) }
+        let parent = WorkspacePath::new(&normalize(&from, path)?)?;
+        let enters_tenant = parent.scope != self.scope && parent.scope != Scope::Workspace;
+        if enters_tenant { Err(Escape) } else { Ok(parent) }
     }
 
     /// A child of this directory.
@@ -97,7 +95,7 @@ impl WorkspacePath {
         WorkspacePath { scope: self.scope.clone(), path: join(&self.path, name).into() }
     }
 
-    /// The folder of its scope.
+    /// The root folder of the scope.
     #[must_use]
     pub fn root(&self) -> WorkspacePath {
         WorkspacePath { scope: self.scope.clone(), path: "".into() }
@@ -107,17 +105,17 @@ impl WorkspacePath {
         &self.scope
     }
 
-    /// The path in the scope, `/`-separated; empty for the scope's own folder.
+    /// The path relative to the scope, `/`-separated; empty for the scope's root.
     pub fn as_str(&self) -> &str {
         &self.path
     }
 
-    /// The last part of the path.
+    /// The last component.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The path of the directory that holds it, in the scope.
+    /// The path of the parent directory, relative to the scope.
     pub fn directory(&self) -> &str {
         self.path.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
@@ -142,8 +140,8 @@ fn join(folder: &str, path: &str) -> String {
     }
 }
 
-/// A path below `from` without `.` and `..`. Backslashes and drive letters, which other systems take for separators
-/// and roots, lead out.
+/// Joins `from` and `path`, and resolves `.` and `..`. Refuses backslashes and drive letters, which Windows treats as
+/// separators and roots.
 fn normalize(from: &str, path: &str) -> Result<String, Escape> {
     let foreign = path.starts_with('/') || path.contains(['\\', '\0']) || path.get(1..2) == Some(":");
     if foreign {
@@ -171,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_lies_in_its_tenant() {
+    fn a_path_has_the_scope_of_its_tenant() {
         assert_eq!(at("a/./b/../c").workspace_relative(), "a/c");
         let location = at("tenants/acme/personas/x/PERSONA.md");
         assert_eq!(
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_climbs_and_never_goes_sideways() {
+    fn a_chain_climbs_but_does_not_enter_tenants() {
         // M10.
         let location = at("tenants/acme/ASSEMBLY.md");
         assert_eq!(location.resolve_parent("../../ASSEMBLY.md"), Ok(at("ASSEMBLY.md")));

@@ -41,7 +41,7 @@ fn slips_in_an_assembly() {
     // M2.
     let slips: &[(&str, &[&str])] = &[
         ("title: 0", &["`title` is 0; it has to be text; put it in quotes: \"0\""]),
-        ("title: ~", &["`title` is missing; add `title`: what people call it"]),
+        ("title: ~", &["`title` is missing; add `title`: the display name"]),
         ("version: 1.0", &["`version` is 1.0; it has to be a version like 1.0.0; did you mean `1.0.0`?"]),
         (
             "version: v1.0.0",
@@ -70,7 +70,7 @@ fn slips_in_an_assembly() {
         (
             "mode: ~",
             &[
-                "`mode` is missing; add `mode`: without a parent to inherit it from, a manifest says its mode: advisory, voting, peer or hierarchy",
+                "`mode` is missing; add `mode`: a manifest without a parent needs a mode: advisory, voting, peer or hierarchy",
             ],
         ),
         ("schema: assembly/v1", &["`schema` is `assembly/v1`; it has to be assembly.workspace/v1"]),
@@ -250,7 +250,7 @@ fn slips_in_a_runtime() {
         ("substrate: file", &["`substrate` has to be a mapping, not text; write {kind: file}"]),
         (
             "substrate: {}",
-            &["`kind` is missing in `substrate`; add `kind`: which adapter, by its kind in the registry"],
+            &["`kind` is missing in `substrate`; add `kind`: the kind of adapter in the registry"],
         ),
         (
             "lifecycle: {onTurnEnd: off, onStart: true}",
