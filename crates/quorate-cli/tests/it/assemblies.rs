@@ -236,7 +236,7 @@ fn what_nothing_here_knows_is_warned_of() {
     }
     place.write("governance.yaml", "approvals: 2\n");
     assembly::write(&place, "voting", &[("ana", "")], "governance: ./governance.yaml\n");
-    warns(&place, &["asks for `approvals`, which cannot be checked here"]);
+    warns(&place, &["requires `approvals`, which Quorate cannot check"]);
 }
 
 #[test]

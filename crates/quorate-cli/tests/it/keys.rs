@@ -365,7 +365,7 @@ fn a_workspace_governs_assemblies_that_bind_nothing() {
     place.write("GOVERNANCE.md", "---\nretention: {floor: \"days:30\"}\n---\n\n# Ours\n");
     place.write("quorate.toml", format!("governance = \"GOVERNANCE.md\"\n{host}"));
     place.run(&["check", "ASSEMBLY.md"]).assert_code(1);
-    refused(&convene(&place), "quorate:governance_exceeded", "GOVERNANCE.md asks for at least 30 days");
+    refused(&convene(&place), "quorate:governance_exceeded", "GOVERNANCE.md requires at least 30 days");
     let text = place.read("ASSEMBLY.md").replace("days:7", "days:30");
     place.write("ASSEMBLY.md", text);
     convene(&place).assert_code(0);

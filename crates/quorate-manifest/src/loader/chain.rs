@@ -166,11 +166,9 @@ impl Loader<'_> {
         let extends = at.root.key("extends").and_then(Node::as_str).unwrap_or_default();
         let help = match at.path.scope() {
             Scope::Workspace => {
-                "a parent lies in the workspace: below the outermost quorate.toml, or --root where there is none"
+                "move the parent into the workspace: below the outermost quorate.toml, or below --root without one"
             }
-            Scope::Tenant(_) => {
-                "a tenant extends what is in it or in the workspace above it, never another tenant"
-            }
+            Scope::Tenant(_) => "extend a file of the same tenant or of the workspace, not of another tenant",
         };
         let body =
             Body::new(format!("the parent `{extends}` lies outside the tenant or the workspace")).help(help);

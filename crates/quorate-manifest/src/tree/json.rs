@@ -173,8 +173,7 @@ impl Reader<'_> {
             self.at += 1;
         }
         let text = &self.text[start..self.at];
-        let bad =
-            || Problem::new(start..start + text.len(), format!("`{text}` is no number that can be kept"));
+        let bad = || Problem::new(start..start + text.len(), format!("`{text}` is not a valid number"));
         // Only to check the syntax of the number.
         let number: serde_json::Number = serde_json::from_str(text).map_err(|_| bad())?;
         if let Some(whole) = number.as_i64() {
@@ -231,8 +230,8 @@ mod tests {
             ("\"\\x\"", 0, "escape"),
             ("\"\\", 0, "does not end"),
             ("\"\\é\"", 0, "escape"),
-            ("[01]", 1, "no number"),
-            ("[1e999]", 1, "no number"),
+            ("[01]", 1, "not a valid number"),
+            ("[1e999]", 1, "not a valid number"),
             ("{\"a\": 1, \"a\": 2}", 9, "twice"),
             ("[nul]", 1, "a value"),
         ] {

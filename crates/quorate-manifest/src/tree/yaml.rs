@@ -255,7 +255,7 @@ fn resolve_plain(text: &str) -> Result<Kind, String> {
     }
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
-        return Err(format!("`{text}` is no number that can be used here"));
+        return Err(format!("`{text}` is not a usable number"));
     }
     let radix = match unsigned.get(..2) {
         Some("0x") if text == unsigned && digits(&unsigned[2..], 16) => Some((16, &unsigned[2..])),

@@ -82,7 +82,9 @@ proptest! {
         prop_assert_eq!(stepped.members.len(), whole.members.len());
         prop_assert_eq!(stepped.audit, whole.audit);
         prop_assert_eq!(stepped.match_mode, whole.match_mode);
-        let texts = |one: &Resolved| one.locked_traits.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
+        let texts = |resolved: &Resolved| {
+            resolved.locked_traits.iter().map(|locked| locked.text.clone()).collect::<Vec<_>>()
+        };
         prop_assert_eq!(texts(&stepped), texts(&whole));
     }
 
@@ -134,7 +136,7 @@ proptest! {
                 let id = member.key("id").map(Node::to_json);
                 let has = |document: &Value| {
                     let mut members = document["members"].as_array().into_iter().flatten();
-                    members.any(|one| Some(&one["id"]) == id.as_ref() && one.get(field).is_some())
+                    members.any(|member| Some(&member["id"]) == id.as_ref() && member.get(field).is_some())
                 };
                 let document = member.key(field).map(|node| usize::from(node.document));
                 prop_assert_eq!(document, documents.iter().rposition(has), "{} of {:?}", field, id);
@@ -142,7 +144,7 @@ proptest! {
         }
         for held in &resolved.locked_traits {
             let has = |document: &Value| {
-                document["lockedTraits"].as_array().is_some_and(|traits| traits.iter().any(|one| *one == *held.text))
+                document["lockedTraits"].as_array().is_some_and(|traits| traits.iter().any(|text| *text == *held.text))
             };
             prop_assert_eq!(Some(held.document), documents.iter().position(has), "{}", &held.text);
         }

@@ -38,7 +38,7 @@ const AT_LEAST: usize = 4_000;
 /// How many of them chance gives at least.
 const BY_CHANCE: usize = 1_000;
 
-/// The public data; `None`, saying so, where nobody says where it lies.
+/// The public data; `None`, with a note on stderr, if its location is not configured.
 fn public() -> Option<PathBuf> {
     let found = std::env::var_os("QUORATE_CONFORMANCE_DIR").map(PathBuf::from);
     if found.is_none() {

@@ -1,4 +1,4 @@
-//! The readers of council.yaml and quorate.toml, held against the schemas of both.
+//! The loaders of council.yaml and quorate.toml agree with the schemas of both.
 
 use std::path::Path;
 

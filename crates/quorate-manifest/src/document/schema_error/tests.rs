@@ -1,4 +1,4 @@
-//! What is said of the slips that people make.
+//! Messages for common mistakes.
 
 use super::*;
 use crate::doctype::compiled_schema;
@@ -9,7 +9,7 @@ const PERSONA: &str = "schema: persona/v1\nname: ciso\ntitle: CISO\ndescription:
 const PLAYBOOK: &str = "schema: playbooks/v1\nslug: quote-it\ntitle: Quote it\nkind: overlay\nlock_check: []\nstatus: shadow\ntargets: [{kind: operator, ref: alice}]\nevidence: [{kind: run, ref: r1}]\n";
 const RUNTIME: &str = "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: swarm\nparticipants: [{id: a, executor: inline}]\nsubstrate: {kind: file}\ndispatcher: {kind: mention}\n";
 
-/// What is said of a manifest in which some top-level keys are others; a key without a value is taken out.
+/// The messages for a manifest with some top-level keys replaced; a null key is removed.
 fn messages(doctype: Doctype, base: &str, other: &str) -> String {
     let keys: Vec<&str> = other.lines().filter_map(|line| line.split_once(':')).map(|(key, _)| key).collect();
     let kept = base.lines().filter(|line| !keys.contains(&line.split(':').next().unwrap_or_default()));
@@ -28,7 +28,7 @@ fn messages(doctype: Doctype, base: &str, other: &str) -> String {
     misfits.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// Holds manifests against what is to be said of them.
+/// Checks the messages for each manifest.
 #[track_caller]
 fn assert_messages(doctype: Doctype, base: &str, slips: &[(&str, &[&str])]) {
     for (other, wanted) in slips {
@@ -89,8 +89,8 @@ fn slips_in_an_assembly() {
         (
             "members: [{id: ciso}]",
             &[
-                "`persona` is missing in `members[0]`; add `persona`: the persona that it is, which has to exist in the same scope",
-                "`role` is missing in `members[0]`; add `role`: what people call the role",
+                "`persona` is missing in `members[0]`; add `persona`: the member's persona, which has to exist in the same scope",
+                "`role` is missing in `members[0]`; add `role`: the display name of the role",
             ],
         ),
         (
@@ -159,7 +159,7 @@ fn slips_in_an_assembly() {
         (
             "defaults: {triggerHeuristic: periodic}",
             &[
-                "`triggerInterval_ms` is missing in `defaults`; add `triggerInterval_ms`: what is triggered periodically needs an interval",
+                "`triggerInterval_ms` is missing in `defaults`; add `triggerInterval_ms`: the heuristic periodic needs an interval",
             ],
         ),
         (

@@ -1,4 +1,4 @@
-//! The same for texts that nobody would write: whatever reads as YAML reads the same afterwards.
+//! Formatting of generated texts: any valid YAML parses to the same tree afterwards.
 
 use proptest::prelude::*;
 

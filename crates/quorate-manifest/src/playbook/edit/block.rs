@@ -1,7 +1,7 @@
-//! Changes of keys that stand one below the other.
+//! Edits of a root mapping in block style.
 //!
-//! An entry is the lines from its key to its last value. Comments below that are indented deeper belong to it; those in
-//! its own column, and empty lines, belong to what follows.
+//! An entry is the lines from its key to the end of its value. Comments below it that are indented deeper belong to it;
+//! comments in its own column, and empty lines, belong to the next entry.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use super::file::FileText;
 use super::{Patch, flow, precedes, write};
 use crate::tree::{Kind, Node};
 
-/// The ways to set a key that is there: as small a change as there is, then the whole entry.
+/// Candidate patches to set a present key: the smallest change first, then a new entry.
 pub(super) fn set(whole: &FileText, at: usize, value: &Node) -> Vec<Patch> {
     let lines = BlockLines::new(whole);
     let entry = &whole.root.entries()[at];
-    let mut ways: Vec<Patch> =
+    let mut candidates: Vec<Patch> =
         lines.value(at).and_then(|old| old.replace_with(&lines, at, value)).into_iter().collect();
     let mut new = write::key(&entry.key) + ":";
     write::beside(value, lines.column, &mut new);
     let whole_entry = lines.line_start(entry.key_span.start)..lines.end_with_comments(at, lines.column);
-    ways.push(vec![(whole_entry, indented(&lines, &new))]);
-    ways
+    candidates.push(vec![(whole_entry, indented(&lines, &new))]);
+    candidates
 }
 
-/// The ways to add a key: below the one that the schema has before it, above all where there is none.
+/// Candidate patches to add a key: below its predecessor in schema order, or at the top.
 pub(super) fn insert(whole: &FileText, key: &str, value: &Node) -> Vec<Patch> {
     let lines = BlockLines::new(whole);
     let entries = whole.root.entries();
@@ -48,7 +48,8 @@ pub(super) fn insert(whole: &FileText, key: &str, value: &Node) -> Vec<Patch> {
     places.into_iter().map(|place| vec![(place..place, new.clone())]).collect()
 }
 
-/// The ways to take a key out. Below a text that keeps its last line breaks, the empty lines have to go too.
+/// Candidate patches to remove a key. The second also removes the empty lines after it, which would become part of a
+/// preceding block scalar that keeps its final line breaks.
 pub(super) fn remove(whole: &FileText, at: usize) -> Vec<Patch> {
     let lines = BlockLines::new(whole);
     let start = lines.line_start(whole.root.entries()[at].key_span.start);
@@ -59,7 +60,7 @@ pub(super) fn remove(whole: &FileText, at: usize) -> Vec<Patch> {
     vec![vec![(start..end, String::new())], vec![(start..end + blank, String::new())]]
 }
 
-/// The ways to add an item to the list of a key that has items, but for writing the whole list.
+/// Candidate patches to append an item to a non-empty list, without rewriting the list.
 pub(super) fn push(whole: &FileText, at: usize, item: &Node) -> Vec<Patch> {
     let lines = BlockLines::new(whole);
     let list = &whole.root.entries()[at].value;
@@ -77,13 +78,13 @@ pub(super) fn push(whole: &FileText, at: usize, item: &Node) -> Vec<Patch> {
     places.into_iter().map(|place| vec![(place..place, new.clone())]).collect()
 }
 
-/// Text for the lines of the root, which may be indented as a whole.
+/// A new entry, indented like the root's keys.
 fn indented(lines: &BlockLines<'_>, text: &str) -> String {
     if lines.column == 0 {
         return text.to_owned();
     }
     let pad = " ".repeat(lines.column);
-    // The value was written for its column; only the line of the key is not.
+    // The value is indented already; only the line of the key is not.
     format!("{pad}{text}")
 }
 
@@ -95,10 +96,10 @@ struct BlockLines<'t> {
     column: usize,
 }
 
-/// The value of an entry, where it has one.
+/// The present value of an entry.
 struct CurrentValue<'t> {
     colon: usize,
-    /// Its first character: of a block scalar the header's, of a block list the dash.
+    /// The offset of its first character: of a block scalar the header, of a block list the dash.
     start: usize,
     node: &'t Node,
 }
@@ -114,12 +115,12 @@ impl<'t> BlockLines<'t> {
         lines
     }
 
-    /// The start of the line of a place.
+    /// The start of the line of an offset.
     fn line_start(&self, at: usize) -> usize {
         self.text[..at].rfind('\n').map_or(0, |at| at + 1)
     }
 
-    /// Behind the line break of the line of a place.
+    /// The offset after the line break of an offset's line.
     fn next_line(&self, at: usize) -> usize {
         self.text[at..].find('\n').map_or(self.text.len(), |found| at + found + 1)
     }
@@ -128,13 +129,13 @@ impl<'t> BlockLines<'t> {
         self.text[self.line_start(at)..at].chars().count()
     }
 
-    /// Where the next entry begins, or the YAML ends.
+    /// The start of the next entry, or the end of the YAML.
     fn entry_limit(&self, at: usize) -> usize {
         let next = self.file.root.entries().get(at + 1);
         next.map_or(self.file.yaml.end, |next| self.line_start(next.key_span.start))
     }
 
-    /// The column of items of a new list: as in the first list that is there.
+    /// The column of items in a new list: as in the first present list.
     fn list_column(&self) -> usize {
         let entries = self.file.root.entries();
         let dashes = (0..entries.len()).filter_map(|at| self.value(at)).map(|old| old.start);
@@ -150,7 +151,7 @@ impl<'t> BlockLines<'t> {
         Some(CurrentValue { colon: colon + 1, start, node: &entry.value })
     }
 
-    /// The next place that is no blank, line break or comment.
+    /// The next offset that is not a blank, line break or comment.
     fn skip_trivia(&self, mut at: usize) -> usize {
         loop {
             at = self.text.len() - self.text[at..].trim_start().len();
@@ -166,11 +167,11 @@ impl<'t> BlockLines<'t> {
         let entry = &self.file.root.entries()[at];
         let bound = self.entry_limit(at);
         let end = self.block_scalar_end(&entry.value);
-        // A lone carriage return, too, ends a line of YAML; then two keys may stand in what is a line here.
+        // YAML also ends lines at a lone carriage return, so two keys may be on one line here.
         end.unwrap_or_else(|| self.last_line(entry.key_span.end, bound)).min(bound)
     }
 
-    /// The end of the last comment below an entry that stands deeper than a column, or that of the entry.
+    /// The end of the last comment below an entry that is indented deeper than `column`, or the end of the entry.
     fn end_with_comments(&self, at: usize, column: usize) -> usize {
         let mut end = self.entry_end(at);
         let mut next = end;
@@ -210,7 +211,7 @@ impl<'t> BlockLines<'t> {
         };
         let span: Range<usize> = node.span.start..self.text[..node.span.end].trim_end_matches(' ').len();
         let text = self.text.get(span.clone())?;
-        // Nothing else ends in a line break.
+        // Only block scalars end in a line break.
         text.ends_with('\n').then_some(())?;
         if last.ends_with("\n\n") {
             return Some(span.end);
@@ -221,25 +222,25 @@ impl<'t> BlockLines<'t> {
 }
 
 impl CurrentValue<'_> {
-    /// The value with another in its place; `None` where only the whole entry can be replaced.
+    /// A patch that replaces only the value; `None` if the whole entry has to be replaced.
     fn replace_with(&self, lines: &BlockLines<'_>, at: usize, new: &Node) -> Option<Patch> {
         let text = lines.text;
         let span = self.node.span.clone();
         let first = text[self.start..].chars().next()?;
-        let nothing = self.node.kind == Kind::Null && span.is_empty();
-        if nothing {
+        let is_missing = self.node.kind == Kind::Null && span.is_empty();
+        if is_missing {
             return Some(self.beside(lines, self.colon..self.colon, new));
         }
         let is_literal = matches!(self.node.kind, Kind::Str(_)) && matches!(first, '|' | '>');
         let is_collection = matches!(self.node.kind, Kind::Seq(_) | Kind::Map(_));
-        let is_lines = is_collection && !matches!(first, '[' | '{');
+        let is_block = is_collection && !matches!(first, '[' | '{');
         if is_literal {
             let header = text[self.start..].split([' ', '\t', '\r', '\n']).next()?.len();
             let mut patch = self.beside(lines, self.colon..self.start + header, new);
             patch.push((lines.next_line(self.start)..lines.entry_end(at), String::new()));
             return Some(merge_adjacent(patch));
         }
-        if is_lines {
+        if is_block {
             // The comments inside the value go with it.
             let old = lines.line_start(self.start)..lines.end_with_comments(at, lines.column);
             if !write::is_block(new) {
@@ -253,9 +254,9 @@ impl CurrentValue<'_> {
             return Some(vec![(old, block)]);
         }
         let inside = if is_collection { span.end } else { span.start };
-        let remarks = text[self.colon..inside].contains('#');
-        let has = write::is_block(self.node);
-        if write::is_block(new) && !has && !remarks {
+        let has_comments = text[self.colon..inside].contains('#');
+        let has_items = write::is_block(self.node);
+        if write::is_block(new) && !has_items && !has_comments {
             return Some(self.beside(lines, self.colon..span.end, new));
         }
         let value = match &new.kind {
@@ -268,7 +269,7 @@ impl CurrentValue<'_> {
         Some(vec![(span, value)])
     }
 
-    /// A value in place of a part of the key's line, or below that line if it takes several.
+    /// A patch that replaces a part of the key's line by the value, or puts a value of several lines below it.
     fn beside(&self, lines: &BlockLines<'_>, old: Range<usize>, new: &Node) -> Patch {
         if !write::is_block(new) {
             return vec![(old, format!(" {}", write::line(new)))];
@@ -282,7 +283,7 @@ impl CurrentValue<'_> {
     }
 }
 
-/// Changes that begin in one place as one.
+/// Merges replacements of adjacent parts.
 fn merge_adjacent(patch: Patch) -> Patch {
     let mut out: Patch = Vec::new();
     for (part, new) in patch {

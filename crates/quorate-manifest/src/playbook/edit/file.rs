@@ -1,4 +1,4 @@
-//! A text that is edited, read as the loader reads it, and whether two trees say the same.
+//! The text under edit, parsed like the loader does, and the comparison of trees.
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ const BOM: &str = "\u{feff}";
 pub(super) struct FileText {
     /// The byte order mark, or nothing.
     pub(super) bom: &'static str,
-    /// The text without it; every place is in this text.
+    /// The text without the byte order mark; all spans refer to it.
     pub(super) text: String,
-    /// The YAML, without the lines around it.
+    /// The YAML, without the `---` lines.
     pub(super) yaml: Range<usize>,
     pub(super) body: Range<usize>,
-    /// The keys; a mapping, or nothing where there are none.
+    /// A mapping, or null without keys.
     pub(super) root: Node,
 }
 
@@ -30,9 +30,9 @@ impl FileText {
         }
     }
 
-    /// Reads a text whose byte order mark was taken off.
+    /// Parses a text without its byte order mark.
     pub(super) fn parse(mark: &'static str, text: String) -> Result<FileText, Error> {
-        // The loader counts the mark and takes off one; a second is no part of a frontmatter's first line.
+        // As in the loader, the mark counts for the size limit, and only one is removed.
         let text = decode([mark, &text].concat().into_bytes())
             .map_err(|error| Error::new(format!("the file cannot be read: {error}")))?;
         let at = |at: usize| Some(1 + text.get(..at).unwrap_or(&text).matches('\n').count());
@@ -65,7 +65,7 @@ impl FileText {
         &self.text[self.body.clone()]
     }
 
-    /// Whether the keys stand in braces.
+    /// Whether the root is a flow mapping.
     pub(super) fn is_flow(&self) -> bool {
         matches!(self.root.kind, Kind::Map(_)) && self.text[self.root.span.start..].starts_with('{')
     }
@@ -75,7 +75,7 @@ impl FileText {
         0..self.yaml.start
     }
 
-    /// The text with parts of it replaced; new lines end as the file's do.
+    /// The text with a patch applied, with the file's line ends in new text.
     pub(super) fn apply(&self, patch: Patch) -> Result<FileText, Error> {
         let end = line_end(&self.text[self.yaml_line()]);
         let mut out = String::with_capacity(self.text.len() + 256);
@@ -92,12 +92,12 @@ impl FileText {
     }
 }
 
-/// How the last line of a text ends.
+/// The line end of a text's last line.
 pub(super) fn line_end(text: &str) -> &'static str {
     if text.trim_end_matches(|c| c != '\n').ends_with("\r\n") { "\r\n" } else { "\n" }
 }
 
-/// Whether two roots are the same: as [`equal`], and no keys are nothing, since the loader takes both for the same.
+/// Like [`equal`], but an empty mapping also equals null, as in the loader.
 pub(super) fn same(one: &Node, other: &Node) -> bool {
     match (&one.kind, &other.kind) {
         (Kind::Map(entries), Kind::Null) | (Kind::Null, Kind::Map(entries)) => entries.is_empty(),
@@ -105,7 +105,7 @@ pub(super) fn same(one: &Node, other: &Node) -> bool {
     }
 }
 
-/// Whether two values are the same, wherever they stand and in whatever order their keys.
+/// Whether two values are the same, regardless of spans and the order of keys.
 pub(super) fn equal(one: &Node, other: &Node) -> bool {
     match (&one.kind, &other.kind) {
         (Kind::Seq(one), Kind::Seq(other)) => {

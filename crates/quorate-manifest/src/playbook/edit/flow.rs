@@ -1,9 +1,9 @@
-//! Changes of what stands in braces and brackets.
+//! Edits of flow mappings and flow lists.
 
 use super::{Patch, write};
 use crate::tree::{Entry, Kind, Node};
 
-/// The ways to set a key of a mapping in braces that has it.
+/// Candidate patches to set a present key of a flow mapping.
 pub(super) fn set(text: &str, root: &Node, at: usize, value: &Node) -> Vec<Patch> {
     let entry = &root.entries()[at];
     let end = end(text, entry);
@@ -15,7 +15,7 @@ pub(super) fn set(text: &str, root: &Node, at: usize, value: &Node) -> Vec<Patch
     vec![new]
 }
 
-/// The ways to add a key to a mapping in braces.
+/// Candidate patches to add a key to a flow mapping.
 pub(super) fn insert(text: &str, root: &Node, key: &str, value: &Node) -> Vec<Patch> {
     let new = format!("{}: {}", write::key(key), write::flow(value));
     vec![match root.entries().last() {
@@ -27,7 +27,7 @@ pub(super) fn insert(text: &str, root: &Node, key: &str, value: &Node) -> Vec<Pa
     }]
 }
 
-/// The ways to take a key out of a mapping in braces, with one comma beside it.
+/// Candidate patches to remove a key of a flow mapping, with one adjacent comma.
 pub(super) fn remove(text: &str, root: &Node, at: usize) -> Vec<Patch> {
     let entries = root.entries();
     let (from, to) = (entries[at].key_span.start, end(text, &entries[at]));
@@ -41,7 +41,7 @@ pub(super) fn remove(text: &str, root: &Node, at: usize) -> Vec<Patch> {
     vec![before.into_iter().chain([(from..to, String::new())]).collect()]
 }
 
-/// The ways to add an item to a list in brackets.
+/// Candidate patches to append an item to a flow list.
 pub(super) fn push(list: &Node, item: &Node) -> Vec<Patch> {
     let new = write::flow(item);
     match list.items().last() {
@@ -50,7 +50,7 @@ pub(super) fn push(list: &Node, item: &Node) -> Vec<Patch> {
     }
 }
 
-/// Where an entry of a mapping in braces ends; the place of a value that is not there says nothing.
+/// The end of an entry of a flow mapping. The span of a missing value is not usable for this.
 fn end(text: &str, entry: &Entry) -> usize {
     if entry.value.kind != Kind::Null || !entry.value.span.is_empty() {
         return entry.value.span.end;
@@ -60,7 +60,7 @@ fn end(text: &str, entry: &Entry) -> usize {
     if rest[colon..].starts_with(':') { entry.key_span.end + colon + 1 } else { entry.key_span.end }
 }
 
-/// The comma between two places with nothing but blanks and comments there.
+/// The comma between two offsets that have only blanks and comments between them.
 fn comma(text: &str, from: usize, to: usize) -> Option<usize> {
     let mut at = from;
     for line in text.get(from..to)?.split_inclusive('\n') {

@@ -1,5 +1,4 @@
-//! Values as YAML: in one line, or one entry below the other. Text is plain only where readers of YAML 1.1 and of 1.2
-//! both take it for that text.
+//! Writes values as YAML, in flow or block style. Text is plain only if parsers of YAML 1.1 and 1.2 both read it as this text.
 
 use std::fmt::Write as _;
 
@@ -8,13 +7,13 @@ use serde_json::Value;
 use super::Error;
 use crate::tree::{Entry, Float, Kind, Node, yaml};
 
-/// How much deeper what belongs to a key stands.
+/// The indentation of a key's block, relative to the key.
 pub(super) const INDENT: usize = 2;
 
-/// How long a list of words may get on one line.
+/// A list of words with a longer line is written in block style.
 const MAX_WIDTH: usize = 100;
 
-/// A JSON value as a tree. Keys without a value count as absent (M3) and are left out.
+/// A JSON value as a tree, without null keys, which count as absent (M3).
 pub(super) fn node(value: &Value) -> Result<Node, Error> {
     let kind = match value {
         Value::Null => Kind::Null,
@@ -39,7 +38,7 @@ pub(super) fn node(value: &Value) -> Result<Node, Error> {
     Ok(Node::new(kind, 0..0))
 }
 
-/// Whether a value takes lines of its own: a list or a mapping that holds something.
+/// Whether a value is a non-empty list or mapping.
 pub(super) fn is_block(node: &Node) -> bool {
     match &node.kind {
         Kind::Map(entries) => !entries.is_empty(),
@@ -48,7 +47,7 @@ pub(super) fn is_block(node: &Node) -> bool {
     }
 }
 
-/// A list or a mapping one below the other, from this column on; each line ends.
+/// Writes a list or a mapping in block style at a column; each line ends in a line break.
 pub(super) fn block(node: &Node, column: usize, out: &mut String) {
     match &node.kind {
         Kind::Map(entries) => {
@@ -66,7 +65,7 @@ pub(super) fn block(node: &Node, column: usize, out: &mut String) {
                 if is_block(item) {
                     let start = out.len();
                     block(item, column + INDENT, out);
-                    // The first key stands beside the dash.
+                    // The first key is on the dash's line.
                     out.replace_range(start..start + column + 1, "");
                 } else {
                     beside(item, column, out);
@@ -77,7 +76,7 @@ pub(super) fn block(node: &Node, column: usize, out: &mut String) {
     }
 }
 
-/// What follows a key's colon or a dash in this column, to the end of its last line.
+/// Writes the value after a key's colon or a dash, to the end of its last line.
 pub(super) fn beside(node: &Node, column: usize, out: &mut String) {
     match &node.kind {
         Kind::Str(text) if fits_literal(text) => return literal(text, column + INDENT, out),
@@ -95,7 +94,7 @@ pub(super) fn beside(node: &Node, column: usize, out: &mut String) {
     out.push('\n');
 }
 
-/// A value in one line that may stand in braces and brackets.
+/// A value in flow style.
 pub(super) fn flow(node: &Node) -> String {
     match &node.kind {
         Kind::Null => "null".to_owned(),
@@ -117,7 +116,7 @@ pub(super) fn flow(node: &Node) -> String {
     }
 }
 
-/// A value in one line, where a text stands beside a key.
+/// A value on one line, after a key.
 pub(super) fn line(node: &Node) -> String {
     match &node.kind {
         Kind::Str(text) => scalar(text),
@@ -125,17 +124,17 @@ pub(super) fn line(node: &Node) -> String {
     }
 }
 
-/// A text beside a key.
+/// A text after a key.
 pub(super) fn scalar(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { quoted(text) }
 }
 
-/// A text in place of another, in the quotes that the other has. A date that its author left plain stays plain.
+/// A text with the quotes of the text that it replaces. A plain date stays plain.
 pub(super) fn in_style_of(old: &str, text: &str) -> String {
-    let apostrophes = text.chars().all(|c| !c.is_control() && !is_unsafe_char(c));
+    let can_be_single_quoted = text.chars().all(|c| !c.is_control() && !is_unsafe_char(c));
     match old.chars().next() {
         Some('"') => quoted(text),
-        Some('\'') if apostrophes => format!("'{}'", text.replace('\'', "''")),
+        Some('\'') if can_be_single_quoted => format!("'{}'", text.replace('\'', "''")),
         Some('0'..='9') if is_time(old) && is_time(text) && reads_back(text) => text.to_owned(),
         _ => scalar(text),
     }
@@ -151,8 +150,8 @@ fn is_short(node: &Node, column: usize) -> bool {
     words && flow(node).len() + column <= MAX_WIDTH
 }
 
-/// Whether a text of several lines can stand as a literal: it ends in one line break, and no blank at its beginning would
-/// be taken for indentation.
+/// Whether a text of several lines can be a literal block: it ends in one line break, and does not start with a blank that
+/// would count as indentation.
 fn fits_literal(text: &str) -> bool {
     let lines = text.trim_end_matches('\n');
     lines.contains('\n')
@@ -186,12 +185,12 @@ fn is_plain_in_flow(text: &str) -> bool {
     !text.contains([',', '[', ']', '{', '}', '"']) && is_plain(text)
 }
 
-/// Whether a plain text is this text to our own reader.
+/// Whether Quorate's parser reads a plain text as this text.
 fn reads_back(text: &str) -> bool {
     yaml::parse(text).0.is_some_and(|node| node.as_str() == Some(text))
 }
 
-/// What a reader of YAML 1.1 takes for a boolean, a number or a date.
+/// Whether a YAML 1.1 parser reads a text as a boolean, a number or a date.
 fn is_yaml11_special(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let word = matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null");
@@ -209,12 +208,12 @@ fn is_time(text: &str) -> bool {
         && !text.ends_with([' ', ':'])
 }
 
-/// What no text may hold as it is, or what an editor would change.
+/// Whether YAML forbids an unescaped character, or editors would change it.
 fn is_unsafe_char(c: char) -> bool {
     matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// JSON's escapes are YAML's; what YAML does not let stand in a text is escaped besides.
+/// A text in double quotes. JSON's escapes are valid YAML; characters that YAML forbids are escaped, too.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {

@@ -140,7 +140,10 @@ impl<'d> Field<'d> {
     /// The value as a number.
     pub fn number(&self) -> Option<f64> {
         match &self.node.kind {
-            #[expect(clippy::cast_precision_loss, reason = "whoever needs more reads the source text")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "callers that need exact numbers read the source text"
+            )]
             Kind::Int(value) => Some(*value as f64),
             Kind::Float(float) => Some(float.value),
             _ => self.wrong_type("a number", None),
@@ -162,7 +165,7 @@ impl<'d> Field<'d> {
                 refuse("a duration needs a unit", format!("write \"{number}s\" for seconds"))
             }
             other => {
-                let why = format!("{} is no duration", other.name());
+                let why = format!("{} is not a duration", other.name());
                 refuse(&why, "write it like \"120s\" or \"10m\"".to_owned())
             }
         }

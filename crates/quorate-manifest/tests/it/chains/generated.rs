@@ -1,4 +1,4 @@
-//! Layers as somebody may write them: each fits its schema, and relaxes now and then what it must not.
+//! Generated layers: each matches its schema, and some relax a setting that they must not relax.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};

@@ -108,7 +108,7 @@ fn playbook(scope: &str, slug: &str, target: &str) -> (String, Vec<u8>) {
     (format!("{scope}playbooks/{slug}.md"), text.into_bytes())
 }
 
-/// Everything that is said, sorted, and the bytes of everything that is resolved.
+/// All diagnostics, sorted, and the bytes of all resolved manifests.
 fn outcome(workspace: &dyn Workspace, paths: &[String]) -> (Vec<String>, BTreeMap<String, String>) {
     let loader = Loader::new(workspace, &AllCapabilities, Options::default());
     let locations: Vec<WorkspacePath> =
@@ -130,11 +130,13 @@ fn outcome(workspace: &dyn Workspace, paths: &[String]) -> (Vec<String>, BTreeMa
         }
     }
     let line = |severity: &str, code: &str, body: &Body| format!("{severity} {code} {body:?}");
-    let refusals = report.refusals.iter().map(|one| line("refusal", one.code.as_str(), &one.body));
-    let warnings = report.warnings.iter().map(|one| line("warning", one.code.as_str(), &one.body));
-    let mut said: Vec<String> = refusals.chain(warnings).collect();
-    said.sort();
-    (said, bytes)
+    let refusals =
+        report.refusals.iter().map(|refusal| line("refusal", refusal.code.as_str(), &refusal.body));
+    let warnings =
+        report.warnings.iter().map(|warning| line("warning", warning.code.as_str(), &warning.body));
+    let mut lines: Vec<String> = refusals.chain(warnings).collect();
+    lines.sort();
+    (lines, bytes)
 }
 
 proptest! {
