@@ -126,7 +126,7 @@ pub fn written_at(playbook: &Playbook) -> Option<&str> {
 fn check_device_name(document: &Document, slug: &str, report: &mut Report) {
     if is_device_name(slug) {
         let body =
-            Body::new(format!("`{slug}` is a device name on Windows, where no file can have this name"));
+            Body::new(format!("`{slug}` is the name of a device on Windows, where no file can have it"));
         report.refuse(
             codes::PLAYBOOK_INVALID,
             body.at(document.value_place("slug")).help("give it another slug"),
