@@ -124,7 +124,7 @@ fn answers_that_fit_their_schema_are_taken() {
 fn the_answers_that_the_documents_show_fit() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/executors.md");
     let text = std::fs::read_to_string(docs).unwrap();
-    let (_, table) = text.split_once("### What has to be printed").expect("the chapter");
+    let (_, table) = text.split_once("### What a command must print").expect("the chapter");
     let (table, _) = table.split_once("```sh").expect("the end of the table");
     let mut shown = 0;
     for row in table.lines().filter(|line| line.starts_with("| `")) {
