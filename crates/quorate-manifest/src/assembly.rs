@@ -1,4 +1,4 @@
-//! `assembly.workspace/v1`, ASSEMBLY.md (AIP-24): the manifest as written. [`load`] merges its chain into a [`Resolved`].
+//! `assembly.workspace/v1`, ASSEMBLY.md (AIP-24): the manifest as written. [`load`](load()) merges its chain into a [`Resolved`].
 
 pub mod audit;
 pub(crate) mod check_context;

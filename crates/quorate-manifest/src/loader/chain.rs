@@ -43,7 +43,7 @@ pub enum BreakReason {
     Cycle,
     /// A parent does not exist.
     Missing,
-    /// More than [`MAX_ANCESTORS`].
+    /// The chain has more than eight ancestors.
     TooDeep,
 }
 
