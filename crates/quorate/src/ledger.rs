@@ -114,6 +114,23 @@ impl Quorate {
     ///
     /// # Errors
     /// When there is no such record, it is not sealed yet, or something of it is not what it was.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::{Quorate, ledger};
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let review = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// let proof = quorate.prove(review.run()).await?.text()?;
+    ///
+    /// // Whoever has the proof needs neither ledger nor workspace, but the ledger's key over another way.
+    /// let checked = ledger::check(&proof, &[], &[])?;
+    /// assert!(checked.trusted_key.is_none(), "no key was given to hold it against");
+    /// assert!(quorate.verify().await?.holds());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn prove(&self, what: &str) -> Result<Proof, Error> {
         let session = runs::open_read_only(&self.environment, &self.places).await?;
         let proof = proving::prove(&session, what).await;

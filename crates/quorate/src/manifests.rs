@@ -25,9 +25,10 @@ impl Quorate {
     /// use quorate::Quorate;
     ///
     /// let dir = tempfile::tempdir()?;
-    /// std::fs::write(dir.path().join("council.yaml"), "name: editors\nadjudicator: {verdict_policy: stict}\n")?;
-    /// let quorate = Quorate::builder().workspace(dir.path()).council("other.yaml").build();
-    /// assert!(quorate.is_err(), "the council that was named is not there");
+    /// std::fs::write(dir.path().join("ASSEMBLY.md"), "---\nschema: assembly.workspace/v1\nmode: votng\n---\n")?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let report = quorate.check(["ASSEMBLY.md"])?;
+    /// assert!(report.refusals.iter().any(|refusal| refusal.body.message.contains("votng")));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> Result<Report, Error> {
