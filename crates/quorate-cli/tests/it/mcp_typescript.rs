@@ -41,7 +41,7 @@ fn calls() -> [Value; 5] {
     [
         json!(["council_review", {"path": "draft.md"}]),
         json!(["council_review", {"path": "no.md"}]),
-        json!(["run_show", {"run": "r1"}]),
+        json!(["run_show", {"run": "unknown"}]),
         json!(["council_review", {"pth": "draft.md"}]),
         json!(["no_such_tool", {}]),
     ]
@@ -53,7 +53,7 @@ fn check(said: &[Value]) {
     assert_eq!(said[0]["isError"], false, "{said:#?}");
     for (at, kind, words) in [
         (1, json!(true), ["quorate:artifact_missing", "there is no file"]),
-        (2, json!(true), ["quorate:run_unknown", "r1"]),
+        (2, json!(true), ["quorate:run_unknown", "unknown"]),
     ] {
         assert_eq!(said[at]["isError"], kind, "{said:#?}");
         words.iter().for_each(|word| assert!(said[at]["text"].as_str().unwrap().contains(word), "{said:#?}"));
