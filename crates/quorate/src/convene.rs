@@ -13,8 +13,8 @@ use crate::events::Run;
 use crate::service::convene::report::Report;
 use crate::service::convene::run_spec::RunSpec;
 use crate::service::convene::{self, Request};
+use crate::service::open_session;
 use crate::service::producer::Producer;
-use crate::service::session::LedgerSession;
 
 impl Quorate {
     /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. What it is about is named by the method of its
@@ -120,7 +120,7 @@ impl Convening {
             let host = &*environment.host;
             let (input, workspace) = convene::prepare(&environment, &places, &self.request, host)?;
             let spec = RunSpec::new(&environment, &workspace, &input, &self.request.options, host)?;
-            let session = LedgerSession::open(environment.clone(), workspace).await?;
+            let session = open_session::open(environment.clone(), workspace).await?;
             let report = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
             Ok(Decision::new(Box::new(report?)))

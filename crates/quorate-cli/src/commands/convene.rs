@@ -21,6 +21,7 @@ use quorate::service::convene::report::Report;
 use quorate::service::convene::run_spec::RunSpec;
 use quorate::service::convene::{self, Request};
 use quorate::service::environment::Environment;
+use quorate::service::open_session;
 use quorate::service::session::LedgerSession;
 
 /// Convene an assembly: guidance, a vote, a talk among equals, or an assessment that is rolled up
@@ -152,7 +153,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Err(error) => exit_with_error(&error, format, terminal),
         };
     }
-    let session = match LedgerSession::open(environment.clone(), workspace).await {
+    let session = match open_session::open(environment.clone(), workspace).await {
         Ok(session) => session,
         Err(error) => return exit_with_error(&error, format, terminal),
     };

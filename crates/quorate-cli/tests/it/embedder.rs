@@ -11,7 +11,7 @@ use quorate::service::convene::run_spec::RunSpec;
 use quorate::service::convene::{self, Request};
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
-use quorate::service::session::LedgerSession;
+use quorate::service::open_session;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::embedder::Embedder;
@@ -69,7 +69,7 @@ fn held(place: &TestDir, host: &Host) -> Report {
         let (called, workspace) =
             convene::prepare(&environment, &PathOverrides::default(), &request, host).unwrap();
         let spec = RunSpec::new(&environment, &workspace, &called, &request.options, host).unwrap();
-        let session = LedgerSession::open(environment, workspace).await.unwrap();
+        let session = open_session::open(environment, workspace).await.unwrap();
         let report = convene::convene(&session, &called, &spec, Arc::new(NoopObserver)).await.unwrap();
         session.close().await;
         report

@@ -249,7 +249,10 @@ async fn what_is_wrong_is_named() {
     let refused =
         client.call_refused("council_review", json!({"path": "draft.md", "executor": "nobody"})).await;
     assert_eq!(refused["code"], "quorate:kind_unknown");
-    assert_eq!(client.call_refused("run_show", json!({"run": "unknown"})).await["code"], "quorate:run_unknown");
+    assert_eq!(
+        client.call_refused("run_show", json!({"run": "unknown"})).await["code"],
+        "quorate:run_unknown"
+    );
     assert_eq!(client.call_refused("job_poll", json!({"job": "j1"})).await["code"], "quorate:job_unknown");
     assert!(
         client.call_malformed("no_such_tool", json!({})).await["help"]

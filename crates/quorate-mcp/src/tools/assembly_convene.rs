@@ -20,8 +20,8 @@ use quorate::service::artifact;
 use quorate::service::convene::inputs::Inputs;
 use quorate::service::convene::run_spec::RunSpec;
 use quorate::service::convene::{self, Options, Request};
+use quorate::service::open_session;
 use quorate::service::producer::Producer;
-use quorate::service::session::LedgerSession;
 
 pub(super) struct AssemblyConvene;
 
@@ -137,7 +137,7 @@ impl Tool for AssemblyConvene {
             let environment = &within.environment;
             let (input, workspace, options) = prepare_input(&within, given, path, root, options)?;
             let spec = RunSpec::new(environment, &workspace, &input, &options, &within.host)?;
-            let session = LedgerSession::open(environment.clone(), workspace).await?;
+            let session = open_session::open(environment.clone(), workspace).await?;
             let convened = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
             Ok(convened?.json())

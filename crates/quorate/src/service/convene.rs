@@ -18,19 +18,20 @@ use quorate_kernel::ports::ledger::Error;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{HostOptions, Setup};
 use quorate_protocol::{Json, Name, assembly};
-use serde_json::Map;
 
 use super::artifact::{self, Artifact, Subject};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
+use super::finalize::finalize;
 use super::host::Host;
 use super::ledger::gc;
 use super::producer::Producer;
 use super::resolve::{self, Resolution};
+use super::run_opened;
 use super::session::LedgerSession;
 use super::signer::{self, KeySource};
 use super::workspace::{self, PathOverrides, Workspace};
-use super::{overlays, replay, resume};
+use super::{replay, resume};
 use inputs::Inputs;
 use report::Report;
 use run_spec::RunSpec;
@@ -144,17 +145,6 @@ async fn final_report(session: &LedgerSession, run: &Name) -> Result<Report, Ser
     report
 }
 
-/// Whether a run is an assembly's.
-pub fn is_assembly(history: &History) -> bool {
-    is_assembly_opening(&history.opened)
-}
-
-/// Whether a run that was opened so is an assembly's.
-pub fn is_assembly_opening(opened: &Map<String, Json>) -> bool {
-    let protocol = opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
-    Mode::ALL.into_iter().any(|mode| protocol.split('/').next() == Some(mode.as_str()))
-}
-
 /// Goes on with a run at an opened session.
 ///
 /// # Errors
@@ -179,15 +169,15 @@ pub async fn resume(
     let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
     let options = Options {
         executor: options.executor.clone().or(text("executor")),
-        model: options.model.clone().or(resume::model(&history)),
-        max_calls: options.max_calls.or(resume::max_calls(&history)),
+        model: options.model.clone().or(run_opened::model(&history)),
+        max_calls: options.max_calls.or(run_opened::max_calls(&history)),
         ..options.clone()
     };
     let spec = RunSpec::new(&session.environment, &session.workspace, &input, &options, host)?;
     resume::ensure_unchanged(
         run,
         &spec.fingerprint(&input.subject.sha256),
-        &resume::recorded_fingerprint(&history),
+        &run_opened::fingerprint(&history),
     )?;
     let admitted = spec.admit(&session.environment)?;
     let resolved = &input.resolution.resolved;
@@ -196,14 +186,14 @@ pub async fn resume(
         return Err(Error::Conflict { run: run.clone() }.into());
     }
     let inputs = session.load_inputs(&history).await?;
-    let seed = resume::seed(&history)?;
+    let seed = run_opened::seed(&history)?;
     let superseded = match history.outcome() {
         Some(_) => history.reopen(inputs.clone(), &mut spec.protocol()?),
         None => Vec::new(),
     };
     let convening = spec.run_config(session, run.clone(), seed, admitted, observer)?;
     convening.resume(&history, inputs, superseded).await?;
-    session.finalize(run).await?;
+    finalize(session, run).await?;
     drop(held);
     final_report(session, run).await
 }
@@ -215,7 +205,7 @@ fn reload_input(
     host: &Host,
 ) -> Result<ConveneInput, ServiceError> {
     let path = |key: &str| history.opened.get(key).and_then(Json::as_str).map(PathBuf::from);
-    let setup = overlays::setup(history).ok_or_else(|| replay::unknown_version(history))?;
+    let setup = run_opened::assembly_setup(history).ok_or_else(|| replay::unknown_version(history))?;
     let resolving = resolve::Request {
         path: path("manifest").unwrap_or_default(),
         root: path("root"),
@@ -229,7 +219,7 @@ fn reload_input(
             display_name: history.opened.get("subject").and_then(Json::as_str).unwrap_or("-").to_owned(),
             path: None,
             text: "".into(),
-            sha256: resume::recorded_input(history),
+            sha256: run_opened::input_sha256(history),
         },
     };
     Ok(ConveneInput { resolution: view, request: setup.request, subject })

@@ -7,7 +7,6 @@ pub mod export;
 pub mod gc;
 pub mod hold;
 pub mod import;
-pub mod local_checkpoints;
 pub mod prove;
 pub mod rollback;
 pub mod stats;

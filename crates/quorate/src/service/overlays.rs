@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use quorate_diagnostics::invisible::find_invisible;
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::canonical;
 use quorate_kernel::consultation::object;
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
@@ -21,6 +20,7 @@ use tokio::sync::Mutex;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::projection::Projection;
+use super::run_opened;
 use super::session::LedgerSession;
 use super::weave;
 
@@ -88,7 +88,9 @@ pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Js
 /// # Errors
 /// When the ledger does not answer.
 pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), ServiceError> {
-    let Some((setup, outcome)) = setup(history).zip(history.outcome()) else { return Ok(()) };
+    let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
+        return Ok(());
+    };
     let fragments = outcome.get("fragments").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
     let at_ms = history.decided_ms.unwrap_or_else(|| session.environment.clock.now_ms());
     let mut coming = Vec::new();
@@ -108,11 +110,6 @@ pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<
     })
     .await
     .map(|_| ())
-}
-
-/// The setup of an assembly's run; `None` for other runs.
-pub fn setup(history: &History) -> Option<Setup> {
-    serde_json::from_value(canonical::normalize(history.opened.get("setup")?.clone())).ok()
 }
 
 fn overlay(

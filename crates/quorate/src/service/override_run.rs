@@ -6,10 +6,11 @@ use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
-use super::convene;
 use super::error::{ExitClass, ServiceError};
+use super::finalize::finalize;
 use super::identity;
-use super::report::Report;
+use super::report::{self, Report};
+use super::run_opened;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
@@ -48,8 +49,8 @@ pub async fn override_run(
             Err(RecordError::Conflict) => {}
             Err(RecordError::Failed(error)) => return Err(error),
             Ok(()) => {
-                session.finalize(run).await?;
-                return session.report(run).await;
+                finalize(session, run).await?;
+                return report::load(session, run).await;
             }
         }
     }
@@ -77,7 +78,7 @@ async fn try_record(
     by: &str,
 ) -> Result<(), RecordError> {
     let mut history = session.partial_history(run).await?;
-    if convene::is_assembly(&history) {
+    if run_opened::is_assembly(&history) {
         let body =
             Body::new(format!("run {run} is an assembly's; only a review's verdict can be overridden"))
                 .help("convene it again, or decide otherwise where its outcome is used");

@@ -9,9 +9,9 @@ use quorate_protocol::modes::assembly::version;
 use quorate_protocol::modes::council::{Council, Setup, VERSION};
 use quorate_protocol::{Json, Name, Protocol};
 
-use super::convene::{self, run_spec};
+use super::convene::run_spec;
 use super::error::ServiceError;
-use super::overlays;
+use super::run_opened;
 use super::session::LedgerSession;
 
 /// What a replay says.
@@ -50,8 +50,11 @@ pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Servi
 /// The protocol that a run was held by, afresh.
 fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
     let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
-    let fresh: Option<Box<dyn Protocol>> = match convene::is_assembly(history) {
-        true => overlays::setup(history).map(|setup| run_spec::protocol(&setup)).transpose()?.map(boxed),
+    let fresh: Option<Box<dyn Protocol>> = match run_opened::is_assembly(history) {
+        true => run_opened::assembly_setup(history)
+            .map(|setup| run_spec::protocol(&setup))
+            .transpose()?
+            .map(boxed),
         false => history
             .opened
             .get("setup")

@@ -10,7 +10,8 @@ use super::artifact::Artifact;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::executor;
-use super::report::Report;
+use super::open_session;
+use super::report::{self, Report};
 use super::run_spec::{Options, ReviewInput, RunSpec};
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, Workspace};
@@ -56,7 +57,7 @@ pub async fn open_session(
     places: &PathOverrides,
     artifact: &Artifact,
 ) -> Result<LedgerSession, ServiceError> {
-    LedgerSession::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
+    open_session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
 /// Whether an artifact could be reviewed as far as that can be known without a ledger: its configuration holds, and there is
@@ -112,7 +113,7 @@ pub async fn review(
     let indexed = session.sync_log_index().await?;
     let input = ReviewInput { artifact, artifact_type, tier: tier.number() };
     let run = spec.run(session, &input, indexed, observer).await?.run;
-    let mut report = session.report(&run).await?;
+    let mut report = report::load(session, &run).await?;
     report.notes.extend(spec.unread_prompts(session));
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }

@@ -22,6 +22,7 @@ use serde_json::{Map, json};
 use super::artifact::Artifact;
 use super::error::ServiceError;
 use super::executor::{self, SelectedExecutor};
+use super::finalize::finalize;
 use super::fingerprint::Fingerprint;
 use super::producer::Producer;
 use super::session::LedgerSession;
@@ -230,7 +231,7 @@ impl RunSpec {
         session.start_signing(&run, signer);
         let opening = Opening { data, inputs: vec![part], priors, overlays: Vec::new() };
         let concluded = self.run_config(session, run.clone(), seed, observer).open(opening).await?;
-        session.finalize(&run).await?;
+        finalize(session, &run).await?;
         Ok(CompletedRun { run, outcome: concluded.outcome })
     }
 

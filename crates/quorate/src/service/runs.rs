@@ -8,8 +8,11 @@ use quorate_protocol::Name;
 
 use super::environment::Environment;
 use super::error::ServiceError;
-use super::ledger::{checkpoint, gc};
-use super::resume;
+use super::finalize::finalize;
+use super::ledger::gc;
+use super::open_session;
+use super::run_opened;
+use super::sealing;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
 use super::{convene, report};
@@ -28,7 +31,7 @@ pub async fn list(session: &LedgerSession, filter: &Filter, limit: u32) -> Resul
 /// When configuration or ledger are unusable.
 pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    LedgerSession::open(environment.clone(), workspace).await
+    open_session::open(environment.clone(), workspace).await
 }
 
 /// Opens the session of the working directory for work that will be logged.
@@ -40,7 +43,7 @@ pub async fn open_for_writing(
     places: &PathOverrides,
 ) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    LedgerSession::open_for_writing(environment.clone(), workspace).await
+    open_session::open_for_writing(environment.clone(), workspace).await
 }
 
 /// Opens the session of the working directory, unless there is no ledger yet: looking makes none.
@@ -58,7 +61,7 @@ pub async fn open_read_only(
         let help = "review something first, or name a ledger with `--ledger`";
         return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));
     }
-    LedgerSession::open(environment.clone(), workspace).await
+    open_session::open(environment.clone(), workspace).await
 }
 
 /// Opens the session of the working directory for one run.
@@ -107,7 +110,7 @@ pub async fn open_run_as_recorded(
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
     let (session, run) = Box::pin(open_run_for_append(environment, &places, prefix)).await?;
-    let started = resume::start_options(&session.partial_history(&run).await?);
+    let started = run_opened::start_options(&session.partial_history(&run).await?);
     let config = places.config.or(started.config);
     let places = PathOverrides { config, ledger: Some(session.workspace.ledger.as_argument()) };
     let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
@@ -120,7 +123,7 @@ pub async fn open_run_as_recorded(
         return Ok((session, run));
     }
     let here = session.close_into_resources().await;
-    Ok((Box::pin(LedgerSession::open_with(environment.clone(), here, workspace)).await?, run))
+    Ok((Box::pin(open_session::open_with(environment.clone(), here, workspace)).await?, run))
 }
 
 /// A run as it is shown.
@@ -134,7 +137,7 @@ pub enum RunReport {
 /// # Errors
 /// When its records are not there, not whole, or corrupt.
 pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
-    Ok(convene::is_assembly(&session.partial_history(run).await?))
+    Ok(run_opened::is_assembly(&session.partial_history(run).await?))
 }
 
 /// The report of a run.
@@ -143,9 +146,9 @@ pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, Se
 /// As [`is_assembly`].
 pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunReport, ServiceError> {
     let history = session.partial_history(run).await?;
-    Ok(match convene::is_assembly(&history) {
+    Ok(match run_opened::is_assembly(&history) {
         true => RunReport::Assembly(Box::new(convene::report::load(session, &history).await?)),
-        false => RunReport::Review(Box::new(session.report_from(&history).await?)),
+        false => RunReport::Review(Box::new(report::load_from(session, &history).await?)),
     })
 }
 
@@ -165,16 +168,15 @@ pub async fn decided_before_interruption(
             None => Ok(None),
         }
     };
-    let Some(shown) =
-        checkpoint::within_deadline(&session.store, Box::pin(read)).await.transpose()?.flatten()
+    let Some(shown) = sealing::within_deadline(&session.store, Box::pin(read)).await.transpose()?.flatten()
     else {
         return Ok(None);
     };
     let rest = async {
-        session.finalize(run).await?;
+        finalize(session, run).await?;
         gc::after_run(session, run).await
     };
-    if checkpoint::within_deadline(&session.store, Box::pin(rest)).await.transpose()?.is_none() {
+    if sealing::within_deadline(&session.store, Box::pin(rest)).await.transpose()?.is_none() {
         let body = Body::new(format!("run {run} came to a verdict, and its line is not logged yet"));
         session.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
     }

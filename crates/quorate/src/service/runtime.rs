@@ -36,8 +36,9 @@ use super::executor;
 use super::guard::Guard;
 use super::host::Host;
 use super::keys::Keys;
-use super::ledger::checkpoint::{self, Sealer};
 use super::overlays;
+use super::sealing;
+use super::sealing::Sealer;
 use super::signer::Signer;
 use super::trust::{Trust, TrustRequest};
 use super::witness::Witness;
@@ -288,13 +289,13 @@ impl OpenRuntime {
         }
         let Runtime { environment, witness, .. } = &self.runtime;
         let sealing = Sealer { environment, store: &self.store, witness: witness.as_ref() };
-        checkpoint::within_deadline(&self.store, Box::pin(sealing.seal_or_warn())).await.unwrap_or_default()
+        sealing::within_deadline(&self.store, Box::pin(sealing.seal_or_warn())).await.unwrap_or_default()
     }
 
     pub async fn close(self) {
         // A runner that was dropped may still be writing; the file is closed with the process then.
         if let Ok(store) = Arc::try_unwrap(self.store) {
-            Box::pin(checkpoint::close_within_deadline(store)).await;
+            Box::pin(sealing::close_within_deadline(store)).await;
         }
     }
 }

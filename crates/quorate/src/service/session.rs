@@ -1,32 +1,25 @@
 //! The session: an opened ledger and log, shared by everything that one command does.
 
-mod resources;
+mod log;
+pub mod resources;
 mod signing;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
-use quorate_ledger::council_log::line::Event;
-use quorate_ledger::council_log::{self, IndexedLog, view};
+use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_ledger::Store;
 use quorate_ledger::runs::{PrefixMatch, Run};
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
-use quorate_ledger::{Store, quarantine};
-use quorate_protocol::policy::Verdict;
-use quorate_protocol::{Json, Name, Part, PartKind};
-use serde_json::{Map, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use quorate_protocol::{Name, Part};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::convene;
 use super::environment::Environment;
-use super::error::{ServiceError, error_chain};
+use super::error::ServiceError;
 use super::keys::Keys;
-use super::ledger::{checkpoint, gc};
 use super::member_access;
-use super::overlays;
-use super::resume;
-use super::signer::{KeySource, Signer};
+use super::sealing::{self, Sealer};
+use super::signer::Signer;
 use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
 use resources::WorkspaceResources;
 
@@ -44,24 +37,6 @@ pub struct LedgerSession {
 }
 
 impl LedgerSession {
-    /// Opens the session for work that will be logged: what could not be logged later is refused before anything is made.
-    ///
-    /// # Errors
-    /// When the ledger cannot be opened, or the log cannot be appended to.
-    pub async fn open_for_writing(
-        environment: Environment,
-        workspace: Workspace,
-    ) -> Result<LedgerSession, ServiceError> {
-        // Where both are to be made in one place, the ledger says what is wrong with it.
-        let apart = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
-        let can = if apart { council_log::append::can_append(&workspace.log) } else { Ok(()) };
-        can.map_err(|error| workspace::log_unwritable(&environment, &workspace.log, &error))?;
-        workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(&environment))?;
-        let session = LedgerSession::open(environment, workspace).await?;
-        session.ensure_writable()?;
-        Ok(session)
-    }
-
     /// Whether the ledger takes records. What could not be recorded is not begun: nobody is asked, and nothing is paid.
     ///
     /// # Errors
@@ -71,20 +46,12 @@ impl LedgerSession {
         self.store.read_only_reason().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
     }
 
-    /// Opens ledger and log, and makes good what a process that died had left: an outcome without its log line.
+    /// Opens ledger and log, with a configuration that may be another workspace's; ledger, keys, log and witness are those of
+    /// `own`. Callers use `open_session`, which also finishes what a process that died left undone.
     ///
     /// # Errors
     /// When the ledger cannot be opened.
-    pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
-        let own = WorkspaceResources::of(&environment, &workspace);
-        Box::pin(LedgerSession::open_with(environment, own, workspace)).await
-    }
-
-    /// As [`LedgerSession::open`], with the configuration of another workspace; ledger, keys, log and witness are those of `own`.
-    ///
-    /// # Errors
-    /// As [`LedgerSession::open`].
-    pub async fn open_with(
+    pub(super) async fn open(
         environment: Environment,
         own: WorkspaceResources,
         configuration: Workspace,
@@ -125,7 +92,6 @@ impl LedgerSession {
         if session.store.read_only_reason().is_none() {
             // What cannot be removed now is removed by the next process that writes a key.
             let _ = session.keys().directory().remove_leftovers();
-            Box::pin(session.reconcile()).await?;
         }
         Ok(session)
     }
@@ -162,23 +128,6 @@ impl LedgerSession {
             }
         };
         Err(ServiceError::configuration(codes::RUN_MOVED, body))
-    }
-
-    /// Brings the log's index up to date.
-    ///
-    /// # Errors
-    /// When log or ledger cannot be read.
-    pub async fn sync_log_index(&self) -> Result<IndexedLog, ServiceError> {
-        let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
-        if indexed.newly_corrupt > 0 {
-            let log = display_path(&self.environment, &self.workspace.log);
-            let body = Body::new(format!(
-                "{} lines of {log} cannot be read and are passed over",
-                indexed.newly_corrupt
-            ));
-            self.warn(codes::LOG_CORRUPT, body.help("they stay where they are; every other line counts"));
-        }
-        Ok(indexed)
     }
 
     /// The run that an id, a unique prefix of one, or [`LATEST`] names.
@@ -245,44 +194,6 @@ impl LedgerSession {
         Ok(inputs)
     }
 
-    /// The report of a run.
-    ///
-    /// # Errors
-    /// As [`LedgerSession::history`].
-    pub async fn report(&self, run: &Name) -> Result<super::report::Report, ServiceError> {
-        self.report_from(&self.partial_history(run).await?).await
-    }
-
-    /// The report of a review whose records were read.
-    ///
-    /// # Errors
-    /// When the ledger does not answer.
-    pub async fn report_from(&self, history: &History) -> Result<super::report::Report, ServiceError> {
-        let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
-        let text = match artifact {
-            Some((.., sha256)) => self.store.body(&sha256).await?,
-            None => None,
-        };
-        let mut report = super::report::Report::of(history, text);
-        let near = |path: String| display_path(&self.environment, Path::new(&path));
-        report.council = report.council.map(near);
-        let ledger = self.store.address();
-        report.ledger = Some(super::report::LedgerLocation {
-            ledger: ledger.to_string(),
-            shown: display_ledger(&self.environment, ledger),
-            flag: self.ledger_flag(),
-        });
-        report.imported = self.store.is_imported(&history.run).await?;
-        if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
-            let cap = resume::larger_cap(history, report.calls);
-            let command = format!("{}{cap}", self.resume_command(&history.run));
-            report.notes.push(format!(
-                "Everything answered so far is kept: `{command}` asks again only for what is missing."
-            ));
-        }
-        Ok(report)
-    }
-
     /// The command that goes on with a run, as it works in this directory.
     pub fn resume_command(&self, run: &str) -> String {
         format!("quorate resume {run}{}", self.ledger_flag())
@@ -300,9 +211,18 @@ impl LedgerSession {
         }
     }
 
+    /// Seals this ledger.
+    pub fn sealer(&self) -> Sealer<'_> {
+        Sealer {
+            environment: &self.environment,
+            store: &self.store,
+            witness: self.workspace.witness.as_ref(),
+        }
+    }
+
     /// Seals the ledger. What is wrong with that is said; nothing that was recorded depends on it.
     pub async fn seal(&self) {
-        self.absorb(Box::pin(checkpoint::checkpoint_or_warn(self)).await);
+        self.absorb(Box::pin(self.sealer().seal_or_warn()).await);
     }
 
     /// The command was interrupted: from now on no wait for the ledger takes long.
@@ -314,10 +234,10 @@ impl LedgerSession {
     /// interrupted and the ledger takes too long: then the next one seals it.
     pub async fn close(self) {
         if self.store.has_appended() {
-            checkpoint::within_deadline(&self.store, Box::pin(self.seal())).await;
+            sealing::within_deadline(&self.store, Box::pin(self.seal())).await;
         }
         if let Some(store) = Arc::into_inner(self.store) {
-            Box::pin(checkpoint::close_within_deadline(store)).await;
+            Box::pin(sealing::close_within_deadline(store)).await;
         }
     }
 
@@ -326,157 +246,5 @@ impl LedgerSession {
         let own = WorkspaceResources::of(&self.environment, &self.workspace);
         self.close().await;
         own
-    }
-
-    async fn reconcile(&self) -> Result<(), ServiceError> {
-        let unended = self.store.decided_unfinished().await?;
-        let driven = match unended.is_empty() {
-            true => BTreeSet::new(),
-            false => self.store.runs_driven_elsewhere().await?,
-        };
-        for run in unended {
-            if driven.contains(&run.run) || self.belongs_to_another_log(&run) {
-                continue;
-            }
-            // One run whose records do not fit keeps nobody from the others.
-            let concluded = async {
-                self.finalize(&run.run).await?;
-                gc::after_run(self, &run.run).await
-            };
-            if let Err(error) = concluded.await {
-                let why =
-                    error.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
-                let body = Body::new(format!(
-                    "run {} came to a verdict, and its line cannot be logged: {why}",
-                    run.run
-                ));
-                self.warn(codes::LOG_BEHIND, body);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a run's line belongs to a log of another workspace, which this one leaves alone. A file's log that is not where
-    /// it was went along with the ledger.
-    fn belongs_to_another_log(&self, run: &Run) -> bool {
-        let log = Path::new(&run.log_path);
-        !run.log_path.is_empty() && !self.owns_log(log) && (self.store.is_shared() || log.exists())
-    }
-
-    /// Does what follows from an outcome: the log line, then the record that all is done. Doing it again does
-    /// nothing.
-    ///
-    /// # Errors
-    /// When the ledger does not answer. A log that cannot be written is a warning; the line is made good later.
-    pub async fn finalize(&self, run: &Name) -> Result<(), ServiceError> {
-        let mut history = self.partial_history(run).await?;
-        if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
-            return Ok(());
-        }
-        if !self.resume_signing(&mut history, KeySource::Recorded).await? {
-            // Whoever was faster concludes it.
-            return Ok(());
-        }
-        let is_assembly = convene::is_assembly(&history);
-        if is_assembly {
-            overlays::add_from_run(self, &history).await?;
-        } else if !self.append_pending_lines(&history).await {
-            // The lines follow at the next start.
-            return Ok(());
-        }
-        let logged = !is_assembly;
-        match gc::drops_answers_at_end(&history) {
-            // They go when it ends, and whoever convened it is to see them before: see [`gc::after_run`].
-            true => Ok(()),
-            false => self.record_run_ended(&history, logged).await,
-        }
-    }
-
-    /// Records that all that follows from a run's outcome is done.
-    pub(super) async fn record_run_ended(&self, history: &History, logged: bool) -> Result<(), ServiceError> {
-        let mut data = Map::from_iter([("logged".to_owned(), json!(logged))]);
-        let elsewhere = self.logged_elsewhere(history).filter(|_| logged);
-        data.extend(elsewhere.map(|log| ("log_path".to_owned(), log)));
-        let entry = Entry { kind: Kind::RunEnded, at_ms: self.environment.clock.now_ms(), data };
-        match self.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
-            // Another process made it good at the same time.
-            Ok(_) | Err(quorate_kernel::ports::ledger::Error::Conflict { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.seal().await;
-        Ok(())
-    }
-
-    /// Appends the lines of a review that are not known to stand in the log: of its verdict, and of what people decided
-    /// since. `false` when that failed, which is said.
-    async fn append_pending_lines(&self, history: &History) -> bool {
-        if history.ended.is_none() && !self.append_review_line(history).await {
-            return false;
-        }
-        let (_, decisions) = history.overrides.split_at(history.overrides.len() - history.unlogged);
-        for (at_ms, decision) in decisions {
-            if !self.append_line(history, view::override_line(history, *at_ms, decision)).await {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Appends the log line of a review that came to a verdict.
-    async fn append_review_line(&self, history: &History) -> bool {
-        let incomplete =
-            history.outcome().and_then(|outcome| outcome.get("verdict")) == Some(&json!("INCOMPLETE"));
-        let line = match (history.reopened, incomplete) {
-            // It was logged as INCOMPLETE when it first ended, and that still holds.
-            (true, true) => None,
-            (true, false) => view::review_line(history, Event::Resumed),
-            (false, _) => view::review_line(history, Event::Verdict),
-        };
-        match line {
-            Some(line) => self.append_line(history, line).await,
-            None => true,
-        }
-    }
-
-    /// Appends a line to the run's log; `false` when that failed, which is said.
-    async fn append_line(&self, history: &History, line: Json) -> bool {
-        let (path, since) = self.log_target(history);
-        let dir = self.store.dir().to_owned();
-        let appended = {
-            let path = path.clone();
-            tokio::task::spawn_blocking(move || {
-                council_log::append::append_once(&path, &line.to_string(), since, &dir)
-            })
-            .await
-        };
-        match appended.map_err(std::io::Error::other).and_then(|appended| appended) {
-            Ok(appended) => {
-                if let Some(piece) = appended.quarantined {
-                    self.warn_torn_line(&path, &piece);
-                }
-                true
-            }
-            Err(error) => {
-                let body = Body::new(format!(
-                    "cannot append to {}: {}",
-                    display_path(&self.environment, &path),
-                    error_chain(&error)
-                ));
-                self.warn(
-                    codes::LOG_BEHIND,
-                    body.help("what was decided stands in the ledger; the line follows at the next start"),
-                );
-                false
-            }
-        }
-    }
-
-    fn warn_torn_line(&self, log: &Path, piece: &quarantine::QuarantinedFile) {
-        let (log, piece) =
-            (display_path(&self.environment, log), display_path(&self.environment, &piece.path));
-        self.warn(
-            codes::LOG_TORN,
-            Body::new(format!("the last line of {log} was torn and was set aside as {piece}")),
-        );
     }
 }

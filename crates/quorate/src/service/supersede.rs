@@ -9,8 +9,9 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::artifact::Artifact;
-use super::convene;
 use super::error::ServiceError;
+use super::finalize::finalize;
+use super::run_opened;
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
@@ -39,7 +40,7 @@ async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(
     let mut history = session.partial_history(run).await?;
     // Files of one name lie in several directories.
     let of_this_file = history.opened.get("artifact_path").and_then(Json::as_str) == path.to_str();
-    if !of_this_file || convene::is_assembly(&history) || history.outcome().is_some() {
+    if !of_this_file || run_opened::is_assembly(&history) || history.outcome().is_some() {
         return Ok(());
     }
     if !session.resume_signing(&mut history, KeySource::Recorded).await? {
@@ -54,7 +55,7 @@ async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(
     }));
     let entry = Entry { kind: Kind::Outcome, at_ms: session.environment.clock.now_ms(), data };
     match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
-        Ok(_) => session.finalize(run).await,
+        Ok(_) => finalize(session, run).await,
         // Another process was faster.
         Err(quorate_kernel::ports::ledger::Error::Conflict { .. }) => Ok(()),
         Err(error) => Err(error.into()),

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::artifact::{self, Subject};
 use super::disk::{self, FileEntry};
 use super::error::ServiceError;
-use super::report::Report;
+use super::report::{self, Report};
 use super::run_spec::{Options, ReviewInput, RunSpec};
 use super::session::LedgerSession;
 use super::trust::TrustRequest;
@@ -345,7 +345,7 @@ impl SweepRun {
             None => {
                 let indexed = self.session.sync_log_index().await?;
                 let held = self.spec.run(&self.session, input, indexed, Arc::new(NoopObserver)).await?;
-                self.session.report(&held.run).await?
+                report::load(&self.session, &held.run).await?
             }
         };
         let fix = report.first_fix();

@@ -10,7 +10,7 @@ use crate::session::{print_result, with_session};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::ledger::import::{self, Request};
-use quorate::service::session::LedgerSession;
+use quorate::service::open_session;
 use quorate::service::workspace;
 
 /// Take in the runs of another ledger from its export, verified first
@@ -60,7 +60,7 @@ pub(crate) async fn run(arguments: Arguments, environment: &Environment, termina
             Ok(_) => {}
         }
     }
-    let opened = LedgerSession::open(environment.clone(), workspace).await;
+    let opened = open_session::open(environment.clone(), workspace).await;
     with_session(opened, format.into(), terminal, async |session| {
         let imported = import::import(session, &request).await?;
         Ok(print_result(&shown(&imported), session, terminal))

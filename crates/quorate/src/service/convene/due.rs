@@ -9,6 +9,7 @@ use serde_json::json;
 use super::ConveneInput;
 use super::run_spec::RunSpec;
 use crate::service::error::ServiceError;
+use crate::service::run_opened::is_assembly;
 use crate::service::session::LedgerSession;
 
 /// How often a periodic assembly is due that does not say so, in milliseconds.
@@ -87,7 +88,7 @@ async fn last_completed_run(
         let history = session.partial_history(&run).await?;
         let incomplete =
             || history.outcome().is_none_or(|outcome| outcome.get("verdict") == Some(&json!("incomplete")));
-        if super::is_assembly(&history) && !incomplete() {
+        if is_assembly(&history) && !incomplete() {
             return Ok(Some(history));
         }
     }

@@ -24,11 +24,10 @@ pub use parts::{
 
 use super::run_spec;
 use crate::service::error::ServiceError;
-use crate::service::ledger::gc;
-use crate::service::overlays;
+use crate::service::finalize::drops_answers_at_end;
 use crate::service::replay;
 use crate::service::report::strings;
-use crate::service::resume;
+use crate::service::run_opened;
 use crate::service::session::LedgerSession;
 
 /// The version of the JSON that a convening is printed as.
@@ -117,7 +116,7 @@ pub struct Report {
 /// # Errors
 /// When the texts that it follows from are not kept any more, or another version of the mode wrote it.
 pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
-    let setup = overlays::setup(history).ok_or_else(|| replay::unknown_version(history))?;
+    let setup = run_opened::assembly_setup(history).ok_or_else(|| replay::unknown_version(history))?;
     // Where only the hash of an outcome is kept, it follows again from what was answered.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
     let artifact = match kept {
@@ -133,9 +132,9 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
     report.imported = session.store.is_imported(&history.run).await?;
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
     if open && !report.imported && history.erased.records == 0 {
-        let cap = resume::larger_cap(history, report.calls);
+        let cap = run_opened::larger_cap(history, report.calls);
         let command = format!("quorate resume {}{}{cap}", report.run, report.ledger_flag);
-        report.notes.push(match gc::drops_answers_at_end(history) && report.verdict.is_some() {
+        report.notes.push(match drops_answers_at_end(history) && report.verdict.is_some() {
             true => {
                 "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned()
             }
@@ -146,7 +145,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
             }
         });
     }
-    report.notes.extend(gc::erased_note(history));
+    report.notes.extend(crate::service::report::erased_note(history));
     Ok(report)
 }
 

@@ -24,6 +24,7 @@ use super::members::{self, PreparedMember};
 use super::{ConveneInput, Options, due};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
+use crate::service::finalize::finalize;
 use crate::service::fingerprint::{AssemblyParts, Fingerprint};
 use crate::service::host::Host;
 use crate::service::overlays;
@@ -200,7 +201,7 @@ impl RunSpec {
         session.start_signing(&run, signer);
         let opening = Opening { data, inputs: vec![part], priors: Vec::new(), overlays };
         self.run_config(session, run.clone(), seed, admitted, observer)?.open(opening).await?;
-        session.finalize(&run).await?;
+        finalize(session, &run).await?;
         Ok(run)
     }
 

@@ -15,6 +15,7 @@ use super::{KeyringFile, Keys, SigningKey};
 use crate::service::disk;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::ledger::checkpoint;
+use crate::service::sealing;
 use crate::service::session::LedgerSession;
 
 /// What stands above the entries of a new keyring.
@@ -109,10 +110,10 @@ pub struct Rotation {
 /// # Errors
 /// When a file cannot be used or written, or the ledger does not answer.
 pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
-    if checkpoint::key_from_environment(&keys.environment).is_some() {
+    if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
             "the ledger's key comes from the variable {}, where it cannot be replaced from here",
-            checkpoint::LEDGER_KEY_VARIABLE
+            sealing::LEDGER_KEY_VARIABLE
         ));
         let help = "unset it where the key's file lies, rotate there, and hand over the new key";
         return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));

@@ -2,16 +2,15 @@
 //! ends and no longer (D5). Hashes stay, and so does what a run came to.
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::history::History;
-use quorate_ledger::retention::{Period, Plan, PlannedErasure, Settings};
+use quorate_ledger::retention::{Plan, PlannedErasure, Settings};
 use quorate_ledger::store::lease::LockOutcome;
 use quorate_ledger::store::{ErasureReport, WipeMode};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-use super::checkpoint;
-use crate::service::convene;
 use crate::service::error::ServiceError;
+use crate::service::finalize::{drops_answers_at_end, record_run_ended};
+use crate::service::run_opened::is_assembly_opening;
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{display_ledger, display_path};
 
@@ -54,7 +53,7 @@ pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, Serv
         false => {
             let key = match plan.erasures.is_empty() {
                 true => None,
-                false => Some(checkpoint::ledger_key(session).await?),
+                false => Some(session.sealer().required_key().await?),
             };
             session.store.erase(plan, now_ms, WipeMode::Rebuild, key.as_ref()).await?
         }
@@ -89,11 +88,6 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
         .help("end what reads the ledger or make room, and repeat `quorate ledger gc`: it goes on where this stopped")
 }
 
-/// Whether nothing that the members of a run said is kept beyond its end (D5).
-pub fn drops_answers_at_end(history: &History) -> bool {
-    Period::from_opened(&history.opened, None) == Period::UntilEnd
-}
-
 /// Ends a run that keeps no answers, if it has come to something: its answers are erased, and then it has ended. Whoever
 /// dies in between leaves that to the next one who opens the ledger. Of any other run it does nothing.
 ///
@@ -109,7 +103,7 @@ pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Servic
     let now_ms = session.environment.clock.now_ms();
     let terms = Settings { now_ms, default_days: &default_retention(None), conversation_days: None };
     let plan = session.store.plan_erasure_at_end(run, &terms).await?;
-    let key = match checkpoint::ledger_key(session).await {
+    let key = match session.sealer().required_key().await {
         Ok(key) => key,
         // They stay until they can be erased so that it counts: the next one who opens the ledger tries again.
         Err(error) => {
@@ -127,18 +121,10 @@ pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Servic
         let ledger = display_ledger(&session.environment, session.store.address());
         session.warn(codes::ERASURE_BEHIND, erasure_incomplete(&ledger, &why));
     }
-    session.record_run_ended(&history, false).await
-}
-
-/// What to say of a run whose answers were erased.
-pub fn erased_note(history: &History) -> Option<String> {
-    let records = history.erased.records;
-    (records > 0).then(|| {
-        format!("Answers of this run were erased; the ledger has the hashes of {records} records, and what it came to.")
-    })
+    record_run_ended(session, &history, false).await
 }
 
 /// For how many days bodies of runs are kept that do not say so themselves: assemblies do, whatever they say.
 fn default_retention(days: Option<u32>) -> impl Fn(&Map<String, Json>) -> Option<u32> + Sync {
-    move |opened| days.filter(|_| !convene::is_assembly_opening(opened))
+    move |opened| days.filter(|_| !is_assembly_opening(opened))
 }

@@ -7,7 +7,6 @@ use quorate_ledger::retention::LegalHold;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::checkpoint;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::session::LedgerSession;
 
@@ -66,7 +65,7 @@ async fn set_hold(
         let mut data = object(json!({"run": &*run, "by": session.environment.user}));
         data.extend(object(also));
         let kind = if held { Kind::Held } else { Kind::Released };
-        let key = checkpoint::ledger_key(session).await?;
+        let key = session.sealer().required_key().await?;
         session
             .store
             .append_ledger_record(Entry { kind, at_ms: session.environment.clock.now_ms(), data }, &key)

@@ -112,7 +112,7 @@ pub async fn preview(
 pub async fn import(session: &LedgerSession, request: &Request) -> Result<ImportSummary, ServiceError> {
     let mut ready = PreparedImport::of(&session.environment, session.keys(), request)?;
     if !request.dry_run {
-        ready.key = Some(checkpoint::ledger_key(session).await?);
+        ready.key = Some(session.sealer().required_key().await?);
     }
     let imported = session.store.import(|| ready.open(), &ready.terms()).await;
     let imported = imported.map_err(|error| import_error(request, error))?;

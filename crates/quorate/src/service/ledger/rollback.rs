@@ -6,8 +6,9 @@ use quorate_kernel::ports::ledger::{Entry, Kind};
 use quorate_ledger::local_checkpoints::CheckpointFiles;
 use serde_json::{Value, json};
 
-use super::{checkpoint, local_checkpoints};
+use super::checkpoint;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
+use crate::service::sealing::local_checkpoints;
 use crate::service::session::LedgerSession;
 
 /// A rollback that a person accepted.
@@ -35,7 +36,7 @@ pub async fn accept(session: &LedgerSession, reason: &str) -> Result<AcceptedRol
     let kept = copies.read(origin.as_deref());
     let departs = local_checkpoints::rollback_reason(&session.environment, &session.store, &kept).await?;
     if departs.is_some() {
-        let key = checkpoint::ledger_key(session).await?;
+        let key = session.sealer().required_key().await?;
         let reason = session.workspace.redaction.redactor.redact(reason.trim()).0;
         let given_up: Vec<Value> =
             kept.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();

@@ -16,11 +16,12 @@ use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{self, Divergence, Options, Part, Report, StartPoint, VerifyError};
 use quorate_ledger::witness::Witness;
 
-use super::{checkpoint, trust};
+use super::trust;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::keys::Keys;
+use crate::service::sealing;
 use crate::service::session::LedgerSession;
 use crate::service::witness::Witness as Configured;
 use crate::service::workspace::{self, PathOverrides, Workspace, absolute, display_ledger, display_path};
@@ -220,7 +221,7 @@ fn to_public_key(key: &TrustedKey) -> PublicKey {
 fn own_keys(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
     let directory = keys.directory();
     // The variable comes before the file here, as it does where a checkpoint is signed.
-    let now = match checkpoint::key_from_environment(&keys.environment) {
+    let now = match sealing::key_from_environment(&keys.environment) {
         Some(text) => SecretKey::from_text(text).map(Some).map_err(|error| error_chain(&error)),
         None => directory.load(Purpose::Ledger).map_err(|error| error_chain(&error)),
     };

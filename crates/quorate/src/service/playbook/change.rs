@@ -29,6 +29,7 @@ use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
+use crate::service::open_session;
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{PathOverrides, display_path};
 
@@ -170,7 +171,7 @@ impl LibraryWriter {
     ) -> Result<Self, ServiceError> {
         let mut library = Library::open(environment, places, root, host)?;
         let workspace = crate::service::workspace::load(environment, places, &library.root)?;
-        let session = LedgerSession::open(environment.clone(), workspace).await?;
+        let session = open_session::open(environment.clone(), workspace).await?;
         session.ensure_writable()?;
         let name = stream(&library.scope).replace('/', "-");
         let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::change::LibraryWriter;
 use super::propose::Proposal;
 use crate::service::error::{ExitClass, ServiceError};
-use crate::service::overlays;
+use crate::service::run_opened;
 
 /// How many characters of a fragment its title has.
 const MAX_TITLE_CHARS: usize = 120;
@@ -23,7 +23,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
     let history = keeping.session.partial_history(&run).await?;
     let fragments = history.outcome().and_then(|outcome| outcome.get("fragments").cloned());
     let fragments = fragments.as_ref().and_then(Json::as_array).filter(|all| !all.is_empty());
-    let (Some(setup), Some(fragments)) = (overlays::setup(&history), fragments) else {
+    let (Some(setup), Some(fragments)) = (run_opened::assembly_setup(&history), fragments) else {
         let body = Body::new(format!("run {run} is no advisory run that has advised anything"));
         let help = "`quorate runs` lists them; those of advisory assemblies have fragments";
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));

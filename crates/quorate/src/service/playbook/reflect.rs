@@ -20,8 +20,8 @@ use super::consultant::Consultant;
 use super::library::KnownOperator;
 use super::propose::{Proposal, proposal_from_json};
 use super::rollback::status_word;
-use crate::service::convene::is_assembly;
 use crate::service::error::ServiceError;
+use crate::service::run_opened::is_assembly;
 use crate::service::{overlays, report};
 
 /// How many runs are read unless they are named.

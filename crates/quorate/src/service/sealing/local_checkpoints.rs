@@ -12,7 +12,7 @@ use crate::service::workspace::display_path;
 ///
 /// # Errors
 /// When the store does not answer.
-pub async fn rollback_reason(
+pub(crate) async fn rollback_reason(
     environment: &Environment,
     store: &Store,
     kept: &LocalCheckpoints,

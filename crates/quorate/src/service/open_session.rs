@@ -1,0 +1,91 @@
+//! Opens a session, and finishes the runs of processes that died between an outcome and what follows from it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_ledger::council_log::append;
+use quorate_ledger::runs::Run;
+
+use super::environment::Environment;
+use super::error::ServiceError;
+use super::finalize::finalize;
+use super::ledger::gc;
+use super::session::LedgerSession;
+use super::session::resources::WorkspaceResources;
+use super::workspace::{self, Workspace};
+
+/// Opens ledger and log.
+///
+/// # Errors
+/// When the ledger cannot be opened.
+pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
+    let resources = WorkspaceResources::of(&environment, &workspace);
+    Box::pin(open_with(environment, resources, workspace)).await
+}
+
+/// As [`open`], with the configuration of another workspace; ledger, keys, log and witness are those of `resources`.
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_with(
+    environment: Environment,
+    resources: WorkspaceResources,
+    configuration: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    let session = Box::pin(LedgerSession::open(environment, resources, configuration)).await?;
+    if session.store.read_only_reason().is_none() {
+        Box::pin(reconcile(&session)).await?;
+    }
+    Ok(session)
+}
+
+/// As [`open`], for work that will be logged: what could not be logged later is refused before anything is made.
+///
+/// # Errors
+/// As [`open`], and when the log cannot be appended to.
+pub async fn open_for_writing(
+    environment: Environment,
+    workspace: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    // If both would be created in one directory, the ledger's error is the better one.
+    let apart = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
+    let can = if apart { append::can_append(&workspace.log) } else { Ok(()) };
+    can.map_err(|error| workspace::log_unwritable(&environment, &workspace.log, &error))?;
+    workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(&environment))?;
+    let session = open(environment, workspace).await?;
+    session.ensure_writable()?;
+    Ok(session)
+}
+
+async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
+    let unended = session.store.decided_unfinished().await?;
+    let driven = match unended.is_empty() {
+        true => BTreeSet::new(),
+        false => session.store.runs_driven_elsewhere().await?,
+    };
+    for run in unended {
+        if driven.contains(&run.run) || belongs_to_another_log(session, &run) {
+            continue;
+        }
+        // One run whose records do not fit keeps nobody from the others.
+        let concluded = async {
+            finalize(session, &run.run).await?;
+            gc::after_run(session, &run.run).await
+        };
+        if let Err(error) = concluded.await {
+            let why = error.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
+            let body =
+                Body::new(format!("run {} came to a verdict, and its line cannot be logged: {why}", run.run));
+            session.warn(codes::LOG_BEHIND, body);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a run's line belongs to a log of another workspace, which this one leaves alone. A file's log that is not where
+/// it was went along with the ledger.
+fn belongs_to_another_log(session: &LedgerSession, run: &Run) -> bool {
+    let log = Path::new(&run.log_path);
+    !run.log_path.is_empty() && !session.owns_log(log) && (session.store.is_shared() || log.exists())
+}

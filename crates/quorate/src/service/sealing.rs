@@ -1,0 +1,230 @@
+//! Sealing the ledger: a checkpoint signed by the ledger's own key, and the witness that keeps it elsewhere.
+
+pub(super) mod local_checkpoints;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::ledger::Durability;
+use quorate_ledger::Store;
+use quorate_ledger::keys::{self, Purpose};
+use quorate_ledger::local_checkpoints::CheckpointFiles;
+use quorate_ledger::signing::SecretKey;
+use quorate_ledger::store::CheckpointRecord;
+
+use super::environment::Environment;
+use super::error::{ServiceError, error_chain};
+use super::witness::{SubmitContext, Witness};
+use super::workspace::display_path;
+
+/// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
+pub const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";
+
+/// How long a command that is done waits for the ledger to be sealed, and to be closed. Nothing that was recorded depends
+/// on either: the next command seals, and what was written stays without being closed.
+const SEAL_TIMEOUT: Duration = Duration::from_secs(10);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What is done to seal a ledger.
+pub struct Sealer<'a> {
+    pub environment: &'a Environment,
+    pub store: &'a Store,
+    /// Who else keeps the checkpoints.
+    pub witness: Option<&'a Witness>,
+}
+
+/// A checkpoint, and what is to be said of it.
+pub struct SealResult {
+    pub sealed: CheckpointRecord,
+    pub report: Report,
+}
+
+impl Sealer<'_> {
+    /// Seals. The checkpoint is synced before it is shown or kept anywhere: after a loss of power the ledger would
+    /// contradict it.
+    ///
+    /// # Errors
+    /// When the ledger does not answer, or does not continue its last checkpoint.
+    pub(super) async fn seal(&self) -> Result<SealResult, ServiceError> {
+        let first_use = self.check_continuity().await?;
+        let mut done = self.seal_unchecked().await?;
+        // Where there is no key nothing is kept, and what the key's absence means is said already.
+        if let Some(first_use) = first_use
+            && done.sealed.note.is_some()
+        {
+            done.report.warn(codes::LEDGER_FIRST_USE, first_use);
+        }
+        Ok(done)
+    }
+
+    /// Seals whatever the ledger leads to.
+    pub(super) async fn seal_unchecked(&self) -> Result<SealResult, ServiceError> {
+        let mut report = Report::new();
+        let key = self.key(&mut report).await?;
+        let keys: Vec<Arc<SecretKey>> = key.into_iter().map(Arc::new).collect();
+        let now_ms = self.environment.clock.now_ms();
+        let sealed = self.store.seal(&keys, now_ms, false, Durability::Synced).await?;
+        if !keys.is_empty() {
+            self.publish(&sealed, &mut report).await;
+        }
+        Ok(SealResult { sealed, report })
+    }
+
+    /// Refuses to sign a ledger that does not lead to the checkpoints that its key signed before (D12); gives what is to be
+    /// said where none is kept.
+    pub(super) async fn check_continuity(&self) -> Result<Option<Body>, ServiceError> {
+        let origin = self.store.last_checkpoint().await?.map(|sealed| sealed.origin);
+        let copies = self.copies();
+        let found = copies.read(origin.as_deref());
+        if let Some(why) = local_checkpoints::rollback_reason(self.environment, self.store, &found).await? {
+            let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
+                        begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there";
+            return Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
+        }
+        if let Some(origin) = origin
+            && found.copies.is_empty()
+            && self.store.checkpoint_keys().await?.is_some()
+        {
+            let body = Body::new(format!(
+                "no checkpoint of the ledger {origin} is kept on this machine: what it lost before cannot be told"
+            ));
+            let help = "this is expected once, where a ledger is first used on a machine; from now on its last checkpoint is kept";
+            return Ok(Some(body.help(help)));
+        }
+        Ok(None)
+    }
+
+    fn copies(&self) -> CheckpointFiles {
+        CheckpointFiles::new(self.store.address(), self.environment.state_dir.as_deref())
+    }
+
+    /// Keeps a checkpoint on this machine, and tells the witness of it.
+    pub(super) async fn publish(&self, sealed: &CheckpointRecord, report: &mut Report) {
+        let Some(note) = &sealed.note else { return };
+        let copies = self.copies();
+        for error in copies.save(note).err().into_iter().flatten() {
+            let body = Body::new(error_chain(&error));
+            let help = "the checkpoint stands in the ledger; make the directory writable, so that a rollback is noticed";
+            report.warn(codes::CHECKPOINT_UNKEPT, body.help(help));
+        }
+        if let Some(witness) = self.witness {
+            let telling = SubmitContext { environment: self.environment, store: self.store, copies: &copies };
+            witness.submit(&telling, sealed, report).await;
+        }
+    }
+
+    /// Seals, and says what is wrong with that: nothing that was recorded depends on it.
+    pub async fn seal_or_warn(&self) -> Report {
+        // A witness that is asked over HTTP has as long again.
+        let limit = match self.witness {
+            Some(Witness::Service(_)) => SEAL_TIMEOUT * 2,
+            Some(Witness::File(_)) | None => SEAL_TIMEOUT,
+        };
+        let (why, help) = match tokio::time::timeout(limit, Box::pin(self.seal())).await {
+            Ok(Ok(done)) => return done.report,
+            Ok(Err(error)) => {
+                let help = error.report.refusals.first().and_then(|one| one.body.help.clone());
+                let other = || "see what is wrong with `quorate ledger verify`".to_owned();
+                (error.first_message(), help.unwrap_or_else(other))
+            }
+            Err(_) => (
+                format!("it did not answer within {} s", limit.as_secs()),
+                "seal it with `quorate ledger checkpoint` when no other process keeps it busy".to_owned(),
+            ),
+        };
+        let mut report = Report::new();
+        let body = Body::new(format!("the ledger is not sealed: {why}"));
+        report.warn(codes::CHECKPOINT_MISSING, body.help(help));
+        report
+    }
+
+    /// The ledger's key, which signs what is done to the ledger.
+    ///
+    /// # Errors
+    /// When it is missing or is not the key that signed so far: an unsigned record would count for nothing.
+    pub async fn required_key(&self) -> Result<SecretKey, ServiceError> {
+        let mut report = Report::new();
+        if let Some(key) = self.key(&mut report).await? {
+            return Ok(key);
+        }
+        let why = report.warnings.first().map_or_else(String::new, |one| one.body.message.clone());
+        let body = Body::new(format!("cannot sign what is to be done to the ledger: {why}"));
+        let help = "put the key back, or hand it over with QUORATE_LEDGER_KEY; `quorate keys rotate ledger` goes on with another one";
+        Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
+    }
+
+    /// The ledger's key, where it is the one that signed so far.
+    pub(super) async fn key(&self, report: &mut Report) -> Result<Option<SecretKey>, ServiceError> {
+        let known = self.store.checkpoint_keys().await?;
+        let (key, from) = match key_from_environment(self.environment) {
+            Some(text) => {
+                let key = SecretKey::from_text(text).map(Some);
+                (key.map_err(|error| error_chain(&error)), format!("the variable {LEDGER_KEY_VARIABLE}"))
+            }
+            None => {
+                let directory = keys::Directory::new(self.store.dir());
+                let key = match directory.load(Purpose::Ledger) {
+                    // An older version made the ledger, and no key. That of a database is with the machine that made the
+                    // tables: one that was made here would keep it from signing.
+                    Ok(None) if known.is_none() && !self.store.is_shared() => {
+                        directory.create(Purpose::Ledger).map(Some)
+                    }
+                    loaded => loaded,
+                };
+                let file = display_path(self.environment, &directory.key_path(Purpose::Ledger));
+                (key.map_err(|error| error_chain(&error)), file)
+            }
+        };
+        let help = "checkpoints are unsigned until it is back; `quorate keys rotate ledger` goes on with another key";
+        match key {
+            Ok(Some(key)) => {
+                let verifies = key.public();
+                if known.is_none_or(|known| known.iter().any(|one| *one.key() == verifies)) {
+                    return Ok(Some(key));
+                }
+                let body = Body::new(format!("{from} is not the key that signed the last checkpoint"));
+                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+            }
+            Ok(None) => {
+                let body = Body::new(format!("the ledger's key {from} is not there"));
+                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+            }
+            Err(error) => {
+                let body = Body::new(format!("the ledger's key cannot be used ({from}): {error}"));
+                report.warn(codes::LEDGER_KEY_MISSING, body.help(help));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Closes a ledger. One that does not answer is left to the system, which closes its files when the process ends.
+pub async fn close(store: Store) {
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, Box::pin(store.close())).await;
+}
+
+/// How long a command that was interrupted takes to seal, and how long to close.
+const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Does something at the end of a command; `None` where that takes long and the command was interrupted.
+pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
+    match store.is_interrupted() {
+        // The next command does what is given up here.
+        true => tokio::time::timeout(INTERRUPTED_TIMEOUT, work).await.ok(),
+        false => Some(work.await),
+    }
+}
+
+/// As [`close`]; where a command that was interrupted cannot, the end of its process does.
+pub async fn close_within_deadline(store: Store) {
+    match store.is_interrupted() {
+        true => drop(tokio::time::timeout(INTERRUPTED_TIMEOUT, Box::pin(close(store))).await),
+        false => Box::pin(close(store)).await,
+    }
+}
+
+/// The key that the environment hands over, as text.
+pub fn key_from_environment(environment: &Environment) -> Option<&str> {
+    environment.variables.get(LEDGER_KEY_VARIABLE).filter(|text| !text.is_empty())
+}

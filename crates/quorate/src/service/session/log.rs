@@ -1,0 +1,123 @@
+//! The log of a session: which file a run's lines go to, and appending them.
+
+use std::path::{Path, PathBuf};
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::history::History;
+use quorate_ledger::council_log::{self, IndexedLog};
+use quorate_ledger::quarantine;
+use quorate_protocol::Json;
+
+use super::LedgerSession;
+use crate::service::error::{ServiceError, error_chain};
+use crate::service::guard::Role;
+use crate::service::workspace::boundary::is_inside;
+use crate::service::workspace::display_path;
+
+impl LedgerSession {
+    /// Brings the log's index up to date.
+    ///
+    /// # Errors
+    /// When log or ledger cannot be read.
+    pub async fn sync_log_index(&self) -> Result<IndexedLog, ServiceError> {
+        let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
+        if indexed.newly_corrupt > 0 {
+            let log = display_path(&self.environment, &self.workspace.log);
+            let body = Body::new(format!(
+                "{} lines of {log} cannot be read and are passed over",
+                indexed.newly_corrupt
+            ));
+            self.warn(codes::LOG_CORRUPT, body.help("they stay where they are; every other line counts"));
+        }
+        Ok(indexed)
+    }
+
+    /// Where a run's lines are appended, and behind how many bytes they can stand: in the log that its record names where
+    /// that is of this workspace, else in the workspace's own, which is said.
+    fn log_target(&self, history: &History) -> (PathBuf, u64) {
+        let named = history.opened.get("log_path").and_then(Json::as_str).map(Path::new);
+        match named {
+            Some(named) if self.owns_log(named) => {
+                let bytes = history.opened.get("log_bytes").and_then(Json::as_u64);
+                let log = if self.is_default_log(named) { &self.workspace.log } else { named };
+                return (log.to_owned(), bytes.unwrap_or(0));
+            }
+            Some(named) => {
+                let log = display_path(&self.environment, &self.workspace.log);
+                let body = Body::new(format!(
+                    "the log of run {} is {}, which is not in this workspace: the line stands in {log}",
+                    history.run,
+                    named.display()
+                ));
+                let help = "`quorate ledger verify` finds it here; give the command in the run's own workspace to have it there";
+                self.warn(codes::LOG_ELSEWHERE, body.help(help));
+            }
+            None => {}
+        }
+        (self.workspace.log.clone(), 0)
+    }
+
+    /// What the record says that ends a run whose lines stand elsewhere than its first record says: in which log. `verify`
+    /// looks for them there.
+    pub(in crate::service) fn logged_elsewhere(&self, history: &History) -> Option<Json> {
+        let named = history.opened.get("log_path").and_then(Json::as_str)?;
+        let own = self.workspace.redaction.redactor.redact(&self.workspace.log.to_string_lossy()).0;
+        (!self.owns_log(Path::new(named))).then_some(Json::String(own))
+    }
+
+    /// Whether a log is this workspace's: its own, or another one below its root.
+    pub(in crate::service) fn owns_log(&self, log: &Path) -> bool {
+        let is_log = || log.extension().is_some_and(|end| end == "jsonl");
+        let is_free = || self.workspace.guard.occupant(log, Some(Role::Log)).is_none();
+        self.is_default_log(log) || (is_log() && is_inside(self.keys.root(), log) && is_free())
+    }
+
+    /// Whether a log, as a record names it, is the workspace's own. What is recorded was redacted.
+    fn is_default_log(&self, log: &Path) -> bool {
+        let own = &self.workspace.log;
+        log == own
+            || *log.to_string_lossy() == *self.workspace.redaction.redactor.redact(&own.to_string_lossy()).0
+    }
+
+    /// Appends a line to the run's log; `false` when that failed, which is said.
+    pub(in crate::service) async fn append_line(&self, history: &History, line: Json) -> bool {
+        let (path, since) = self.log_target(history);
+        let dir = self.store.dir().to_owned();
+        let appended = {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || {
+                council_log::append::append_once(&path, &line.to_string(), since, &dir)
+            })
+            .await
+        };
+        match appended.map_err(std::io::Error::other).and_then(|appended| appended) {
+            Ok(appended) => {
+                if let Some(piece) = appended.quarantined {
+                    self.warn_torn_line(&path, &piece);
+                }
+                true
+            }
+            Err(error) => {
+                let body = Body::new(format!(
+                    "cannot append to {}: {}",
+                    display_path(&self.environment, &path),
+                    error_chain(&error)
+                ));
+                self.warn(
+                    codes::LOG_BEHIND,
+                    body.help("what was decided stands in the ledger; the line follows at the next start"),
+                );
+                false
+            }
+        }
+    }
+
+    fn warn_torn_line(&self, log: &Path, piece: &quarantine::QuarantinedFile) {
+        let (log, piece) =
+            (display_path(&self.environment, log), display_path(&self.environment, &piece.path));
+        self.warn(
+            codes::LOG_TORN,
+            Body::new(format!("the last line of {log} was torn and was set aside as {piece}")),
+        );
+    }
+}
