@@ -9,12 +9,11 @@ use quorate_diagnostics::{Body, codes};
 use quorate_protocol::policy::Policy;
 
 use super::render::Format;
-use quorate::service::convene;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::producer::Producer;
 use quorate::service::report::FailOn;
-use quorate::service::run_spec::Options;
+use quorate::service::run_options::RunOptions;
 use quorate::service::since;
 use quorate::service::workspace::PathOverrides;
 
@@ -70,8 +69,8 @@ pub(super) struct ExecutorArguments {
 }
 
 impl ExecutorArguments {
-    pub(super) fn options(&self) -> convene::Options {
-        convene::Options {
+    pub(super) fn options(&self) -> RunOptions {
+        RunOptions {
             executor: self.executor.clone(),
             model: self.model.clone(),
             max_calls: self.max_calls,
@@ -92,19 +91,11 @@ pub(super) struct ReviewArguments {
 }
 
 impl ReviewArguments {
-    pub(super) fn options(&self) -> Options {
-        let answers = &self.answers;
-        Options {
-            executor: answers.executor.clone(),
-            model: answers.model.clone(),
-            policy: self.policy.map(|policy| match policy {
-                PolicyArgument::Seed => Policy::Seed,
-                PolicyArgument::Strict => Policy::Strict,
-            }),
-            max_calls: answers.max_calls,
-            timeout: answers.timeout,
-            producer: None,
-        }
+    pub(super) fn policy(&self) -> Option<Policy> {
+        self.policy.map(|policy| match policy {
+            PolicyArgument::Seed => Policy::Seed,
+            PolicyArgument::Strict => Policy::Strict,
+        })
     }
 }
 

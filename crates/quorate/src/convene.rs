@@ -11,7 +11,7 @@ use crate::builder::Quorate;
 use crate::error::Error;
 use crate::events::Run;
 use crate::service::convene::report::Report;
-use crate::service::convene::run_spec::RunSpec;
+use crate::service::convene::spec;
 use crate::service::convene::{self, Request};
 use crate::service::open_session;
 use crate::service::producer::Producer;
@@ -119,7 +119,7 @@ impl Convening {
             let Quorate { environment, places } = self.quorate;
             let host = &*environment.host;
             let (input, workspace) = convene::prepare(&environment, &places, &self.request, host)?;
-            let spec = RunSpec::new(&environment, &workspace, &input, &self.request.options, host)?;
+            let spec = spec::build(&environment, &workspace, &input, &self.request.options)?;
             let session = open_session::open(environment.clone(), workspace).await?;
             let report = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;

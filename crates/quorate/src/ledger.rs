@@ -7,10 +7,9 @@ use crate::convene::Decision;
 use crate::error::Error;
 use crate::events::Run;
 use crate::review::Review;
-use crate::service::convene;
 use crate::service::ledger::{prove as proving, verify};
 use crate::service::resume;
-use crate::service::run_spec::Options;
+use crate::service::run_options::RunOptions;
 use crate::service::runs::{self, RunReport};
 
 pub use quorate_ledger::prove::{InvalidProof, Proof, TrustedKey, VerifiedProof};
@@ -82,19 +81,8 @@ impl Quorate {
         Run::new(move |observer| async move {
             let Quorate { environment, places } = quorate;
             let (session, run) = Box::pin(runs::open_run_as_recorded(&environment, places, &run)).await?;
-            let resumed = match runs::is_assembly(&session, &run).await {
-                Ok(true) => {
-                    let options = convene::Options::default();
-                    let resumed = convene::resume(&session, &run, &options, &environment.host, observer);
-                    Box::pin(resumed).await.map(|report| RunReport::Assembly(Box::new(report)))
-                }
-                Ok(false) => {
-                    let options = Options::default();
-                    let resumed = resume::resume(&session, &run, &options, observer);
-                    Box::pin(resumed).await.map(|report| RunReport::Review(Box::new(report)))
-                }
-                Err(error) => Err(error),
-            };
+            let options = RunOptions::default();
+            let resumed = Box::pin(resume::resume(&session, &run, &options, None, observer)).await;
             session.close().await;
             Ok(resumed?.into())
         })

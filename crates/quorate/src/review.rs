@@ -17,7 +17,7 @@ use crate::service::error::ServiceError;
 use crate::service::producer::Producer;
 use crate::service::report::Report;
 use crate::service::review::{self, Request, ReviewOutcome, TierPolicy};
-use crate::service::run_spec::Options;
+use crate::service::run_options::RunOptions;
 
 pub use crate::service::report::Finding;
 
@@ -68,12 +68,12 @@ pub struct Reviewing {
     draft: Draft,
     artifact_type: Option<String>,
     tier: Option<Tier>,
-    options: Options,
+    options: RunOptions,
 }
 
 impl Reviewing {
     fn new(quorate: Quorate, draft: Draft) -> Self {
-        Reviewing { quorate, draft, artifact_type: None, tier: None, options: Options::default() }
+        Reviewing { quorate, draft, artifact_type: None, tier: None, options: RunOptions::default() }
     }
 
     /// What kind of text it is, under which verdicts are remembered; without it what the council's tier rules say.
@@ -118,7 +118,8 @@ impl Reviewing {
             let Reviewing { quorate, draft, artifact_type, tier, options } = self;
             let artifact = read(&quorate, draft)?;
             let session = review::open_session(&quorate.environment, &quorate.places, &artifact).await?;
-            let request = Request { artifact_type, tier, tier_policy: TierPolicy::Ignore, options };
+            let request =
+                Request { artifact_type, tier, tier_policy: TierPolicy::Ignore, policy: None, options };
             let reviewed = review::review(&session, artifact, &request, observer).await;
             session.close().await;
             match reviewed? {

@@ -41,6 +41,7 @@ pub mod resolve;
 pub mod resume;
 pub mod review;
 pub mod run_opened;
+pub mod run_options;
 pub mod run_spec;
 pub mod runs;
 pub mod runtime;

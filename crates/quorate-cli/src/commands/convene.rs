@@ -18,10 +18,11 @@ use crate::terminal::Terminal;
 use quorate::service::convene::due::{Due, check_due};
 use quorate::service::convene::inputs::Inputs;
 use quorate::service::convene::report::Report;
-use quorate::service::convene::run_spec::RunSpec;
+use quorate::service::convene::spec;
 use quorate::service::convene::{self, Request};
 use quorate::service::environment::Environment;
 use quorate::service::open_session;
+use quorate::service::run_options::RunOptions;
 use quorate::service::session::LedgerSession;
 
 /// Convene an assembly: guidance, a vote, a talk among equals, or an assessment that is rolled up
@@ -132,14 +133,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             rounds: arguments.rounds,
             request: arguments.request,
         },
-        options: convene::Options { producer: arguments.producer.producer(), ..arguments.answers.options() },
+        options: RunOptions { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
     let (input, workspace) =
         match convene::prepare(environment, &arguments.places.path_overrides(), &request, host) {
             Ok(input) => input,
             Err(error) => return exit_with_error(&error, format, terminal),
         };
-    let spec = match RunSpec::new(environment, &workspace, &input, &request.options, host) {
+    let spec = match spec::build(environment, &workspace, &input, &request.options) {
         Ok(spec) => spec,
         Err(error) => return exit_with_error(&error, format, terminal),
     };

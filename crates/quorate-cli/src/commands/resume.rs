@@ -17,9 +17,9 @@ use crate::session::print_error;
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::resume;
 use quorate::service::runs::{self, RunReport};
 use quorate::service::session::LedgerSession;
-use quorate::service::{convene, resume};
 
 /// Go on with a run that was interrupted, crashed, or came to INCOMPLETE
 ///
@@ -92,10 +92,7 @@ async fn resume_run(
             let body = Body::new(format!("{run} is an assembly's, and --fail-on is for reviews"));
             return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
         }
-        let options = arguments.review.answers.options();
-        let report = convene::resume(session, run, &options, &session.environment.host, progress).await?;
-        return Ok(RunReport::Assembly(Box::new(report)));
     }
-    let report = resume::resume(session, run, &arguments.review.options(), progress).await?;
-    Ok(RunReport::Review(Box::new(report)))
+    let (options, policy) = (arguments.review.answers.options(), arguments.review.policy());
+    resume::resume(session, run, &options, policy, progress).await
 }

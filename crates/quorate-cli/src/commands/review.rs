@@ -22,7 +22,7 @@ use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::report::Report;
 use quorate::service::review::{self, Request, ReviewOutcome, TierPolicy};
-use quorate::service::run_spec::Options;
+use quorate::service::run_options::RunOptions;
 use quorate::service::runs::RunReport;
 use quorate::service::session::LedgerSession;
 use quorate::service::subjects;
@@ -95,7 +95,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             artifact_type: arguments.artifact_type,
             tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
             tier_policy: if arguments.tiered { TierPolicy::Obey } else { TierPolicy::Ignore },
-            options: Options { producer: arguments.producer.producer(), ..arguments.review.options() },
+            policy: arguments.review.policy(),
+            options: RunOptions {
+                producer: arguments.producer.producer(),
+                ..arguments.review.answers.options()
+            },
         },
     };
     let artifact = match <[Artifact; 1]>::try_from(artifacts) {

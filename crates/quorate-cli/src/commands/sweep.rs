@@ -59,7 +59,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         mode: if arguments.dry_run { Mode::DryRun } else { Mode::Run },
         filter: sweep::FileFilter::default(),
         jobs: usize::from(arguments.jobs),
-        options: arguments.review.options(),
+        policy: arguments.review.policy(),
+        options: arguments.review.answers.options(),
     };
     let session = match runs::open_for_writing(environment, &arguments.places.path_overrides()).await {
         Ok(session) => session,

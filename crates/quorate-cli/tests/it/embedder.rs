@@ -7,7 +7,7 @@ use crate::support;
 use async_trait::async_trait;
 use quorate::service::convene::inputs::Inputs;
 use quorate::service::convene::report::Report;
-use quorate::service::convene::run_spec::RunSpec;
+use quorate::service::convene::spec;
 use quorate::service::convene::{self, Request};
 use quorate::service::environment::Environment;
 use quorate::service::host::Host;
@@ -59,6 +59,7 @@ fn place() -> TestDir {
 fn held(place: &TestDir, host: &Host) -> Report {
     let environment = Environment {
         state_dir: Some(place.path("state")),
+        host: Arc::new(host.clone()),
         trust: quorate::service::trust::Trust::default().trusting_all(),
         ..Environment::new(place.root())
     };
@@ -68,7 +69,7 @@ fn held(place: &TestDir, host: &Host) -> Report {
     runtime.block_on(async {
         let (called, workspace) =
             convene::prepare(&environment, &PathOverrides::default(), &request, host).unwrap();
-        let spec = RunSpec::new(&environment, &workspace, &called, &request.options, host).unwrap();
+        let spec = spec::build(&environment, &workspace, &called, &request.options).unwrap();
         let session = open_session::open(environment, workspace).await.unwrap();
         let report = convene::convene(&session, &called, &spec, Arc::new(NoopObserver)).await.unwrap();
         session.close().await;

@@ -18,10 +18,11 @@ use crate::tool::{Effect, Tool};
 use crate::whole::Whole;
 use quorate::service::artifact;
 use quorate::service::convene::inputs::Inputs;
-use quorate::service::convene::run_spec::RunSpec;
-use quorate::service::convene::{self, Options, Request};
+use quorate::service::convene::spec;
+use quorate::service::convene::{self, Request};
 use quorate::service::open_session;
 use quorate::service::producer::Producer;
+use quorate::service::run_options::RunOptions;
 
 pub(super) struct AssemblyConvene;
 
@@ -125,7 +126,7 @@ impl Tool for AssemblyConvene {
 
     async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
         let (wait, within) = (given.wait_ms.duration(), served.clone());
-        let options = Options {
+        let options = RunOptions {
             executor: given.executor.clone(),
             model: None,
             max_calls: given.max_calls.map(|calls| calls.get() as u32),
@@ -136,7 +137,7 @@ impl Tool for AssemblyConvene {
         let work = |observer: Arc<Reporter>| async move {
             let environment = &within.environment;
             let (input, workspace, options) = prepare_input(&within, given, path, root, options)?;
-            let spec = RunSpec::new(environment, &workspace, &input, &options, &within.host)?;
+            let spec = spec::build(environment, &workspace, &input, &options)?;
             let session = open_session::open(environment.clone(), workspace).await?;
             let convened = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
@@ -152,8 +153,8 @@ fn prepare_input(
     given: Arguments,
     path: PathBuf,
     root: PathBuf,
-    options: Options,
-) -> Result<(convene::ConveneInput, quorate::service::workspace::Workspace, Options), Failure> {
+    options: RunOptions,
+) -> Result<(convene::ConveneInput, quorate::service::workspace::Workspace, RunOptions), Failure> {
     let subjects = [&given.conversation, &given.proposal, &given.topic, &given.request];
     let inline = subjects.into_iter().flatten().find_map(|subject| match subject {
         Subject::Text { text, .. } => Some(text.clone()),

@@ -19,7 +19,7 @@ use crate::whole::Whole;
 use quorate::service::artifact::{self, Artifact};
 use quorate::service::producer::Producer;
 use quorate::service::review::{self, Request, ReviewOutcome, TierPolicy};
-use quorate::service::run_spec::Options;
+use quorate::service::run_options::RunOptions;
 
 pub(super) struct CouncilReview;
 
@@ -70,10 +70,10 @@ impl Tool for CouncilReview {
             artifact_type: given.artifact_type,
             tier: given.tier.and_then(|number| Tier::from_number(number.get())),
             tier_policy: TierPolicy::Ignore,
-            options: Options {
+            policy: given.policy.map(Into::into),
+            options: RunOptions {
                 executor: given.executor,
                 model: None,
-                policy: given.policy.map(Into::into),
                 max_calls: given.max_calls.map(|calls| calls.get() as u32),
                 timeout: timeout(given.timeout.as_deref())?,
                 producer: Producer::from_flags(given.made_by.as_deref(), &given.trying),

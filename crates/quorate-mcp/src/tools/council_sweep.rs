@@ -15,7 +15,7 @@ use crate::jobs::{Residue, Standing};
 use crate::progress::Reporter;
 use crate::tool::{Effect, Tool};
 use crate::whole::Whole;
-use quorate::service::run_spec::Options;
+use quorate::service::run_options::RunOptions;
 use quorate::service::runs;
 use quorate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
 
@@ -75,10 +75,10 @@ impl Tool for CouncilSweep {
             mode: if given.dry_run { Mode::DryRun } else { Mode::Run },
             filter: FileFilter { below: Some(served.root.dir().to_owned()), pattern: pattern.transpose()? },
             jobs: given.jobs.map_or(DEFAULT_JOBS, Whole::get) as usize,
-            options: Options {
+            policy: given.policy.map(Into::into),
+            options: RunOptions {
                 executor: given.executor,
                 model: None,
-                policy: given.policy.map(Into::into),
                 max_calls: given.max_calls.map(|calls| calls.get() as u32),
                 timeout: timeout(given.timeout.as_deref())?,
                 producer: None,

@@ -6,7 +6,7 @@ pub mod members;
 pub mod plan;
 pub mod rehearse;
 pub mod report;
-pub mod run_spec;
+pub mod spec;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,27 +14,24 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
-use quorate_kernel::ports::ledger::Error;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{HostOptions, Setup};
-use quorate_protocol::{Json, Name, assembly};
+use quorate_protocol::{Json, assembly};
 
 use super::artifact::{self, Artifact, Subject};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::finalize::finalize;
 use super::host::Host;
 use super::ledger::gc;
-use super::producer::Producer;
 use super::resolve::{self, Resolution};
 use super::run_opened;
+use super::run_options::RunOptions;
+use super::run_spec::RunSpec;
 use super::session::LedgerSession;
 use super::signer::{self, KeySource};
 use super::workspace::{self, PathOverrides, Workspace};
-use super::{replay, resume};
 use inputs::Inputs;
 use report::Report;
-use run_spec::RunSpec;
 
 /// What is to be convened, and how.
 #[derive(Debug, Clone, Default)]
@@ -45,22 +42,7 @@ pub struct Request {
     pub root: Option<PathBuf>,
     /// What it is asked for.
     pub inputs: Inputs,
-    pub options: Options,
-}
-
-/// How members are asked.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// `--executor`: for all members.
-    pub executor: Option<String>,
-    /// `--model`: for all members.
-    pub model: Option<String>,
-    /// `--max-calls`.
-    pub max_calls: Option<u32>,
-    /// `--timeout`: each member's deadline.
-    pub timeout: Option<std::time::Duration>,
-    /// `--made-by`: who has made what it is about.
-    pub producer: Option<Producer>,
+    pub options: RunOptions,
 }
 
 /// An assembly that can be convened: resolved, with what it is about.
@@ -131,87 +113,51 @@ pub fn prepare_with(
 pub async fn convene(
     session: &LedgerSession,
     input: &ConveneInput,
-    spec: &RunSpec,
+    spec: &RunSpec<Setup>,
     observer: Arc<dyn Observer>,
 ) -> Result<Report, ServiceError> {
-    let run = spec.run(session, input, observer).await?;
-    final_report(session, &run).await
-}
-
-/// The report of a run that was just held, which has its answers even where they are not kept.
-async fn final_report(session: &LedgerSession, run: &Name) -> Result<Report, ServiceError> {
-    let report = report::load(session, &session.partial_history(run).await?).await;
-    gc::after_run(session, run).await?;
+    let run = spec::start(spec, session, input, observer).await?;
+    let report = report::load(session, &session.partial_history(&run).await?).await;
+    // The report has the answers, also of a run that does not keep them.
+    gc::after_run(session, &run).await?;
     report
 }
 
-/// Goes on with a run at an opened session.
+/// The assembly of a run that is resumed, as it is now.
 ///
 /// # Errors
-/// When the run has come to something, is not as it was, or the ledger fails.
-pub async fn resume(
+/// When it is not as it was when the run was opened, or needs what is not there.
+pub(super) fn resumed_spec(
     session: &LedgerSession,
-    run: &Name,
-    options: &Options,
-    host: &Host,
-    observer: Arc<dyn Observer>,
-) -> Result<Report, ServiceError> {
-    let held = session.acquire_run(run).await?;
-    let mut history = session.partial_history(run).await?;
-    let verdict = history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str());
-    if let Some(verdict) = verdict.filter(|verdict| *verdict != "incomplete") {
-        let body = Body::new(format!("run {run} has come to {verdict}"))
-            .help(format!("`quorate show {run}` shows it"));
-        return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
-    }
-    history.ensure_not_erased()?;
-    let input = reload_input(session, &history, host)?;
-    let text = |key: &str| history.opened.get(key).and_then(Json::as_str).map(str::to_owned);
-    let options = Options {
-        executor: options.executor.clone().or(text("executor")),
-        model: options.model.clone().or(run_opened::model(&history)),
-        max_calls: options.max_calls.or(run_opened::max_calls(&history)),
+    history: &History,
+    options: &RunOptions,
+) -> Result<(RunSpec<Setup>, KeySource), ServiceError> {
+    let input = reload_input(session, history)?;
+    let recorded = history.opened.get("executor").and_then(Json::as_str).map(str::to_owned);
+    let options = RunOptions {
+        executor: options.executor.clone().or(recorded),
+        model: options.model.clone().or(run_opened::model(history)),
+        max_calls: options.max_calls.or(run_opened::max_calls(history)),
         ..options.clone()
     };
-    let spec = RunSpec::new(&session.environment, &session.workspace, &input, &options, host)?;
-    resume::ensure_unchanged(
-        run,
-        &spec.fingerprint(&input.subject.sha256),
-        &run_opened::fingerprint(&history),
-    )?;
-    let admitted = spec.admit(&session.environment)?;
+    let spec = spec::build(&session.environment, &session.workspace, &input, &options)?;
+    run_opened::ensure_unchanged(history, &spec.fingerprint(&input.subject.sha256))?;
     let resolved = &input.resolution.resolved;
     signer::ensure_no_approvals(resolved)?;
-    if !session.resume_signing(&mut history, KeySource::Resolved(resolved.policies.effective_keys())).await? {
-        return Err(Error::Conflict { run: run.clone() }.into());
-    }
-    let inputs = session.load_inputs(&history).await?;
-    let seed = run_opened::seed(&history)?;
-    let superseded = match history.outcome() {
-        Some(_) => history.reopen(inputs.clone(), &mut spec.protocol()?),
-        None => Vec::new(),
-    };
-    let convening = spec.run_config(session, run.clone(), seed, admitted, observer)?;
-    convening.resume(&history, inputs, superseded).await?;
-    finalize(session, run).await?;
-    drop(held);
-    final_report(session, run).await
+    Ok((spec, KeySource::Resolved(resolved.policies.effective_keys())))
 }
 
 /// What a run was called with, as it is now.
-fn reload_input(
-    session: &LedgerSession,
-    history: &History,
-    host: &Host,
-) -> Result<ConveneInput, ServiceError> {
+fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInput, ServiceError> {
     let path = |key: &str| history.opened.get(key).and_then(Json::as_str).map(PathBuf::from);
-    let setup = run_opened::assembly_setup(history).ok_or_else(|| replay::unknown_version(history))?;
+    let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     let resolving = resolve::Request {
         path: path("manifest").unwrap_or_default(),
         root: path("root"),
         ..resolve::Request::default()
     };
-    let view = resolve::resolve(&session.environment, &resolving, host).map_err(refused_as_configuration)?;
+    let view = resolve::resolve(&session.environment, &resolving, &*session.environment.host)
+        .map_err(refused_as_configuration)?;
     let subject = match path("artifact_path") {
         Some(path) => artifact::read(&Subject::File(path), &session.environment.directory)?,
         // Standard input is gone; the ledger's copy is what there is.

@@ -17,7 +17,7 @@ use super::host::Host;
 use super::ledger::stats;
 use super::playbook::inspect;
 use super::playbook::library::Library;
-use super::run_spec::Options;
+use super::run_options::RunOptions;
 use super::session::LedgerSession;
 use super::trust::Permit;
 use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
@@ -178,7 +178,7 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
 /// Calls the executor that a review would use, and every one that quorate.toml names.
 async fn executors(environment: &Environment, workspace: &Workspace, timeout: Duration) -> Vec<Check> {
     let registry = &workspace.registry;
-    let mut chosen = vec![("the council's".to_owned(), executor::select(workspace, &Options::default()))];
+    let mut chosen = vec![("the council's".to_owned(), executor::select(workspace, &RunOptions::default()))];
     for name in workspace.host.executors.keys() {
         chosen.push((
             name.clone(),

@@ -18,7 +18,7 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use super::error::{ExitClass, ServiceError};
-use super::run_spec::Options;
+use super::run_options::RunOptions;
 use super::trust::{Permit, TrustRequest};
 use super::workspace::Workspace;
 
@@ -183,7 +183,7 @@ pub fn registry() -> Registry {
 ///
 /// # Errors
 /// When the name or kind is unknown, or the adapter refuses its settings.
-pub fn select(workspace: &Workspace, options: &Options) -> Result<SelectedExecutor, ServiceError> {
+pub fn select(workspace: &Workspace, options: &RunOptions) -> Result<SelectedExecutor, ServiceError> {
     let (registry, host) = (&workspace.registry, &workspace.host);
     let file = host.path();
     let council = workspace.council_path.as_deref().unwrap_or(&workspace.council.dir);

@@ -21,13 +21,8 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of a council on an artifact.
-    pub fn of_council(
-        workspace: &Workspace,
-        setup: &Setup,
-        executor: &SelectedExecutor,
-        artifact_sha256: &str,
-    ) -> Self {
+    /// The fingerprint of a council, without an input.
+    pub fn of_council(workspace: &Workspace, setup: &Setup, executor: &SelectedExecutor) -> Self {
         let council = &workspace.council;
         let member = |one: &quorate_manifest::council::Deliberator| {
             let context: Vec<_> = one.context.iter().map(|file| (&file.path, &*file.text)).collect();
@@ -43,12 +38,11 @@ impl Fingerprint {
             ("executor", hash(&executor.settings)),
             ("redaction", hash(workspace.redaction.settings())),
             ("mode", VERSION.to_owned()),
-            (INPUT, artifact_sha256.to_owned()),
         ];
         Fingerprint { whole: "council", components }
     }
 
-    /// The fingerprint of an assembly on a subject.
+    /// The fingerprint of an assembly, without an input.
     pub fn of_assembly(parts: AssemblyParts<'_>) -> Self {
         let components = vec![
             ("manifest", hash(&parts.manifest)),
@@ -57,9 +51,15 @@ impl Fingerprint {
             ("executors", hash(&parts.executors)),
             ("redaction", hash(parts.redaction)),
             ("mode", parts.mode.to_owned()),
-            (INPUT, parts.input.to_owned()),
         ];
         Fingerprint { whole: "assembly", components }
+    }
+
+    /// The same on an input, by the SHA-256 of its bytes.
+    #[must_use]
+    pub fn with_input(mut self, sha256: &str) -> Self {
+        self.components.push((INPUT, sha256.to_owned()));
+        self
     }
 
     /// The hash over everything but the input.
@@ -95,8 +95,6 @@ pub struct AssemblyParts<'a> {
     /// What is redacted.
     pub redaction: &'a Json,
     pub mode: &'a str,
-    /// SHA-256 of the subject's bytes.
-    pub input: &'a str,
 }
 
 fn hash(value: &Json) -> String {

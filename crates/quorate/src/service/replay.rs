@@ -1,17 +1,14 @@
 //! Derive a run's verdict again from the ledger alone, asking nobody (X11).
 
-use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::replay::{ReplayResult, replay as derive};
 use quorate_ledger::council_log::line::SUPERSEDED;
-use quorate_manifest::assembly::Mode;
-use quorate_protocol::modes::assembly::version;
-use quorate_protocol::modes::council::{Council, Setup, VERSION};
+use quorate_protocol::modes::council::Setup;
 use quorate_protocol::{Json, Name, Protocol};
 
-use super::convene::run_spec;
 use super::error::ServiceError;
 use super::run_opened;
+use super::run_spec::ProtocolSetup as _;
 use super::session::LedgerSession;
 
 /// What a replay says.
@@ -51,32 +48,15 @@ pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Servi
 fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
     let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
     let fresh: Option<Box<dyn Protocol>> = match run_opened::is_assembly(history) {
-        true => run_opened::assembly_setup(history)
-            .map(|setup| run_spec::protocol(&setup))
-            .transpose()?
-            .map(boxed),
+        true => run_opened::assembly_setup(history).map(|setup| setup.protocol()).transpose()?,
         false => history
             .opened
             .get("setup")
             .and_then(|setup| serde_json::from_value::<Setup>(setup.clone()).ok())
-            .map(Council::new)
-            .map(boxed),
+            .map(|setup| setup.protocol())
+            .transpose()?,
     };
-    fresh.filter(|protocol| protocol.version() == recorded).ok_or_else(|| unknown_version(history))
-}
-
-fn boxed(protocol: impl Protocol + 'static) -> Box<dyn Protocol> {
-    Box::new(protocol)
-}
-
-/// A run was held by another version.
-pub(super) fn unknown_version(history: &History) -> ServiceError {
-    let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
-    let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
-    let body = Body::new(format!(
-        "run {} was held by `{recorded}`; this program knows {}",
-        history.run,
-        known.join(", ")
-    ));
-    ServiceError::configuration(codes::FINGERPRINT_CHANGED, body)
+    fresh
+        .filter(|protocol| protocol.version() == recorded)
+        .ok_or_else(|| run_opened::unknown_version(history))
 }

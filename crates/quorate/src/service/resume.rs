@@ -6,101 +6,94 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
-use quorate_kernel::ports::ledger::Error;
-use quorate_protocol::modes::council::Council;
+use quorate_protocol::modes::council::Setup;
+use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name};
 
 use super::artifact::{self, Subject};
-use super::error::ServiceError;
-use super::finalize::finalize;
-use super::fingerprint::Fingerprint;
-use super::report::{self, Report};
-use super::run_opened;
-use super::run_spec::{Options, RunSpec};
+use super::convene;
+use super::error::{ExitClass, ServiceError};
+use super::ledger::gc;
+use super::review::spec;
+use super::run_opened::{self, is_assembly};
+use super::run_options::RunOptions;
+use super::run_spec::RunSpec;
+use super::runs::{self, RunReport};
 use super::session::LedgerSession;
 use super::signer::KeySource;
 
 /// Resumes a run at an opened session and returns its report. A run with a verdict is refused, except that one that only
-/// lacks its log line was made good when the session was opened.
+/// lacks its log line was finished when the session was opened.
 ///
 /// # Errors
-/// When the run has a verdict, is not as it was, or the ledger fails.
+/// When the run has a verdict, is not as it was, or the ledger fails; and when a policy is named for an assembly's run.
 pub async fn resume(
     session: &LedgerSession,
     run: &Name,
-    options: &Options,
+    options: &RunOptions,
+    policy: Option<Policy>,
     observer: Arc<dyn Observer>,
-) -> Result<Report, ServiceError> {
-    let _held = session.acquire_run(run).await?;
-    let mut history = session.partial_history(run).await?;
-    let verdict = history
-        .outcome()
-        .and_then(|outcome| outcome.get("verdict"))
-        .and_then(Json::as_str)
-        .map(str::to_owned);
-    if let Some(verdict) = verdict.filter(|verdict| verdict != "INCOMPLETE") {
+) -> Result<RunReport, ServiceError> {
+    let guard = session.acquire_run(run).await?;
+    let history = session.partial_history(run).await?;
+    let verdict = history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str());
+    if let Some(verdict) = verdict.filter(|verdict| !verdict.eq_ignore_ascii_case("incomplete")) {
         let body = Body::new(format!("run {run} has come to {verdict}"))
             .help(format!("`quorate show {run}` shows it"));
         return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
     }
     history.ensure_not_erased()?;
-    let spec = run_spec(session, &history, options)?;
-    ensure_same_input(session, &history, &spec)?;
-    if !session.resume_signing(&mut history, KeySource::Recorded).await? {
-        return Err(Error::Conflict { run: run.clone() }.into());
+    if is_assembly(&history) {
+        if policy.is_some() {
+            let body = Body::new(format!("{run} is an assembly's run, and --policy is for reviews"));
+            return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+        }
+        let (spec, keys) = convene::resumed_spec(session, &history, options)?;
+        let permit = spec.admit(&session.environment)?;
+        spec.resume(session, history, keys, permit, observer).await?;
+    } else {
+        let spec = resumed_review(session, &history, options, policy)?;
+        let permit = spec.admit(&session.environment)?;
+        ensure_same_input(session, &history, &spec)?;
+        spec.resume(session, history, KeySource::Recorded, permit, observer).await?;
     }
-    let inputs = session.load_inputs(&history).await?;
-    let seed = run_opened::seed(&history)?;
-    let superseded = match history.outcome() {
-        Some(_) => history.reopen(inputs.clone(), &mut Council::new(spec.setup.clone())),
-        None => Vec::new(),
-    };
-    let convening = spec.run_config(session, run.clone(), seed, observer);
-    convening.resume(&history, inputs, superseded).await?;
-    finalize(session, run).await?;
-    report::load(session, run).await
+    drop(guard);
+    let report = runs::load_report(session, run).await;
+    // The report has the answers, also of a run that does not keep them.
+    gc::after_run(session, run).await?;
+    report
 }
 
-fn run_spec(session: &LedgerSession, history: &History, options: &Options) -> Result<RunSpec, ServiceError> {
+fn resumed_review(
+    session: &LedgerSession,
+    history: &History,
+    options: &RunOptions,
+    policy: Option<Policy>,
+) -> Result<RunSpec<Setup>, ServiceError> {
     let start = run_opened::start_options(history);
     let runtime = session.workspace.council.runtime.as_ref().and_then(|table| table.kind.as_ref());
     // A council's own runtime goes by its type, which names no executor of quorate.toml.
     let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
-    let options = Options {
+    let options = RunOptions {
         executor: options.executor.clone().or(named),
         model: options.model.clone().or(run_opened::model(history)),
-        policy: options.policy.or(start.policy),
         max_calls: options.max_calls.or(run_opened::max_calls(history)),
         ..options.clone()
     };
-    RunSpec::new(session, &options)
+    spec::build(session, &options, policy.or(start.policy))
 }
 
-fn ensure_same_input(session: &LedgerSession, history: &History, spec: &RunSpec) -> Result<(), ServiceError> {
-    let recorded = run_opened::fingerprint(history);
-    let artifact_sha256 = match history.opened.get("artifact_path").and_then(Json::as_str) {
+fn ensure_same_input(
+    session: &LedgerSession,
+    history: &History,
+    spec: &RunSpec<Setup>,
+) -> Result<(), ServiceError> {
+    let input_sha256 = match history.opened.get("artifact_path").and_then(Json::as_str) {
         Some(path) => {
             artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?.sha256
         }
         // Standard input is gone, and a path that had to be redacted is not kept; the ledger's copy is what there is.
         None => run_opened::input_sha256(history),
     };
-    ensure_unchanged(&history.run, &spec.fingerprint(session, &artifact_sha256), &recorded)
-}
-
-/// X7: whoever resumes must ask the same members about the same text.
-///
-/// # Errors
-/// What has changed since the run was opened.
-pub(super) fn ensure_unchanged(run: &Name, now: &Fingerprint, recorded: &Json) -> Result<(), ServiceError> {
-    let changed = now.changed_components(recorded);
-    if changed.is_empty() {
-        return Ok(());
-    }
-    let body =
-        Body::new(format!("run {run} cannot go on: changed since it was opened: {}", changed.join(", ")));
-    Err(ServiceError::configuration(
-        codes::FINGERPRINT_CHANGED,
-        body.help("put it back as it was, or start a new run"),
-    ))
+    run_opened::ensure_unchanged(history, &spec.fingerprint(&input_sha256))
 }

@@ -1,10 +1,13 @@
 //! Review one artifact.
 
+pub mod spec;
+
 use std::path::{Component, Path};
 use std::sync::Arc;
 
 use quorate_kernel::observer::Observer;
 use quorate_manifest::council::tiers;
+use quorate_protocol::policy::Policy;
 
 use super::artifact::Artifact;
 use super::environment::Environment;
@@ -12,9 +15,10 @@ use super::error::ServiceError;
 use super::executor;
 use super::open_session;
 use super::report::{self, Report};
-use super::run_spec::{Options, ReviewInput, RunSpec};
+use super::run_options::RunOptions;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, Workspace};
+use spec::ReviewInput;
 
 /// What is to be reviewed, and how.
 #[derive(Debug, Clone)]
@@ -25,7 +29,9 @@ pub struct Request {
     pub tier: Option<tiers::Tier>,
     /// `--tiered`: obey the tier, as a sweep does.
     pub tier_policy: TierPolicy,
-    pub options: Options,
+    /// `--policy`, in place of what the council's file says.
+    pub policy: Option<Policy>,
+    pub options: RunOptions,
 }
 
 /// Whether a review obeys the artifact's tier.
@@ -69,7 +75,7 @@ pub fn check(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
-    options: &Options,
+    options: &RunOptions,
 ) -> Result<(), ServiceError> {
     let workspace = load(environment, places, artifact)?;
     let chosen = executor::select(&workspace, options)?;
@@ -98,7 +104,8 @@ pub async fn review(
     request: &Request,
     observer: Arc<dyn Observer>,
 ) -> Result<ReviewOutcome, ServiceError> {
-    let spec = RunSpec::new(session, &request.options)?;
+    let spec = spec::build(session, &request.options, request.policy)?;
+    let permit = spec.admit(&session.environment)?;
     let relative = match &artifact.path {
         Some(path) => relative_path(&session.workspace.council.dir, path),
         None => artifact.display_name.clone(),
@@ -112,9 +119,9 @@ pub async fn review(
     }
     let indexed = session.sync_log_index().await?;
     let input = ReviewInput { artifact, artifact_type, tier: tier.number() };
-    let run = spec.run(session, &input, indexed, observer).await?.run;
+    let run = spec::start(&spec, session, &input, indexed, permit, observer).await?;
     let mut report = report::load(session, &run).await?;
-    report.notes.extend(spec.unread_prompts(session));
+    report.notes.extend(spec::unread_prompts(&spec, session));
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }
 

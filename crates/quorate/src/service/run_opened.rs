@@ -8,10 +8,13 @@ use quorate_kernel::{canonical, entropy};
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
 use quorate_protocol::assembly::Setup;
+use quorate_protocol::modes::assembly::version;
+use quorate_protocol::modes::council::VERSION;
 use quorate_protocol::policy::Policy;
 use serde_json::Map;
 
 use super::error::ServiceError;
+use super::fingerprint::Fingerprint;
 
 /// Whether a run is an assembly's.
 pub fn is_assembly(history: &History) -> bool {
@@ -96,4 +99,31 @@ pub fn fingerprint(history: &History) -> Json {
 /// The hash of what a run was opened on.
 pub fn input_sha256(history: &History) -> String {
     fingerprint(history)["input"].as_str().unwrap_or_default().to_owned()
+}
+
+/// X7: whoever resumes must ask the same members about the same text.
+///
+/// # Errors
+/// [`codes::FINGERPRINT_CHANGED`], with what changed since the run was opened.
+pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), ServiceError> {
+    let changed = now.changed_components(&fingerprint(history));
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("run {} cannot go on: changed since it was opened: {}", history.run, changed.join(", "));
+    let body = Body::new(message).help("put it back as it was, or start a new run");
+    Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
+}
+
+/// A run was held by another version.
+pub fn unknown_version(history: &History) -> ServiceError {
+    let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
+    let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
+    let body = Body::new(format!(
+        "run {} was held by `{recorded}`; this program knows {}",
+        history.run,
+        known.join(", ")
+    ));
+    ServiceError::configuration(codes::FINGERPRINT_CHANGED, body)
 }

@@ -10,15 +10,20 @@ use globset::GlobMatcher;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observer::NoopObserver;
 use quorate_protocol::Name;
-use quorate_protocol::policy::Verdict;
+use quorate_protocol::modes::council::Setup;
+use quorate_protocol::policy::{Policy, Verdict};
 use tokio::task::JoinSet;
 
 use super::artifact::{self, Subject};
 use super::disk::{self, FileEntry};
 use super::error::ServiceError;
 use super::report::{self, Report};
-use super::run_spec::{Options, ReviewInput, RunSpec};
+use super::review::spec::{self, ReviewInput};
+use super::run_options::RunOptions;
+use super::run_spec::RunSpec;
+use super::runs::RunReport;
 use super::session::LedgerSession;
+use super::trust::Permit;
 use super::trust::TrustRequest;
 use super::worker_thread::run_on_own_thread;
 use super::workspace::{boundary, display_path};
@@ -39,8 +44,10 @@ pub struct Request {
     pub filter: FileFilter,
     /// How many reviews are held at once.
     pub jobs: usize,
-    /// How each is held.
-    pub options: Options,
+    /// `--policy`, in place of what the council's file says.
+    pub policy: Option<Policy>,
+    /// How each review is held.
+    pub options: RunOptions,
 }
 
 /// Which of the watched files count; all of them unless said.
@@ -129,16 +136,15 @@ pub async fn sweep(
     request: &Request,
     watcher: Arc<dyn SweepObserver>,
 ) -> Result<Vec<SweptFile>, ServiceError> {
-    let spec = RunSpec::new(session, &request.options)?;
+    let spec = spec::build(session, &request.options, request.policy)?;
+    let permit = spec.admit(&session.environment)?;
     let mut all = Vec::new();
     let mut due = Vec::new();
     let judged = match request.judged {
-        JudgedPolicy::Skip => {
-            session.store.judged_artifacts(&spec.fingerprint(session, "").combined()).await?
-        }
+        JudgedPolicy::Skip => session.store.judged_artifacts(&spec.fingerprint("").combined()).await?,
         JudgedPolicy::Repeat => BTreeSet::new(),
     };
-    let undecided = session.store.undecided_runs(&spec.fingerprint(session, "").combined()).await?;
+    let undecided = session.store.undecided_runs(&spec.fingerprint("").combined()).await?;
     let mut planned = BTreeSet::new();
     let (found, unread) = files(session, request)?;
     all.extend(unread);
@@ -154,8 +160,9 @@ pub async fn sweep(
         }
     }
     watcher.planned(due.len());
-    let (session, options) = (Arc::clone(session), request.options.clone());
-    let work = Arc::new(SweepRun { session, spec, options, undecided, judged, observer: watcher });
+    let (session, options, policy) = (Arc::clone(session), request.options.clone(), request.policy);
+    let work =
+        Arc::new(SweepRun { session, spec, permit, options, policy, undecided, judged, observer: watcher });
     let mut due = due.into_iter();
     // A thread each, so that the reviews share the processors and keep nobody else; dropping the set drops them.
     let mut reviews = JoinSet::new();
@@ -298,8 +305,10 @@ fn triage(
 /// What all reviews of a sweep share.
 struct SweepRun {
     session: Arc<LedgerSession>,
-    spec: RunSpec,
-    options: Options,
+    spec: RunSpec<Setup>,
+    permit: Permit,
+    options: RunOptions,
+    policy: Option<Policy>,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
     /// What this council has judged; nothing where it is judged again.
@@ -344,8 +353,9 @@ impl SweepRun {
             Some(report) => report,
             None => {
                 let indexed = self.session.sync_log_index().await?;
-                let held = self.spec.run(&self.session, input, indexed, Arc::new(NoopObserver)).await?;
-                report::load(&self.session, &held.run).await?
+                let observer = Arc::new(NoopObserver);
+                let run = spec::start(&self.spec, &self.session, input, indexed, self.permit, observer);
+                report::load(&self.session, &run.await?).await?
             }
         };
         let fix = report.first_fix();
@@ -357,7 +367,11 @@ impl SweepRun {
     async fn try_resume(&self, input: &ReviewInput) -> Option<Report> {
         let artifact = &input.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
-        resume::resume(&self.session, run, &self.options, Arc::new(NoopObserver)).await.ok()
+        let resumed = resume::resume(&self.session, run, &self.options, self.policy, Arc::new(NoopObserver));
+        match resumed.await.ok()? {
+            RunReport::Review(report) => Some(*report),
+            RunReport::Assembly(_) => None,
+        }
     }
 }
 

@@ -2,14 +2,15 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
+use quorate_protocol::assembly::Setup;
 use quorate_protocol::gather::conversation;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::ConveneInput;
-use super::run_spec::RunSpec;
 use crate::service::error::ServiceError;
 use crate::service::run_opened::is_assembly;
+use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
 
 /// How often a periodic assembly is due that does not say so, in milliseconds.
@@ -32,7 +33,7 @@ pub enum Due {
 pub async fn check_due(
     session: &LedgerSession,
     input: &ConveneInput,
-    spec: &RunSpec,
+    spec: &RunSpec<Setup>,
 ) -> Result<Due, ServiceError> {
     let defaults = input.resolution.resolved.defaults.as_ref();
     let heuristic = defaults.and_then(|one| one.trigger_heuristic.as_deref());

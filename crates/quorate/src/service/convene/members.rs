@@ -1,4 +1,4 @@
-//! Who sits in an assembly: each member's persona, its prompt, and the executor that answers for it (Q1).
+//! The members of an assembly: each member's persona, its prompt, and the executor that answers for it (Q1).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::registry::Registry;
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::config::Configuration;
@@ -18,86 +17,39 @@ use quorate_manifest::{operator, persona};
 use quorate_playbook::base::BasePrompt;
 use quorate_playbook::compose::Composition;
 use quorate_playbook::persona as prompts;
-use quorate_protocol::{Json, Name};
-use serde_json::{Map, json};
+use quorate_protocol::Json;
+use serde_json::Map;
 
-use super::super::compose::{self, Sources};
+use super::super::compose::Sources;
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
 use super::super::executor::{self, SelectedBy, SelectedExecutor};
-use super::super::host::Host;
 use super::super::manifests::Manifests;
 use super::super::playbook::catalogue::Catalogue;
 use super::super::resolve::{self, Resolution};
-use super::super::trust::Permit;
+use super::super::run_options::RunOptions;
+use super::super::run_spec::PreparedMember;
 use super::super::weave;
 use super::super::workspace::Workspace;
-use super::{ConveneInput, Options};
-
-/// A member, ready to be asked.
-pub struct PreparedMember {
-    pub id: Name,
-    /// What people call the role.
-    pub role: String,
-    pub prompt: Arc<str>,
-    /// Its persona, as executors read it.
-    pub persona: Arc<Json>,
-    /// Who answers for it.
-    pub executor: SelectedExecutor,
-    /// How long it may take.
-    pub timeout: Duration,
-    /// What its prompt was composed of, where its persona is an operator's.
-    pub composed: Option<Arc<(Sources, Composition)>>,
-}
-
-impl PreparedMember {
-    /// The seat at the kernel's table.
-    pub fn member_config(&self, admitted: Permit) -> MemberConfig {
-        MemberConfig {
-            executor: self.executor.executor(admitted),
-            executor_name: self.executor.name.clone(),
-            timeout: self.timeout,
-            retries: self.executor.retries,
-            role: self.prompt.clone(),
-            persona: Some(self.persona.clone()),
-            context: Vec::new(),
-            weight: None,
-            extra_fields: self.marks(),
-            conversation: None,
-        }
-    }
-}
-
-impl PreparedMember {
-    /// What was woven into its prompt, as it is recorded with what it says.
-    fn marks(&self) -> Map<String, Json> {
-        let Some((sources, composed)) = self.composed.as_deref() else { return Map::new() };
-        let mut marks = Map::from_iter([("woven".to_owned(), json!(sources.hashes(composed, &[])))]);
-        if !composed.shadows.is_empty() {
-            marks.insert("shadows".to_owned(), compose::shadows(&composed.shadows));
-        }
-        marks
-    }
-}
+use super::ConveneInput;
 
 /// A persona that was read: its prompt, as executors read it, and what was woven into it.
 type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composition)>>);
 
-/// Seats all members.
+/// Prepares all members.
 ///
 /// # Errors
 /// When a persona has gone since the assembly was resolved, or an executor is refused.
-pub fn seat(
+pub fn prepare(
     environment: &Environment,
     workspace: &Workspace,
     input: &ConveneInput,
-    options: &Options,
-    host: &Host,
+    options: &RunOptions,
     report: &mut Report,
 ) -> Result<Vec<PreparedMember>, ServiceError> {
     let (configuration, ledger) = (&workspace.host, &workspace.ledger);
     let manifests = Manifests::open(environment, &input.resolution.root, Refs::Followed)?;
-    let loader = manifests.loader(host);
+    let loader = manifests.loader(&*environment.host);
     let resolved = &input.resolution.resolved;
     let runtime = operator_runtime(&loader, &input.resolution.root, resolved);
     let mut executors = ExecutorCache {
@@ -108,7 +60,7 @@ pub fn seat(
     };
     let mut personas: BTreeMap<String, LoadedPersona> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
-    let mut seated = Vec::with_capacity(resolved.members.len());
+    let mut prepared = Vec::with_capacity(resolved.members.len());
     for member in &resolved.members {
         let reference = &member.persona.reference;
         let location = member.persona.path.as_ref();
@@ -145,18 +97,20 @@ pub fn seat(
         let (text, persona, composed) = personas[&key].clone();
         let named = executor_choice(options, configuration, &input.resolution, &member.id, runtime.as_ref());
         let executor = executors.get(named)?;
-        seated.push(PreparedMember {
+        prepared.push(PreparedMember {
             id: member.id.clone(),
             role: member.role.clone(),
             prompt: format!("Your role here: {}.\n\n{text}", member.role).into(),
-            persona,
+            persona: Some(persona),
+            context: Vec::new(),
+            weight: None,
             executor,
             timeout: options.timeout.unwrap_or_else(|| Duration::from_millis(u64::from(member.timeout_ms))),
             composed,
         });
     }
     catalogues.into_values().for_each(|catalogue| report.absorb(catalogue.report));
-    Ok(seated)
+    Ok(prepared)
 }
 
 /// An executor by its name, and who chose it.
@@ -169,7 +123,7 @@ struct ExecutorChoice {
 
 /// Q1: the executor of a member; `None` where none is chosen.
 fn executor_choice(
-    options: &Options,
+    options: &RunOptions,
     configuration: &Configuration,
     view: &Resolution,
     member: &str,

@@ -7,14 +7,15 @@ use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{Request, Setup, describe_operators};
-use quorate_protocol::{Command, Event, Json, Protocol as _, TimedEvent};
+use quorate_protocol::{Command, Event, Json, TimedEvent};
 use serde_json::json;
 
 use super::ConveneInput;
-use super::run_spec::RunSpec;
+use super::spec;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::overlays;
+use crate::service::run_spec::{ProtocolSetup as _, RunSpec};
 use crate::service::workspace::Workspace;
 
 /// The version of the JSON that a plan is printed as.
@@ -74,7 +75,7 @@ pub async fn build(
     environment: &Environment,
     workspace: &Workspace,
     input: &ConveneInput,
-    spec: &RunSpec,
+    spec: &RunSpec<Setup>,
 ) -> Result<Plan, ServiceError> {
     let now_ms = environment.clock.now_ms();
     let overlays = match workspace.ledger.may_exist() {
@@ -86,8 +87,8 @@ pub async fn build(
         }
         false => Vec::new(),
     };
-    let mut protocol = spec.protocol()?;
-    let (part, _) = spec.redacted_input(input).await;
+    let mut protocol = spec.setup.protocol()?;
+    let (part, _) = spec::redacted_input(spec, input).await;
     let event = Event::Opened { run: "r".into(), inputs: vec![part], priors: Vec::new(), overlays };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
     let mut first = Vec::new();
@@ -134,7 +135,7 @@ fn notes(setup: &Setup) -> Vec<String> {
 }
 
 /// Who is not asked at once: later, or never.
-fn deferred(spec: &RunSpec, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
+fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
     let (mut later, mut never) = (Vec::new(), Vec::new());
     for (member, seated) in spec.setup.members.iter().zip(&spec.members) {
         let asked = first.iter().any(|one| *one.member == *member.id);

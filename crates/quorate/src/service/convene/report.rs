@@ -22,10 +22,9 @@ pub use parts::{
     Vote,
 };
 
-use super::run_spec;
+use super::spec;
 use crate::service::error::ServiceError;
 use crate::service::finalize::drops_answers_at_end;
-use crate::service::replay;
 use crate::service::report::strings;
 use crate::service::run_opened;
 use crate::service::session::LedgerSession;
@@ -116,13 +115,13 @@ pub struct Report {
 /// # Errors
 /// When the texts that it follows from are not kept any more, or another version of the mode wrote it.
 pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
-    let setup = run_opened::assembly_setup(history).ok_or_else(|| replay::unknown_version(history))?;
+    let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     // Where only the hash of an outcome is kept, it follows again from what was answered.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
     let artifact = match kept {
         true => None,
         false => {
-            let mut protocol = run_spec::protocol(&setup)?;
+            let mut protocol = spec::assembly(&setup)?;
             derive(history, session.load_inputs(history).await?, &mut protocol);
             protocol.artifact().and_then(Json::as_object).cloned()
         }

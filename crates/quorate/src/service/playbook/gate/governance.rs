@@ -11,10 +11,11 @@ use super::human::describe;
 use super::{GateClosed, GateEvidence};
 use crate::service::artifact::{Artifact, Subject};
 use crate::service::convene::inputs::Inputs;
-use crate::service::convene::run_spec::RunSpec;
-use crate::service::convene::{self, Options, Request};
+use crate::service::convene::spec;
+use crate::service::convene::{self, Request};
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
+use crate::service::run_options::RunOptions;
 use crate::service::workspace::absolute;
 
 /// Convenes.
@@ -35,7 +36,7 @@ pub async fn attempt(
         path: absolute(&configuration.dir, written.as_ref()),
         root: None,
         inputs: Inputs { proposal: Some("-".into()), ..Inputs::default() },
-        options: Options::default(),
+        options: RunOptions::default(),
     };
     let text = describe(keeping, book);
     let name = format!("{}.md", book.playbook.slug);
@@ -49,7 +50,7 @@ pub async fn attempt(
         })
     };
     let (input, workspace) = convene::prepare_with(environment, keeping.places(), &request, host, proposal)?;
-    let spec = RunSpec::new(environment, &workspace, &input, &request.options, host)?;
+    let spec = spec::build(environment, &workspace, &input, &request.options)?;
     let report = convene::convene(session, &input, &spec, Arc::new(NoopObserver)).await?;
     let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);
     let exact =

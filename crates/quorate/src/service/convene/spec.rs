@@ -1,0 +1,176 @@
+//! How an assembly is convened: its members with their prompts and executors, and what its first record says.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::canonical;
+use quorate_kernel::consultation::object;
+use quorate_kernel::observer::Observer;
+use quorate_kernel::redact::Redactor;
+use quorate_manifest::Capabilities as _;
+use quorate_manifest::workspace::Scope;
+use quorate_protocol::assembly::{HostOptions, Setup, subject_kind};
+use quorate_protocol::modes::assembly::{Assembly, version};
+use quorate_protocol::{Json, Name, Part, Protocol};
+use serde_json::{Map, json};
+
+use super::members;
+use super::{ConveneInput, due};
+use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
+use crate::service::fingerprint::{AssemblyParts, Fingerprint};
+use crate::service::overlays;
+use crate::service::redaction::Redaction;
+use crate::service::resolve;
+use crate::service::run_options::RunOptions;
+use crate::service::run_spec::{NewRun, PreparedMember, ProtocolSetup, RunSpec, caps};
+use crate::service::session::LedgerSession;
+use crate::service::signer::Signer;
+use crate::service::workspace::Workspace;
+
+impl ProtocolSetup for Setup {
+    fn protocol(&self) -> Result<Box<dyn Protocol>, ServiceError> {
+        Ok(Box::new(assembly(self)?))
+    }
+}
+
+/// The protocol of a setup.
+///
+/// # Errors
+/// When a locked trait cannot be matched.
+pub fn assembly(setup: &Setup) -> Result<Assembly, ServiceError> {
+    Assembly::new(setup.clone())
+        .map_err(|error| ServiceError::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))
+}
+
+/// Puts a run of an assembly together.
+///
+/// # Errors
+/// When an executor or a pattern is refused.
+pub fn build(
+    environment: &Environment,
+    workspace: &Workspace,
+    input: &ConveneInput,
+    options: &RunOptions,
+) -> Result<RunSpec<Setup>, ServiceError> {
+    let host = &environment.host;
+    let around = HostOptions { embeds: host.has_embedder(), early_decision: workspace.host.early_decision };
+    let redaction = workspace.redaction.clone();
+    let (setup, setup_redactions) = redact_setup(
+        &Setup::from_resolved(&input.resolution.resolved, input.request.clone(), around),
+        &redaction,
+    )?;
+    if let Some(producer) = &options.producer {
+        let leaf = input.resolution.resolved.chain.leaf().path.scope().clone();
+        producer.check(environment, &input.resolution.root, &[leaf, Scope::Workspace])?;
+    }
+    let mut report = Report::new();
+    let members = members::prepare(environment, workspace, input, options, &mut report)?;
+    redaction.check_ids(members.iter().map(|member| &*member.id))?;
+    let of = |value: fn(&PreparedMember) -> Json| {
+        members.iter().map(|member| json!([&*member.id, value(member)])).collect::<Json>()
+    };
+    let documents = &input.resolution.resolved.chain.documents;
+    let fingerprint = Fingerprint::of_assembly(AssemblyParts {
+        manifest: documents.iter().map(|document| json!(&*document.text)).collect(),
+        prompts: of(|member| json!(&*member.prompt)),
+        setup: json!(setup),
+        executors: of(|member| member.executor.settings.clone()),
+        redaction: redaction.settings(),
+        mode: version(setup.mode),
+    });
+    Ok(RunSpec {
+        setup,
+        members,
+        redaction,
+        setup_redactions,
+        report,
+        fingerprint,
+        extensions: host.extensions(),
+        caps: caps(options, &workspace.host),
+        options: options.clone(),
+    })
+}
+
+/// Convenes, and gives the run's id.
+///
+/// # Errors
+/// When the ledger fails. What was recorded stays, and the run can be resumed.
+pub async fn start(
+    spec: &RunSpec<Setup>,
+    session: &LedgerSession,
+    input: &ConveneInput,
+    observer: Arc<dyn Observer>,
+) -> Result<Name, ServiceError> {
+    let permit = spec.admit(&session.environment)?;
+    let resolved = &input.resolution.resolved;
+    let signer = Signer::of_assembly(session.keys(), resolved).await?;
+    let recorded = overlays::load(&session.store, &spec.setup.assembly).await?;
+    let overlays = overlays::active_texts(&recorded, &spec.setup, session.environment.clock.now_ms());
+    let (overlays, in_overlays) = spec.redaction.redactor.redact_json(Json::Array(overlays));
+    let overlays = overlays.as_array().cloned().unwrap_or_default();
+    let (part, in_input) = redacted_input(spec, input).await;
+    let mut fields = opened_fields(spec, input, &overlays);
+    fields.extend([signer.assembly_audit(resolved)]);
+    let new = NewRun {
+        artifact: &input.subject,
+        part,
+        priors: Vec::new(),
+        overlays,
+        redactions: in_overlays + in_input,
+        signer,
+        fields,
+    };
+    spec.start(session, new, permit, observer).await
+}
+
+/// The fields of `run.opened` that only runs of assemblies have.
+fn opened_fields(spec: &RunSpec<Setup>, input: &ConveneInput, overlays: &[Json]) -> Map<String, Json> {
+    let resolution = &input.resolution;
+    let (resolved, chain) = (&resolution.resolved, &resolution.resolved.chain);
+    let shown = |path: &Path| path.to_string_lossy().into_owned();
+    let file = |document| shown(&resolve::disk_path(&resolution.root, document));
+    object(json!({
+        "title": resolved.title,
+        "grouping": resolved.display.as_ref().and_then(|display| display.default_grouping),
+        "artifact_type": &*spec.setup.assembly,
+        "messages": due::message_count(input),
+        "overlays": overlays,
+        "executor": spec.options.executor,
+        "manifest": file(chain.leaf()),
+        "root": shown(&resolution.root),
+        "files": chain.documents.iter().map(|document| file(document)).collect::<Vec<_>>(),
+    }))
+}
+
+/// What the run is about, as it is recorded and shown to members.
+pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> (Part, usize) {
+    let subject_text = input.subject.text.clone();
+    // What an escape in a line of JSON hides from a pattern is read by members.
+    let lines = input.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
+    let work = move |redactor: &Redactor| match lines {
+        true => redactor.redact_lines(&subject_text),
+        false => redactor.redact(&subject_text),
+    };
+    let (text, in_text) = spec.redaction.redactor.run_blocking_if_large(input.subject.text.len(), work).await;
+    let (shown, in_name) = spec.redaction.redactor.redact(&input.subject.display_name);
+    (Part::new(subject_kind(spec.setup.mode), &*shown, text), in_text + in_name)
+}
+
+/// A setup without secrets, as it will be read from the record, and how many secrets there were: a replay has to have the
+/// one that was used.
+///
+/// # Errors
+/// When it makes no sense any more without them.
+fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), ServiceError> {
+    let (clean, found) = redaction.redactor.redact_json(json!(setup));
+    let unreadable = |error: serde_json::Error| {
+        let body = Body::new(format!("the manifest has a secret where none can be: {error}"));
+        ServiceError::configuration(
+            codes::ASSEMBLY_WORKSPACE_INVALID,
+            body.help("take it out of the manifest"),
+        )
+    };
+    Ok((serde_json::from_value(canonical::normalize(clean)).map_err(unreadable)?, found))
+}
