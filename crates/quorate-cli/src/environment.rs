@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use quorate::service::environment::{Environment, Variables};
+use quorate::service::environment::Environment;
+use quorate::service::trust::inventory;
+use quorate::service::variables::Variables;
 
 /// The surroundings of this process.
 #[expect(clippy::disallowed_methods, reason = "the one place where the working directory is read")]
@@ -13,6 +15,7 @@ pub(super) fn from_process() -> Environment {
     let mut environment = Environment::new(std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")));
     environment.ledger = path("QUORATE_LEDGER");
     environment.state_dir = state_dir();
+    environment.inventory = Some(inventory::of_workspace);
     environment.user = user.unwrap_or(environment.user);
     if let Some(caller) = sudo_caller(&environment.trusted_uids, get("SUDO_UID")) {
         environment.trusted_uids.push(caller);

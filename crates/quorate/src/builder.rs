@@ -247,6 +247,7 @@ impl Builder {
         }
         let mut environment = Environment::new(absolute(&directory)?);
         environment.host = Arc::new(host);
+        environment.inventory = Some(trust::inventory::of_workspace);
         environment.state_dir = self.state_dir;
         environment.user = self.user.unwrap_or(environment.user);
         environment.clock = self.clock.unwrap_or(environment.clock);

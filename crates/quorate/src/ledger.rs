@@ -144,7 +144,7 @@ impl Verified {
 
     /// The report as `quorate ledger verify --format json` prints it.
     pub fn to_json(&self) -> String {
-        verify::json(&self.0)
+        verify::json::json(&self.0)
     }
 }
 

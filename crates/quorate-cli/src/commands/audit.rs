@@ -95,7 +95,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         let text = match arguments.format {
             AuditFormat::Human => render::audit::human(audit, look),
             AuditFormat::Markdown => render::audit::markdown(audit),
-            AuditFormat::Json => audit::json(audit),
+            AuditFormat::Json => audit::json::json(audit),
         };
         match &arguments.output {
             Some(path) => audit::write(environment, audit, path, &text)?,

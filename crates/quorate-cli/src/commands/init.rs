@@ -13,7 +13,7 @@ use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::init::{self, Template};
-use quorate::service::workspace::{absolute, display_path};
+use quorate::service::paths::{absolute, display_path};
 
 /// Write files to start from; nothing that is there is touched
 #[derive(Debug, Args)]

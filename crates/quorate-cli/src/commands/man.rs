@@ -12,7 +12,7 @@ use quorate::service::disk;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::guard;
-use quorate::service::workspace::absolute;
+use quorate::service::paths::absolute;
 
 /// Print the man page, or write one for each command into a directory
 #[derive(Debug, Args)]

@@ -17,11 +17,11 @@ use quorate::service::artifact::{self, Subject};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::host::Host;
-use quorate::service::playbook::change::LibraryWriter;
 use quorate::service::playbook::exceptions::ExceptionRequest;
 use quorate::service::playbook::judge::Judge;
 use quorate::service::playbook::promote::promote;
 use quorate::service::playbook::propose::{self, Outcome, Proposal, Proposer, propose};
+use quorate::service::playbook::writer::LibraryWriter;
 use quorate::service::playbook::{archive, emit, reflect, repair, rollback};
 
 /// What a command that was refused exits with: nothing has become active, or been taken.

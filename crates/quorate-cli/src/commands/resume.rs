@@ -46,13 +46,8 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let (session, run) = match runs::open_run_as_recorded(
-        environment,
-        arguments.places.path_overrides(),
-        &arguments.run,
-    )
-    .await
-    {
+    let opened = runs::open_run_as_recorded(environment, arguments.places.path_overrides(), &arguments.run);
+    let (session, run) = match Box::pin(opened).await {
         Ok(opened) => opened,
         Err(error) => return exit_with_error(&error, format, terminal),
     };

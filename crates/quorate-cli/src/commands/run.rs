@@ -19,11 +19,11 @@ use crate::render::{self, Format};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::paths::absolute;
 use quorate::service::runtime::conversation::{DEFAULT_SPEAKER, say};
 use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::{EventFile, FanOut, OpenError};
 use quorate::service::runtime::{self, OpenRuntime, Request};
-use quorate::service::workspace::absolute;
 
 /// How long hooks and what is still to be written may take at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);

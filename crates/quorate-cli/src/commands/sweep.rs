@@ -76,7 +76,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let print = |all: &[SweptFile]| {
         terminal.data(&match arguments.format {
             HumanOrJson::Human => render::sweep::human(all, terminal.stdout),
-            HumanOrJson::Json => sweep::json(all),
+            HumanOrJson::Json => sweep::json::json(all),
         });
     };
     let exit = match swept {

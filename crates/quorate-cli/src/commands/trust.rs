@@ -10,7 +10,7 @@ use crate::render;
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::trust::inventory::Inventory;
+use quorate::service::trust::requests::Inventory;
 use quorate::service::trust::{decide, inventory};
 
 /// Trust what files of a workspace would run or send

@@ -16,6 +16,7 @@ use super::paint::{Paint, finish, one_line};
 use super::wording::minute;
 use crate::arguments::HumanOrJson;
 use quorate::service::environment::Environment;
+use quorate::service::paths::display_path;
 use quorate::service::playbook::archive::has_expired;
 use quorate::service::playbook::library::Library;
 use quorate::service::playbook::promote;
@@ -23,7 +24,6 @@ use quorate::service::playbook::propose::{Outcome, Proposal};
 use quorate::service::playbook::reflect::Reflection;
 use quorate::service::playbook::rollback::{RollbackResult, status_word};
 use quorate::service::playbook::versions::VersionedFile;
-use quorate::service::workspace::display_path;
 
 fn object(library: &Library, book: &PlaybookFile, now_ms: i64) -> Json {
     let playbook = &book.playbook;

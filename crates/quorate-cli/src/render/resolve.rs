@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::layout::{hanging, prose, table};
 use super::paint::{Paint, finish, one_line};
-use quorate::service::resolve::{FieldOrigin, FlatManifest, Resolution, disk_path};
+use quorate::service::resolve::flatten::FlatManifest;
+use quorate::service::resolve::{FieldOrigin, Resolution, disk_path};
 
 /// How wide labels are.
 const LABEL: usize = 14;

@@ -7,9 +7,9 @@ use serde_json::json;
 use super::Format;
 use super::paint::one_line as shown_line;
 use quorate::service::environment::Environment;
+use quorate::service::paths::display_path;
 use quorate::service::trust::decide::{Action, TrustChange};
-use quorate::service::trust::inventory::Inventory;
-use quorate::service::workspace::display_path;
+use quorate::service::trust::requests::Inventory;
 
 /// An inventory, with the state of each file.
 pub(crate) fn inventory(

@@ -71,10 +71,10 @@ async fn run_audit(served: &ServerState, given: Arguments) -> Result<Object, Fai
     let filter = Filter { since_ms, verdict, artifact_type: given.artifact_type };
     let request = Request { filter, reindex: false };
     if let Some(empty) = audit::empty(environment, places, &request)? {
-        return Ok(Object::from_json_text(&audit::json(&empty)));
+        return Ok(Object::from_json_text(&audit::json::json(&empty)));
     }
     let session = runs::open(environment, places).await?;
     let audited = audit::audit(&session, request).await;
     session.close().await;
-    Ok(Object::from_json_text(&audit::json(&audited?)))
+    Ok(Object::from_json_text(&audit::json::json(&audited?)))
 }

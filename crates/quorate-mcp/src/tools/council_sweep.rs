@@ -91,7 +91,7 @@ impl Tool for CouncilSweep {
             if let Some(session) = Arc::into_inner(session) {
                 session.close().await;
             }
-            Ok(Object::from_json_text(&sweep::json(&swept?)).0.into())
+            Ok(Object::from_json_text(&sweep::json::json(&swept?)).0.into())
         };
         served.jobs.start(wait, caller, Residue::Runs, work).await
     }

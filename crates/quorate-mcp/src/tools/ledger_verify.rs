@@ -62,5 +62,5 @@ async fn run_verify(served: &ServerState, given: Arguments) -> Result<Object, Fa
         places: served.places.clone(),
     };
     let verified = verify::verify(&served.environment, &request).await?;
-    Ok(Object::from_json_text(&verify::json(&verified)))
+    Ok(Object::from_json_text(&verify::json::json(&verified)))
 }

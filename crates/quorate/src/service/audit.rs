@@ -1,6 +1,6 @@
 //! Audit: what the log says of a council over time.
 
-mod json;
+pub mod json;
 
 use std::path::Path;
 
@@ -15,10 +15,9 @@ use super::disk;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::guard::Guard;
+use super::paths::{absolute, display_path};
 use super::session::LedgerSession;
-use super::workspace::{self, PathOverrides, absolute, display_path};
-
-pub use json::json;
+use super::workspace::{self, PathOverrides};
 
 /// What is asked for.
 #[derive(Debug, Clone, Default)]

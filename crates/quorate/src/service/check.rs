@@ -19,11 +19,12 @@ use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::executor;
 use super::manifests::{self, Manifests, file_not_found, find_root, search_start};
+use super::paths::absolute;
 use super::playbook::inspect;
 use super::playbook::library::Library;
 use super::runtime;
 use super::workspace::boundary::FoundFile;
-use super::workspace::{self, PathOverrides, absolute, load_council};
+use super::workspace::{self, PathOverrides, load_council};
 
 /// What is to be checked.
 #[derive(Debug, Clone, Default)]
@@ -197,7 +198,11 @@ fn check_standalone(
         }
     };
     // Whether an executor can be had is known to the registry alone.
-    let built = executor::build_errors(environment.host.registry(), configuration.as_ref(), council.as_ref());
+    let built = executor::findings::build_errors(
+        environment.host.registry(),
+        configuration.as_ref(),
+        council.as_ref(),
+    );
     built.into_iter().for_each(|error| report.absorb(*error.report));
     if !report.has_refusals() {
         let written = path.parent().unwrap_or(root);

@@ -26,8 +26,10 @@ use tokio::sync::Mutex;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::playbook::catalogue::Catalogue;
-use super::playbook::change::{self, ChangeEvent};
-use super::playbook::library::KnownOperator;
+use super::playbook::change;
+use super::playbook::event;
+use super::playbook::event::ChangeEvent;
+use super::playbook::known_operator::KnownOperator;
 use super::playbook::supersedes;
 use super::playbook::traits::compile;
 use super::projection::Projection;
@@ -206,7 +208,7 @@ impl Sources {
         now_ms: i64,
     ) -> Result<(), ServiceError> {
         let Some((mut events, mut bodies)) = self.events(composed) else { return Ok(()) };
-        let stream: Name = change::stream(&self.scope);
+        let stream: Name = event::stream(&self.scope);
         let mut recorded = self.recorded.lock().await;
         let slugs = self.slugs.clone();
         let noted = recorded.catch_up(store, &stream, |noted, record| {

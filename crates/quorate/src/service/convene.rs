@@ -15,21 +15,22 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_manifest::assembly::Mode;
+use quorate_protocol::Json;
 use quorate_protocol::assembly::{HostOptions, Setup};
-use quorate_protocol::{Json, assembly};
 
 use super::artifact::{self, Artifact, Subject};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::host::Host;
 use super::ledger::gc;
-use super::resolve::{self, Resolution};
+use super::resolve::{self};
 use super::run_opened;
 use super::run_options::RunOptions;
 use super::run_spec::RunSpec;
 use super::session::LedgerSession;
 use super::signer::{self, KeySource};
 use super::workspace::{self, PathOverrides, Workspace};
+pub use inputs::ConveneInput;
 use inputs::Inputs;
 use report::Report;
 
@@ -43,15 +44,6 @@ pub struct Request {
     /// What it is asked for.
     pub inputs: Inputs,
     pub options: RunOptions,
-}
-
-/// An assembly that can be convened: resolved, with what it is about.
-pub struct ConveneInput {
-    pub resolution: Resolution,
-    /// What it is asked for.
-    pub request: assembly::Request,
-    /// What it is about.
-    pub subject: Artifact,
 }
 
 /// Reads everything that a convening needs, and asks nobody. The workspace's report has the manifest's warnings too.

@@ -15,12 +15,15 @@ use super::error::ServiceError;
 use super::executor::{self, SelectedBy, SelectedExecutor};
 use super::host::Host;
 use super::ledger::stats;
+use super::paths::{display_ledger, display_path};
 use super::playbook::inspect;
 use super::playbook::library::Library;
+use super::review::spec::select_executor;
 use super::run_options::RunOptions;
 use super::session::LedgerSession;
+use super::trust;
 use super::trust::Permit;
-use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
+use super::workspace::{self, PathOverrides, Workspace};
 use super::{member_access, runs};
 
 /// One thing that was looked at.
@@ -170,7 +173,7 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
             detail: warning.body.message.clone(),
         });
     }
-    let unusable = executor::server_errors(&workspace.host);
+    let unusable = executor::findings::server_errors(&workspace.host);
     checks.extend(unusable.iter().map(|error| failed("MCP server", error_line(error))));
     checks
 }
@@ -178,7 +181,7 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
 /// Calls the executor that a review would use, and every one that quorate.toml names.
 async fn executors(environment: &Environment, workspace: &Workspace, timeout: Duration) -> Vec<Check> {
     let registry = &workspace.registry;
-    let mut chosen = vec![("the council's".to_owned(), executor::select(workspace, &RunOptions::default()))];
+    let mut chosen = vec![("the council's".to_owned(), select_executor(workspace, &RunOptions::default()))];
     for name in workspace.host.executors.keys() {
         chosen.push((
             name.clone(),
@@ -186,7 +189,7 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
         ));
     }
     let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
-    let asked = environment.trust.admit(environment, all.flat_map(SelectedExecutor::needs).collect());
+    let asked = trust::admit(environment, all.flat_map(SelectedExecutor::needs).collect());
     let mut checks: Vec<Check> = Vec::new();
     for (name, built) in chosen {
         let check = match built {
@@ -195,7 +198,7 @@ async fn executors(environment: &Environment, workspace: &Workspace, timeout: Du
                 if checks.iter().any(|check| check.name == title) {
                     continue;
                 }
-                let own = || environment.trust.without_asking().admit(environment, chosen.needs());
+                let own = || trust::admit_silently(environment, chosen.needs());
                 let admitted = match asked.as_ref().ok().copied().map_or_else(own, Ok) {
                     Ok(admitted) => admitted,
                     Err(error) => {

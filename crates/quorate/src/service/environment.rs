@@ -1,16 +1,19 @@
 //! The surroundings of a use case. The library reads none of them from the process: whoever calls it says what they are.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_kernel::clock::{Clock, System};
-use quorate_kernel::redact::{is_worth_redacting, names_a_secret};
 
+use super::error::ServiceError;
 use super::host::Host;
 use super::redaction::CurrentRedactor;
-use super::trust::Trust;
+use super::trust::consent::Trust;
+use super::trust::requests::Inventory;
+use super::variables::Variables;
+
+/// Lists what the files of the workspace around a directory would do.
+pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, ServiceError>;
 
 /// Where a use case happens, for whom, and what it may do.
 #[derive(Clone)]
@@ -26,6 +29,8 @@ pub struct Environment {
     pub trusted_uids: Vec<u32>,
     /// What may be done that a file of a workspace names.
     pub trust: Trust,
+    /// Lists what a workspace names, to compare it with a hash that the caller trusts. Without it no hash is accepted.
+    pub inventory: Option<ListWorkspace>,
     /// Who is at work, as records name them.
     pub user: String,
     /// What this program knows and can do: what is built in, and what it was given besides.
@@ -47,6 +52,7 @@ impl Environment {
             state_dir: None,
             trusted_uids: effective_user(),
             trust: Trust::default(),
+            inventory: None,
             user: "unknown".to_owned(),
             host: Arc::new(Host::new()),
             clock: Arc::new(System),
@@ -75,38 +81,4 @@ fn effective_user() -> Vec<u32> {
 #[cfg(not(unix))]
 fn effective_user() -> Vec<u32> {
     Vec::new()
-}
-
-#[derive(Clone, Default)]
-pub struct Variables(Arc<BTreeMap<String, String>>);
-
-/// The names alone: a value may be a secret.
-impl fmt::Debug for Variables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-impl FromIterator<(String, String)> for Variables {
-    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
-        Variables(Arc::new(variables.into_iter().collect()))
-    }
-}
-
-impl Variables {
-    /// The value of one; `None` where it is not set.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-
-    /// The values of those that hold a secret: by their names, or since they are `forwarded` to members. Paths, words and
-    /// what is short are none.
-    pub fn secrets(&self, forwarded: &BTreeSet<String>) -> Vec<String> {
-        let holds = |(name, value): (&String, &String)| {
-            let named = names_a_secret(name);
-            let is_secret = (named || forwarded.contains(name)) && is_worth_redacting(value, named);
-            is_secret.then(|| value.clone())
-        };
-        self.0.iter().filter_map(holds).collect()
-    }
 }

@@ -1,12 +1,12 @@
 //! Which executor answers (C11): `--executor`, else the council's runtime, else `[defaults]`, else the rubric.
 
-mod findings;
+pub mod findings;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_adapters::{default_registry, process};
+use quorate_adapters::process;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::executor::{About, ConfigError, Executor, Servers, Settings, SideEffect};
@@ -18,11 +18,7 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use super::error::{ExitClass, ServiceError};
-use super::run_options::RunOptions;
 use super::trust::{Permit, TrustRequest};
-use super::workspace::Workspace;
-
-pub use findings::{build_errors, server_errors, typos};
 
 /// The deadline of an invocation where nobody says another.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(180);
@@ -169,43 +165,6 @@ pub fn trust_requests_of_names(
     let built =
         names.iter().filter_map(|name| by_name(registry, host, name, None, SelectedBy::File(manifest)).ok());
     built.flat_map(|chosen| chosen.needs).collect()
-}
-
-/// All adapters that ship.
-///
-/// # Panics
-/// When two of them claim one kind; a test of that crate rules it out.
-pub fn registry() -> Registry {
-    default_registry().expect("the shipped adapters have kinds of their own")
-}
-
-/// Chooses and builds.
-///
-/// # Errors
-/// When the name or kind is unknown, or the adapter refuses its settings.
-pub fn select(workspace: &Workspace, options: &RunOptions) -> Result<SelectedExecutor, ServiceError> {
-    let (registry, host) = (&workspace.registry, &workspace.host);
-    let file = host.path();
-    let council = workspace.council_path.as_deref().unwrap_or(&workspace.council.dir);
-    let build = |extra: Map<String, Json>| match (
-        &options.executor,
-        &workspace.council.runtime,
-        &host.default_executor,
-    ) {
-        (Some(name), ..) => by_name_with(registry, host, name, None, SelectedBy::Person, extra),
-        (None, Some(table), _) => {
-            let mut table = table.clone();
-            table.block.json.extend(extra);
-            by_runtime(registry, &table, &workspace.council.dir, council)
-        }
-        (None, None, Some((name, place))) => {
-            by_name_with(registry, host, name, Some(place), SelectedBy::File(&file), extra)
-        }
-        (None, None, None) => fallback_with(registry, host, extra),
-    };
-    let mut chosen = with_model(options.model.as_deref(), build)?;
-    chosen.timeout = options.timeout.unwrap_or(chosen.timeout);
-    Ok(chosen)
 }
 
 /// Builds an executor with the model that a person names.
@@ -368,7 +327,7 @@ fn table_kind(
     Ok((new, kind))
 }
 
-fn by_runtime(
+pub(super) fn by_runtime(
     registry: &Registry,
     table: &ExecutorTable,
     dir: &Path,

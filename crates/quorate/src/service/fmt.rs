@@ -14,7 +14,8 @@ use super::check::{Request, collect_files};
 use super::disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::workspace::{boundary, display_path};
+use super::paths::display_path;
+use super::workspace::boundary;
 
 /// Whether files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

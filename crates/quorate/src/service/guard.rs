@@ -10,16 +10,18 @@ use quorate_kernel::ports::provisioning::is_git_dir;
 use quorate_ledger::keys::Purpose;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::address::Address;
-use quorate_manifest::config::{Configuration, KeySource};
+use quorate_manifest::config::{self, Configuration, KeySource};
 use quorate_manifest::doctype::COUNCIL_FILES;
 
 use super::artifact::Artifact;
 use super::disk;
 use super::environment::Environment;
 use super::error::ServiceError;
-use super::keys::{self, Keys};
+use super::paths::{absolute, display_path};
 use super::witness::Witness;
-use super::workspace::{absolute, display_path};
+
+/// The keyring's file, where quorate.toml does not name another.
+const KEYRING: &str = "keyring.toml";
 
 /// What SQLite puts beside its file.
 pub const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -27,6 +29,11 @@ pub const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// What lies in a `.quorate/` and is never anything else.
 const OWN_FOLDERS: [&str; 4] = ["keys", "aside", "live", "provisioned"];
 const OWN_FILES: [&str; 3] = ["ledger.db", "log_index.db", ".gitignore"];
+
+/// The keyring's file below a root.
+pub fn keyring_of(root: &Path, settings: &config::Keys) -> PathBuf {
+    root.join(settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))
+}
 
 /// What a file is to a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +94,7 @@ impl Guard {
     /// [`codes::FILE_UNWRITABLE`], where the configuration itself has two of its files in one place, or one in Git's folder.
     pub fn of(environment: &Environment, places: Places<'_>) -> Result<Guard, ServiceError> {
         let Places { host, configured, root, ledger, log, witness } = places;
-        let keyring = Keys::keyring_of(root, &host.keys);
+        let keyring = keyring_of(root, &host.keys);
         let witness = witness.and_then(Witness::file);
         let mut guard = Guard::default();
         guard.add(Role::Log, log);
@@ -185,7 +192,7 @@ impl Guard {
         if role != Some(Role::Configuration) && (name == "quorate.toml" || COUNCIL_FILES.contains(&name)) {
             return Some("a configuration belongs there");
         }
-        if role != Some(Role::Keyring) && name == keys::KEYRING {
+        if role != Some(Role::Keyring) && name == KEYRING {
             return Some("a keyring belongs there");
         }
         let own = |name: &str| {

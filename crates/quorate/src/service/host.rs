@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use quorate_adapters::default_registry;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::embedder::Embedder;
@@ -20,8 +21,6 @@ use quorate_manifest::capabilities::{PublicKeyError, RuleKind};
 use quorate_protocol::gather;
 use quorate_protocol::rules::{Error, Rules};
 use regex::RegexBuilder;
-
-use super::executor;
 
 /// How large a compiled trait may get, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -65,7 +64,7 @@ impl Host {
             rules: Rules::built_in(),
             gathers,
             extensions: Extensions::default(),
-            registry: Arc::new(executor::registry()),
+            registry: Arc::new(built_in_registry()),
             lifecycles: Lifecycles::default(),
         }
     }
@@ -218,4 +217,12 @@ impl quorate_manifest::Capabilities for Host {
             error => PublicKeyError::Malformed(error.to_string()),
         })
     }
+}
+
+/// All adapters that ship.
+///
+/// # Panics
+/// When two of them claim one kind; a test of that crate rules it out.
+fn built_in_registry() -> Registry {
+    default_registry().expect("the shipped adapters have kinds of their own")
 }

@@ -15,7 +15,8 @@ use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::guard;
 use super::manifests::find_root;
-use super::workspace::{absolute, boundary, find_outermost};
+use super::paths::{absolute, find_outermost};
+use super::workspace::boundary;
 
 const COUNCIL: &str = include_str!("init/council.yaml");
 const DRAFT: &str = include_str!("init/draft.md");

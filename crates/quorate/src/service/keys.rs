@@ -19,10 +19,9 @@ use tokio::sync::OnceCell;
 use super::disk::{self, Disk, Text};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
-use super::workspace::{Workspace, absolute, boundary, display_path};
-
-/// The keyring's file, where quorate.toml does not name another.
-pub const KEYRING: &str = "keyring.toml";
+use super::guard;
+use super::paths::{absolute, display_path};
+use super::workspace::{Workspace, boundary};
 
 /// Where the keys of a workspace and of its ledger are.
 #[derive(Clone)]
@@ -33,7 +32,7 @@ pub struct Keys {
     /// The ledger's own directory.
     ledger_dir: PathBuf,
     /// The key that signs records, once it was fetched: a command that prints it may ask a person something.
-    signing_key: Arc<OnceCell<SigningKey>>,
+    pub(super) signing_key: Arc<OnceCell<SigningKey>>,
 }
 
 /// The workspace's keyring, as its file has it.
@@ -86,12 +85,7 @@ impl Keys {
     }
 
     pub fn keyring_path(&self) -> PathBuf {
-        Keys::keyring_of(&self.root, &self.settings)
-    }
-
-    /// The keyring's file below a root.
-    pub fn keyring_of(root: &Path, settings: &config::Keys) -> PathBuf {
-        root.join(settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))
+        guard::keyring_of(&self.root, &self.settings)
     }
 
     /// What the user calls a file.
@@ -127,14 +121,6 @@ impl Keys {
             Some(keys) => Ok(KeyringFile { text: Some(text.into()), keys }),
             None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
         }
-    }
-
-    /// The key that signs records.
-    ///
-    /// # Errors
-    /// When there is one that cannot be used: it is no key, or others can read it.
-    pub async fn signing_key(&self) -> Result<SigningKey, ServiceError> {
-        self.signing_key.get_or_try_init(|| secret::find(self)).await.cloned()
     }
 
     /// A refusal of what the key files say.

@@ -16,11 +16,12 @@ use quorate_protocol::locks::{Hit, Locks, Trait};
 use super::artifact::{self, Subject};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
+use super::manifests;
 use super::manifests::Manifests;
+use super::operators;
 use super::playbook::exceptions::Exceptions;
-use super::playbook::library::KnownOperator as Operator;
+use super::playbook::known_operator::KnownOperator as Operator;
 use super::resolve;
-use super::weave;
 use super::workspace::{self, PathOverrides};
 
 /// What is to be tested.
@@ -144,11 +145,11 @@ pub fn operator_traits(
     operator: &str,
     host: &dyn Capabilities,
 ) -> Result<Vec<playbook::Trait>, ServiceError> {
-    let (root, scope) = weave::root_and_scope(environment, root);
+    let (root, scope) = manifests::root_and_scope(environment, root);
     let workspace = workspace::load(environment, places, &root)?;
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let loader = manifests.loader(host);
-    let operating = weave::load_operator(&loader, &scope, &weave::full_ref(operator, "operators"))?;
+    let operating = operators::load_operator(&loader, &scope, &operators::full_ref(operator, "operators"))?;
     Ok(Operator::new(operating, &workspace.host, &Exceptions::default()).traits)
 }
 

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::loader::{Loader, Options, Refs};
+use quorate_manifest::workspace::Scope;
 use quorate_manifest::workspace::WorkspacePath;
 
 use super::confined::Confined;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::workspace::{absolute, display_path, entry_exists, find_outermost, load_configuration};
+use super::paths::{absolute, display_path, entry_exists, find_outermost};
+use super::workspace::load_configuration;
 
 /// A workspace of manifests.
 pub struct Manifests {
@@ -124,4 +126,20 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
         location
     });
     WorkspaceSettings { strict_chain, governance, report }
+}
+
+/// The workspace and the scope in it that was said, or that the working directory lies in (M10): a tenant's folder is no
+/// workspace of its own.
+pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
+    let start =
+        said.map_or_else(|| environment.directory.clone(), |said| absolute(&environment.directory, said));
+    let root = find_root(environment, None, &start);
+    let below = start.strip_prefix(&root).ok().and_then(Path::to_str).unwrap_or_default();
+    // A file there lies in the tenant's scope, the folder itself does not.
+    let scope = WorkspacePath::new(&format!("{below}/PERSONA.md"))
+        .map_or(Scope::Workspace, |location| location.scope().clone());
+    match (&scope, said) {
+        (Scope::Workspace, Some(_)) => (start, scope),
+        _ => (root, scope),
+    }
 }

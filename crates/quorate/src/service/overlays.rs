@@ -19,10 +19,10 @@ use tokio::sync::Mutex;
 
 use super::environment::Environment;
 use super::error::ServiceError;
+use super::manifests;
 use super::projection::Projection;
 use super::run_opened;
 use super::session::LedgerSession;
-use super::weave;
 
 /// What stands before an assembly's name in the name of its stream.
 const STREAM_PREFIX: &str = "overlays/";
@@ -195,7 +195,7 @@ pub struct OverlayFilter {
 impl OverlayFilter {
     /// Whose are meant where somebody works (M10).
     pub fn for_directory(environment: &Environment, assembly: Option<&str>) -> Self {
-        let (_, scope) = weave::root_and_scope(environment, None);
+        let (_, scope) = manifests::root_and_scope(environment, None);
         OverlayFilter { tenant: scope.tenant().map(str::to_owned), assembly: assembly.map(str::to_owned) }
     }
 

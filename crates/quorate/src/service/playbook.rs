@@ -1,17 +1,20 @@
-//! Playbooks: how agents get better. Each file below is one thing that can be done to them; `playbook/library.rs` reads
-//! them, `playbook/catalogue.rs` finds those that are for somebody, `playbook/versions.rs` knows what each was,
-//! `playbook/recalled.rs` what the ledger remembers of it, `playbook/change.rs` writes, `playbook/asking.rs` asks somebody,
-//! and `playbook/traits.rs` says what nothing may change.
+//! Playbooks: how agents get better. Most files below are one thing that can be done to playbooks. What they share:
+//! `playbook/library.rs` reads playbooks and operators, `playbook/catalogue.rs` finds those that match an operator,
+//! `playbook/versions.rs` and `playbook/recorded_versions.rs` know earlier versions from files and from the ledger,
+//! `playbook/writer.rs` changes files and ledger together, `playbook/consultant.rs` asks a member, and `playbook/traits.rs`
+//! says which traits are locked.
 
 pub mod archive;
 pub mod catalogue;
 pub mod change;
 pub mod consultant;
 pub mod emit;
+pub mod event;
 pub mod exceptions;
 pub mod gate;
 pub mod inspect;
 pub mod judge;
+pub mod known_operator;
 pub mod library;
 pub mod logging;
 pub mod promote;
@@ -23,3 +26,4 @@ pub mod rollback;
 pub mod supersedes;
 pub(super) mod traits;
 pub mod versions;
+pub mod writer;

@@ -11,8 +11,8 @@ use quorate_manifest::council::Council;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use super::environment::Variables;
 use super::error::ServiceError;
+use super::variables::Variables;
 
 /// What is redacted, and by what settings.
 #[derive(Debug, Clone, Default)]

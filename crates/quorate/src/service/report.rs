@@ -16,9 +16,9 @@ use quorate_protocol::{Json, Name, PartKind};
 use serde_json::{Map, json};
 
 use super::error::ServiceError;
+use super::paths::{display_ledger, display_path};
 use super::run_opened;
 use super::session::LedgerSession;
-use super::workspace::{display_ledger, display_path};
 
 /// The version of the JSON that a review is printed as.
 pub const SCHEMA: &str = "quorate.review/v1";

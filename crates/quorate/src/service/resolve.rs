@@ -1,6 +1,6 @@
 //! Resolve: what an assembly is once its chain is merged, and where each part of it comes from.
 
-mod flatten;
+pub mod flatten;
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,7 @@ use quorate_manifest::{Capabilities, tree};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::manifests::{Manifests, file_not_found, find_root, search_start};
-use super::workspace::absolute;
-
-pub use flatten::FlatManifest;
+use super::paths::absolute;
 
 /// What is to be resolved.
 #[derive(Debug, Clone, Default)]

@@ -12,11 +12,11 @@ use quorate_protocol::policy::Policy;
 use super::artifact::Artifact;
 use super::environment::Environment;
 use super::error::ServiceError;
-use super::executor;
 use super::open_session;
 use super::report::{self, Report};
 use super::run_options::RunOptions;
 use super::session::LedgerSession;
+use super::trust;
 use super::workspace::{self, PathOverrides, Workspace};
 use spec::ReviewInput;
 
@@ -78,8 +78,8 @@ pub fn check(
     options: &RunOptions,
 ) -> Result<(), ServiceError> {
     let workspace = load(environment, places, artifact)?;
-    let chosen = executor::select(&workspace, options)?;
-    environment.trust.admit(environment, chosen.needs())?;
+    let chosen = spec::select_executor(&workspace, options)?;
+    trust::admit(environment, chosen.needs())?;
     chosen.ensure_installed()
 }
 

@@ -32,6 +32,7 @@ use super::run_opened;
 use super::run_options::RunOptions;
 use super::session::LedgerSession;
 use super::signer::{KeySource, Signer};
+use super::trust;
 use super::trust::Permit;
 
 /// What a protocol is set up with, as `run.opened` records it.
@@ -137,7 +138,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     /// When a file that says who answers is not trusted, or a program that is to answer is not installed.
     pub fn admit(&self, environment: &Environment) -> Result<Permit, ServiceError> {
         let needs = self.members.iter().flat_map(|member| member.executor.needs()).collect();
-        let permit = environment.trust.admit(environment, needs)?;
+        let permit = trust::admit(environment, needs)?;
         self.members.iter().try_for_each(|member| member.executor.ensure_installed())?;
         Ok(permit)
     }

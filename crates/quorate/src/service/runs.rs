@@ -11,6 +11,7 @@ use super::error::ServiceError;
 use super::finalize::finalize;
 use super::ledger::gc;
 use super::open_session;
+use super::paths::display_ledger;
 use super::run_opened;
 use super::sealing;
 use super::session::LedgerSession;
@@ -56,7 +57,7 @@ pub async fn open_read_only(
 ) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     if !workspace.ledger.may_exist() {
-        let ledger = workspace::display_ledger(environment, &workspace.ledger);
+        let ledger = display_ledger(environment, &workspace.ledger);
         let body = Body::new(format!("there is no ledger {ledger} yet"));
         let help = "review something first, or name a ledger with `--ledger`";
         return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));

@@ -11,6 +11,7 @@ pub mod events;
 mod external_writes;
 mod load;
 mod prompts;
+pub mod request;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,29 +38,17 @@ use super::guard::Guard;
 use super::host::Host;
 use super::keys::Keys;
 use super::overlays;
+use super::paths::{display_ledger, display_path};
 use super::sealing;
 use super::sealing::Sealer;
 use super::signer::Signer;
+use super::trust;
 use super::trust::{Trust, TrustRequest};
 use super::witness::Witness;
-use super::workspace::{PathOverrides, display_ledger, display_path};
+use super::workspace::PathOverrides;
 use build::Ports;
 use prompts::ComposedPrompts;
-
-/// Which runtime, and how its participants are asked.
-#[derive(Debug, Clone, Default)]
-pub struct Request {
-    /// The manifest, or a directory with a `multi-agent.yaml` in it.
-    pub path: PathBuf,
-    /// The workspace's root, where it is not to be found by itself.
-    pub root: Option<PathBuf>,
-    /// `--executor`: for all participants.
-    pub executor: Option<String>,
-    /// `--max-calls`: of this process.
-    pub max_calls: Option<u32>,
-    /// `--timeout`: the deadline of each turn.
-    pub timeout: Option<Duration>,
-}
+pub use request::Request;
 
 /// A runtime whose ports are filled.
 pub struct Runtime {
@@ -105,7 +94,7 @@ pub fn open(
     let mut ports = built.map_err(|error| {
         config_provenance::explain(error, environment, workspace.host_path.as_deref(), &written.dir)
     })?;
-    environment.trust.admit(environment, ports.contacts.clone())?;
+    trust::admit(environment, ports.contacts.clone())?;
     report.absorb(written.report);
     ports.cautions.absorb(written.cautions);
     report.absorb(ports.report.clone());
@@ -251,7 +240,7 @@ impl OpenRuntime {
     /// When what the manifest would start or send is not trusted, or a program that is to answer is not there.
     pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, ServiceError> {
         let environment = &self.runtime.environment;
-        environment.trust.admit(environment, self.runtime.trust_requests())?;
+        trust::admit(environment, self.runtime.trust_requests())?;
         for speaker in &self.runtime.ports.speakers {
             executor::installed(&speaker.member.executor_name, &*speaker.member.executor)?;
         }

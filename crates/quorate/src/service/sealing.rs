@@ -15,8 +15,8 @@ use quorate_ledger::store::CheckpointRecord;
 
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
+use super::paths::display_path;
 use super::witness::{SubmitContext, Witness};
-use super::workspace::display_path;
 
 /// The variable that has the ledger's key, for several machines that seal one ledger. It comes before the file.
 pub const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";

@@ -18,9 +18,10 @@ use super::environment::Environment;
 use super::error::ServiceError;
 use super::keys::Keys;
 use super::member_access;
+use super::paths::{display_ledger, display_path};
 use super::sealing::{self, Sealer};
 use super::signer::Signer;
-use super::workspace::{self, PathOverrides, Workspace, display_ledger, display_path};
+use super::workspace::{self, PathOverrides, Workspace};
 use resources::WorkspaceResources;
 
 /// Names the run that was opened last, wherever a run is named.

@@ -10,7 +10,8 @@ use super::artifact::Subject;
 use super::disk;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::workspace::{boundary, entry_exists};
+use super::paths::entry_exists;
+use super::workspace::boundary;
 
 /// What somebody has named.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Sweep: review everything below the watched paths that is due and not yet judged.
 
-mod json;
+pub mod json;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,19 +17,19 @@ use tokio::task::JoinSet;
 use super::artifact::{self, Subject};
 use super::disk::{self, FileEntry};
 use super::error::ServiceError;
+use super::paths::display_path;
 use super::report::{self, Report};
 use super::review::spec::{self, ReviewInput};
 use super::run_options::RunOptions;
 use super::run_spec::RunSpec;
 use super::runs::RunReport;
 use super::session::LedgerSession;
+use super::trust;
 use super::trust::Permit;
 use super::trust::TrustRequest;
 use super::worker_thread::run_on_own_thread;
-use super::workspace::{boundary, display_path};
+use super::workspace::boundary;
 use super::{resume, review};
-
-pub use json::json;
 
 /// What is to be swept, and how.
 #[derive(Debug, Clone)]
@@ -207,7 +207,7 @@ fn files(
     let council_path = workspace.council_path.clone().unwrap_or_default();
     let root = workspace.host_path.as_deref().or(workspace.council_path.as_deref()).and_then(Path::parent);
     let acts = boundary::of_watch(council, root.unwrap_or(&council.dir));
-    session.environment.trust.admit(&session.environment, vec![TrustRequest { file: council_path, acts }])?;
+    trust::admit(&session.environment, vec![TrustRequest { file: council_path, acts }])?;
     let (mut files, mut unread) = (Vec::new(), Vec::new());
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     for written in &council.watch.paths {

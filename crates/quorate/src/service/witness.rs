@@ -3,14 +3,11 @@
 
 #[cfg(feature = "http-witness")]
 mod http;
+pub mod service;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_ledger::Store;
-use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::note::Cosigner;
 use quorate_ledger::store::CheckpointRecord;
 use quorate_ledger::witness;
@@ -18,6 +15,8 @@ use quorate_manifest::config::Configuration;
 
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
+use super::paths::display_path;
+pub use service::{Service, SubmitContext};
 
 /// Who else keeps the checkpoints.
 #[derive(Debug, Clone)]
@@ -26,23 +25,6 @@ pub enum Witness {
     File(PathBuf),
     /// A service that signs each.
     Service(Box<Service>),
-}
-
-/// A witness that is asked over HTTP.
-#[derive(Debug, Clone)]
-pub struct Service {
-    /// Its URL, to which `/add-checkpoint` is added.
-    pub url: String,
-    pub key: Cosigner,
-    /// Whether it did not answer this process: it is not waited for again.
-    unresponsive: Arc<AtomicBool>,
-}
-
-pub struct SubmitContext<'a> {
-    pub environment: &'a Environment,
-    pub store: &'a Store,
-    /// Where what a witness signed is kept.
-    pub copies: &'a CheckpointFiles,
 }
 
 impl Witness {
@@ -74,7 +56,7 @@ impl Witness {
                     .map_err(|error| unusable(&format!("cannot read `ledger.witness_key`: {error}")))?;
                 ensure_http_supported(written)?;
                 let url = written.trim_end_matches('/').to_owned();
-                let service = Service { url, key, unresponsive: Arc::default() };
+                let service = Service::new(url, key);
                 Ok(Some(Witness::Service(Box::new(service))))
             }
         }
@@ -111,7 +93,7 @@ impl Witness {
                 display_path(telling.environment, path),
                 witness::append(path, note).map_err(|error| error_chain(&error)),
             ),
-            Witness::Service(service) => (service.url.clone(), service.cosign(telling, sealed, note).await),
+            Witness::Service(service) => (service.url.clone(), cosign(service, telling, sealed, note).await),
         };
         if let Err(why) = told {
             let body = Body::new(format!("the witness {name} did not take the checkpoint: {why}"));
@@ -121,45 +103,23 @@ impl Witness {
     }
 }
 
-impl Service {
-    /// Has a checkpoint signed, and keeps that, unless it was signed before or the witness was silent already.
-    async fn cosign(
-        &self,
-        telling: &SubmitContext<'_>,
-        sealed: &CheckpointRecord,
-        note: &str,
-    ) -> Result<(), String> {
-        if self.unresponsive.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        self.ask(telling, sealed, note).await
+/// Has a checkpoint signed, and keeps the signature, unless it was signed before or the witness did not answer before.
+async fn cosign(
+    service: &Service,
+    telling: &SubmitContext<'_>,
+    sealed: &CheckpointRecord,
+    note: &str,
+) -> Result<(), String> {
+    if service.is_unresponsive() {
+        return Ok(());
     }
-
     #[cfg(feature = "http-witness")]
-    async fn ask(
-        &self,
-        telling: &SubmitContext<'_>,
-        sealed: &CheckpointRecord,
-        note: &str,
-    ) -> Result<(), String> {
-        http::cosign(self, telling, sealed, note).await
-    }
-
+    return http::cosign(service, telling, sealed, note).await;
     #[cfg(not(feature = "http-witness"))]
-    async fn ask(&self, _: &SubmitContext<'_>, _: &CheckpointRecord, _: &str) -> Result<(), String> {
+    {
+        let _ = (telling, sealed, note);
         Err("this program was built without the feature `http-witness`".to_owned())
     }
-
-    /// Takes note that the witness does not answer.
-    #[cfg(feature = "http-witness")]
-    fn mark_unresponsive(&self) {
-        self.unresponsive.store(true, Ordering::Relaxed);
-    }
-}
-
-/// What a user in this directory calls a file.
-fn display_path(environment: &Environment, path: &Path) -> String {
-    path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
 }
 
 fn unusable(why: &str) -> ServiceError {

@@ -20,6 +20,7 @@ use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::executor;
 use super::guard::{Guard, Places};
+use super::paths::{absolute, display_path, entry_exists, find_outermost};
 use super::redaction::Redaction;
 use super::trust::{self, Trust, TrustRequest};
 use super::witness::Witness;
@@ -187,7 +188,8 @@ pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Er
 pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Configuration> {
     let found = FoundFile { root: path.parent().unwrap_or(path), file: path };
     let mut loaded = config::load(path, &display_path(environment, path), &found);
-    let typos = loaded.value.as_ref().map(|host| executor::typos(environment.host.registry(), host));
+    let typos =
+        loaded.value.as_ref().map(|host| executor::findings::typos(environment.host.registry(), host));
     let typos = typos.unwrap_or_default();
     typos.into_iter().for_each(|error| loaded.report.absorb(*error.report));
     Loaded { value: loaded.value.filter(|_| !loaded.report.has_refusals()), ..loaded }
@@ -213,16 +215,6 @@ pub fn load_council(
         is_in_workspace: &is_within,
     };
     council::load_in(path, shown, source, surroundings)
-}
-
-/// Says a path the way a user in this directory would.
-pub fn display_path(environment: &Environment, path: &Path) -> String {
-    path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
-}
-
-/// Says where a ledger is the way a user in this directory would.
-pub fn display_ledger(environment: &Environment, ledger: &Address) -> String {
-    ledger.file().map_or_else(|| ledger.to_string(), |path| display_path(environment, path))
 }
 
 fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, ServiceError> {
@@ -265,7 +257,7 @@ impl TrustBounds<'_> {
             TrustRequest { file: self.host.path(), acts: of_host },
             TrustRequest { file: council, acts: of_council },
         ];
-        environment.trust.admit(environment, needs)?;
+        trust::admit(environment, needs)?;
         let home = ledger.dir().parent().unwrap_or(ledger.dir());
         boundary::ensure_no_outside_links(
             if self.chosen || elsewhere { home } else { self.root },
@@ -352,23 +344,6 @@ fn accept<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, ServiceError> 
         Some(value) if !report.has_refusals() => Ok(value),
         _ => Err(ServiceError::from_report(ExitClass::Configuration, std::mem::take(report))),
     }
-}
-
-/// A path as it is from a directory.
-pub fn absolute(directory: &Path, path: &Path) -> PathBuf {
-    let joined = directory.join(path);
-    std::path::absolute(&joined).unwrap_or(joined)
-}
-
-/// The outermost directory at or above `start` that has the file (M10).
-pub(super) fn find_outermost(start: &Path, name: &str) -> Option<PathBuf> {
-    start.ancestors().map(|dir| dir.join(name)).filter(|path| entry_exists(path)).last()
-}
-
-/// Whether there is anything of that name: a directory or a dangling link is no configuration either, and is refused
-/// where it is read, not passed over.
-pub(super) fn entry_exists(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }
 
 /// The nearest council's file at or above `start`, up to the workspace's root; without a `quorate.toml` up to the root of the

@@ -49,7 +49,7 @@ pub(crate) async fn run(arguments: Arguments, environment: &Environment, termina
     }
     terminal.data(&match format {
         HumanOrJson::Human => render::verification::human(&verified, terminal.stdout),
-        HumanOrJson::Json => verify::json(&verified),
+        HumanOrJson::Json => verify::json::json(&verified),
     });
     match verified.report.is_clean() {
         true => Exit::DONE,

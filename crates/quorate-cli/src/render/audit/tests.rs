@@ -125,7 +125,7 @@ fn for_pasting() {
 
 #[test]
 fn for_programs() {
-    let object: Value = serde_json::from_str(&quorate::service::audit::json(&audit())).unwrap();
+    let object: Value = serde_json::from_str(&quorate::service::audit::json::json(&audit())).unwrap();
     assert_eq!(
         object["deliberators"][0],
         json!({
@@ -150,7 +150,7 @@ fn nothing_to_count() {
         "There is no log at council_log.jsonl yet: every review adds a line.\n"
     );
     assert_eq!(
-        serde_json::from_str::<Value>(&quorate::service::audit::json(&absent)).unwrap()["override_rate"],
+        serde_json::from_str::<Value>(&quorate::service::audit::json::json(&absent)).unwrap()["override_rate"],
         Value::Null
     );
 }

@@ -7,7 +7,7 @@ use quorate_protocol::gather::conversation;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::ConveneInput;
+use super::inputs::ConveneInput;
 use crate::service::error::ServiceError;
 use crate::service::run_opened::is_assembly;
 use crate::service::run_spec::RunSpec;

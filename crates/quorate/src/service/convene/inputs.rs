@@ -13,6 +13,16 @@ use quorate_protocol::gather::conversation;
 
 use super::super::artifact::{Artifact, Subject};
 use super::super::error::{ExitClass, ServiceError};
+use crate::service::resolve::Resolution;
+
+/// An assembly that can be convened: resolved, with what it is about.
+pub struct ConveneInput {
+    pub resolution: Resolution,
+    /// What it is asked for.
+    pub request: Request,
+    /// What it is about.
+    pub subject: Artifact,
+}
 
 /// The phase of an advisory run that names none.
 const DEFAULT_PHASE: &str = "session";

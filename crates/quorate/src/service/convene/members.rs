@@ -31,7 +31,7 @@ use super::super::run_options::RunOptions;
 use super::super::run_spec::PreparedMember;
 use super::super::weave;
 use super::super::workspace::Workspace;
-use super::ConveneInput;
+use super::inputs::ConveneInput;
 
 /// A persona that was read: its prompt, as executors read it, and what was woven into it.
 type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composition)>>);

@@ -10,7 +10,7 @@ use quorate_protocol::assembly::{Request, Setup, describe_operators};
 use quorate_protocol::{Command, Event, Json, TimedEvent};
 use serde_json::json;
 
-use super::ConveneInput;
+use super::inputs::ConveneInput;
 use super::spec;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;

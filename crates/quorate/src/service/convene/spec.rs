@@ -15,12 +15,14 @@ use quorate_protocol::modes::assembly::{Assembly, version};
 use quorate_protocol::{Json, Name, Part, Protocol};
 use serde_json::{Map, json};
 
+use super::due;
+use super::inputs::ConveneInput;
 use super::members;
-use super::{ConveneInput, due};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::fingerprint::{AssemblyParts, Fingerprint};
 use crate::service::overlays;
+use crate::service::producer::check::check as check_producer;
 use crate::service::redaction::Redaction;
 use crate::service::resolve;
 use crate::service::run_options::RunOptions;
@@ -63,7 +65,7 @@ pub fn build(
     )?;
     if let Some(producer) = &options.producer {
         let leaf = input.resolution.resolved.chain.leaf().path.scope().clone();
-        producer.check(environment, &input.resolution.root, &[leaf, Scope::Workspace])?;
+        check_producer(producer, environment, &input.resolution.root, &[leaf, Scope::Workspace])?;
     }
     let mut report = Report::new();
     let members = members::prepare(environment, workspace, input, options, &mut report)?;

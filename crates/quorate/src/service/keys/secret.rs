@@ -13,15 +13,27 @@ use zeroize::Zeroizing;
 
 use super::{Keys, SigningKey};
 use crate::service::error::ServiceError;
+use crate::service::paths::absolute;
+use crate::service::trust;
 use crate::service::trust::TrustRequest;
-use crate::service::workspace::{absolute, boundary};
+use crate::service::workspace::boundary;
 
 /// The variable that comes before everything else.
 const VARIABLE: &str = "QUORATE_SIGNING_KEY";
 /// How long a command may take that prints the key: somebody may have to type something.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
+impl Keys {
+    /// The key that signs records.
+    ///
+    /// # Errors
+    /// When there is one that cannot be used: it is no key, or others can read it.
+    pub async fn signing_key(&self) -> Result<SigningKey, ServiceError> {
+        self.signing_key.get_or_try_init(|| find(self)).await.cloned()
+    }
+}
+
+async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
     if let Some(text) = variable(all, VARIABLE) {
         return from_text(&text, format!("the variable {VARIABLE}"));
     }
@@ -61,7 +73,7 @@ pub(super) async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
 
 /// Why something is not done that is not trusted. Listing keys, and signing where it is optional, go on without it.
 fn untrusted(all: &Keys, need: TrustRequest) -> Result<Option<String>, ServiceError> {
-    match all.environment.trust.admit(&all.environment, vec![need]) {
+    match trust::admit(&all.environment, vec![need]) {
         Ok(_) => Ok(None),
         Err(error) => match error.report.refusals.iter().all(|one| one.code == codes::WORKSPACE_UNTRUSTED) {
             true => Ok(Some(error.first_message())),

@@ -12,7 +12,7 @@ use super::trust;
 use crate::service::disk;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
-use crate::service::workspace::absolute;
+use crate::service::paths::absolute;
 
 /// An export that holds.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use super::trust;
 use crate::service::disk;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
-use crate::service::workspace::absolute;
+use crate::service::paths::absolute;
 
 #[derive(Debug, Clone, Default)]
 pub struct Request {

@@ -13,9 +13,9 @@ use quorate_protocol::{Json, Name};
 use super::{checkpoint, prove, trust, verify};
 use crate::service::disk::{self, Text};
 use crate::service::error::{ExitClass, ServiceError, error_chain};
+use crate::service::paths::{absolute, display_path};
 use crate::service::session::LedgerSession;
 use crate::service::since;
-use crate::service::workspace::{absolute, display_path};
 
 #[derive(Debug, Clone)]
 pub struct Request {

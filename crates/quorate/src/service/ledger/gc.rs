@@ -10,9 +10,9 @@ use serde_json::Map;
 
 use crate::service::error::ServiceError;
 use crate::service::finalize::{drops_answers_at_end, record_run_ended};
+use crate::service::paths::{display_ledger, display_path};
 use crate::service::run_opened::is_assembly_opening;
 use crate::service::session::LedgerSession;
-use crate::service::workspace::{display_ledger, display_path};
 
 /// What was erased, or would be.
 #[derive(Debug, Clone)]

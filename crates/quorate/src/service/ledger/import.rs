@@ -13,8 +13,9 @@ use crate::service::disk;
 use crate::service::environment::Environment;
 use crate::service::error::{ServiceError, error_chain};
 use crate::service::keys::Keys;
+use crate::service::paths::absolute;
 use crate::service::session::LedgerSession;
-use crate::service::workspace::{Workspace, absolute};
+use crate::service::workspace::Workspace;
 
 #[derive(Debug, Clone)]
 pub struct Request {

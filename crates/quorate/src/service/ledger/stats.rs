@@ -5,8 +5,8 @@ use std::path::Path;
 use quorate_ledger::stats::Stats;
 
 use crate::service::error::ServiceError;
+use crate::service::paths::display_ledger;
 use crate::service::session::LedgerSession;
-use crate::service::workspace::display_ledger;
 
 /// How far back "recent" reaches, in days.
 pub const RECENT_DAYS: i64 = 30;

@@ -12,8 +12,8 @@ use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::{ServiceError, error_chain};
 use crate::service::keys::{Keys, SigningKey, public_key};
+use crate::service::paths::absolute;
 use crate::service::session::LedgerSession;
-use crate::service::workspace::absolute;
 
 /// Keys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
 ///

@@ -1,7 +1,7 @@
 //! Verifying the ledger: against itself, its own key, keys that somebody vouches for, a witness, and the log. Nothing is
 //! written, mended or set aside.
 
-mod json;
+pub mod json;
 
 use std::path::Path;
 
@@ -21,12 +21,11 @@ use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
 use crate::service::keys::Keys;
+use crate::service::paths::{absolute, display_ledger, display_path};
 use crate::service::sealing;
 use crate::service::session::LedgerSession;
 use crate::service::witness::Witness as Configured;
-use crate::service::workspace::{self, PathOverrides, Workspace, absolute, display_ledger, display_path};
-
-pub use json::json;
+use crate::service::workspace::{self, PathOverrides, Workspace};
 
 #[derive(Debug, Clone, Default)]
 pub struct Request {

@@ -11,10 +11,12 @@ use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::timestamp;
 use serde_json::json;
 
-use super::change::{Change, ChangeEvent, LibraryWriter};
+use super::change::Change;
+use super::event::ChangeEvent;
 use super::promote::find_playbook;
 use super::rollback::status_word;
 use super::versions::NewVersion;
+use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
 

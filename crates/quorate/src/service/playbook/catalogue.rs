@@ -11,7 +11,7 @@ use quorate_manifest::playbook::catalog::{self, Catalog, PlaybookFile};
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{BindingIndex, MatchKind};
 
-use super::library::KnownOperator;
+use super::known_operator::KnownOperator;
 use super::recorded_versions::RecordedVersions;
 use super::traits;
 use super::versions::VersionedFile;

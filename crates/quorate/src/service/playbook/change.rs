@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::consultation::object;
@@ -15,32 +14,22 @@ use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::ledger::{self, Append, Durability, Entry, Kind, Ledger as _, PlaybookEvent};
 use quorate_ledger::Store;
 use quorate_ledger::export::wire;
-use quorate_ledger::store::run_lock::RunLock;
 use quorate_manifest::playbook::catalog::FOLDER;
 use quorate_manifest::workspace::Scope;
-use quorate_playbook::index;
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::library::Library;
-use super::logging::{self, LOG_FILE};
+use super::logging::{self};
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::host::Host;
-use crate::service::open_session;
-use crate::service::session::LedgerSession;
-use crate::service::workspace::{PathOverrides, display_path};
+use crate::service::paths::display_path;
+use crate::service::playbook::event::ChangeEvent;
+use crate::service::playbook::event::stream;
 
 /// What is about to be written.
 pub const PENDING_FILE: &str = "_pending.json";
-/// The index of all playbooks.
-pub const INDEX_FILE: &str = "_index.md";
-/// The stream of records about playbooks, of the workspace; a tenant's has its name behind it.
-const STREAM: &str = "playbooks";
-/// How long a change waits for another one: a proposal takes a moment, and many may come at once.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often an append is tried again when somebody else was faster.
 const MAX_ATTEMPTS: usize = 50;
 
@@ -58,24 +47,6 @@ impl File {
     /// A file in place of what was there; an empty text is a file that is not there.
     pub fn new(path: PathBuf, was: &str, text: String) -> Self {
         File { path, was: (!was.is_empty()).then(|| sha256_hex(was.as_bytes())), text }
-    }
-}
-
-/// Something that happened to a playbook.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ChangeEvent {
-    /// What: the record's kind.
-    pub event: String,
-    pub slug: String,
-    pub words: String,
-    /// What is recorded besides.
-    pub data: Json,
-}
-
-impl ChangeEvent {
-    /// An event of a playbook.
-    pub fn new(event: PlaybookEvent, slug: &str, words: impl Into<String>, data: Json) -> Self {
-        ChangeEvent { event: event.as_str().to_owned(), slug: slug.to_owned(), words: words.into(), data }
     }
 }
 
@@ -99,7 +70,7 @@ impl Change {
     }
 
     /// With paths from a folder on, so that the folder may be moved before it is finished.
-    fn relative_to(&self, folder: &Path) -> Self {
+    pub(super) fn relative_to(&self, folder: &Path) -> Self {
         let mut change = self.clone();
         for file in &mut change.files {
             if let Ok(path) = file.path.strip_prefix(folder) {
@@ -133,201 +104,8 @@ impl Change {
     }
 }
 
-/// Playbooks that this process alone may change.
-pub struct LibraryWriter {
-    pub session: LedgerSession,
-    pub library: Library,
-    places: PathOverrides,
-    _hold: RunLock,
-}
-
-impl LibraryWriter {
-    /// Opens library and ledger for a change. Nobody else changes anything while this lives.
-    ///
-    /// # Errors
-    /// When something cannot be opened, another process is changing playbooks, or a change was left half done.
-    pub async fn open(
-        environment: &Environment,
-        places: &PathOverrides,
-        root: Option<&Path>,
-        host: &Host,
-    ) -> Result<Self, ServiceError> {
-        let keeping = LibraryWriter::open_with_pending(environment, places, root, host).await?;
-        match pending_change(environment, &keeping.library.folder()) {
-            Some(body) => Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body)),
-            None => Ok(keeping),
-        }
-    }
-
-    /// As [`LibraryWriter::open`], for who finishes what was left.
-    ///
-    /// # Errors
-    /// As [`LibraryWriter::open`], but for that.
-    pub async fn open_with_pending(
-        environment: &Environment,
-        places: &PathOverrides,
-        root: Option<&Path>,
-        host: &Host,
-    ) -> Result<Self, ServiceError> {
-        let mut library = Library::open(environment, places, root, host)?;
-        let workspace = crate::service::workspace::load(environment, places, &library.root)?;
-        let session = open_session::open(environment.clone(), workspace).await?;
-        session.ensure_writable()?;
-        let name = stream(&library.scope).replace('/', "-");
-        let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;
-        let hold = hold.map_err(|error| {
-            let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
-            ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body)
-        })?;
-        let Some(hold) = hold else {
-            let body = Body::new(format!(
-                "another process has been changing these playbooks for {} seconds",
-                LOCK_TIMEOUT.as_secs()
-            ));
-            return Err(ServiceError::configuration(
-                codes::RUN_MOVED,
-                body.help("try again when it is done"),
-            ));
-        };
-        // What somebody else did until we had hold of it counts.
-        library = Library::open(environment, places, root, host)?;
-        Ok(LibraryWriter { session, library, places: places.clone(), _hold: hold })
-    }
-
-    /// Writes a change, all of it, and the index.
-    ///
-    /// # Errors
-    /// When a file was changed meanwhile, or cannot be written. What was begun is finished by `repair`.
-    pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
-        let folder = self.library.folder();
-        for file in &change.files {
-            if file_state(file)? == FileState::Other {
-                let file = display_path(&self.session.environment, &file.path);
-                let body = Body::new(format!("{file} was changed by somebody else meanwhile"));
-                return Err(ServiceError::configuration(
-                    codes::HISTORY_MUTATION,
-                    body.help("look at it, and try again"),
-                ));
-            }
-        }
-        // What cannot be written is said before anything is begun.
-        let own = [INDEX_FILE, LOG_FILE, PENDING_FILE].map(|name| folder.join(name));
-        for path in &own {
-            self.session.workspace.guard.ensure_free(&self.session.environment, path)?;
-        }
-        for path in change.files.iter().map(|file| file.path.clone()).chain([folder.join(INDEX_FILE)]) {
-            self.session.workspace.guard.ensure_free(&self.session.environment, &path)?;
-            disk::can_write_below(&self.scope_dir(), &path).map_err(|error| {
-                let path = display_path(&self.session.environment, &path);
-                let body = Body::new(format!("cannot write {path}: {error}"));
-                let help = "make it writable, and try again; nothing was begun";
-                ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
-            })?;
-        }
-        let pending =
-            serde_json::to_string_pretty(&change.relative_to(&self.scope_dir())).unwrap_or_default();
-        self.write(&folder.join(PENDING_FILE), &pending)?;
-        self.apply(change, host).await
-    }
-
-    /// Does what a change says, from wherever it stopped, and says which files somebody else has changed meanwhile.
-    ///
-    /// # Errors
-    /// When something cannot be written.
-    pub async fn apply(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
-        for file in &change.files {
-            if file_state(file)? == FileState::Before {
-                self.write(&file.path, &file.text)?;
-            }
-        }
-        // The library is compared with the ledger, which has to have the change first.
-        self.record(change).await?;
-        // What is refused leaves a line in the log, and nothing else (B5).
-        if !change.files.is_empty() {
-            self.refresh(host)?;
-            self.write_index()?;
-        }
-        let folder = self.library.folder();
-        logging::append_lines(&self.scope_dir(), &folder, change.at_ms, &change.events)
-            .map_err(|error| self.unwritable(&folder.join(LOG_FILE), &error))?;
-        disk::remove(&self.library.folder().join(PENDING_FILE))
-            .map_err(|error| self.unwritable(PENDING_FILE.as_ref(), &error))
-    }
-
-    /// Reads the library again.
-    ///
-    /// # Errors
-    /// As [`Library::open`].
-    pub fn refresh(&mut self, host: &Host) -> Result<(), ServiceError> {
-        let root = self.library.root.join(self.library.scope.folder());
-        self.library = Library::open(&self.session.environment, &self.places, Some(&root), host)?;
-        Ok(())
-    }
-
-    /// Writes the index, where it is not true already; says whether it was.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_index(&self) -> Result<bool, ServiceError> {
-        let path = self.library.folder().join(INDEX_FILE);
-        let text = render_index(&self.library);
-        if matches!(disk::read_text(&path), Ok(Text::Present(there)) if there == text) {
-            return Ok(true);
-        }
-        self.write(&path, &text).map(|()| false)
-    }
-
-    /// Puts lines that are gone back into the log; says how many.
-    ///
-    /// # Errors
-    /// When the ledger does not answer, or the log cannot be read or written.
-    pub async fn restore_log_lines(&self) -> Result<usize, ServiceError> {
-        let folder = self.library.folder();
-        let records = self.session.store.records(&stream(&self.library.scope)).await?;
-        let path = folder.join(LOG_FILE);
-        match logging::restore_lines(&folder, &records).map_err(|error| self.unwritable(&path, &error))? {
-            None => Ok(0),
-            Some((text, missing)) => self.write(&path, &text).map(|()| missing),
-        }
-    }
-
-    /// The places that were said.
-    pub(super) fn places(&self) -> &PathOverrides {
-        &self.places
-    }
-
-    async fn record(&self, change: &Change) -> Result<(), ServiceError> {
-        // A file that somebody has put a secret into keeps it, and the ledger has its hash alone.
-        let redactor = &self.session.workspace.redaction.redactor;
-        let kept = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
-        let bodies = kept.map(|file| ledger::Body {
-            sha256: sha256_hex(file.text.as_bytes()),
-            text: file.text.as_str().into(),
-        });
-        let bodies: Vec<ledger::Body> = bodies.collect();
-        append(&self.session.store, &stream(&self.library.scope), change, bodies).await
-    }
-
-    fn write(&self, path: &Path, text: &str) -> Result<(), ServiceError> {
-        disk::write_below(&self.scope_dir(), path, text.as_bytes())
-            .map_err(|error| self.unwritable(path, &error))
-    }
-
-    /// The folder of the scope.
-    pub(super) fn scope_dir(&self) -> PathBuf {
-        self.library.root.join(self.library.scope.folder())
-    }
-
-    fn unwritable(&self, path: &Path, error: &std::io::Error) -> ServiceError {
-        let body =
-            Body::new(format!("cannot write {}: {error}", display_path(&self.session.environment, path)));
-        let help = "make it writable, then `quorate playbook repair` finishes what was begun";
-        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
-    }
-}
-
 /// Appends a change's events, unless they stand there already.
-async fn append(
+pub(super) async fn append(
     store: &Store,
     stream: &Name,
     change: &Change,
@@ -395,19 +173,6 @@ pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str)
     let folder = root.join(scope.folder()).join(FOLDER);
     let event = || ChangeEvent::new(PlaybookEvent::Registered, slug, &*words, json!({"operator": operator}));
     (!logging::mentions(&folder, slug, &words)).then(event)
-}
-
-/// The stream of a scope.
-pub fn stream(scope: &Scope) -> Name {
-    match scope.folder() {
-        top if top.is_empty() => STREAM.into(),
-        tenant => format!("{STREAM}/{tenant}").into(),
-    }
-}
-
-/// The index as it should be.
-pub fn render_index(library: &Library) -> String {
-    index::index(library.catalogue.books.iter().map(|book| &book.playbook))
 }
 
 /// What was left half done, in words; `None` where nothing was.

@@ -10,9 +10,10 @@ use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::single_call::{Answer, Error, SingleCall};
 use quorate_protocol::{Json, Name};
 
-use super::change::LibraryWriter;
+use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::executor::{self, SelectedBy};
+use crate::service::trust;
 
 /// Where questions are recorded.
 const STREAM: &str = "playbooks/asked";
@@ -43,7 +44,7 @@ impl Consultant {
             None => executor::fallback(registry, &workspace.host)?,
         };
         let environment = &keeping.session.environment;
-        let admitted = environment.trust.admit(environment, chosen.needs())?;
+        let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
         let seat = chosen.into_member_config(admitted);
         let alone = SingleCall {

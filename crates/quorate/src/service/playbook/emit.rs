@@ -6,8 +6,8 @@ use quorate_playbook::delta::{Add, Delta};
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::change::LibraryWriter;
 use super::propose::Proposal;
+use super::writer::LibraryWriter;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::run_opened;
 

@@ -18,8 +18,8 @@ use quorate_playbook::lock::Violation;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::change::{ChangeEvent, stream};
-use super::gate::Approver;
+use super::event::{ChangeEvent, stream};
+use super::gate::evidence::Approver;
 use crate::service::workspace::Workspace;
 
 /// The key of a record that holds exceptions.
@@ -148,7 +148,7 @@ impl ExceptionRequest<'_> {
             shown.push_str(&format!("- {objection}\n"));
         }
         shown.push_str(&format!("\nWhy: {}\n\n## What agents would be told\n\n", self.reason.trim()));
-        super::gate::human::push_quote(&mut shown, text);
+        super::gate::evidence::push_quote(&mut shown, text);
         let answer = match self.person.ask(&shown) {
             Ok(answer) => answer,
             Err(shut) => {

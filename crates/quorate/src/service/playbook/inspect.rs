@@ -18,16 +18,19 @@ use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::index::priority;
 use serde_json::Value;
 
-use super::change::{INDEX_FILE, LibraryWriter, pending_change, render_index, stream};
+use super::change::pending_change;
+use super::event::stream;
 use super::library::Library;
 use super::supersedes;
+use super::writer::{INDEX_FILE, LibraryWriter, render_index};
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
+use crate::service::paths::display_path;
 use crate::service::runs;
-use crate::service::workspace::{PathOverrides, display_path};
+use crate::service::workspace::PathOverrides;
 
 /// From this share of the cap on a growing number of active playbooks is warned of, in percent.
 const CROWDED_PERCENT: usize = 75;

@@ -10,9 +10,9 @@ use quorate_protocol::answers::reflection::{Judgement, TraitVerdict};
 use quorate_protocol::{Part, PartKind};
 use serde_json::json;
 
-use super::change::LibraryWriter;
 use super::consultant::Consultant;
 use super::inspect::excerpt_place;
+use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 
 const ROLE: &str = "# Judge of prompt fragments\n\nYou decide whether a fragment, once it stands in an agent's prompt, would \

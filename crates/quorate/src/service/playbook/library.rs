@@ -1,36 +1,26 @@
 //! The library: the playbooks of a scope, the operators that they are for, and what is locked in these.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use quorate_diagnostics::Report;
-use quorate_manifest::config::Configuration;
-use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::loader::{Loader, Refs};
-use quorate_manifest::operator::Operator;
 use quorate_manifest::playbook::catalog::{FOLDER, PlaybookFile};
-use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::{Playbook, Status, Weaving};
-use quorate_manifest::timestamp;
+use quorate_manifest::playbook::{Playbook, Status};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
-use quorate_playbook::base::BasePrompt;
-use quorate_playbook::bind::{Binding, MatchKind, RUNTIME, Subject};
+use quorate_playbook::bind::{Binding, MatchKind};
 use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::AffectedOperator;
-use quorate_playbook::index::priority;
-use quorate_playbook::lock::{Locks, Trait};
-use quorate_playbook::weave::{Origin, Overlay, Placement};
-use quorate_protocol::assembly;
 
 use super::catalogue::Catalogue;
 use super::exceptions::Exceptions;
-use super::traits;
 use super::versions::VersionedFile;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
+use crate::service::manifests;
 use crate::service::manifests::Manifests;
-use crate::service::weave::{self, LoadedOperator};
+use crate::service::operators;
+use crate::service::playbook::known_operator::KnownOperator;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
 /// The playbooks of a scope, and whom they are for.
@@ -48,18 +38,6 @@ pub struct Library {
     environment: Environment,
 }
 
-pub struct KnownOperator {
-    pub slug: String,
-    pub operator: Operator,
-    pub base: BasePrompt,
-    /// What playbooks are held against.
-    pub subject: Subject,
-    /// What nothing may change in it.
-    pub traits: Vec<Trait>,
-    /// Which texts may touch it all the same.
-    exceptions: Exceptions,
-}
-
 impl Library {
     /// Opens the library of the working directory.
     ///
@@ -71,7 +49,7 @@ impl Library {
         root: Option<&Path>,
         host: &Host,
     ) -> Result<Self, ServiceError> {
-        let (root, scope) = weave::root_and_scope(environment, root);
+        let (root, scope) = manifests::root_and_scope(environment, root);
         let workspace = workspace::load(environment, places, &root)?;
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
         let loader = manifests.loader(host);
@@ -158,67 +136,6 @@ impl Library {
     }
 }
 
-impl KnownOperator {
-    /// An operator with its locks.
-    pub(in crate::service) fn new(
-        operating: LoadedOperator,
-        configuration: &Configuration,
-        exceptions: &Exceptions,
-    ) -> Self {
-        let LoadedOperator { operator, base, persona_locks, .. } = operating;
-        let traits = traits::locked_traits(&configuration.locks, &operator, &persona_locks);
-        let mut subject = Subject::from_operator(&operator);
-        if let Some(runtime) = &operator.runtime {
-            subject = subject.replace(RUNTIME, runtime);
-        }
-        let exceptions = exceptions.clone();
-        KnownOperator { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
-    }
-
-    /// A playbook, held against its locks and those that its author names, but for what a person has let it touch.
-    pub fn candidate(&self, playbook: &Playbook, text: &str) -> Candidate {
-        let mut touches = self.locks().check(text);
-        let beyond = traits::extra_traits(&playbook.lock_check, &self.traits);
-        if !beyond.is_empty() {
-            touches.extend(traits::compile(&beyond).check(text));
-        }
-        Candidate {
-            overlay: overlay(playbook, text),
-            status: playbook.status,
-            supersedes: playbook.supersedes.clone().unwrap_or_default(),
-            violations: self.exceptions.not_excepted(&playbook.slug, text, touches),
-        }
-    }
-
-    /// What overlays of advisory runs are held against.
-    pub fn locks(&self) -> Arc<Locks> {
-        traits::compile(&self.traits)
-    }
-
-    /// As overlays of advisory runs name it.
-    pub fn overlay_name(&self, scope: &Scope) -> String {
-        assembly::operator_id(scope, &self.slug)
-    }
-}
-
-/// A playbook as an overlay.
-fn overlay(playbook: &Playbook, text: &str) -> Overlay {
-    let written_ms = written_at(playbook).and_then(timestamp::parse);
-    let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
-    Overlay {
-        id: playbook.slug.clone(),
-        origin: Origin::Playbook,
-        text: text.trim().to_owned(),
-        placement: match (playbook.kind, &playbook.block) {
-            (Weaving::BlockReplacement, Some(block)) => Placement::Block(block.clone()),
-            _ => Placement::Appended,
-        },
-        priority: priority(playbook),
-        written_ms,
-        expires_ms: written_ms.zip(ttl).map(|(at, ttl)| timestamp::add_duration(at, ttl)),
-    }
-}
-
 /// The operators of a scope; one that is refused is left out and named.
 fn operators(
     loader: &Loader<'_>,
@@ -236,7 +153,7 @@ fn operators(
     slugs.sort();
     let mut known = Vec::new();
     for slug in slugs {
-        match weave::load_operator(loader, scope, &format!("ws://operators/{slug}")) {
+        match operators::load_operator(loader, scope, &format!("ws://operators/{slug}")) {
             Ok(operating) => known.push(KnownOperator::new(operating, &workspace.host, exceptions)),
             Err(error) => report.absorb(*error.report),
         }

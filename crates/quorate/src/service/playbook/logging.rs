@@ -9,7 +9,7 @@ use quorate_manifest::timestamp;
 use quorate_playbook::log::{self, Line};
 use quorate_protocol::Json;
 
-use super::change::ChangeEvent;
+use super::event::ChangeEvent;
 use crate::service::disk::{self, Text};
 
 /// The log of a folder of playbooks.

@@ -13,11 +13,13 @@ use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::index::priority;
 use serde_json::{Map, Value, json};
 
-use super::change::{Change, ChangeEvent, LibraryWriter};
+use super::change::Change;
+use super::event::ChangeEvent;
 use super::gate::{Approver, GateEvidence};
 use super::propose::check_superseded;
 use super::supersedes::replacement;
 use super::versions::{NewVersion, VersionedFile, gate_word};
+use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
 

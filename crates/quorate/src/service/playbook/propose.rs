@@ -25,15 +25,18 @@ use quorate_playbook::delta::{Delta, Error};
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::change::{Change, ChangeEvent, LibraryWriter, first_match_event};
+use super::change::{Change, first_match_event};
+use super::event::ChangeEvent;
 use super::exceptions::ExceptionRequest;
 use super::inspect::excerpt_place;
 use super::judge::Judge;
 use super::library::Library;
 use super::versions::NewVersion;
+use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::modularity;
+pub use draft::Proposer;
 use draft::{Draft, DraftBuilder};
 
 /// Something that is proposed.
@@ -71,14 +74,6 @@ pub struct AcceptedProposal {
     pub version: u32,
     /// The operators that it is for.
     pub operators: Vec<String>,
-}
-
-/// Who proposes, and for whom where a delta does not say.
-#[derive(Debug, Clone)]
-pub struct Proposer {
-    pub by: String,
-    /// The operator that a delta is for which names nobody.
-    pub operator: Option<String>,
 }
 
 /// Reads proposals: a manifest with frontmatter, a delta, a list of deltas, or an object with `deltas`.

@@ -9,7 +9,7 @@ use quorate_ledger::store::address::Address;
 use quorate_manifest::workspace::Scope;
 use quorate_protocol::Json;
 
-use super::change::stream;
+use super::event::stream;
 use crate::service::error::ServiceError;
 
 /// The recorded versions of a playbook.

@@ -15,11 +15,11 @@ use quorate_protocol::answers::{Schema, reflection};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
-use super::change::LibraryWriter;
 use super::consultant::Consultant;
-use super::library::KnownOperator;
+use super::known_operator::KnownOperator;
 use super::propose::{Proposal, proposal_from_json};
 use super::rollback::status_word;
+use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::run_opened::is_assembly;
 use crate::service::{overlays, report};

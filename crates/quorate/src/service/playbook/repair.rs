@@ -17,16 +17,16 @@ use quorate_manifest::timestamp;
 use quorate_playbook::history;
 use serde_json::json;
 
-use super::change::{
-    Change, ChangeEvent, File, FileState, INDEX_FILE, LibraryWriter, PENDING_FILE, file_state,
-};
+use super::change::{Change, File, FileState, PENDING_FILE, file_state};
+use super::event::ChangeEvent;
 use super::inspect::{orphaned_histories, parse_playbook};
 use super::versions::NewVersion;
+use super::writer::{INDEX_FILE, LibraryWriter};
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
-use crate::service::workspace::display_path;
+use crate::service::paths::display_path;
 
 /// Repairs; says what was done, in words.
 ///

@@ -15,11 +15,13 @@ use quorate_playbook::curate::curate;
 use quorate_playbook::history::Version;
 use serde_json::json;
 
-use super::change::{Change, ChangeEvent, LibraryWriter};
+use super::change::Change;
+use super::event::ChangeEvent;
 use super::inspect::parse_playbook;
-use super::library::KnownOperator;
+use super::known_operator::KnownOperator;
 use super::promote::{count_active_beside, find_playbook};
 use super::versions::{NewVersion, VersionedFile};
+use super::writer::LibraryWriter;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
 

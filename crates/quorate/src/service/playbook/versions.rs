@@ -15,7 +15,7 @@ use super::recorded_versions::RecordedPlaybook;
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::workspace::display_path;
+use crate::service::paths::display_path;
 
 /// A playbook's file with all of its versions.
 #[derive(Debug, Clone, Default)]

@@ -12,19 +12,21 @@ use quorate_manifest::council::{ContextFile, Deliberator, PolicyName, built_in};
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
 use quorate_protocol::policy::Policy;
 use quorate_protocol::{Json, Name, Part, PartKind, Protocol};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use crate::service::artifact::Artifact;
 use crate::service::error::ServiceError;
-use crate::service::executor;
+use crate::service::executor::{self, SelectedExecutor};
 use crate::service::fingerprint::Fingerprint;
+use crate::service::manifests;
+use crate::service::producer::check::check as check_producer;
 use crate::service::run_options::RunOptions;
 use crate::service::run_spec::{NewRun, PreparedMember, ProtocolSetup, RunSpec, caps};
 use crate::service::session::LedgerSession;
 use crate::service::signer::Signer;
 use crate::service::supersede;
 use crate::service::trust::Permit;
-use crate::service::weave;
+use crate::service::workspace::Workspace;
 
 impl ProtocolSetup for Setup {
     fn protocol(&self) -> Result<Box<dyn Protocol>, ServiceError> {
@@ -52,10 +54,10 @@ pub fn build(
     let workspace = &session.workspace;
     let council = &workspace.council;
     workspace.redaction.check_ids(council.deliberators.iter().map(|member| &*member.id))?;
-    let executor = executor::select(workspace, options)?;
+    let executor = select_executor(workspace, options)?;
     if let Some(producer) = &options.producer {
-        let (root, scope) = weave::root_and_scope(&session.environment, None);
-        producer.check(&session.environment, &root, &[scope])?;
+        let (root, scope) = manifests::root_and_scope(&session.environment, None);
+        check_producer(producer, &session.environment, &root, &[scope])?;
     }
     let policy = policy.unwrap_or(match council.policy {
         Some(PolicyName::Strict) => Policy::Strict,
@@ -90,6 +92,45 @@ pub fn build(
         caps: caps(options, &workspace.host),
         options: options.clone(),
     })
+}
+
+/// The executor of a review: `--executor`, else the council's runtime, else `[defaults]`, else the rubric (C11).
+///
+/// # Errors
+/// When the name or kind is unknown, or the adapter refuses its settings.
+pub fn select_executor(
+    workspace: &Workspace,
+    options: &RunOptions,
+) -> Result<SelectedExecutor, ServiceError> {
+    let (registry, host) = (&workspace.registry, &workspace.host);
+    let file = host.path();
+    let council = workspace.council_path.as_deref().unwrap_or(&workspace.council.dir);
+    let build = |extra: Map<String, Json>| match (
+        &options.executor,
+        &workspace.council.runtime,
+        &host.default_executor,
+    ) {
+        (Some(name), ..) => {
+            executor::by_name_with(registry, host, name, None, executor::SelectedBy::Person, extra)
+        }
+        (None, Some(table), _) => {
+            let mut table = table.clone();
+            table.block.json.extend(extra);
+            executor::by_runtime(registry, &table, &workspace.council.dir, council)
+        }
+        (None, None, Some((name, place))) => executor::by_name_with(
+            registry,
+            host,
+            name,
+            Some(place),
+            executor::SelectedBy::File(&file),
+            extra,
+        ),
+        (None, None, None) => executor::fallback_with(registry, host, extra),
+    };
+    let mut chosen = executor::with_model(options.model.as_deref(), build)?;
+    chosen.timeout = options.timeout.unwrap_or(chosen.timeout);
+    Ok(chosen)
 }
 
 /// Reviews an artifact, and gives the run's id.

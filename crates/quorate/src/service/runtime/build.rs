@@ -26,8 +26,8 @@ use quorate_manifest::document::Document;
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
-use super::Request;
 use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
+use super::request::Request;
 use crate::service::compose::Sources;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::executor::{self, DEFAULT_TIMEOUT, Origin, SelectedBy, SelectedExecutor, with_help};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::workspace::{display_path, entry_exists};
+use crate::service::paths::{display_path, entry_exists};
 
 /// What such a file is called. Whoever misses something in one names it in the help.
 pub(super) const FILE_NAME: &str = "quorate.toml";

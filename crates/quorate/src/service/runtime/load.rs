@@ -15,17 +15,21 @@ use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::RUNTIME;
 
-use super::{Request, config_provenance, external_writes};
+use super::request::Request;
+use super::{config_provenance, external_writes};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::host::Host;
 use crate::service::manifests::{Manifests, file_not_found, find_root, search_start};
+use crate::service::operators;
+use crate::service::paths::absolute;
+use crate::service::paths::find_outermost;
 use crate::service::playbook::catalogue::Catalogue;
 use crate::service::playbook::exceptions::Exceptions;
-use crate::service::playbook::library::KnownOperator;
+use crate::service::playbook::known_operator::KnownOperator;
 use crate::service::weave;
-use crate::service::workspace::{self, PathOverrides, Workspace, absolute};
+use crate::service::workspace::{self, PathOverrides, Workspace};
 
 /// The names that a manifest has in a directory that was named.
 const FILE_NAMES: [&str; 3] = ["multi-agent.yaml", ".runtime/multi-agent.yaml", "multi-agent.yml"];
@@ -99,7 +103,7 @@ pub(super) fn load(
     let mut report = loaded.report;
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
     let workspace = workspace::load(environment, places, &dir).map_err(|error| {
-        let read = workspace::find_outermost(&dir, config_provenance::FILE_NAME);
+        let read = find_outermost(&dir, config_provenance::FILE_NAME);
         config_provenance::explain(error, environment, read.as_deref(), &dir)
     })?;
     let telling = PromptLoader {
@@ -166,7 +170,11 @@ impl PromptLoader<'_> {
         let (mut told, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
         let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
-            match weave::load_operator(loader, location.scope(), &weave::full_ref(written, "operators")) {
+            match operators::load_operator(
+                loader,
+                location.scope(),
+                &operators::full_ref(written, "operators"),
+            ) {
                 Ok(operating) => {
                     base = operating.base.clone();
                     told.executor = operating.operator.runtime.clone();
@@ -184,8 +192,8 @@ impl PromptLoader<'_> {
             }
         }
         if let Some(written) = meta("persona") {
-            let reference = weave::full_ref(written, "personas");
-            match weave::persona_prompt(loader, location.scope(), &reference) {
+            let reference = operators::full_ref(written, "personas");
+            match operators::persona_prompt(loader, location.scope(), &reference) {
                 Ok((prompt, ..)) => {
                     // A persona takes the place of its operator's own.
                     base = prompt;

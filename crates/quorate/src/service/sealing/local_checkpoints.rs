@@ -6,7 +6,7 @@ use quorate_ledger::note::{Checkpoint, Note};
 
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::workspace::display_path;
+use crate::service::paths::display_path;
 
 /// How a ledger departs from what is kept of it, in words; `None` where it leads to every copy.
 ///

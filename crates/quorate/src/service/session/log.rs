@@ -11,8 +11,8 @@ use quorate_protocol::Json;
 use super::LedgerSession;
 use crate::service::error::{ServiceError, error_chain};
 use crate::service::guard::Role;
+use crate::service::paths::display_path;
 use crate::service::workspace::boundary::is_inside;
-use crate::service::workspace::display_path;
 
 impl LedgerSession {
     /// Brings the log's index up to date.

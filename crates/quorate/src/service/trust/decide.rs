@@ -9,9 +9,10 @@ use super::super::disk;
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
 use super::super::manifests::{file_not_found, find_root};
-use super::super::workspace::absolute;
-use super::inventory::{self, Inventory};
-use super::{Store, TrustRecord, TrustRequest, canonical};
+use super::super::paths::absolute;
+use super::inventory;
+use super::requests::{Inventory, TrustRequest, canonical};
+use super::store::{Store, TrustRecord};
 
 /// What was done, and which files are trusted now.
 #[derive(Debug)]

@@ -1,10 +1,8 @@
 //! What a workspace names and would be done: the executors, hooks, servers and addresses of every file below its root
 //! that can name one. Nothing of it is started.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use quorate_kernel::entropy::sha256_hex;
 use quorate_manifest::check::is_candidate;
 use quorate_manifest::config::{Configuration, KeySource};
 use quorate_manifest::doctype::Doctype;
@@ -15,37 +13,11 @@ use super::super::environment::Environment;
 use super::super::error::ServiceError;
 use super::super::executor;
 use super::super::manifests::{Manifests, find_root};
-use super::super::workspace::{self, PathOverrides, boundary, display_path};
+use super::super::paths::display_path;
+use super::super::workspace::{self, PathOverrides, boundary};
 use super::super::{convene, runtime};
-use super::{Trust, TrustRequest, file_hashes, merge_by_file};
-
-/// What a workspace names.
-#[derive(Debug)]
-pub struct Inventory {
-    pub root: PathBuf,
-    /// What each file would do; files that would do nothing are left out.
-    pub requests: Vec<TrustRequest>,
-    /// The files that this covers, by canonical path, each with the hash of its bytes.
-    pub files: BTreeMap<PathBuf, String>,
-}
-
-impl Inventory {
-    /// One hash over all files by their paths below the root, so that it is the same in every checkout.
-    pub fn hash(&self) -> String {
-        let root = disk::canonical(&self.root).unwrap_or_else(|| self.root.clone());
-        let lines = self.files.iter().map(|(file, hash)| {
-            let below = file.strip_prefix(&root).unwrap_or(file);
-            format!("{hash}  {}\n", below.to_string_lossy())
-        });
-        sha256_hex(lines.collect::<String>().as_bytes())
-    }
-
-    fn new(root: PathBuf, needs: Vec<TrustRequest>) -> Self {
-        let needs = merge_by_file(needs);
-        let files = file_hashes(&needs);
-        Inventory { root, requests: needs, files }
-    }
-}
+use super::consent::Trust;
+use super::requests::{Inventory, TrustRequest};
 
 /// What the workspace around a directory names. Files that are refused name nothing: they are not used either.
 ///

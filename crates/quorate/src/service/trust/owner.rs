@@ -7,7 +7,9 @@ use quorate_diagnostics::{Body, codes};
 
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
-use super::Store;
+use super::super::paths::shell_quoted;
+use super::requests::canonical;
+use super::store::Store;
 
 /// Refuses a file or directory that belongs to another user, and one in a directory that every user can write to,
 /// unless a person has named the directory with `quorate trust --safe-directory`. One that is not there is nobody's.
@@ -20,7 +22,7 @@ pub fn check(environment: &Environment, path: &Path) -> Result<(), ServiceError>
         return Ok(());
     };
     if let Some(store) = Store::of(environment)?
-        && store.read()?.is_safe(&super::canonical(directory))
+        && store.read()?.is_safe(&canonical(directory))
     {
         return Ok(());
     }
@@ -28,7 +30,7 @@ pub fn check(environment: &Environment, path: &Path) -> Result<(), ServiceError>
         Body::new(format!("detected dubious ownership in workspace at `{}`: {why}", directory.display()));
     let help = format!(
         "to add an exception for this directory, call: quorate trust --safe-directory {}",
-        super::shell_quoted(&directory.display().to_string())
+        shell_quoted(&directory.display().to_string())
     );
     Err(ServiceError::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
 }

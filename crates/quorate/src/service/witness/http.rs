@@ -9,7 +9,7 @@ use quorate_ledger::witness::remote::{self, Answer, MAX_BYTES};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
-use super::{Service, SubmitContext};
+use super::service::{Service, SubmitContext};
 use crate::service::error::error_chain;
 
 /// How long a witness may take, with everything.

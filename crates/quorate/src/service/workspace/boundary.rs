@@ -12,7 +12,7 @@ use quorate_manifest::{Source, source};
 
 use super::super::disk::{self, Disk};
 use super::super::error::ServiceError;
-use super::absolute;
+use crate::service::paths::absolute;
 
 /// What a `quorate.toml` has kept outside of its directory.
 pub fn of_configuration(host: &Configuration) -> Vec<SideEffect> {

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use quorate::service::environment::{Environment, Variables};
+use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::host::Host;
-use quorate::service::playbook::change::LibraryWriter;
 use quorate::service::playbook::gate::{Answer, Approver, GateClosed};
-use quorate::service::redaction::CurrentRedactor;
+use quorate::service::playbook::writer::LibraryWriter;
 use quorate::service::trust::Trust;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::clock::Clock;
@@ -89,16 +88,11 @@ impl World {
         let dir = dir.expect("a directory");
         let hands = Arc::new(ManualClock(AtomicI64::new(1_800_000_000_000)));
         let environment = Environment {
-            directory: dir.path().to_owned(),
-            ledger: None,
             state_dir: Some(dir.path().join("state")),
-            trusted_uids: vec![rustix::process::geteuid().as_raw()],
             trust: Trust::default().trusting_all(),
             user: "ada".to_owned(),
             clock: Arc::clone(&hands) as Arc<dyn Clock>,
-            host: Arc::new(quorate::service::host::Host::new()),
-            variables: Variables::default(),
-            redactor: CurrentRedactor::default(),
+            ..Environment::new(dir.path())
         };
         let operators = OPERATORS.iter().take(2 + usize::from(chance.percent(60)));
         let operators: Vec<&'static str> = operators.map(|one| one.0).collect();

@@ -17,8 +17,8 @@ use quorate_playbook::gate::{Outcome, SeenTexts, Side, TestResult, Thresholds, c
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-use super::super::change::LibraryWriter;
-use super::{GateClosed, GateEvidence};
+use super::super::writer::LibraryWriter;
+use super::evidence::{GateClosed, GateEvidence};
 use crate::service::error::ServiceError;
 
 /// Tries the gate.

@@ -6,17 +6,17 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::observer::NoopObserver;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 
-use super::super::change::LibraryWriter;
+use super::super::writer::LibraryWriter;
+use super::evidence::{GateClosed, GateEvidence};
 use super::human::describe;
-use super::{GateClosed, GateEvidence};
 use crate::service::artifact::{Artifact, Subject};
 use crate::service::convene::inputs::Inputs;
 use crate::service::convene::spec;
 use crate::service::convene::{self, Request};
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
+use crate::service::paths::absolute;
 use crate::service::run_options::RunOptions;
-use crate::service::workspace::absolute;
 
 /// Convenes.
 ///

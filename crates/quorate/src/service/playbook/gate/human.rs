@@ -1,11 +1,10 @@
 //! `human`: a person reads what would change, and says yes or no.
 
-use quorate_diagnostics::invisible::escape_invisible;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_playbook::index::priority;
 
-use super::super::change::LibraryWriter;
-use super::{Approver, GateClosed, GateEvidence};
+use super::super::writer::LibraryWriter;
+use super::evidence::{Approver, GateClosed, GateEvidence, push_quote};
 
 /// Asks.
 ///
@@ -70,11 +69,4 @@ pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
         push_quote(&mut text, &format!("learned from {}{note}", one.reference).replace(['\n', '\r'], " "));
     }
     text
-}
-
-/// Adds a text of somebody's as a quotation in which everything is seen.
-pub fn push_quote(text: &mut String, quoted: &str) {
-    for line in escape_invisible(quoted).lines() {
-        text.push_str(&format!("> {line}\n"));
-    }
 }

@@ -15,9 +15,10 @@ use quorate_playbook::gate::{Thresholds, compare_pairs};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::change::LibraryWriter;
-use super::{GateClosed, GateEvidence};
+use super::super::writer::LibraryWriter;
+use super::evidence::{GateClosed, GateEvidence};
 use crate::service::error::ServiceError;
+use crate::service::trust;
 use crate::service::trust::TrustRequest;
 
 /// How long one trial may take.
@@ -49,7 +50,7 @@ pub async fn attempt(
     let environment = &keeping.session.environment;
     let need =
         TrustRequest { file: host.path(), acts: vec![process::command_side_effect(command, &host.dir)] };
-    environment.trust.admit(environment, vec![need])?;
+    trust::admit(environment, vec![need])?;
     let slug = &book.playbook.slug;
     let now_ms = keeping.session.environment.clock.now_ms();
     let mut prompts = Vec::new();

@@ -15,12 +15,19 @@ use quorate_protocol::Json;
 use quorate_protocol::locks::fold;
 use serde_json::{Map, json};
 
-use super::super::change::LibraryWriter;
 use super::super::versions::VersionedFile;
-use super::Proposer;
+use super::super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::host::Host;
 use crate::service::manifests::Manifests;
+
+/// Who proposes, and for whom where a delta does not say.
+#[derive(Debug, Clone)]
+pub struct Proposer {
+    pub by: String,
+    /// The operator that a delta is for which names nobody.
+    pub operator: Option<String>,
+}
 
 /// A proposal on its way.
 pub(super) struct DraftBuilder {

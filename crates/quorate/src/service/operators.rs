@@ -1,0 +1,119 @@
+//! Operators and personas by their refs, with the prompts that their manifests give.
+
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::document::Document;
+use quorate_manifest::loader::{Loader, ReadResult, Reference};
+use quorate_manifest::operator::{self, Operator};
+use quorate_manifest::persona;
+use quorate_manifest::workspace::Scope;
+use quorate_playbook::base::BasePrompt;
+use serde_json::Value;
+
+use super::error::{ExitClass, ServiceError};
+use super::manifests::file_not_found;
+
+/// An operator, and what it is told.
+pub(super) struct LoadedOperator {
+    pub(super) operator: Operator,
+    /// Its prompt: its persona's, or for want of one its own body.
+    pub(super) base: BasePrompt,
+    /// What each document of its persona says of locks, below `metadata.quorate.locks`.
+    pub(super) persona_locks: Vec<Value>,
+    pub(super) report: Report,
+}
+
+/// Loads an operator by its ref.
+pub(super) fn load_operator(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+) -> Result<LoadedOperator, ServiceError> {
+    let document = load_document(loader, scope, reference, Doctype::Operator)?;
+    let loaded = operator::load::load(loader, &document);
+    let Some(operator) = loaded.value else {
+        return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
+    };
+    let folder = reference.rsplit('/').next().unwrap_or(reference);
+    if operator.id != folder {
+        let body =
+            Body::new(format!("the operator's `id` is `{}`, and its folder is `{folder}`", operator.id));
+        let body =
+            body.at(document.value_place("id")).help("give both the same name: locks and playbooks go by it");
+        let mut report = loaded.report;
+        report.add_source(document.shown.clone(), document.text.clone());
+        report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
+        return Err(ServiceError::from_report(ExitClass::Configuration, report));
+    }
+    let mut report = loaded.report;
+    let (base, persona_locks) = match &operator.persona {
+        None => (BasePrompt::from_body(document.body().trim()), Vec::new()),
+        Some(persona) => {
+            let (base, more, locks) = persona_prompt(loader, scope, &full_ref(persona, "personas"))?;
+            report.absorb(more);
+            (base, locks)
+        }
+    };
+    Ok(LoadedOperator { operator, base, persona_locks, report })
+}
+
+/// The manifest that a ref leads to.
+fn load_document(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+    doctype: Doctype,
+) -> Result<Arc<Document>, ServiceError> {
+    let Some(location) = Reference::parse(reference).and_then(|read| read.path(scope).ok()) else {
+        let kind = doctype.as_str();
+        let body = Body::new(format!("`{reference}` is no ref to a manifest of a kind `{kind}`"));
+        let help = format!("write its slug, or ws://{kind}s/<slug>");
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+    };
+    match loader.read(&location, doctype) {
+        ReadResult::Document(document) => Ok(document),
+        ReadResult::Missing | ReadResult::Outside => Err(file_not_found(&loader.display_name(&location))),
+        ReadResult::Unreadable(why) => {
+            let body = Body::new(format!("`{}` cannot be read: {why}", loader.display_name(&location)));
+            Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
+        }
+    }
+}
+
+/// A ref as it is written in full.
+pub(super) fn full_ref(written: &str, collection: &str) -> String {
+    if written.contains("://") {
+        return written.to_owned();
+    }
+    // As a shell completes it.
+    let bare = written.trim_end_matches('/');
+    let bare = bare.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).unwrap_or(bare);
+    format!("ws://{collection}/{bare}")
+}
+
+/// A persona's own prompt, warnings, and what each of its documents says of locks.
+pub(super) type PersonaPrompt = (BasePrompt, Report, Vec<Value>);
+
+/// The persona's own prompt.
+pub(super) fn persona_prompt(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+) -> Result<PersonaPrompt, ServiceError> {
+    let document = load_document(loader, scope, reference, Doctype::Persona)?;
+    let loaded = persona::load::load(loader, &document);
+    match loaded.value {
+        Some(persona) => {
+            // Merged, a view could take its parent's away; a lock can only be added.
+            let of = |document: &Arc<Document>| {
+                let locks = document.root.key("metadata")?.key("quorate")?.key("locks")?;
+                Some(locks.to_json())
+            };
+            let locks = persona.chain.documents.iter().filter_map(of).collect();
+            Ok((BasePrompt::from_persona(&persona), loaded.report, locks))
+        }
+        None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
+    }
+}

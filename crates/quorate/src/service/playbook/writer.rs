@@ -1,0 +1,226 @@
+//! The library of playbooks, opened by the one process that may change it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{self, Ledger as _};
+use quorate_ledger::store::run_lock::RunLock;
+use quorate_playbook::index;
+
+use super::change::{Change, FileState, PENDING_FILE, append, file_state, pending_change};
+use super::event::stream;
+use super::library::Library;
+use super::logging::{self, LOG_FILE};
+use crate::service::disk::{self, Text};
+use crate::service::environment::Environment;
+use crate::service::error::ServiceError;
+use crate::service::host::Host;
+use crate::service::open_session;
+use crate::service::paths::display_path;
+use crate::service::session::LedgerSession;
+use crate::service::workspace::PathOverrides;
+
+/// The index of all playbooks.
+pub const INDEX_FILE: &str = "_index.md";
+/// How long a change waits for another one: a proposal takes a moment, and many may come at once.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Playbooks that this process alone may change.
+pub struct LibraryWriter {
+    pub session: LedgerSession,
+    pub library: Library,
+    places: PathOverrides,
+    _hold: RunLock,
+}
+
+impl LibraryWriter {
+    /// Opens library and ledger for a change. Nobody else changes anything while this lives.
+    ///
+    /// # Errors
+    /// When something cannot be opened, another process is changing playbooks, or a change was left half done.
+    pub async fn open(
+        environment: &Environment,
+        places: &PathOverrides,
+        root: Option<&Path>,
+        host: &Host,
+    ) -> Result<Self, ServiceError> {
+        let keeping = LibraryWriter::open_with_pending(environment, places, root, host).await?;
+        match pending_change(environment, &keeping.library.folder()) {
+            Some(body) => Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body)),
+            None => Ok(keeping),
+        }
+    }
+
+    /// As [`LibraryWriter::open`], for who finishes what was left.
+    ///
+    /// # Errors
+    /// As [`LibraryWriter::open`], but for that.
+    pub async fn open_with_pending(
+        environment: &Environment,
+        places: &PathOverrides,
+        root: Option<&Path>,
+        host: &Host,
+    ) -> Result<Self, ServiceError> {
+        let mut library = Library::open(environment, places, root, host)?;
+        let workspace = crate::service::workspace::load(environment, places, &library.root)?;
+        let session = open_session::open(environment.clone(), workspace).await?;
+        session.ensure_writable()?;
+        let name = stream(&library.scope).replace('/', "-");
+        let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;
+        let hold = hold.map_err(|error| {
+            let body = Body::new(format!("cannot take hold of the playbooks: {error}"));
+            ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body)
+        })?;
+        let Some(hold) = hold else {
+            let body = Body::new(format!(
+                "another process has been changing these playbooks for {} seconds",
+                LOCK_TIMEOUT.as_secs()
+            ));
+            return Err(ServiceError::configuration(
+                codes::RUN_MOVED,
+                body.help("try again when it is done"),
+            ));
+        };
+        // What somebody else did until we had hold of it counts.
+        library = Library::open(environment, places, root, host)?;
+        Ok(LibraryWriter { session, library, places: places.clone(), _hold: hold })
+    }
+
+    /// Writes a change, all of it, and the index.
+    ///
+    /// # Errors
+    /// When a file was changed meanwhile, or cannot be written. What was begun is finished by `repair`.
+    pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
+        let folder = self.library.folder();
+        for file in &change.files {
+            if file_state(file)? == FileState::Other {
+                let file = display_path(&self.session.environment, &file.path);
+                let body = Body::new(format!("{file} was changed by somebody else meanwhile"));
+                return Err(ServiceError::configuration(
+                    codes::HISTORY_MUTATION,
+                    body.help("look at it, and try again"),
+                ));
+            }
+        }
+        // What cannot be written is said before anything is begun.
+        let own = [INDEX_FILE, LOG_FILE, PENDING_FILE].map(|name| folder.join(name));
+        for path in &own {
+            self.session.workspace.guard.ensure_free(&self.session.environment, path)?;
+        }
+        for path in change.files.iter().map(|file| file.path.clone()).chain([folder.join(INDEX_FILE)]) {
+            self.session.workspace.guard.ensure_free(&self.session.environment, &path)?;
+            disk::can_write_below(&self.scope_dir(), &path).map_err(|error| {
+                let path = display_path(&self.session.environment, &path);
+                let body = Body::new(format!("cannot write {path}: {error}"));
+                let help = "make it writable, and try again; nothing was begun";
+                ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
+            })?;
+        }
+        let pending =
+            serde_json::to_string_pretty(&change.relative_to(&self.scope_dir())).unwrap_or_default();
+        self.write(&folder.join(PENDING_FILE), &pending)?;
+        self.apply(change, host).await
+    }
+
+    /// Does what a change says, from wherever it stopped, and says which files somebody else has changed meanwhile.
+    ///
+    /// # Errors
+    /// When something cannot be written.
+    pub async fn apply(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
+        for file in &change.files {
+            if file_state(file)? == FileState::Before {
+                self.write(&file.path, &file.text)?;
+            }
+        }
+        // The library is compared with the ledger, which has to have the change first.
+        self.record(change).await?;
+        // What is refused leaves a line in the log, and nothing else (B5).
+        if !change.files.is_empty() {
+            self.refresh(host)?;
+            self.write_index()?;
+        }
+        let folder = self.library.folder();
+        logging::append_lines(&self.scope_dir(), &folder, change.at_ms, &change.events)
+            .map_err(|error| self.unwritable(&folder.join(LOG_FILE), &error))?;
+        disk::remove(&self.library.folder().join(PENDING_FILE))
+            .map_err(|error| self.unwritable(PENDING_FILE.as_ref(), &error))
+    }
+
+    /// Reads the library again.
+    ///
+    /// # Errors
+    /// As [`Library::open`].
+    pub fn refresh(&mut self, host: &Host) -> Result<(), ServiceError> {
+        let root = self.library.root.join(self.library.scope.folder());
+        self.library = Library::open(&self.session.environment, &self.places, Some(&root), host)?;
+        Ok(())
+    }
+
+    /// Writes the index, where it is not true already; says whether it was.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_index(&self) -> Result<bool, ServiceError> {
+        let path = self.library.folder().join(INDEX_FILE);
+        let text = render_index(&self.library);
+        if matches!(disk::read_text(&path), Ok(Text::Present(there)) if there == text) {
+            return Ok(true);
+        }
+        self.write(&path, &text).map(|()| false)
+    }
+
+    /// Puts lines that are gone back into the log; says how many.
+    ///
+    /// # Errors
+    /// When the ledger does not answer, or the log cannot be read or written.
+    pub async fn restore_log_lines(&self) -> Result<usize, ServiceError> {
+        let folder = self.library.folder();
+        let records = self.session.store.records(&stream(&self.library.scope)).await?;
+        let path = folder.join(LOG_FILE);
+        match logging::restore_lines(&folder, &records).map_err(|error| self.unwritable(&path, &error))? {
+            None => Ok(0),
+            Some((text, missing)) => self.write(&path, &text).map(|()| missing),
+        }
+    }
+
+    /// The places that were said.
+    pub(super) fn places(&self) -> &PathOverrides {
+        &self.places
+    }
+
+    async fn record(&self, change: &Change) -> Result<(), ServiceError> {
+        // A file that somebody has put a secret into keeps it, and the ledger has its hash alone.
+        let redactor = &self.session.workspace.redaction.redactor;
+        let kept = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
+        let bodies = kept.map(|file| ledger::Body {
+            sha256: sha256_hex(file.text.as_bytes()),
+            text: file.text.as_str().into(),
+        });
+        let bodies: Vec<ledger::Body> = bodies.collect();
+        append(&self.session.store, &stream(&self.library.scope), change, bodies).await
+    }
+
+    fn write(&self, path: &Path, text: &str) -> Result<(), ServiceError> {
+        disk::write_below(&self.scope_dir(), path, text.as_bytes())
+            .map_err(|error| self.unwritable(path, &error))
+    }
+
+    /// The folder of the scope.
+    pub(super) fn scope_dir(&self) -> PathBuf {
+        self.library.root.join(self.library.scope.folder())
+    }
+
+    fn unwritable(&self, path: &Path, error: &std::io::Error) -> ServiceError {
+        let body =
+            Body::new(format!("cannot write {}: {error}", display_path(&self.session.environment, path)));
+        let help = "make it writable, then `quorate playbook repair` finishes what was begun";
+        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
+    }
+}
+
+/// The index as it should be.
+pub fn render_index(library: &Library) -> String {
+    index::index(library.catalogue.books.iter().map(|book| &book.playbook))
+}
