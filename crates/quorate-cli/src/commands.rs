@@ -38,12 +38,16 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use quorate_diagnostics::render::Colour;
+use quorate_diagnostics::{Body, codes};
 
 use crate::exit::{self, Exit};
+use crate::render::Format;
 use crate::terminal::Terminal;
-use crate::{consent, environment};
+use crate::{consent, environment, logging};
 use quorate::service::environment::Environment;
+use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::trust::Trust;
 
 /// How long members that were dropped may take to end.
@@ -72,6 +76,9 @@ struct Arguments {
     /// Results, warnings and errors alone: no progress, and no word on what to do next
     #[arg(long, short, global = true)]
     quiet: bool,
+    /// Log what is done on standard error: runs and members; -vv also attempts and appends
+    #[arg(long, short, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
+    verbose: u8,
     /// When to use colours: `auto` is on terminals, unless `NO_COLOR` is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     color: Color,
@@ -169,22 +176,30 @@ pub(crate) fn run() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),
     };
-    let exit = runtime.block_on(dispatch(arguments.command, arguments.trust, arguments.quiet));
+    let exit = runtime.block_on(dispatch(arguments));
     // What is still under way is dropped, which ends its members; they get their two seconds.
     runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
     quorate_adapters::process::wait_for_members(MEMBER_SHUTDOWN_TIMEOUT);
     exit.into()
 }
 
-async fn dispatch(command: Command, trusting: bool, quiet: bool) -> Exit {
+async fn dispatch(arguments: Arguments) -> Exit {
+    let Arguments { trust, quiet, verbose, command, .. } = arguments;
     let mut environment = environment::from_process();
-    environment.trust = match (trusting, &command) {
+    environment.trust = match (trust, &command) {
         (true, _) => Trust::default().trusting_all(),
         // What a client of a server asks for is no question to the person at its terminal.
         (false, Command::Mcp(_)) => Trust::default(),
         (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
     };
-    let terminal = Terminal::from_process(environment.redactor.clone(), quiet);
+    let terminal = Terminal::from_process(environment.redactor.clone(), quiet, verbose);
+    // A swarm prints its own steps before it needs a log.
+    let verbosity = verbose - u8::from(verbose > 0 && matches!(command, Command::Run(_)));
+    let colours = terminal.stderr.colour == Colour::On;
+    if let Err(why) = logging::start(verbosity, colours, environment.redactor.clone()) {
+        let error = ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(why));
+        return exit::exit_with_error(&error, Format::Human, &terminal);
+    }
     let exit = Box::pin(run_command(command, &environment, &terminal)).await;
     // A verdict that nobody could read is no verdict.
     if terminal.failed() { Exit::UNREADABLE } else { exit }

@@ -7,6 +7,7 @@ mod consent;
 mod environment;
 mod exit;
 mod interrupt;
+mod logging;
 mod progress;
 mod render;
 mod session;

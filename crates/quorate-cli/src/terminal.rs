@@ -22,6 +22,8 @@ pub(super) struct Terminal {
     pub(super) stderr: TextOptions,
     /// Whether somebody watches standard error and wants to see what goes on.
     pub(super) shows_progress: bool,
+    /// Whether each step is told.
+    pub(super) verbose: bool,
     /// Whether nothing is said that is neither result, warning nor error.
     quiet: bool,
     failed: Cell<bool>,
@@ -31,7 +33,7 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn from_process(redacted: CurrentRedactor, quiet: bool) -> Self {
+    pub(super) fn from_process(redacted: CurrentRedactor, quiet: bool, verbose: u8) -> Self {
         let colour = |choice| match choice {
             anstream::ColorChoice::Never => Colour::Off,
             _ => Colour::On,
@@ -40,7 +42,8 @@ impl Terminal {
         Terminal {
             stdout: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
             stderr: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
-            shows_progress: !quiet && std::io::stderr().is_terminal(),
+            shows_progress: !quiet && verbose == 0 && std::io::stderr().is_terminal(),
+            verbose: verbose > 0,
             quiet,
             failed: Cell::new(false),
             stdout_closed: Cell::new(false),

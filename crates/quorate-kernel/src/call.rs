@@ -9,6 +9,7 @@ use futures::FutureExt as _;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::answer_schema;
 use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
@@ -77,6 +78,7 @@ impl Recorder {
         let appended = tokio::spawn(async move {
             let mut next = recorder.next.lock().await;
             let append = Append { run: recorder.run.clone(), from: *next, entries, bodies, durability };
+            tracing::debug!(run = %recorder.run, from = *next, records = append.entries.len(), ?durability, "append");
             *next = recorder.ledger.append(append).await?;
             Ok(())
         });
@@ -116,6 +118,23 @@ pub(crate) async fn call(
     seat: MemberConfig,
     made: Arc<CostTracker>,
 ) -> Result<CallEnd, Error> {
+    let span = tracing::info_span!(
+        "member",
+        invocation = %invoke.id,
+        member = %invoke.member,
+        step = %invoke.step,
+        executor = %seat.executor_name,
+    );
+    call_in_span(table, recorder, invoke, seat, made).instrument(span).await
+}
+
+async fn call_in_span(
+    table: Arc<CallContext>,
+    recorder: Arc<Recorder>,
+    invoke: Invoke,
+    seat: MemberConfig,
+    made: Arc<CostTracker>,
+) -> Result<CallEnd, Error> {
     let (invoke, seat, redactions) = redact_invocation(&table.redactor, invoke, seat).await;
     let _admitted = seat.executor.admit().await;
     let started = Instant::now();
@@ -138,6 +157,12 @@ pub(crate) async fn call(
             NextStep::Done(result) => {
                 let consultation =
                     asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
+                tracing::info!(
+                    status = consultation.status(),
+                    calls = consultation.spent.calls,
+                    took_ms = consultation.spent.took.as_millis(),
+                    "answered"
+                );
                 return Ok(CallEnd::Call(invoke.id, Box::new(FinishedCall { attempt: last, consultation })));
             }
             NextStep::Wait { ms } => {
@@ -190,7 +215,10 @@ pub(crate) async fn call(
                 };
                 let called = Instant::now();
                 // Whoever panics has failed, and nobody else.
-                let invoked = AssertUnwindSafe(seat.executor.invoke(invocation)).catch_unwind();
+                let span = tracing::debug_span!("attempt", attempt = asking.spent.calls, why = why.as_str());
+                span.in_scope(|| tracing::debug!("asked"));
+                let invoked = seat.executor.invoke(invocation).instrument(span.clone());
+                let invoked = AssertUnwindSafe(invoked).catch_unwind();
                 let replied = match tokio::time::timeout_at(deadline + GRACE, invoked).await {
                     Ok(Ok(replied)) => replied,
                     Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
@@ -200,6 +228,9 @@ pub(crate) async fn call(
                 let (step, attempt) =
                     asking.on_reply(&table, &invoke.id, &parts, why.as_str(), replied, noted).await;
                 made.set(asking.spent);
+                span.in_scope(|| {
+                    tracing::debug!(status = attempt.status, complaints = attempt.complaints.len(), "ended")
+                });
                 next = step;
                 last = Some(attempt);
             }

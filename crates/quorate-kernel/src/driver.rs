@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use quorate_protocol::{Command, Event, Fact, Json, Name, Part, Protocol, TimedEvent};
 use serde_json::Map;
+use tracing::Instrument as _;
 
 use crate::budget::Caps;
 use crate::canonical;
@@ -93,7 +94,13 @@ impl RunConfig {
     ///
     /// # Errors
     /// See [`Error`].
-    pub async fn open(mut self, opening: Opening) -> Result<RunResult, Error> {
+    pub async fn open(self, opening: Opening) -> Result<RunResult, Error> {
+        let span = self.span();
+        self.open_in_span(opening).instrument(span).await
+    }
+
+    async fn open_in_span(mut self, opening: Opening) -> Result<RunResult, Error> {
+        tracing::info!("opened");
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
         let event = history::opened_event(self.run.clone(), opening.inputs, opening.priors, opening.overlays);
@@ -110,11 +117,26 @@ impl RunConfig {
     /// # Errors
     /// See [`Error`]; [`Error::ReplayMismatch`] when the recorded facts do not follow from the recorded events.
     pub async fn resume(
+        self,
+        history: &History,
+        inputs: Vec<Part>,
+        superseded: Vec<Name>,
+    ) -> Result<RunResult, Error> {
+        let span = self.span();
+        self.resume_in_span(history, inputs, superseded).instrument(span).await
+    }
+
+    fn span(&self) -> tracing::Span {
+        tracing::info_span!("run", run = %self.run, protocol = self.protocol.version())
+    }
+
+    async fn resume_in_span(
         mut self,
         history: &History,
         inputs: Vec<Part>,
         superseded: Vec<Name>,
     ) -> Result<RunResult, Error> {
+        tracing::info!(calls = history.calls, "resumed");
         let at_ms = self.clock.now_ms();
         let mut waiting: BTreeMap<Name, Command> = BTreeMap::new();
         let mut facts: VecDeque<Fact> = VecDeque::new();

@@ -65,9 +65,6 @@ pub(super) struct Arguments {
     /// Append every event to this file, as lines of JSON
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// Say every event on standard error
-    #[arg(long, short)]
-    verbose: bool,
     /// The workspace that roles, personas and operators are looked for in
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -229,7 +226,7 @@ impl EventSinks {
         terminal: &Terminal,
     ) -> Result<EventSinks, ServiceError> {
         let watching =
-            Arc::new(SwarmProgress::new(terminal.shows_progress, arguments.verbose, arguments.watch));
+            Arc::new(SwarmProgress::new(terminal.shows_progress, terminal.verbose, arguments.watch));
         let mut all = FanOut(vec![watching.clone()]);
         let watched = watching.clone();
         let lines = match &arguments.events {

@@ -42,6 +42,7 @@ mod ledger_verify;
 mod ledger_witness;
 mod ledger_workspaces;
 mod locks;
+mod logging;
 mod manifests;
 mod mcp;
 mod mcp_arguments;

@@ -60,10 +60,11 @@ pub(super) async fn run(
     };
     let (report, reported) = oneshot::channel();
     let live = LiveAttempt::enter();
+    let span = tracing::Span::current();
     std::thread::Builder::new()
         .name("member".into())
         .spawn(move || {
-            let ended = supervise(&launch, prompt, deadline, hangup);
+            let ended = span.in_scope(|| supervise(&launch, prompt, deadline, hangup));
             // Its private directory goes first where nobody waits any more: whoever settles waits for that, too.
             drop(launch);
             drop(live);

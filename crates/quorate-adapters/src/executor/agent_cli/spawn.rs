@@ -56,7 +56,9 @@ impl Launch {
             let mut ruleset = sandbox.ruleset()?;
             in_child(&mut command, move || ruleset.impose());
         }
-        orphans::spawn_tracked(|| command.spawn())
+        let child = orphans::spawn_tracked(|| command.spawn())?;
+        tracing::debug!(program = %self.program.display(), pid = child.id(), "started");
+        Ok(child)
     }
 }
 
