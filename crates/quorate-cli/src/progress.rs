@@ -9,9 +9,8 @@ mod sweep;
 mod ticker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use quorate_kernel::observer::Observer;
+use quorate_kernel::observer::{Observer, RunEvent};
 
 use quorate::service::sweep::{SweepObserver, SweptFile};
 pub(super) use screen::Glyphs;
@@ -60,31 +59,28 @@ impl Progress {
 }
 
 impl Observer for Progress {
-    fn opened(&self, run: &str) {
-        *lock(&self.run) = Some(run.to_owned());
-    }
-
-    fn asked(&self, id: &str, member: &str, step: &str) {
-        match &self.shown {
-            Display::Nothing => {}
-            Display::Lines(lines) => lines.asked(id),
-            Display::Live(live) => live.asked(id, member, step),
+    fn observe(&self, event: RunEvent) {
+        if let RunEvent::Opened { run } = &event {
+            *lock(&self.run) = Some(run.to_string());
         }
-    }
-
-    fn retried(&self, id: &str, why: &str) {
-        match &self.shown {
-            Display::Nothing => {}
-            Display::Lines(lines) => lines.asked_again(id, why),
-            Display::Live(live) => live.asked_again(id, why),
-        }
-    }
-
-    fn ended(&self, id: &str, status: &str, took: Duration) {
-        match &self.shown {
-            Display::Nothing => {}
-            Display::Lines(lines) => lines.ended(id, status, took),
-            Display::Live(live) => live.ended(id, status, took),
+        match (&self.shown, event) {
+            (Display::Lines(lines), RunEvent::Asked { invocation, .. }) => lines.asked(&invocation),
+            (Display::Lines(lines), RunEvent::Retried { invocation, why, .. }) => {
+                lines.asked_again(&invocation, &why);
+            }
+            (Display::Lines(lines), RunEvent::Answered { invocation, status, took, .. }) => {
+                lines.ended(&invocation, status, took);
+            }
+            (Display::Live(live), RunEvent::Asked { invocation, member, step }) => {
+                live.asked(&invocation, &member, &step);
+            }
+            (Display::Live(live), RunEvent::Retried { invocation, why, .. }) => {
+                live.asked_again(&invocation, &why)
+            }
+            (Display::Live(live), RunEvent::Answered { invocation, status, took, .. }) => {
+                live.ended(&invocation, status, took);
+            }
+            _ => {}
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
 use crate::extensions::HostCallResult;
 use crate::member_config::MemberConfig;
-use crate::observer::Observer;
+use crate::observer::{Observer, RunEvent};
 use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
 use crate::prompt::Layout;
@@ -182,7 +182,8 @@ async fn call_in_span(
                     continue;
                 }
                 if let Some(before) = last.take() {
-                    table.observer.retried(&invoke.id, before.complaints.first().unwrap_or(&before.text));
+                    let why = before.complaints.first().unwrap_or(&before.text);
+                    table.observer.observe(RunEvent::retried(&invoke, why));
                     // Another call follows from this attempt, so the attempt is durable first: a budget that forgot it
                     // could be overdrawn.
                     let entry = before.entry(table.clock.now_ms());

@@ -1,31 +1,82 @@
-//! Observers: whoever wants to see a run while it goes on. They can change nothing.
+//! What happens in a run while it goes on: the one stream of events that progress displays, servers and embedding programs see.
 
 use std::time::Duration;
 
-/// Watches one run. All methods have a default that does nothing.
-pub trait Observer: Send + Sync {
-    /// The run is recorded and can be resumed from now on.
-    fn opened(&self, run: &str) {
-        let _ = run;
-    }
+use quorate_protocol::{Invoke, Name};
 
+/// Something that happened in a run. `step` is what a member is asked for: `r1`, `vote`, …
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// The run is recorded, and can be resumed from now on.
+    Opened {
+        /// Its id.
+        run: Name,
+    },
     /// A member is asked.
-    fn asked(&self, id: &str, member: &str, step: &str) {
-        let _ = (id, member, step);
+    Asked {
+        /// The id of the invocation in the run.
+        invocation: Name,
+        /// Who is asked.
+        member: Name,
+        /// What for.
+        step: Name,
+    },
+    /// An attempt gave no usable answer, and another follows.
+    Retried {
+        /// The id of the invocation.
+        invocation: Name,
+        /// Who is asked again.
+        member: Name,
+        /// What for.
+        step: Name,
+        /// The first complaint about the answer, or the failure.
+        why: String,
+    },
+    /// An invocation ended.
+    Answered {
+        /// The id of the invocation.
+        invocation: Name,
+        /// Who was asked.
+        member: Name,
+        /// What for.
+        step: Name,
+        /// `answered`, or why there is no answer: `timed_out`, `failed`, `schema_failed`, …
+        status: &'static str,
+        /// How long it took, with all attempts.
+        took: Duration,
+    },
+}
+
+impl RunEvent {
+    pub(crate) fn asked(invoke: &Invoke) -> RunEvent {
+        let Invoke { id, member, step, .. } = invoke;
+        RunEvent::Asked { invocation: id.clone(), member: member.clone(), step: step.clone() }
     }
 
-    /// An attempt gave nothing and another follows.
-    fn retried(&self, id: &str, why: &str) {
-        let _ = (id, why);
+    pub(crate) fn retried(invoke: &Invoke, why: &str) -> RunEvent {
+        let Invoke { id, member, step, .. } = invoke;
+        let (invocation, member, step) = (id.clone(), member.clone(), step.clone());
+        RunEvent::Retried { invocation, member, step, why: why.to_owned() }
     }
 
-    /// An invocation ended, with its status word.
-    fn ended(&self, id: &str, status: &str, took: Duration) {
-        let _ = (id, status, took);
+    pub(crate) fn answered(invoke: &Invoke, status: &'static str, took: Duration) -> RunEvent {
+        let Invoke { id, member, step, .. } = invoke;
+        let (invocation, member, step) = (id.clone(), member.clone(), step.clone());
+        RunEvent::Answered { invocation, member, step, status, took }
     }
 }
 
+/// Watches a run, and cannot change it. It must not block.
+pub trait Observer: Send + Sync {
+    /// Takes note of an event.
+    fn observe(&self, event: RunEvent);
+}
+
+/// Watches nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoopObserver;
 
-impl Observer for NoopObserver {}
+impl Observer for NoopObserver {
+    fn observe(&self, _: RunEvent) {}
+}

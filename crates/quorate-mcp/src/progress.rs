@@ -1,8 +1,6 @@
 //! How far a job is: what the kernel's observer and a sweep's watcher tell, kept where whoever waits can see it.
 
-use std::time::Duration;
-
-use quorate_kernel::observer::Observer;
+use quorate_kernel::observer::{Observer, RunEvent};
 use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,29 +48,33 @@ impl Reporter {
     fn update(&self, change: impl FnOnce(&mut Progress)) {
         self.state.send_modify(|state| change(&mut state.progress));
     }
-}
 
-impl Observer for Reporter {
-    fn opened(&self, run: &str) {
-        self.update(|progress| progress.run = Some(run.to_owned()));
-    }
-
-    fn asked(&self, _id: &str, member: &str, step: &str) {
+    fn asked(&self, member: &str, step: &str) {
         self.update(|progress| {
             progress.asked += 1;
             progress.last = Some(format!("{member} is asked ({step})"));
         });
     }
 
-    fn retried(&self, id: &str, why: &str) {
-        self.update(|progress| progress.last = Some(format!("{id} is asked again: {why}")));
-    }
-
-    fn ended(&self, id: &str, status: &str, _took: Duration) {
+    fn ended(&self, last: String) {
         self.update(|progress| {
             progress.ended += 1;
-            progress.last = Some(format!("{id}: {status}"));
+            progress.last = Some(last);
         });
+    }
+}
+
+impl Observer for Reporter {
+    fn observe(&self, event: RunEvent) {
+        match event {
+            RunEvent::Opened { run } => self.update(|progress| progress.run = Some(run.to_string())),
+            RunEvent::Asked { member, step, .. } => self.asked(&member, &step),
+            RunEvent::Retried { invocation, why, .. } => {
+                self.update(|progress| progress.last = Some(format!("{invocation} is asked again: {why}")));
+            }
+            RunEvent::Answered { invocation, status, .. } => self.ended(format!("{invocation}: {status}")),
+            _ => {}
+        }
     }
 }
 
@@ -89,22 +91,19 @@ impl SweepObserver for Reporter {
     }
 
     fn ended(&self, swept: &SweptFile) {
-        self.update(|progress| {
-            progress.ended += 1;
-            progress.last = Some(format!("{} is done", swept.path));
-        });
+        Reporter::ended(self, format!("{} is done", swept.path));
     }
 }
 
 impl Telemetry for Reporter {
     fn emit(&self, event: &Event) {
         match &event.kind {
-            EventKind::ParticipantStarted { participant, .. } => self.asked("", participant, "turn"),
+            EventKind::ParticipantStarted { participant, .. } => self.asked(participant, "turn"),
             EventKind::ParticipantFinished { participant, .. } => {
-                Observer::ended(self, participant, "answered", Duration::ZERO);
+                Reporter::ended(self, format!("{participant}: answered"));
             }
             EventKind::ParticipantFailed { participant, status, .. } => {
-                Observer::ended(self, participant, status, Duration::ZERO);
+                Reporter::ended(self, format!("{participant}: {status}"));
             }
             _ => {}
         }

@@ -70,7 +70,7 @@ impl Quorate {
     /// let Some(Event::Opened { run: id }) = run.next().await else { panic!("it begins with that") };
     /// drop(run); // as a crash would
     /// let Recorded::Review(review) = quorate.resume(&id).finish().await? else { panic!("it is a review") };
-    /// assert_eq!(review.run(), id);
+    /// assert_eq!(review.run(), &*id);
     /// assert!(review.verdict().is_some());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use indicatif::{ProgressDrawTarget, TermLike};
 use quorate_protocol::policy::Verdict;
@@ -229,9 +230,17 @@ fn a_bar_for_a_sweep() {
 fn unwatched_progress_remembers_the_run_and_shows_nothing() {
     let progress = Progress::new(false);
     assert_eq!(progress.run(), None);
-    progress.opened("r7k2m9q4xa1bc");
-    progress.asked("r1/skeptic", "skeptic", "r1");
-    progress.ended("r1/skeptic", "answered", Duration::ZERO);
+    progress.observe(RunEvent::Opened { run: "r7k2m9q4xa1bc".into() });
+    let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
+    progress.observe(RunEvent::Asked { invocation, member, step });
+    let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
+    progress.observe(RunEvent::Answered {
+        invocation,
+        member,
+        step,
+        status: "answered",
+        took: Duration::ZERO,
+    });
     progress.clear();
     assert_eq!(progress.run().as_deref(), Some("r7k2m9q4xa1bc"));
     let sweep = SweepProgress::new(false);

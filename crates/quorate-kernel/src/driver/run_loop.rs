@@ -19,6 +19,7 @@ use crate::entropy;
 use crate::extensions::{Extensions, HostCall, HostCallResult};
 use crate::history;
 use crate::member_config::MemberConfig;
+use crate::observer::RunEvent;
 use crate::ports::ledger::{self, Body, Durability, Entry, Kind};
 use crate::prompt::Layout;
 
@@ -224,7 +225,7 @@ impl RunLoop {
             entry.data.insert("status".into(), json!(consultation::LATE));
         }
         let status = if late { consultation::LATE } else { asked.consultation.status() };
-        self.config.observer.ended(&invoke.id, status, asked.consultation.spent.took);
+        self.config.observer.observe(RunEvent::answered(invoke, status, asked.consultation.spent.took));
         Ok(entry)
     }
 
@@ -264,11 +265,12 @@ impl RunLoop {
         let opens = entries.first().is_some_and(|entry| entry.kind == Kind::RunOpened);
         self.append(entries, bodies, durability).await?;
         if opens || intent.resumes {
-            self.config.observer.opened(&self.config.run);
+            self.config.observer.observe(RunEvent::Opened { run: self.config.run.clone() });
         }
         for under_way in taken_back {
             let (invoke, _) = under_way.abort();
-            self.config.observer.ended(&invoke.id, AbsenceReason::Cancelled.status(), Duration::ZERO);
+            let status = AbsenceReason::Cancelled.status();
+            self.config.observer.observe(RunEvent::answered(&invoke, status, Duration::ZERO));
         }
         for errand in errands {
             self.start_host_call(errand);
@@ -343,7 +345,7 @@ impl RunLoop {
 
     fn start_call(&mut self, invoke: Invoke) -> Result<(), Error> {
         let seat = self.member_config(&invoke.member)?.clone();
-        self.config.observer.asked(&invoke.id, &invoke.member, &invoke.step);
+        self.config.observer.observe(RunEvent::asked(&invoke));
         let cost_tracker: Arc<CostTracker> = Arc::default();
         let call = call::call(
             self.call_context.clone(),
