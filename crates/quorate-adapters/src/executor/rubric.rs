@@ -1,8 +1,8 @@
 //! The rubric executor: a deterministic reviewer of prose that works offline and asks no model.
 //!
 //! It reads the typed parts of an invocation, never the prompt, through the lens that the member's id or role names,
-//! and answers from counted findings; as a member of an assembly, through its persona; in a conversation, with a few
-//! sentences; reflecting, with what was found again and again. `docs/rubric.md` says what is looked for, and the rules.
+//! and answers from counted findings; as a member of an assembly, by the lists of its persona; in a conversation, with a
+//! few sentences; reflecting, with what was found again and again. `docs/rubric.md` says what is looked for, and the rules.
 //! This file owns the port; what a text is stands in `rubric/document.rs`, what is looked for in `rubric/checks/`, what
 //! follows from it in `rubric/scoring.rs`, members of assemblies in `rubric/member.rs`, and reflection in
 //! `rubric/reflection.rs`.
@@ -44,11 +44,11 @@ use document::Document;
 use goals::Goals;
 use lens::Lens;
 use lens_review::LensReview;
-use member::{Question, Wanted};
+use member::Question;
 use settings::Rubric;
 
 /// The version of the rules. It changes when some text would be answered otherwise, so that a sweep judges again.
-const RULES_VERSION: u32 = 2;
+const RULES_VERSION: u32 = 3;
 
 /// The kind, as settings name it.
 pub const KIND: &str = "rubric";
@@ -111,13 +111,15 @@ impl Rubric {
             }
             Schema::Deltas => return Ok(escape_answer(&reflection::deltas(parts))),
             Schema::Judgement => return Ok(reflection::judgement().to_string()),
-            _ => {}
+            Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => {
+                return self.council_answer(member, step, role, parts);
+            }
+            Schema::Advice | Schema::Ballot | Schema::Message => {}
         }
-        let Some(wanted) = Wanted::of(*form) else { return self.council_answer(member, step, role, parts) };
-        let question = Question { member, step, role, persona: persona.as_deref(), parts };
+        let question = Question { step, role, persona: persona.as_deref(), parts };
         let goals = self.goals.clone().unwrap_or_default();
         let criteria = Criteria { banned: &self.banned, goals: &goals, context: &[] };
-        Ok(escape_answer(&member::answer(wanted, &question, &criteria)?))
+        Ok(escape_answer(&member::answer(*form, &question, &criteria)?))
     }
 
     /// What is said in a conversation.

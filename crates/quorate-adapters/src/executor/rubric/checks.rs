@@ -37,6 +37,7 @@ pub(super) struct Criteria<'a> {
     pub(super) context: &'a [Document<'a>],
 }
 
+#[derive(Debug)]
 pub(super) struct Check {
     /// Its name, which is also its score's.
     pub(super) name: &'static str,

@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use quorate_diagnostics::word_list;
+
 use super::document::Word;
 
 /// A set of phrases, each with what it means.
@@ -32,6 +34,11 @@ pub(super) struct Hit<'l, T> {
 }
 
 impl Lexicon<()> {
+    /// The phrases of a word list's section.
+    pub(super) fn from_section(file: &'static str, section: &str) -> Self {
+        Lexicon::new(word_list::section(file, section).map(|phrase| (phrase, ())))
+    }
+
     /// Phrases that mean no more than themselves.
     pub(super) fn from_phrases(phrases: &[&str]) -> Self {
         Lexicon::new(phrases.iter().map(|phrase| (*phrase, ())))

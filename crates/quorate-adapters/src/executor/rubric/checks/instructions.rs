@@ -12,32 +12,14 @@ use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
 
 /// Every lens runs it: whoever is told how to judge says so.
-pub(super) static CHECK: Check =
+pub(in crate::executor::rubric) static CHECK: Check =
     Check { name: "instructions to the reviewer", lens: Lens::General, yields_to: &[], run };
 
-/// Phrases that take a reader's instructions away. Members of assemblies mind them, too.
-pub(in crate::executor::rubric) const OVERRULING: &[&str] = &[
-    "ignore|disregard|forget|override|discard all|any|every|the|your|my|these|those of? the|your|these|those|my? previous|prior|earlier|above|preceding|other instructions|instruction|rules|prompt|prompts|guidelines|directions|orders",
-    "ignore|disregard|forget|override|discard all|any|the|your|my|these|those? previous|prior|earlier|above|preceding|system instructions|instruction|rules|prompt|prompts|guidelines|directions|orders",
-    "ignore|disregard|forget|override|discard all|any|your|these instructions|rubric|role|persona|prompt|guidelines",
-    "ignore|disregard|forget everything|anything you were|are|have told|instructed|been? told|instructed",
-    "new|updated|real instructions for you|reviewers|models",
-];
-/// Phrases that say what to answer.
-const DICTATING: &[&str] = &[
-    "answer|respond|reply|output|return|print|say|write|emit only|just|with? only|with? the? word|verdict|single? word|verdict? ship|approve|approved|pass|lgtm",
-    "mark|rate|score|judge|classify|treat this|the|it text|post|draft|article|document|essay? as approved|safe|passed|ship|perfect|flawless",
-    "your|the|final verdict|decision|answer must|should|shall|is|has be|to? be? ship|approve|approved",
-    "set|report|return would_block to|as|false false?",
-    "note|message|instruction|instructions|attention to|for the|all|any|ai? ai? reviewer|reviewers|adjudicator|deliberators|deliberator|grader|llm|llms|assistant",
-    "you are now|no an|a|in|longer ai|assistant|reviewer|chatbot|developer|bound|dan",
-    "do not block|hold|flag|revise this|the text|post|draft|article|document",
-];
 /// Before a phrase these make it a warning against it.
 const DENIALS: &[&str] = &["not", "never", "don't", "cannot", "can't", "won't", "nor"];
 
 static PHRASES: LazyLock<Lexicon<()>> =
-    LazyLock::new(|| Lexicon::from_phrases(&OVERRULING.iter().chain(DICTATING).copied().collect::<Vec<_>>()));
+    LazyLock::new(|| Lexicon::from_section(include_str!("../words/instructions.txt"), "phrases"));
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();

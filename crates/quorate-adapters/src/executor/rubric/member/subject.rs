@@ -1,164 +1,160 @@
-//! What a member is shown, as passages of somebody: the turns of a conversation, or a text as a whole.
+//! What a member is shown, as sentences with their places: the turns of a conversation, or the lines of a text. Markup
+//! is read as text: nothing is passed over because it looks like code or a quotation.
+
+use std::ops::Range;
 
 use quorate_protocol::gather::conversation;
 use quorate_protocol::{Part, PartKind};
 
-use super::text::Text;
+use crate::stem::stem;
 
-/// How many turns are read, the last.
-const TURNS: usize = 60;
-/// A conversation in which one side is called so is one with an agent.
-const AGENTS: &[&str] = &["assistant", "agent", "ai", "bot", "model"];
-const USERS: &[&str] = &["user", "human", "customer", "client", "member"];
-const OTHERS: &[&str] = &["system", "tool", "developer", "function"];
-
-/// Who says a passage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker {
-    /// The agent of a conversation.
-    Agent,
-    /// Whoever speaks with the agent.
-    User,
-    /// Whoever wrote a text that is no conversation.
-    Author,
-}
+/// The longest quote, in characters.
+const MAX_QUOTE: usize = 160;
+/// A sentence without an end is cut after so many words.
+const MAX_SENTENCE: usize = 60;
 
 #[derive(Debug)]
-pub(super) struct Passage<'t> {
-    pub(super) speaker: Speaker,
-    /// How many points of gravity it has lost by its age: 0 for the last turns.
-    pub(super) aged: u8,
-    pub(super) text: Text<'t>,
-}
-
-#[derive(Debug)]
-pub(super) struct Subject<'t> {
+pub(super) struct Subject {
     /// In order.
-    pub(super) passages: Vec<Passage<'t>>,
+    pub(super) passages: Vec<Passage>,
     /// What it is called: "the proposal".
     pub(super) name: &'static str,
 }
 
-/// A turn as it was read, before its words are looked at.
-pub(super) struct Turn {
-    speaker: Speaker,
-    text: String,
+#[derive(Debug)]
+pub(super) struct Passage {
+    pub(super) text: String,
+    /// `Turn 3 (user)`; none in a text, whose places are its lines.
+    turn: Option<String>,
+    pub(super) words: Vec<Word>,
+    /// As ranges of words.
+    pub(super) sentences: Vec<Range<usize>>,
 }
 
-/// The turns of what a member is shown; `None` where it is shown nothing to judge.
-pub(super) fn turns(parts: &[Part]) -> Option<(Vec<Turn>, &'static str)> {
-    let subjects = [
-        (PartKind::Conversation, "the conversation"),
-        (PartKind::Proposal, "the proposal"),
-        (PartKind::Topic, "the topic"),
-        (PartKind::Request, "the request"),
-        (PartKind::Artifact, "the text"),
-        (PartKind::Gathered, "what was gathered"),
-    ];
-    let mut turns = Vec::new();
-    let mut name = None;
-    for (kind, called) in subjects {
-        for part in parts.iter().filter(|part| part.kind == kind) {
-            name = name.or(Some(called));
-            match kind {
-                PartKind::Conversation => turns.extend(talk(part)),
-                _ => turns.push(Turn { speaker: Speaker::Author, text: part.text.to_string() }),
-            }
-        }
+#[derive(Debug)]
+pub(super) struct Word {
+    start: usize,
+    end: usize,
+    /// In lower case.
+    pub(super) text: String,
+    pub(super) stem: String,
+}
+
+/// Where something was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// `Turn 3 (user)`, `Line 9 of the proposal`.
+    pub(super) name: String,
+    /// Verbatim, on one line.
+    pub(super) quote: String,
+}
+
+impl Subject {
+    /// What is to be judged; `None` where nothing is shown.
+    pub(super) fn read(parts: &[Part]) -> Option<Subject> {
+        let kinds = [
+            (PartKind::Conversation, "the conversation"),
+            (PartKind::Proposal, "the proposal"),
+            (PartKind::Topic, "the topic"),
+            (PartKind::Request, "the request"),
+            (PartKind::Artifact, "the text"),
+            (PartKind::Gathered, "what was gathered"),
+            // A node may be shown its children's answers alone; they are not material.
+            (PartKind::ChildrenOutputs, "the request"),
+        ];
+        let shown = |kind| parts.iter().filter(move |part| part.kind == kind);
+        let name = kinds.iter().find(|(kind, _)| shown(*kind).next().is_some())?.1;
+        let read = kinds.iter().filter(|(kind, _)| *kind != PartKind::ChildrenOutputs);
+        let passages = read.flat_map(|(kind, _)| shown(*kind)).flat_map(passages).collect();
+        Some(Subject { passages, name })
     }
-    // A node that is shown its children alone judges what they say.
-    let only_children =
-        || parts.iter().any(|part| part.kind == PartKind::ChildrenOutputs).then_some("the request");
-    name.or_else(only_children).map(|name| (turns, name))
+
+    /// The place of some words of a passage.
+    pub(super) fn place(&self, passage: &Passage, span: Range<usize>) -> Place {
+        let before = &passage.text[..span.start];
+        let name = passage
+            .turn
+            .clone()
+            .unwrap_or_else(|| format!("Line {} of {}", before.matches('\n').count() + 1, self.name));
+        Place { name, quote: passage.quote(span) }
+    }
 }
 
-/// A conversation, or one text of the user's where it has no turns.
-fn talk(part: &Part) -> Vec<Turn> {
+fn passages(part: &Part) -> Vec<Passage> {
     // What was cut from a file of JSON lines is text.
-    let read = [&*part.name, "cut.jsonl", "cut.md"].iter().find_map(|name| {
-        let read = conversation::parse(name, &part.text).ok()?;
-        (!read.messages.is_empty()).then_some(read.messages)
+    let turns = [&*part.name, "cut.md"].iter().find_map(|name| {
+        let messages = conversation::parse(name, &part.text).ok()?.messages;
+        (part.kind == PartKind::Conversation && !messages.is_empty()).then_some(messages)
     });
-    let Some(messages) = read else {
-        return vec![Turn { speaker: Speaker::User, text: part.text.to_string() }];
-    };
-    let role = |message: &conversation::Message| message.role.to_lowercase();
-    let any = |list: &[&str]| messages.iter().any(|message| list.contains(&role(message).as_str()));
-    let (agents, users) = (any(AGENTS), any(USERS));
-    let first = messages.first().map(role).unwrap_or_default();
-    let mut turns: Vec<Turn> = Vec::new();
-    for message in messages {
-        let role = message.role.to_lowercase();
-        let speaker = match role.as_str() {
-            role if OTHERS.contains(&role) => continue,
-            role if AGENTS.contains(&role) => Speaker::Agent,
-            role if USERS.contains(&role) => Speaker::User,
-            // A line such as "Note: …" within a turn looks like a speaker.
-            _ if agents && users => turns.last().map_or(Speaker::User, |turn| turn.speaker),
-            _ if agents => Speaker::User,
-            _ if users => Speaker::Agent,
-            role if role == first => Speaker::User,
-            _ => Speaker::Agent,
-        };
-        turns.push(Turn { speaker, text: message.content });
+    match turns {
+        None => vec![Passage::read(part.text.to_string(), None)],
+        Some(turns) => turns
+            .into_iter()
+            .enumerate()
+            .map(|(at, turn)| Passage::read(turn.content, Some(format!("Turn {} ({})", at + 1, turn.role))))
+            .collect(),
     }
-    turns.drain(..turns.len().saturating_sub(TURNS));
-    turns
 }
 
-impl<'t> Subject<'t> {
-    pub(super) fn read(turns: &'t [Turn], name: &'static str) -> Self {
-        let passage = |(at, turn): (usize, &'t Turn)| {
-            let after = turns.len() - 1 - at;
-            let aged = match (turn.speaker, after) {
-                (Speaker::Author, _) | (_, 0..=1) => 0,
-                (_, 2..=3) => 1,
-                (_, 4..=7) => 2,
-                _ => 3,
-            };
-            Passage { speaker: turn.speaker, aged, text: Text::read(&turn.text) }
-        };
-        Subject { passages: turns.iter().enumerate().map(passage).collect(), name }
+impl Passage {
+    pub(super) fn read(text: String, turn: Option<String>) -> Passage {
+        let (words, sentences) = split(&text);
+        Passage { text, turn, words, sentences }
     }
 
-    /// Who says a passage, as a sentence has it.
-    pub(super) fn who(&self, passage: usize) -> &'static str {
-        match self.passages.get(passage).map(|passage| passage.speaker) {
-            Some(Speaker::Agent) => "the agent",
-            Some(Speaker::User) => "the user",
-            _ => self.name,
+    /// The bytes of a range of words.
+    pub(super) fn span(&self, words: Range<usize>) -> Range<usize> {
+        self.words[words.start].start..self.words[words.end - 1].end
+    }
+
+    /// The sentence around a place, as much of it as is on the place's line and short enough.
+    fn quote(&self, span: Range<usize>) -> String {
+        let at = self.words.partition_point(|word| word.end <= span.start);
+        let sentence = self.sentences.partition_point(|sentence| sentence.end <= at);
+        let whole = self.sentences.get(sentence).map_or(span.clone(), |sentence| self.span(sentence.clone()));
+        let breaks = ['\n', '\r'];
+        let start = self.text[..span.start].rfind(breaks).map_or(0, |at| at + 1).max(whole.start);
+        let line_end = self.text[span.start..].find(breaks).map_or(self.text.len(), |at| span.start + at);
+        let end = line_end.min(whole.end.max(span.end));
+        let line = &self.text[start.min(span.start)..end];
+        let quote = if line.chars().count() > MAX_QUOTE { &self.text[span.start..end] } else { line };
+        quote.chars().take(MAX_QUOTE).collect::<String>().trim().to_owned()
+    }
+}
+
+/// The words of a text: letters and digits, with apostrophes within. And its sentences.
+pub(super) fn split(text: &str) -> (Vec<Word>, Vec<Range<usize>>) {
+    let (mut words, mut sentences): (Vec<Word>, Vec<Range<usize>>) = (Vec::new(), Vec::new());
+    let mut chars = text.char_indices().peekable();
+    while let Some((start, c)) = chars.next() {
+        let ended = if c.is_alphanumeric() {
+            let inside = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '’');
+            while chars.next_if(|(_, c)| inside(*c)).is_some() {}
+            let end = chars.peek().map_or(text.len(), |(at, _)| *at);
+            let word = text[start..end].to_lowercase().replace('’', "'");
+            words.push(Word { start, end, stem: stem(&word).to_owned(), text: word });
+            false
+        } else {
+            ends_sentence(c, &text[start + c.len_utf8()..])
+        };
+        let from = sentences.last().map_or(0, |sentence| sentence.end);
+        if words.len() > from && (ended || chars.peek().is_none() || words.len() - from >= MAX_SENTENCE) {
+            sentences.push(from..words.len());
         }
     }
+    (words, sentences)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn speakers(name: &str, text: &str) -> Vec<Speaker> {
-        let parts = [Part::new(PartKind::Conversation, name, text)];
-        turns(&parts).expect("something").0.iter().map(|turn| turn.speaker).collect()
-    }
-
-    #[test]
-    fn who_speaks_is_known_by_role_else_by_order() {
-        use Speaker::{Agent, User};
-        assert_eq!(
-            speakers("a.md", "user: hi\nassistant: yes\nNote: that\nuser: ok"),
-            [User, Agent, Agent, User]
-        );
-        assert_eq!(speakers("a.md", "user: hi\nSimone: yes"), [User, Agent]);
-        assert_eq!(speakers("a.md", "Bea: hi\nSimone: yes\nBea: so"), [User, Agent, User]);
-        assert_eq!(
-            speakers(
-                "a.jsonl",
-                "{\"role\":\"system\",\"content\":\"x\"}\n{\"role\":\"user\",\"content\":\"y\"}"
-            ),
-            [User]
-        );
-        // As a strategy cuts it: text under the name of JSON lines.
-        assert_eq!(speakers("a.jsonl", "user: hi\nassistant: yes"), [User, Agent]);
-        assert_eq!(speakers("a.md", "no speaker"), [User]);
-        assert!(turns(&[]).is_none());
+fn ends_sentence(c: char, rest: &str) -> bool {
+    match c {
+        '.' | '!' | '?' | '…' => !rest.starts_with(char::is_alphanumeric),
+        // A list item, a heading, a table row, or an empty line follows.
+        '\n' => rest
+            .trim_start_matches([' ', '\t', '\r'])
+            .chars()
+            .next()
+            .is_none_or(|c| "\n-*#>|+".contains(c) || c.is_ascii_digit()),
+        '|' => true,
+        _ => false,
     }
 }
