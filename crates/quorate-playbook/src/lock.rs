@@ -32,7 +32,6 @@ mod grammar;
 mod lead;
 mod lexicon;
 mod text;
-mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

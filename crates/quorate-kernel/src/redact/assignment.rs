@@ -2,6 +2,9 @@
 //! lines and in prose. The name decides what is enough for the value to be one.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use quorate_diagnostics::word_list;
 
 use super::{adjacent, plausibility};
 
@@ -14,42 +17,8 @@ const MAX_NAME_PART_BYTES: usize = 32;
 /// How much of a value says whether it is a secret.
 const MAX_VALUE_BYTES: usize = 256;
 /// What makes a key a secret one, where it stands right before the word.
-const KEY_PREFIXES: &[&str] = &[
-    "api",
-    "access",
-    "private",
-    "encryption",
-    "signing",
-    "master",
-    "account",
-    "auth",
-    "client",
-    "shared",
-    "admin",
-    "license",
-    "deploy",
-    "write",
-    "read",
-    "service",
-    "secret",
-    "subscription",
-    "storage",
-    "consumer",
-    "ingest",
-    "application",
-    "app",
-    "webhook",
-    "webhooks",
-    "global",
-    "origin",
-    "bot",
-    "rest",
-    "functions",
-    "host",
-    "management",
-    "integration",
-    "licence",
-];
+static KEY_PREFIXES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| word_list::section(include_str!("words.txt"), "key prefixes").collect());
 
 /// What a name promises.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,9 @@
 //! Whether a value looks like a secret, where only its place says that it may be one. Words, paths, placeholders and
 //! hashes do not; what nobody would type or remember does.
 
+use quorate_diagnostics::word_list::WordList;
+
+const LISTS: &str = include_str!("words.txt");
 /// The fewest bits that a character of a secret has on average, over the characters that it uses.
 const MIN_BITS_PER_CHAR: f64 = 2.5;
 /// From this length on letters alone can be a secret.
@@ -56,22 +59,7 @@ pub(super) fn is_example(value: &str) -> bool {
 
 /// Whether a value could be a password: letters with digits, or with signs among them.
 pub(super) fn could_be_password(value: &str) -> bool {
-    const METHODS: [&str; 14] = [
-        "argon2",
-        "argon2i",
-        "argon2d",
-        "argon2id",
-        "sha256",
-        "sha512",
-        "sha224",
-        "sha384",
-        "base64",
-        "pbkdf2",
-        "utf8mb4",
-        "bcrypt2",
-        "sha3-256",
-        "hmac-sha256",
-    ];
+    static METHODS: WordList = WordList::new(LISTS, "methods");
     let telling = value.bytes().filter(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()).count();
     let least = if value.len() < MIN_LETTERS_ONLY_LEN { 1 } else { 3 };
     let sign = |byte: u8| {
@@ -85,7 +73,7 @@ pub(super) fn could_be_password(value: &str) -> bool {
         && value.bytes().skip(1).any(sign)
         && bits_per_char(value) >= MIN_BITS_PER_CHAR;
     let chosen = is_mixed(value) && telling >= least || signed;
-    chosen && !METHODS.contains(&&*value.to_ascii_lowercase()) && !is_path(value) && !value.contains("://")
+    chosen && !METHODS.contains(&value.to_ascii_lowercase()) && !is_path(value) && !value.contains("://")
 }
 
 /// Whether a value is a phrase of three words or more, joined by dashes: too long for a name that a program has.
@@ -98,58 +86,13 @@ pub(super) fn is_passphrase(value: &str) -> bool {
 
 /// Whether a value is a phrase of three words or more, as people choose them, and no message: nothing of grammar in it.
 pub(super) fn is_phrase(value: &str) -> bool {
-    const OF_MESSAGES: [&str; 44] = [
-        "the",
-        "and",
-        "for",
-        "not",
-        "has",
-        "have",
-        "was",
-        "are",
-        "can",
-        "may",
-        "must",
-        "should",
-        "will",
-        "your",
-        "you",
-        "our",
-        "this",
-        "that",
-        "with",
-        "from",
-        "than",
-        "please",
-        "enter",
-        "choose",
-        "confirm",
-        "forgot",
-        "forget",
-        "reset",
-        "change",
-        "required",
-        "invalid",
-        "wrong",
-        "missing",
-        "password",
-        "passwords",
-        "passphrase",
-        "characters",
-        "letters",
-        "again",
-        "another",
-        "new",
-        "old",
-        "repeat",
-        "too",
-    ];
+    static OF_MESSAGES: WordList = WordList::new(LISTS, "of messages");
     let words = || value.split(' ');
     value.len() >= MIN_LETTERS_ONLY_LEN
         && (3..=8).contains(&words().count())
         && words()
             .all(|word| (3..=12).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_lowercase()))
-        && !words().any(|word| OF_MESSAGES.contains(&word))
+        && !words().any(|word| OF_MESSAGES.contains(word))
 }
 
 /// Whether a value is one word that is no name of a variable. An environment has nothing but values.
@@ -161,32 +104,9 @@ pub(super) fn is_single_word(value: &str) -> bool {
 
 /// Whether a value names where a secret is kept: `my-db-password-2024`, `config.token2`.
 pub(super) fn is_reference(value: &str) -> bool {
-    const NAMES: [&str; 22] = [
-        "password",
-        "passwd",
-        "pass",
-        "secret",
-        "secrets",
-        "token",
-        "key",
-        "keys",
-        "ref",
-        "credential",
-        "credentials",
-        "vault",
-        "env",
-        "config",
-        "apikey",
-        "creds",
-        "name",
-        "var",
-        "input",
-        "prompt",
-        "required",
-        "process",
-    ];
+    static NAMES: WordList = WordList::new(LISTS, "names");
     value.starts_with("arn:")
-        || is_words(value) && parts(value).any(|part| NAMES.contains(&&*part.to_ascii_lowercase()))
+        || is_words(value) && parts(value).any(|part| NAMES.contains(&part.to_ascii_lowercase()))
 }
 
 /// Whether a value is made of words, numbers as people write them, and what parts them.
@@ -242,36 +162,11 @@ pub(super) fn floor_char_boundary(text: &str, most: usize) -> usize {
 
 /// Whether a value stands for one that is not there.
 pub(super) fn is_placeholder(value: &str) -> bool {
-    const WORDS: [&str; 24] = [
-        "password",
-        "passwd",
-        "secret",
-        "token",
-        "changeme",
-        "example",
-        "placeholder",
-        "your",
-        "xxxx",
-        "redacted",
-        "hidden",
-        "pass",
-        "pw",
-        "pwd",
-        "postgres",
-        "admin",
-        "root",
-        "guest",
-        "undefined",
-        "optional",
-        "required",
-        "password123",
-        "letmein123",
-        "string",
-    ];
+    static WORDS: WordList = WordList::new(LISTS, "placeholders");
     let low = value.to_ascii_lowercase();
     let first = value.bytes().next();
     low.starts_with(['$', '{', '<', '%', '*', '['])
-        || WORDS.contains(&&*low)
+        || WORDS.contains(&low)
         || low.starts_with("your")
         || low.contains("xxxx")
         || value.bytes().all(|byte| Some(byte) == first)
@@ -279,103 +174,14 @@ pub(super) fn is_placeholder(value: &str) -> bool {
 
 /// Whether a part of a name may stand behind the word that promises a secret.
 pub(super) fn may_follow_secret_word(part: &str) -> bool {
-    const NOT: [&str; 61] = [
-        "ref",
-        "refs",
-        "reference",
-        "name",
-        "names",
-        "id",
-        "ids",
-        "path",
-        "paths",
-        "file",
-        "files",
-        "filename",
-        "hash",
-        "hashed",
-        "digest",
-        "sha",
-        "sha1",
-        "sha256",
-        "sha512",
-        "md5",
-        "fingerprint",
-        "public",
-        "pub",
-        "url",
-        "uri",
-        "endpoint",
-        "type",
-        "types",
-        "kind",
-        "len",
-        "length",
-        "size",
-        "count",
-        "counts",
-        "ttl",
-        "expiry",
-        "expires",
-        "expiration",
-        "policy",
-        "rule",
-        "rules",
-        "hint",
-        "prefix",
-        "suffix",
-        "env",
-        "var",
-        "field",
-        "label",
-        "column",
-        "header",
-        "arn",
-        "format",
-        "regex",
-        "pattern",
-        "version",
-        "algorithm",
-        "limit",
-        "usage",
-        "in",
-        "out",
-        "at",
-    ];
-    !NOT.contains(&&*part.to_ascii_lowercase())
+    static NOT: WordList = WordList::new(LISTS, "not behind");
+    !NOT.contains(&part.to_ascii_lowercase())
 }
 
 /// Whether a part of a name, before the word that would promise a secret, says that it is none.
 pub(super) fn denies_secret(part: &str) -> bool {
-    const NOT: [&str; 26] = [
-        "public",
-        "max",
-        "min",
-        "num",
-        "total",
-        "next",
-        "page",
-        "continuation",
-        "cancellation",
-        "pad",
-        "eos",
-        "bos",
-        "stop",
-        "special",
-        "hash",
-        "hashed",
-        "sha",
-        "sha256",
-        "digest",
-        "fingerprint",
-        "prompt",
-        "completion",
-        "input",
-        "output",
-        "primary",
-        "foreign",
-    ];
-    NOT.contains(&&*part.to_ascii_lowercase())
+    static NOT: WordList = WordList::new(LISTS, "not before");
+    NOT.contains(&part.to_ascii_lowercase())
 }
 
 /// Whether a name promises a secret: of a key in a document, or of a variable.

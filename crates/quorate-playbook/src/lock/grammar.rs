@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::LazyLock;
 
-use super::lexicon::{HARMLESS, comma_separated, expand_alternatives};
+use quorate_diagnostics::word_list;
+
+use super::lexicon;
 use super::text;
-use super::words;
 
 /// What a word or a sequence does to the traits' words around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +91,28 @@ pub(super) mod flag {
     pub(in super::super) const POINTER: u32 = 262_144;
 }
 
+pub(super) const WORDS: &str = include_str!("words.txt");
+/// The sections of words and sequences that act on a trait's word, by what they do.
+const MODIFIERS: [(ModifierKind, &str); 13] = [
+    (ModifierKind::Neutral, "neutral"),
+    (ModifierKind::Negator, "negator"),
+    (ModifierKind::Determiner, "determiner"),
+    (ModifierKind::Preposition, "preposition"),
+    (ModifierKind::Comparison, "comparison"),
+    (ModifierKind::Verb, "verb"),
+    (ModifierKind::SeparableVerb, "separable verb"),
+    (ModifierKind::Particle, "particle"),
+    (ModifierKind::NegativePredicate, "negative predicate"),
+    (ModifierKind::NegativeVerb, "negative verb"),
+    (ModifierKind::PositivePredicate, "positive predicate"),
+    (ModifierKind::Switch, "switch"),
+    (ModifierKind::Keeper, "keeper"),
+];
+/// Forms that no rule makes, by their base; a form in `-ing` is one of the present.
+static IRREGULAR: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let forms = word_list::section(WORDS, "irregular").filter_map(|line| line.split_once(' '));
+    forms.map(|(base, others)| (base, others.split(' ').collect())).collect()
+});
 /// How far a sequence may run over fillers between two of its words.
 const MAX_FILLERS: usize = 4;
 
@@ -149,38 +173,38 @@ impl Grammar {
         };
         made.articles = ["the", "a", "an"].map(|word| made.id(word));
         for (list, bit) in [
-            (words::STARTERS, flag::STARTER),
-            (words::SUBORDINATES, flag::SUBORDINATE),
-            (words::FUNCTIONS, flag::FUNCTION),
-            (words::FILLERS, flag::FILLER),
-            (words::CONTINUING, flag::OPEN),
-            (words::COPULAS, flag::COPULA),
-            (words::THIRD_PARTIES, flag::THIRD),
-            (words::NOUNS_TO, flag::NOUN_TO),
-            (words::ASK, flag::ASK),
-            (words::POINTERS, flag::POINTER | flag::FUNCTION),
-            (words::POINTED_AT, flag::POINTER),
-            ("and, then", flag::AND),
-            ("or, nor", flag::OR),
-            ("but, yet, however, though, although", flag::BUT),
-            ("it, them, these, those, both, this", flag::PRONOUN),
+            ("starters", flag::STARTER),
+            ("subordinates", flag::SUBORDINATE),
+            ("functions", flag::FUNCTION),
+            ("fillers", flag::FILLER),
+            ("continuing", flag::OPEN),
+            ("copulas", flag::COPULA),
+            ("third parties", flag::THIRD),
+            ("nouns to", flag::NOUN_TO),
+            ("ask", flag::ASK),
+            ("pointers", flag::POINTER | flag::FUNCTION),
+            ("pointed at", flag::POINTER),
+            ("and", flag::AND),
+            ("or", flag::OR),
+            ("but", flag::BUT),
+            ("pronoun", flag::PRONOUN),
             ("to", flag::TO),
-            ("is, are, was, were", flag::FINITE),
-            ("that, which, who, it, there", flag::RELATIVE),
-            ("for, in, by, via, into, onto", flag::FOR),
-            ("consider, deem, find, think, make, render, regard, treat, call, as", flag::CONSIDER),
+            ("finite", flag::FINITE),
+            ("relative", flag::RELATIVE),
+            ("for", flag::FOR),
+            ("consider", flag::CONSIDER),
         ] {
-            for word in comma_separated(list) {
+            for word in word_list::section(WORDS, list) {
                 let id = made.id(word);
                 made.flags[id as usize] |= bit;
             }
         }
-        for (op, list) in words::MODIFIERS {
-            for entry in comma_separated(list) {
-                made.add_modifier(*op, entry);
+        for (op, list) in MODIFIERS {
+            for entry in word_list::section(WORDS, list) {
+                made.add_modifier(op, entry);
             }
         }
-        for entry in comma_separated(HARMLESS).flat_map(expand_alternatives) {
+        for entry in lexicon::harmless() {
             made.insert_each(&entry, &|form| form == Inflection::Base, false, &|_| Meaning::Harmless);
         }
         made
@@ -220,7 +244,7 @@ impl Grammar {
         let mut ids = self.ids_of(&tokens);
         let mut ends = vec![ids[ids.len() - 1]];
         let firsts: Vec<u32> = if first == "be" && tokens.len() > 1 {
-            comma_separated(words::BE_FORMS).map(|word| self.id(word)).collect()
+            word_list::section(WORDS, "be forms").map(|word| self.id(word)).collect()
         } else {
             self.verb_forms(first)
         };
@@ -379,10 +403,9 @@ impl Grammar {
 /// The forms of an English word that rules make, and those that stand in the list.
 fn inflections(word: &str) -> Vec<(String, Inflection)> {
     let mut all = vec![(word.to_owned(), Inflection::Base)];
-    let irregular = words::IRREGULAR.iter().find(|(base, _)| *base == word);
-    if let Some((_, others)) = irregular {
+    if let Some(others) = IRREGULAR.get(word) {
         let form = |word: &str| if word.ends_with("ing") { Inflection::Ing } else { Inflection::Past };
-        all.extend(comma_separated(others).map(|word| (word.to_owned(), form(word))));
+        all.extend(others.iter().map(|word| ((*word).to_owned(), form(word))));
     }
     if word.len() < 3 || !word.is_ascii() {
         return all;

@@ -4,10 +4,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
 use quorate_manifest::assembly::MatchMode;
 use quorate_protocol::locks::{self as protocol, fold};
 
-use super::grammar::Grammar;
+use super::grammar::{Grammar, WORDS};
+
+/// After these a sentence does not end, whatever stands there.
+static CONTINUING: WordList = WordList::new(WORDS, "continuing");
 
 /// What stands between a word and the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,9 +131,10 @@ fn list_intro(body: &str) -> Option<String> {
 fn is_unfinished(body: &str) -> bool {
     let last = body.trim_end_matches(|c: char| c.is_whitespace() || "*_`".contains(c));
     !last.ends_with(['.', '!', '?', ':', ';', ')', '"', '>'])
-        && last.rsplit(|c: char| !c.is_alphanumeric()).next().is_some_and(|word| {
-            super::words::CONTINUING.split(',').any(|open| open.trim().eq_ignore_ascii_case(word))
-        })
+        && last
+            .rsplit(|c: char| !c.is_alphanumeric())
+            .next()
+            .is_some_and(|word| CONTINUING.contains(&word.to_ascii_lowercase()))
 }
 
 /// Text folded, with each letter that looks like a Latin one replaced by it.

@@ -3,138 +3,27 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
 use regex::{Regex, RegexBuilder};
 
 use super::document::{Document, Word, split_words};
 use super::lexicon::Lexicon;
 
-/// How a phrase that also has an honest sense is told from one that has not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Condition {
-    /// It is tired wherever it stands.
-    Always,
-    /// Only as a verb: not after an article, a possessive or an adjective of quantity.
-    AsVerb,
-}
+const WORDS: &str = include_str!("words/banned.txt");
 
-use Condition::{Always, AsVerb};
-
-/// The tired phrases of promotional and machine-smooth prose, each with what to write in its place.
-const DEFAULTS: &[(&str, Condition, &str)] = &[
-    ("game changer|changers|changing", Always, "Say what changes, and for whom."),
-    (
-        "revolutionary|revolutionise|revolutionize|revolutionises|revolutionizes|revolutionising|revolutionizing",
-        Always,
-        "Say what is new.",
-    ),
-    (
-        "seamless|seamlessly|frictionless|effortless|effortlessly",
-        Always,
-        "Say which steps are no longer needed.",
-    ),
-    (
-        "unlock|unlocks|unlocking your|the|new|value|potential|growth|insights|productivity|true|full|real",
-        Always,
-        "Say what the reader can do now.",
-    ),
-    ("leverage|leverages|leveraging|leveraged", AsVerb, "Write “use”."),
-    ("utilize|utilizes|utilizing|utilise|utilises|utilising", Always, "Write “use”."),
-    ("delve|delves|delving", Always, "Write “look at”."),
-    (
-        "in today's *? *? world|landscape|era|market|age|environment|economy",
-        Always,
-        "Cut it and start with the point.",
-    ),
-    ("fast paced|ever changing|ever evolving|rapidly evolving", Always, "Name the change that matters."),
-    ("at the end of the day", Always, "Cut it."),
-    ("when all is said and done", Always, "Cut it."),
-    ("cutting|bleeding edge", Always, "Say what is new about it."),
-    ("state of the art", Always, "Say what it is compared with."),
-    ("next generation|gen", Always, "Say what this one does that the last did not."),
-    ("take|takes|taking *? *? to the next level", Always, "Say what gets better, and by how much."),
-    ("to the next level", Always, "Say what gets better, and by how much."),
-    ("paradigm shift|shifting", Always, "Say what works differently."),
-    (
-        "disrupt|disrupts|disrupting|disruptive|disruption the? industry|market|innovation|technology|status|space",
-        Always,
-        "Say who works differently because of it.",
-    ),
-    ("synergy|synergies|synergistic", Always, "Say what works together."),
-    ("empower|empowers|empowering|empowered", Always, "Say what they can do now."),
-    (
-        "supercharge|supercharges|supercharging|supercharged|turbocharge|turbocharges",
-        Always,
-        "Say what gets faster, and by how much.",
-    ),
-    ("skyrocket|skyrockets|skyrocketing|skyrocketed", Always, "Give the figure."),
-    ("world class", Always, "Say what it is compared with."),
-    ("best in class|breed", Always, "Say what it is compared with."),
-    ("one stop shop", Always, "List what it does."),
-    ("move|moves|moving|moved the needle", Always, "Say which figure moves."),
-    ("low hanging fruit", Always, "Write “easy first steps”."),
-    ("think|thinking outside the box", Always, "Say what is unusual."),
-    ("deep dive|dives", Always, "Write “a close look”."),
-    ("circle back", Always, "Write “come back to”."),
-    ("going|moving forward", Always, "Write “from now on”, or cut it."),
-    ("it goes without saying", Always, "Then cut it."),
-    ("needless to say", Always, "Then cut it."),
-    ("it's|it is important|worth to? note|noting|remember that?", Always, "Cut it and say the thing."),
-    ("rest assured", Always, "Give the reason for it."),
-    ("look no further", Always, "Cut it."),
-    ("say goodbye to", Always, "Say what is no longer needed."),
-    ("buckle up", Always, "Cut it."),
-    (
-        "thrilled|excited|delighted|proud to announce|share|introduce|unveil|launch",
-        Always,
-        "Announce it and cut the feeling.",
-    ),
-    ("super excited", Always, "Cut it."),
-    ("embark|embarks|embarking on", Always, "Write “start”."),
-    ("tapestry|treasure trove", Always, "Name the things."),
-    ("testament to", Always, "Write “shows”."),
-    ("harness|harnesses|harnessing the? power|potential", Always, "Write “use”."),
-    ("the power of", Always, "Say what it does."),
-    ("elevate|elevates|elevating your|the", Always, "Say what gets better."),
-    (
-        "transformative|groundbreaking|trailblazing|mind blowing|jaw dropping",
-        Always,
-        "Say what it does and let the reader judge.",
-    ),
-    ("like never before", Always, "Say what was not possible before."),
-    ("the future of * is here", Always, "Say what is there today."),
-    ("ai powered|driven", Always, "Say what the model does."),
-    ("magical|magically", Always, "Say how it works."),
-    ("blazing|blazingly|lightning fast", Always, "Give the time that it takes."),
-    ("10x your|developer|developers|engineer|engineers|productivity", Always, "Say what takes less time."),
-    ("no brainer", Always, "Give the reason."),
-    ("secret sauce", Always, "Say what it is."),
-    ("win win", Always, "Say what each side gets."),
-    ("mission critical", Always, "Say what stops without it."),
-    ("peace of mind", Always, "Say what can no longer go wrong."),
-    ("limitless|unlimited possibilities|potential", Always, "Say what it can do."),
-];
+const DEFAULTS: &str = include_str!("words/banned_defaults.txt");
 
 /// Words before a noun: after one of these "leverage" is no verb.
-const BEFORE_A_NOUN: &[&str] = &[
-    "the",
-    "a",
-    "more",
-    "some",
-    "our",
-    "your",
-    "their",
-    "its",
-    "of",
-    "financial",
-    "high",
-    "no",
-    "any",
-    "as",
-    "much",
-];
+static BEFORE_A_NOUN: WordList = WordList::new(WORDS, "before a noun");
 
-static DEFAULT_LEXICON: LazyLock<Lexicon<(Condition, &'static str)>> =
-    LazyLock::new(|| Lexicon::new(DEFAULTS.iter().map(|(phrase, when, fix)| (*phrase, (*when, *fix)))));
+/// The default phrases, each with whether it is banned only as a verb, and with its fix.
+static DEFAULT_LEXICON: LazyLock<Lexicon<(bool, &'static str)>> = LazyLock::new(|| {
+    let phrases = DEFAULTS.lines().filter_map(|line| line.split_once(" = "));
+    Lexicon::new(phrases.map(|(phrase, fix)| match phrase.strip_prefix("verb ") {
+        Some(verb) => (verb, (true, fix)),
+        None => (phrase, (false, fix)),
+    }))
+});
 
 /// A pattern of the settings that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,8 +102,8 @@ impl BannedPhrases {
             return Some((hit.words, custom_fix(hit.meaning)));
         }
         let hit = DEFAULT_LEXICON.match_at(words, at).filter(|_| self.defaults)?;
-        let (when, fix) = hit.meaning;
-        let noun = *when == AsVerb && at > 0 && BEFORE_A_NOUN.contains(&&*words[at - 1].text);
+        let (as_verb, fix) = hit.meaning;
+        let noun = *as_verb && at > 0 && BEFORE_A_NOUN.contains(&words[at - 1].text);
         (!noun).then(|| (hit.words, (*fix).to_owned()))
     }
 }

@@ -3,7 +3,11 @@
 
 use std::collections::HashSet;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::document::{BlockKind, Document, Sentence, WordKind};
+
+const WORDS: &str = include_str!("words/goals.txt");
 
 /// One line of a goals document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,14 +36,7 @@ enum Section {
 }
 
 /// Words that say nothing about a subject.
-const STOP_WORDS: &[&str] = &[
-    "about", "after", "also", "been", "before", "being", "could", "does", "each", "even", "every", "from",
-    "have", "into", "just", "less", "like", "made", "make", "many", "more", "most", "much", "must", "only",
-    "other", "over", "same", "should", "some", "such", "than", "that", "their", "them", "then", "there",
-    "these", "they", "this", "those", "through", "under", "until", "very", "want", "were", "what", "when",
-    "where", "which", "while", "will", "with", "within", "without", "would", "your", "ours", "people",
-    "thing", "things", "goal", "goals", "keep", "stay", "become",
-];
+static STOP_WORDS: WordList = WordList::new(WORDS, "stop words");
 
 impl Goals {
     /// Reads a document. Without a heading that says what is what, everything in it is a goal.
@@ -128,7 +125,7 @@ impl Goal {
 pub(super) fn stems(document: &Document<'_>, sentence: &Sentence) -> HashSet<String> {
     let words = document.words_of(sentence).iter();
     let content = words.filter(|word| word.kind == WordKind::Letters && word.text.chars().count() > 3);
-    content.filter(|word| !STOP_WORDS.contains(&&*word.text)).map(|word| stem(&word.text)).collect()
+    content.filter(|word| !STOP_WORDS.contains(&word.text)).map(|word| stem(&word.text)).collect()
 }
 
 /// A crude stem: common endings off, as long as four letters stay.

@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use quorate_diagnostics::word_list::WordList;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_protocol::answers::reflection::{Judgement, TraitVerdict};
 use quorate_protocol::{Json, Part, PartKind};
@@ -19,6 +20,8 @@ use serde_json::json;
 
 use recurring::{RecurringIssue, Run, Runs};
 use wording::ForbiddenWords;
+
+const WORDS: &str = include_str!("words/reflection.txt");
 
 /// How many runs are named as evidence.
 const MAX_EVIDENCE: usize = 10;
@@ -31,10 +34,7 @@ const MAX_TITLE_CHARS: usize = 200;
 /// The longest note, in characters.
 const MAX_NOTE_CHARS: usize = 200;
 /// Words that tell no finding from another.
-const STOP_WORDS: &[&str] = &[
-    "a", "an", "and", "are", "as", "at", "be", "by", "for", "in", "is", "it", "its", "of", "on", "or",
-    "that", "the", "this", "to", "was", "which", "with",
-];
+static STOP_WORDS: WordList = WordList::new(WORDS, "stop words");
 
 /// What is proposed from what earlier runs have come to, as the answer of the form.
 pub(super) fn deltas(parts: &[Part]) -> Json {

@@ -5,11 +5,15 @@
 
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::{Check, Criteria, irreversible_promise};
 use crate::executor::rubric::document::{BlockKind, Channel, Document, Word};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
+
+const WORDS: &str = include_str!("../words/absolute.txt");
 
 /// The skeptic asks for the exception. What is also a promise is the strategist's.
 pub(super) static CHECK: Check =
@@ -44,23 +48,7 @@ static ABSOLUTES: LazyLock<Lexicon<Kind>> = LazyLock::new(|| {
 });
 
 /// Before an absolute these make it a modest word.
-const DENIALS: &[&str] = &[
-    "not",
-    "almost",
-    "nearly",
-    "isn't",
-    "aren't",
-    "doesn't",
-    "don't",
-    "won't",
-    "nothing",
-    "no",
-    "hardly",
-    "rarely",
-    "n't",
-    "nor",
-    "practically",
-];
+static DENIALS: WordList = WordList::new(WORDS, "denials");
 /// Before an absolute these make it a rule.
 const RULES: &[&str] = &["must", "should", "shall", "please", "do"];
 

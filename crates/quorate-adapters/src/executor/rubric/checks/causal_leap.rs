@@ -2,11 +2,15 @@
 
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{Document, Margin, Sentence, Word};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
+
+const WORDS: &str = include_str!("../words/causal_leap.txt");
 
 /// The skeptic asks what else it could have been. The missing figure is the business of evidence.
 pub(super) static CHECK: Check = Check { name: "causal leaps", lens: Lens::Skeptic, yields_to: &[], run };
@@ -20,72 +24,11 @@ static PROOF: LazyLock<Lexicon<()>> = LazyLock::new(|| {
         "the reason is simple",
     ])
 });
-static CAUSES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "this|that is why",
-        "that's why",
-        "caused|causes",
-        "led|leads to",
-        "resulted|results in",
-        "because of",
-        "because",
-        "therefore",
-        "as a result",
-        "thanks to",
-        "due to",
-        "drove|drives",
-        "made possible by",
-        "so",
-    ])
-});
+static CAUSES: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "causes"));
 /// A change that was observed.
-const OBSERVED: &[&str] = &[
-    "rose",
-    "fell",
-    "dropped",
-    "grew",
-    "increased",
-    "decreased",
-    "doubled",
-    "tripled",
-    "improved",
-    "declined",
-    "soared",
-    "jumped",
-    "climbed",
-    "halved",
-    "stopped",
-    "vanished",
-    "skyrocketed",
-    "surged",
-    "shrank",
-    "plummeted",
-];
+static OBSERVED: WordList = WordList::new(WORDS, "observed");
 /// Signs that the cause was tested, or is held with care.
-static TESTED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "controlled",
-        "experiment|experiments",
-        "a b test",
-        "randomised|randomized",
-        "compared with|to",
-        "control group",
-        "reproduced|reproduce|reproduces",
-        "rolled back",
-        "rollback|rollbacks",
-        "bisect|bisected",
-        "correlates|correlated|correlation",
-        "may be|have|explain|well",
-        "might|could|probably|perhaps|possibly|likely",
-        "suggests|suggest",
-        "we think|believe|suspect",
-        "do|does not know|prove",
-        "confirmed by|in|with",
-        "trace|traces",
-        "logs|log",
-        "ruled out",
-    ])
-});
+static TESTED: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "tested"));
 /// "After we switched, sales rose": before and after, nothing else.
 const AFTERWARDS: &[&str] = &["after", "since", "once"];
 
@@ -144,7 +87,7 @@ fn leap(
 }
 
 fn observed(words: &[Word<'_>]) -> Option<usize> {
-    words.iter().position(|word| OBSERVED.contains(&&*word.text) && !word.quoted)
+    words.iter().position(|word| OBSERVED.contains(&word.text) && !word.quoted)
 }
 
 /// ", so sales rose", not "so fast" nor "so that".

@@ -2,11 +2,15 @@
 
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{BlockKind, Channel, Document, Sentence, Word, WordKind};
 use crate::executor::rubric::finding::{Finding, Repair, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
+
+const WORDS: &str = include_str!("../words/irreversible_promise.txt");
 
 /// The strategist asks who has to keep it.
 pub(super) static CHECK: Check =
@@ -45,83 +49,15 @@ static PROMISES: LazyLock<Lexicon<Kind>> = LazyLock::new(|| {
     ])
 });
 /// What limits a guarantee: its end, or what it does not cover.
-static LIMITED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "until",
-        "subject to",
-        "for *? * months|years|days|weeks|hours",
-        "limited to",
-        "up to",
-        "unless",
-        "except",
-        "excluding",
-        "as long as",
-        "under normal|the|these|our",
-        "provided that?",
-    ])
-});
+static LIMITED: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "limited"));
 /// Conditions and ends that make a promise one that can be kept.
-static BOUNDED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "until",
-        "subject to",
-        "for * months|years|days",
-        "as long as",
-        "cancel",
-        "terms",
-        "unless",
-        "if we",
-        "up to",
-        "within * days",
-    ])
-});
+static BOUNDED: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "bounded"));
 /// Verbs of delivery in a promise of a date.
-const DELIVERY: &[&str] = &[
-    "ship",
-    "ships",
-    "launch",
-    "launches",
-    "arrive",
-    "arrives",
-    "release",
-    "land",
-    "deliver",
-    "available",
-    "ready",
-    "live",
-    "done",
-];
-const HEDGES: &[&str] = &[
-    "plan", "plans", "aim", "aims", "expect", "hope", "target", "intend", "might", "should", "could",
-    "likely",
-];
-const MONTHS: &[&str] = &[
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "q1",
-    "q2",
-    "q3",
-    "q4",
-    "christmas",
-    "spring",
-    "summer",
-    "autumn",
-];
+static DELIVERY: WordList = WordList::new(WORDS, "delivery");
+static HEDGES: WordList = WordList::new(WORDS, "hedges");
+static MONTHS: WordList = WordList::new(WORDS, "months");
 /// What "forever" is promised of.
-const OFFER: &[&str] = &[
-    "free", "price", "prices", "pricing", "yours", "locked", "plan", "cost", "costs", "pay", "offer",
-    "access", "support", "discount",
-];
+static OFFER: WordList = WordList::new(WORDS, "offer");
 /// So many lasting promises are what the text is about, one of them in its title or one more elsewhere.
 const CORE_PROMISES: usize = 2;
 /// If there is one in so many words.
@@ -137,7 +73,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut lasting = 0;
     for sentence in &document.sentences {
         let words = document.words_of(sentence);
-        let offers = words.iter().any(|word| OFFER.contains(&&*word.text));
+        let offers = words.iter().any(|word| OFFER.contains(&word.text));
         let hit = PROMISES
             .all(words)
             .into_iter()
@@ -209,15 +145,14 @@ fn date_promise(
     sentence: &Sentence,
     words: &[Word<'_>],
 ) -> Option<std::ops::Range<usize>> {
-    if document.kind_of(sentence) == BlockKind::Cell || words.iter().any(|word| HEDGES.contains(&&*word.text))
-    {
+    if document.kind_of(sentence) == BlockKind::Cell || words.iter().any(|word| HEDGES.contains(&word.text)) {
         return None;
     }
     let will =
         words.iter().position(|word| matches!(&*word.text, "will" | "we'll" | "it'll") && !word.quoted)?;
-    let delivers = words[will..].iter().take(6).any(|word| DELIVERY.contains(&&*word.text));
+    let delivers = words[will..].iter().take(6).any(|word| DELIVERY.contains(&word.text));
     let is_day = |word: &Word<'_>| {
-        MONTHS.contains(&&*word.text)
+        MONTHS.contains(&word.text)
             || word.kind == WordKind::Number && word.text.starts_with("20") && word.text.len() == 4
     };
     let day = words[will..].iter().position(is_day)?;

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::unsourced_number::{claim, has_source};
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{Document, Sentence, Word};
@@ -10,49 +12,16 @@ use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
 
+const WORDS: &str = include_str!("../words/missing_base.txt");
+
 /// The evidence lens asks what the base is. It counts little: a figure without a source is counted already.
 pub(super) static CHECK: Check = Check { name: "missing base", lens: Lens::Evidence, yields_to: &[], run };
 
-const COMPARING: &[&str] = &[
-    "faster",
-    "slower",
-    "more",
-    "less",
-    "fewer",
-    "cheaper",
-    "better",
-    "higher",
-    "lower",
-    "increase",
-    "reduction",
-    "improvement",
-    "boost",
-    "growth",
-    "savings",
-    "smaller",
-    "shorter",
-];
+static COMPARING: WordList = WordList::new(WORDS, "comparing");
 const PEOPLE: &[&str] =
     &["users", "customers", "people", "teams", "companies", "developers", "respondents", "clients"];
 
-static BASES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "than",
-        "compared with|to",
-        "versus|vs",
-        "from",
-        "baseline",
-        "relative to",
-        "year|quarter|month over",
-        "over last|the",
-        "out of",
-        "last year|quarter|month|week",
-        "before",
-        "surveyed",
-        "as * as",
-        "of the *? requests|runs|records|calls",
-    ])
-});
+static BASES: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "bases"));
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     // Of a figure without a source the base is asked for together with the source.
@@ -76,7 +45,7 @@ pub(super) fn unstated_base(document: &Document<'_>, index: usize) -> Option<(Ra
     let words = document.words_of(sentence);
     let at = words.iter().position(|word| word.end > claim.span.start)?;
     let near = &words[at..(at + 6).min(words.len())];
-    let compares = near.iter().find(|word| COMPARING.contains(&&*word.text));
+    let compares = near.iter().find(|word| COMPARING.contains(&word.text));
     let shares =
         near.iter().find(|word| PEOPLE.contains(&&*word.text)).filter(|_| is_share(document, words, at));
     let (of, asked) = match (compares, shares) {

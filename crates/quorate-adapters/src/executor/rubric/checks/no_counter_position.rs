@@ -8,65 +8,23 @@ use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
 
+const WORDS: &str = include_str!("../words/no_counter_position.txt");
+
 /// The skeptic asks for the other side.
 pub(super) static CHECK: Check = Check { name: "counter-position", lens: Lens::Skeptic, yields_to: &[], run };
 
 /// A shorter text need not argue both sides.
-const WORDS: usize = 100;
+const MIN_WORDS: usize = 100;
 /// So many signs of persuasion make it an argument.
 const SIGNS: usize = 3;
 /// So many points of absolutes, survivors and leaps, with nothing against them, leave nothing to repair by edits.
 const ONE_SIDED_POINTS: u32 = 18;
 
-static PERSUASION: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "you|we|everyone should|must|need|deserve|deserves|can't",
-        "we believe",
-        "imagine",
-        "join us?|thousands|the",
-        "switch",
-        "stop",
-        "better|faster|cheaper|easier|smarter than",
-        "the best|fastest|only|future|most|right",
-        "why you|we|it",
-        "will change|transform|love",
-        "every|any team|company|business|developer",
-        "game changer",
-        "revolutionary|seamless|effortless|guaranteed",
-        "never|no longer again|need|worry",
-        "all our",
-        "no more|excuses",
-        "today",
-        "thrilled|excited|proud to",
-    ])
-});
-static OTHER_SIDE: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "however|although|though|nevertheless|despite|whereas",
-        "limit|limits|limitation|limitations|limited",
-        "trade off|offs",
-        "caveat|caveats|downside|downsides|drawback|drawbacks",
-        "when|where|who not to?",
-        "not for|yet|a replacement",
-        "on the other hand",
-        "unless|except",
-        "does|do|did not work|help|cover|support|fit|know|handle|replace|prove",
-        "doesn't|don't|can't|cannot yet? work|help|cover|support|fit|know|handle|replace|prove",
-        "at the cost",
-        "the cost|price of|is",
-        "what it|this does not|doesn't",
-        "we were wrong",
-        "may|might not",
-        "known issues",
-        "critics|sceptics|skeptics",
-        "it won't",
-        "it will not",
-        "isn't|not the? right for|choice",
-    ])
-});
+static PERSUASION: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "persuasion"));
+static OTHER_SIDE: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "other side"));
 
 fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
-    if document.word_count() < WORDS || document.channel == Channel::Manual {
+    if document.word_count() < MIN_WORDS || document.channel == Channel::Manual {
         return Vec::new();
     }
     let (mut signs, mut other_side) = (0, false);

@@ -1,10 +1,14 @@
 //! Texts that no lens can judge: empty, next to empty, code alone, or not in English. They block under every lens, so
 //! that they cannot pass for want of findings.
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::{Check, Criteria, opening_span};
 use crate::executor::rubric::document::{Document, Word, WordKind};
 use crate::executor::rubric::finding::{Finding, Repair, Severity};
 use crate::executor::rubric::lens::Lens;
+
+const WORDS: &str = include_str!("../words/nothing_to_judge.txt");
 
 /// Every lens runs it, before all others.
 pub(super) static CHECK: Check = Check { name: "substance", lens: Lens::General, yields_to: &[], run };
@@ -21,21 +25,11 @@ const FUNCTION_WORDS_ONE_IN: usize = 12;
 /// A text with less than one in this many that no other language has is not English, however many it shares with English.
 const OWN_WORDS_ONE_IN: usize = 30;
 
-const FUNCTION_WORDS: &[&str] = &[
-    "a", "all", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "do", "does", "for",
-    "from", "had", "has", "have", "he", "how", "i", "if", "in", "is", "it", "it's", "its", "may", "more",
-    "no", "not", "of", "on", "one", "or", "our", "she", "so", "than", "that", "the", "their", "then",
-    "there", "they", "this", "to", "was", "we", "were", "what", "when", "which", "who", "will", "with",
-    "you", "your",
-];
+static FUNCTION_WORDS: WordList = WordList::new(WORDS, "function words");
 
 /// Function words that other languages have as well: Portuguese `a`, `as`, `do`, `no`; Dutch `in`, `is`, `we`, `was`, `of`;
 /// Italian `i`, `in`; Danish `at`, `for`, `have`, `by`; German `so`, `an`, `was`.
-const SHARED_WORDS: &[&str] = &[
-    "a", "all", "an", "as", "at", "be", "by", "can", "do", "for", "had", "have", "he", "i", "if", "in", "is",
-    "it", "its", "may", "more", "no", "of", "on", "one", "or", "so", "than", "then", "to", "was", "we",
-    "were", "will", "with",
-];
+static SHARED_WORDS: WordList = WordList::new(WORDS, "shared words");
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let words = document.word_count();
@@ -110,10 +104,10 @@ impl WordCounts {
         if word.kind != WordKind::Letters {
             return;
         }
-        let is_known = FUNCTION_WORDS.binary_search(&&*word.text).is_ok();
+        let is_known = FUNCTION_WORDS.contains(&word.text);
         self.all += 1;
         self.known += usize::from(is_known);
-        self.english_only += usize::from(is_known && !SHARED_WORDS.contains(&&*word.text));
+        self.english_only += usize::from(is_known && !SHARED_WORDS.contains(&word.text));
     }
 
     fn add(&mut self, other: &WordCounts) {
@@ -142,11 +136,6 @@ fn opening_or_first_line(document: &Document<'_>) -> std::ops::Range<usize> {
 mod tests {
     use super::super::harness::findings;
     use super::*;
-
-    #[test]
-    fn the_word_list_is_sorted() {
-        assert!(FUNCTION_WORDS.is_sorted());
-    }
 
     #[test]
     fn nothing_is_beyond_an_edit() {

@@ -1,41 +1,21 @@
 //! Shouting: runs of exclamation marks, words in capitals for emphasis.
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{BlockKind, Document, Sentence, Word, WordKind};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 
+const WORDS: &str = include_str!("../words/shouting.txt");
+
 /// The voice lens asks for a level voice.
 pub(super) static CHECK: Check = Check { name: "shouting", lens: Lens::Voice, yields_to: &[], run };
 
 /// Words that are shouted one by one; `MUST`, `NOT` and acronyms are terms.
-const SHOUTED: &[&str] = &[
-    "free",
-    "now",
-    "amazing",
-    "huge",
-    "every",
-    "everything",
-    "best",
-    "incredible",
-    "forever",
-    "today",
-    "ever",
-    "never",
-    "always",
-    "all",
-    "biggest",
-    "massive",
-    "unlimited",
-    "finally",
-    "wow",
-    "really",
-    "so",
-    "very",
-];
+static SHOUTED: WordList = WordList::new(WORDS, "shouted");
 /// In a row of capitals, one of these shows that it is speech and not a list of acronyms.
-const SPEECH: &[&str] =
-    &["the", "is", "are", "you", "it", "to", "and", "for", "this", "we", "our", "your", "will", "of"];
+static SPEECH: WordList = WordList::new(WORDS, "speech");
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -77,8 +57,8 @@ fn capitals(document: &Document<'_>, words: &[Word<'_>]) -> Vec<Finding> {
     while at < words.len() {
         let length = words[at..].iter().take_while(|word| is_capital(document, word)).count();
         let run = &words[at..at + length];
-        let speech = length >= 3 && run.iter().any(|word| SPEECH.contains(&&*word.text));
-        let single = run.iter().find(|word| SHOUTED.contains(&&*word.text) && word.text.len() > 2);
+        let speech = length >= 3 && run.iter().any(|word| SPEECH.contains(&word.text));
+        let single = run.iter().find(|word| SHOUTED.contains(&word.text) && word.text.len() > 2);
         let span = if speech {
             Some(run[0].start..run[length - 1].end)
         } else {

@@ -2,12 +2,16 @@
 
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::unsourced_number::has_source;
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{Document, Word};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
+
+const WORDS: &str = include_str!("../words/superlative.txt");
 
 /// The evidence lens asks who compared.
 pub(super) static CHECK: Check = Check { name: "superlatives", lens: Lens::Evidence, yields_to: &[], run };
@@ -38,33 +42,7 @@ static SUPERLATIVES: LazyLock<Lexicon<Severity>> = LazyLock::new(|| {
 });
 
 /// What follows "the best" where nothing is compared in the world.
-const IDIOMS: &[&str] = &[
-    "way",
-    "ways",
-    "thing",
-    "part",
-    "case",
-    "effort",
-    "practice",
-    "practices",
-    "guess",
-    "time",
-    "answer",
-    "known",
-    "available",
-    "we",
-    "they",
-    "you",
-    "i",
-    "it",
-    "possible",
-    "match",
-    "fit",
-    "of",
-    "one",
-    "he",
-    "she",
-];
+static IDIOMS: WordList = WordList::new(WORDS, "idioms");
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
@@ -96,7 +74,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
 
 fn is_claim(words: &[Word<'_>], hit: &std::ops::Range<usize>) -> bool {
     let next = words.get(hit.end).map_or("", |word| &*word.text);
-    let idiom = matches!(&*words[hit.end - 1].text, "best") && IDIOMS.contains(&next);
+    let idiom = matches!(&*words[hit.end - 1].text, "best") && IDIOMS.contains(next);
     // "the fastest of the four" says what it was compared with.
     let compared = next == "of"
         && words

@@ -8,23 +8,12 @@ use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
 
+const WORDS: &str = include_str!("../words/survivorship.txt");
+
 /// The skeptic asks about those who left.
 pub(super) static CHECK: Check = Check { name: "survivorship", lens: Lens::Skeptic, yields_to: &[], run };
 
-static SURVIVORS: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "all of? our|their early|first|beta|existing|pilot? customers|users|clients|teams|testers|members|readers|partners",
-        "every|each single? one? of? our? customer|customers|user|users|client|clients|team|company|tester|testers|founder that|who|loves|love|reports|says|told|agrees|uses",
-        "every|each one of our customers|users|clients|teams|testers",
-        "everyone|everybody who tried|tries|uses|used|switched|switches|adopted|joined|tested",
-        "all two|three|four|five|six|seven|eight|nine|ten of? them? reported|report|agreed|agree|said|say|saw|see|loved|teams|customers|users",
-        "our customers|users|clients love|report|agree|say|tell|swear|rave",
-        "customers|users love",
-        "nobody|none who|of who? tried|used|switched|them|our *? left|cancelled|complained|went|regretted",
-        "teams|companies|people that|who use|adopt|switch are|ship|win|succeed|grow|save|never",
-        "successful|great|the best companies|teams|founders|people all|always",
-    ])
-});
+static SURVIVORS: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "survivors"));
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -4,55 +4,24 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::{Check, Criteria, missing_base};
 use crate::executor::rubric::document::{BlockKind, Document, Margin, Sentence, Word, WordKind};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
 
+const WORDS: &str = include_str!("../words/unsourced_number.txt");
+
 /// The evidence lens asks where a number is from.
 pub(super) static CHECK: Check =
     Check { name: "unsourced numbers", lens: Lens::Evidence, yields_to: &[], run };
 
 /// Units of people and things that a text counts to impress.
-const COUNTED: &[&str] = &[
-    "users",
-    "user",
-    "customers",
-    "customer",
-    "clients",
-    "teams",
-    "companies",
-    "businesses",
-    "organisations",
-    "organizations",
-    "developers",
-    "engineers",
-    "people",
-    "downloads",
-    "installs",
-    "subscribers",
-    "members",
-    "readers",
-    "sites",
-    "stores",
-    "students",
-    "patients",
-    "households",
-    "respondents",
-];
-const MAGNITUDES: &[&str] = &[
-    "hundred",
-    "hundreds",
-    "thousand",
-    "thousands",
-    "million",
-    "millions",
-    "billion",
-    "billions",
-    "trillion",
-];
-const TIMES: &[&str] = &["hours", "hour", "minutes", "minute", "days", "day", "weeks", "week", "months"];
+static COUNTED: WordList = WordList::new(WORDS, "counted");
+static MAGNITUDES: WordList = WordList::new(WORDS, "magnitudes");
+static TIMES: WordList = WordList::new(WORDS, "times");
 
 /// How far up a list its lead-in is looked for.
 const MAX_LIST_BLOCKS: usize = 60;
@@ -69,42 +38,11 @@ static MULTIPLES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     ])
 });
 /// A change, which makes a plain duration a claim.
-const CHANGE: &[&str] = &[
-    "save", "saves", "saved", "saving", "cut", "cuts", "reduced", "reduces", "dropped", "fell", "shrank",
-    "instead",
-];
+static CHANGE: WordList = WordList::new(WORDS, "change");
 /// The sentence sets a rule, aims at something or supposes it: it reports no fact.
-const RULE_WORDS: &[&str] = &[
-    "must",
-    "should",
-    "shall",
-    "limit",
-    "limits",
-    "threshold",
-    "target",
-    "targets",
-    "goal",
-    "aim",
-    "aims",
-    "budget",
-    "cap",
-    "default",
-    "defaults",
-    "timeout",
-    "if",
-    "suppose",
-    "assume",
-    "let",
-    "example",
-    "promise",
-    "discount",
-    "off",
-];
+static RULE_WORDS: WordList = WordList::new(WORDS, "rule words");
 /// What makes a sum of money a claim and not a price.
-const MONEY: &[&str] = &[
-    "save", "saves", "saved", "saving", "savings", "revenue", "lost", "loses", "worth", "market", "raised",
-    "wasted", "profit",
-];
+static MONEY: WordList = WordList::new(WORDS, "money");
 
 fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
     let context = criteria.context.iter().flat_map(|given| &given.words);
@@ -141,13 +79,13 @@ pub(super) struct Claim {
 /// The first number in a sentence that claims something.
 pub(super) fn claim(document: &Document<'_>, sentence: &Sentence) -> Option<Claim> {
     let words = document.words_of(sentence);
-    let sets = words.iter().any(|word| RULE_WORDS.contains(&&*word.text));
+    let sets = words.iter().any(|word| RULE_WORDS.contains(&word.text));
     if document.kind_of(sentence) == BlockKind::Cell || sets {
         return None;
     }
     // Once for a sentence, which may be as long as the text and have a number at every word.
-    let has = |list: &[&str]| words.iter().any(|word| list.contains(&&*word.text));
-    let tells = SentenceCues { money: has(MONEY), change: has(CHANGE) };
+    let has = |list: &WordList| words.iter().any(|word| list.contains(&word.text));
+    let tells = SentenceCues { money: has(&MONEY), change: has(&CHANGE) };
     let mut unquoted = (0..words.len()).filter(|at| !words[*at].quoted);
     let figure = unquoted.find_map(|at| figure(document, words, at, tells));
     figure.or_else(|| {
@@ -170,8 +108,8 @@ fn figure(document: &Document<'_>, words: &[Word<'_>], at: usize, tells: Sentenc
     let word = &words[at];
     let next = words.get(at + 1).map_or("", |next| &*next.text);
     let claim = |from: usize, to: usize, severity| Some(Claim { span: from..to, severity });
-    if MAGNITUDES.contains(&&*word.text) && next == "of" {
-        let unit = words.get(at + 2).filter(|unit| COUNTED.contains(&&*unit.text))?;
+    if MAGNITUDES.contains(&word.text) && next == "of" {
+        let unit = words.get(at + 2).filter(|unit| COUNTED.contains(&unit.text))?;
         return claim(word.start, unit.end, Severity::Major);
     }
     if word.kind != WordKind::Number || is_date_or_version(&word.text) {
@@ -193,23 +131,23 @@ fn figure(document: &Document<'_>, words: &[Word<'_>], at: usize, tells: Sentenc
             Severity::Major,
         );
     }
-    let magnitude = MAGNITUDES.contains(&next);
+    let magnitude = MAGNITUDES.contains(next);
     if let Some(sign) = document.prose[..word.start].chars().next_back().filter(|c| "$€£¥".contains(*c)) {
         let boast = magnitude || word.text.ends_with(['k', 'm', 'b']) || tells.money;
         let end = if magnitude { words[at + 1].end } else { word.end };
         return if boast { claim(word.start - sign.len_utf8(), end, Severity::Major) } else { None };
     }
-    if let Some(unit) = unit_after(words, at, COUNTED).filter(|_| magnitude || counts_many(&word.text)) {
+    if let Some(unit) = unit_after(words, at, &COUNTED).filter(|_| magnitude || counts_many(&word.text)) {
         return claim(word.start, unit.end, Severity::Major);
     }
-    unit_after(words, at, TIMES)
+    unit_after(words, at, &TIMES)
         .filter(|_| tells.change)
         .and_then(|unit| claim(word.start, unit.end, Severity::Minor))
 }
 
 /// A unit within the two words after a number.
-fn unit_after<'w, 't>(words: &'w [Word<'t>], at: usize, units: &[&str]) -> Option<&'w Word<'t>> {
-    words.iter().skip(at + 1).take(3).find(|word| units.contains(&&*word.text))
+fn unit_after<'w, 't>(words: &'w [Word<'t>], at: usize, units: &WordList) -> Option<&'w Word<'t>> {
+    words.iter().skip(at + 1).take(3).find(|word| units.contains(&word.text))
 }
 
 /// `2024`, `v1.2`, `14:02`, `2026-05-18`, `12/05/2024`, `1.2.3`.

@@ -9,24 +9,12 @@ use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
 
+const WORDS: &str = include_str!("../words/vague_authority.txt");
+
 /// The evidence lens asks which study.
 pub(super) static CHECK: Check = Check { name: "vague authority", lens: Lens::Evidence, yields_to: &[], run };
 
-static AUTHORITIES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "studies|study|research|surveys|science|data|evidence|statistics shows|show|proves|prove|suggests|suggest|says|say|confirms|confirm|indicates|indicate",
-        "studies|research|science|data has|have shown|proven|proved|confirmed|found",
-        "experts|scientists|analysts|researchers|economists|insiders agree|say|believe|predict|recommend|warn",
-        "scientifically|clinically proven|shown",
-        "it is|it's well known",
-        "it's no secret",
-        "it is no secret",
-        "as everyone|everybody knows",
-        "many|most|some people|experts|users say|agree|believe",
-        "proven to",
-        "a recent|new study|survey|report shows|found|says|proves|finds",
-    ])
-});
+static AUTHORITIES: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "authorities"));
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();

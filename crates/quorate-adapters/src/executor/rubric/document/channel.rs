@@ -1,6 +1,10 @@
 //! What a text is written for: as the front matter says, else the file name, else its title or its code.
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::{BlockKind, Document};
+
+const WORDS: &str = include_str!("../words/channel.txt");
 
 /// The kinds of text that the checks tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,44 +19,9 @@ pub(crate) enum Channel {
 }
 
 const KEYS: &[&str] = &["channel", "type", "artifact_type", "kind", "category"];
-const OUTWARD: &[&str] = &[
-    "post",
-    "launch",
-    "announcement",
-    "announce",
-    "newsletter",
-    "blog",
-    "linkedin",
-    "tweet",
-    "thread",
-    "social",
-    "marketing",
-    "landing",
-    "promise",
-    "press",
-    "pitch",
-    "campaign",
-    "email",
-];
-const REPORT: &[&str] =
-    &["incident", "postmortem", "report", "retrospective", "minutes", "memo", "review", "rca"];
-const MANUAL: &[&str] = &[
-    "readme",
-    "guide",
-    "manual",
-    "docs",
-    "doc",
-    "spec",
-    "specification",
-    "reference",
-    "contributing",
-    "changelog",
-    "howto",
-    "architecture",
-    "design",
-    "tutorial",
-    "runbook",
-];
+static OUTWARD: WordList = WordList::new(WORDS, "outward");
+static REPORT: WordList = WordList::new(WORDS, "report");
+static MANUAL: WordList = WordList::new(WORDS, "manual");
 
 /// Decides on the channel.
 pub(super) fn detect(
@@ -76,11 +45,11 @@ pub(super) fn detect(
 
 fn detect_in(text: &str) -> Channel {
     let has =
-        |list: &[&str]| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| list.contains(&word));
+        |list: &WordList| text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| list.contains(word));
     match () {
-        () if has(REPORT) => Channel::Report,
-        () if has(MANUAL) => Channel::Manual,
-        () if has(OUTWARD) => Channel::Outward,
+        () if has(&REPORT) => Channel::Report,
+        () if has(&MANUAL) => Channel::Manual,
+        () if has(&OUTWARD) => Channel::Outward,
         () => Channel::Unstated,
     }
 }

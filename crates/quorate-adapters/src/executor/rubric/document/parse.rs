@@ -3,9 +3,13 @@
 
 use std::ops::Range;
 
+use quorate_diagnostics::word_list::WordList;
+
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::BlockKind;
+
+const WORDS: &str = include_str!("../words/parse.txt");
 
 /// Stands in the prose for every byte of inline code and of bare URLs: a word that nobody reads.
 pub(super) const CODE_FILL: char = '\u{1}';
@@ -173,7 +177,7 @@ impl ProseReader<'_> {
     fn keep_text(&mut self, words: &CowStr<'_>, span: Range<usize>) {
         if let Some((at, cites)) = &mut self.link {
             *at = span.start;
-            let asks = first_word(words).is_some_and(|word| REQUEST_WORDS.contains(&word.as_str()));
+            let asks = first_word(words).is_some_and(|word| REQUEST_WORDS.contains(&word));
             *cites &= !asks;
         }
         if self.muted == 0 && self.source_section && !self.in_heading() {
@@ -213,21 +217,7 @@ impl ProseReader<'_> {
 }
 
 /// First words of links that ask for something and prove nothing.
-const REQUEST_WORDS: &[&str] = &[
-    "try",
-    "sign",
-    "join",
-    "download",
-    "get",
-    "start",
-    "buy",
-    "book",
-    "subscribe",
-    "install",
-    "order",
-    "contact",
-    "register",
-];
+static REQUEST_WORDS: WordList = WordList::new(WORDS, "request words");
 
 fn first_word(words: &str) -> Option<String> {
     words.split(|c: char| !c.is_alphabetic()).find(|word| !word.is_empty()).map(str::to_lowercase)

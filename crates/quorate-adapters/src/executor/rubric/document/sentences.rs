@@ -2,17 +2,16 @@
 
 use std::ops::Range;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::parse::CODE_FILL;
 
+const WORDS: &str = include_str!("../words/sentences.txt");
+
 /// Abbreviations that are followed by more of the same sentence.
-const NON_FINAL: &[&str] = &[
-    "e.g", "i.e", "vs", "mr", "mrs", "ms", "dr", "prof", "st", "no", "nos", "fig", "figs", "approx", "cf",
-    "ca", "viz", "al", "sec", "ch", "eq", "vol", "pp", "p", "jan", "feb", "mar", "apr", "jun", "jul", "aug",
-    "sep", "sept", "oct", "nov", "dec", "mt", "gen", "sen", "rev", "est", "incl", "resp", "min", "max",
-    "avg",
-];
+static NON_FINAL: WordList = WordList::new(WORDS, "non final");
 /// Abbreviations that may also end one: the next word decides by its capital.
-const AMBIGUOUS: &[&str] = &["etc", "inc", "ltd", "co", "corp", "a.m", "p.m", "u.s", "u.k", "e.u"];
+static AMBIGUOUS: WordList = WordList::new(WORDS, "ambiguous");
 
 /// The sentences of a block; all of it where it is one by its nature, such as a heading.
 pub(super) fn split(prose: &str, span: Range<usize>, breaks: &[usize], whole: bool) -> Vec<Range<usize>> {
@@ -76,7 +75,7 @@ fn ends_sentence(prose: &str, span: Range<usize>, mark: usize, run: usize, close
     let word = before.rsplit(|c: char| c.is_whitespace() || "([\"“".contains(c)).next().unwrap_or_default();
     let folded = word.to_ascii_lowercase();
     let capital = next.is_none_or(|c| c.is_uppercase() || c == CODE_FILL);
-    if AMBIGUOUS.contains(&folded.as_str()) {
+    if AMBIGUOUS.contains(&folded) {
         return capital;
     }
     // "No." and "p." abbreviate before a number only.
@@ -84,7 +83,7 @@ fn ends_sentence(prose: &str, span: Range<usize>, mark: usize, run: usize, close
         return !next.is_some_and(|c| c.is_ascii_digit());
     }
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase) && word != "I";
-    next.is_none() || !(initial || NON_FINAL.contains(&folded.as_str()))
+    next.is_none() || !(initial || NON_FINAL.contains(&folded))
 }
 
 /// The spans between quotation marks in a block, which are somebody else's words.

@@ -3,28 +3,14 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use quorate_diagnostics::word_list::WordList;
+
 use super::{Document, Word, WordKind};
 use crate::executor::rubric::lexicon::Lexicon;
 
-static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| {
-    Lexicon::from_phrases(&[
-        "according to",
-        "source|sources",
-        "measured on|in|at|by|with|over|across|from|against|during",
-        "we measured|timed|counted|sampled|surveyed|benchmarked|logged|interviewed|recruited|polled|observed|enrolled",
-        "in|of|from our sample|survey|study|trial|cohort|interviews|poll|experiment",
-        "in|from|by our|the|access|audit|gateway|server logs|log|telemetry|traces|metrics|dashboard|dashboards",
-        "access|audit|gateway|server|error|deploy logs|log",
-        "logs|metrics|traces|dashboards|telemetry show|say|record",
-        "survey|poll|sample|study of",
-        "as reported in|by",
-        "data from",
-        "taken from",
-        "et al",
-        "see table|figure|appendix|section",
-        "n of",
-    ])
-});
+const WORDS: &str = include_str!("../words/sources.txt");
+
+static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(WORDS, "cues"));
 
 /// Who asks or observes people says how many.
 static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
@@ -33,54 +19,11 @@ static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
         "sample|cohort|panel of",
     ])
 });
-const REPORTING: &[&str] = &[
-    "found",
-    "finds",
-    "reported",
-    "reports",
-    "counted",
-    "counts",
-    "estimated",
-    "estimates",
-    "measured",
-    "published",
-    "recorded",
-    "concluded",
-    "showed",
-    "shows",
-    "put",
-    "puts",
-    "registered",
-];
+static REPORTING: WordList = WordList::new(WORDS, "reporting");
 /// Who says so himself is no source.
-const AUTHOR: &[&str] = &["we", "we've", "our", "ours", "us", "i", "my"];
+static AUTHOR: WordList = WordList::new(WORDS, "author");
 /// Names that name nobody.
-const CALENDAR: &[&str] = &[
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "i",
-    "q1",
-    "q2",
-    "q3",
-    "q4",
-];
+static CALENDAR: WordList = WordList::new(WORDS, "calendar");
 
 /// Marks the sentences that cite, from the places of links and footnotes and from the words themselves.
 pub(super) fn mark_citations(document: &mut Document<'_>, marks: &[usize]) {
@@ -105,11 +48,11 @@ pub(super) fn mark_citations(document: &mut Document<'_>, marks: &[usize]) {
 
 /// "In March 2024 the Office for Statistics counted …": somebody who is named and not the author, at a time that is named.
 fn is_dated_report(document: &Document<'_>, words: &[Word<'_>]) -> bool {
-    let is = |list: &[&str]| words.iter().any(|word| list.contains(&&*word.text));
+    let is = |list: &WordList| words.iter().any(|word| list.contains(&word.text));
     let capital = |word: &Word<'_>| document.prose[word.start..].starts_with(char::is_uppercase);
-    let named = |word: &Word<'_>| capital(word) && !word.quoted && !CALENDAR.contains(&&*word.text);
+    let named = |word: &Word<'_>| capital(word) && !word.quoted && !CALENDAR.contains(&word.text);
     let dated = words.iter().any(|word| is_year(&word.text));
-    dated && is(REPORTING) && !is(AUTHOR) && words.iter().skip(1).any(named)
+    dated && is(&REPORTING) && !is(&AUTHOR) && words.iter().skip(1).any(named)
 }
 
 /// How many a study had: the numbers after "we interviewed" and the like.

@@ -135,7 +135,7 @@ fn votes_by_list_and_proposal() {
         let vote = vote(&security(), proposal);
         assert_eq!(vote["vote"], expected, "{proposal}\n{vote:#}");
         assert!(vote["rationale"].as_str().expect("text").contains(words), "{proposal}\n{vote:#}");
-        assert_eq!(expected == "no" && vote["evidence"] == json!([]), false, "{vote:#}");
+        assert!(expected != "no" || vote["evidence"] != json!([]), "{vote:#}");
     }
 }
 
