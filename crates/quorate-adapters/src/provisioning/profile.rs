@@ -1,13 +1,12 @@
-//! The `profile` provisioning: `runtime-profile/v1`, a folder or an archive with a `profile.json`. This file owns how a
-//! profile is found; `profile/manifest.rs` what its `profile.json` may say, `profile/folder.rs` and `profile/archive.rs`
-//! how its files are read.
+//! The `profile` provisioning: `runtime-profile/v1`, a folder with a `profile.json`. This file owns how a profile is
+//! found; `profile/manifest.rs` what its `profile.json` may say, `profile/folder.rs` how its files are read.
 //!
 //! A `src` is relative to `files/` where the profile has such a folder, else to the profile itself.
 
-mod archive;
 mod folder;
 mod manifest;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -20,7 +19,6 @@ use quorate_kernel::ports::provisioning::{
 use quorate_kernel::registry::BuildContext;
 
 use crate::block::Block;
-use archive::Archive;
 use folder::Folder;
 
 /// The kind that manifests name.
@@ -41,8 +39,7 @@ const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> {
     let block = Block::parse(build.block, &["kind", "path"])?;
     let path = block.text("path")?.ok_or_else(|| {
-        ConfigError::for_key("path", "`path` is missing")
-            .with_help("the folder or the archive of the profile")
+        ConfigError::for_key("path", "`path` is missing").with_help("the folder of the profile")
     })?;
     Ok(Arc::new(from_path(build.dir.join(path), path)))
 }
@@ -60,15 +57,6 @@ pub struct Profile {
     display_name: String,
 }
 
-/// Where a profile's files are read from.
-trait FileSource {
-    /// Whether there is a folder of that name at the top.
-    fn has_folder(&self, name: &str) -> bool;
-
-    /// A file of the profile, if it has no more than so many bytes.
-    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError>;
-}
-
 /// Why a file of a profile was not read.
 #[derive(Debug)]
 enum ReadError {
@@ -77,25 +65,24 @@ enum ReadError {
     Refused(String),
 }
 
-/// Why a profile could not be opened.
-enum OpenError {
-    Missing,
-    /// What is wrong with it.
-    Refused(String),
-    Unreadable(std::io::Error),
-}
-
 impl Profile {
-    fn open(&self) -> Result<Box<dyn FileSource>, OpenError> {
-        match std::fs::metadata(&self.path) {
-            Ok(found) if found.is_dir() => {
-                Ok(Box::new(Folder::open(&self.path).map_err(OpenError::Unreadable)?))
+    fn open(&self) -> Result<Folder, Failure> {
+        let opened = std::fs::metadata(&self.path).and_then(|found| match found.is_dir() {
+            true => Folder::open(&self.path).map(Some),
+            false => Ok(None),
+        });
+        match opened {
+            Ok(Some(folder)) => Ok(folder),
+            Ok(None) => {
+                Err(self.refusal("it is not a folder", Some("unpack an archive and name its folder")))
             }
-            Ok(found) if found.is_file() => Ok(Box::new(Archive::open(&self.path)?)),
-            Ok(_) => Err(OpenError::Refused("it is neither a folder nor a file".to_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(OpenError::Missing),
-            Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(OpenError::Missing),
-            Err(error) => Err(OpenError::Unreadable(error)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Err(Failure::Missing { message: format!("there is no profile {}", self.display_name) })
+            }
+            Err(error) => Err(Failure::Unavailable {
+                message: format!("cannot read {}: {error}", self.display_name),
+                source: Some(Box::new(error)),
+            }),
         }
     }
 
@@ -115,32 +102,23 @@ impl Provisioning for Profile {
     }
 
     async fn package(&self) -> Result<Package, Failure> {
-        let files = self.open().map_err(|unopened| match unopened {
-            OpenError::Missing => {
-                Failure::Missing { message: format!("there is no profile {}", self.display_name) }
-            }
-            OpenError::Refused(why) => self.refusal(&why, None),
-            OpenError::Unreadable(error) => Failure::Unavailable {
-                message: format!("cannot read {}: {error}", self.display_name),
-                source: Some(Box::new(error)),
-            },
-        })?;
+        let files = self.open()?;
         let bytes = files.read(MANIFEST_NAME, MAX_MANIFEST_BYTES).map_err(|unread| match unread {
             ReadError::Missing => self.refusal(
                 "there is no profile.json in it",
-                Some("a profile is a folder or an archive with a profile.json at its top"),
+                Some("a profile is a folder with a profile.json at its top"),
             ),
             ReadError::Refused(why) => self.refusal(&format!("{MANIFEST_NAME} {why}"), None),
         })?;
         let text = String::from_utf8(bytes)
             .map_err(|_| self.refusal("profile.json is not UTF-8", Some("save it as UTF-8")))?;
         let manifest_name = format!("{}/{MANIFEST_NAME}", self.display_name);
-        self.build_package(&*files, &text, &manifest_name)
+        self.build_package(&files, &text, &manifest_name)
     }
 }
 
 impl Profile {
-    fn build_package(&self, files: &dyn FileSource, text: &str, shown: &str) -> Result<Package, Failure> {
+    fn build_package(&self, files: &Folder, text: &str, shown: &str) -> Result<Package, Failure> {
         let mut report = Report::new();
         report.add_source(shown, text);
         let manifest = manifest::parse(text, shown, &mut report);

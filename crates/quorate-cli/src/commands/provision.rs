@@ -15,13 +15,12 @@ use quorate::service::provision::{self, Force, Options, Outcome, Target, WriteMo
 
 /// Put the files of a profile into a folder, see whether they are still so, and take them out again
 ///
-/// A profile is a folder or an archive (.tar, .tar.gz, .tgz, .zip) with a profile.json. What was there before is kept,
-/// and uninstall puts it back.
+/// A profile is a folder with a profile.json. What was there before is kept, and uninstall puts it back.
 ///
 /// Exits with 1 when a file was edited since it was installed, is missing, or cannot be written over; then nothing is.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate provision install profiles/standard --dry-run\n  quorate provision install standard-0.2.0.tgz\n  quorate provision status\n  quorate provision uninstall runtime-profile/standard"
+    after_help = "Examples:\n  quorate provision install profiles/standard --dry-run\n  quorate provision status\n  quorate provision uninstall runtime-profile/standard"
 )]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -42,7 +41,7 @@ enum Verb {
 
 #[derive(Debug, Args)]
 struct Install {
-    /// A folder with a profile.json, an archive of one, or a runtime's manifest that says where its profile is
+    /// A folder with a profile.json, or a runtime's manifest that says where its profile is
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
     #[command(flatten)]

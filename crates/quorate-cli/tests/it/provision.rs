@@ -300,28 +300,6 @@ fn nothing_is_written_through_links_or_over_what_cannot_be_read() {
 }
 
 #[test]
-fn an_archive_is_installed_like_its_folder() {
-    let place = place();
-    let tar = std::process::Command::new("tar")
-        .args(["czf", "standard.tgz", "profile"])
-        .current_dir(place.root())
-        .status()
-        .unwrap();
-    assert!(tar.success());
-    provision(&place, &["install", "standard.tgz"]).assert_code(0);
-    assert!(install(&place).assert_code(0).stdout.contains("nothing to do"));
-    let tar = std::process::Command::new("tar")
-        .args(["cPf", "out.tar", "../profile/profile.json"])
-        .current_dir(place.path("into"))
-        .status()
-        .unwrap();
-    assert!(tar.success());
-    provision(&place, &["install", "into/out.tar"])
-        .assert_code(5)
-        .assert_stderr_contains("the entry `../profile/profile.json` leads out");
-}
-
-#[test]
 fn two_at_once_wait_for_each_other() {
     let place = place();
     let arguments = ["provision", "install", "profile", "--into", "into"];

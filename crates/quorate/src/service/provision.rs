@@ -226,7 +226,7 @@ pub fn status(target: &Target, slug: Option<&str>) -> Result<Vec<status::Profile
 fn package_error(failure: Failure) -> ServiceError {
     match failure {
         Failure::Missing { message } => {
-            let help = "name a folder with a profile.json, or an archive of one";
+            let help = "name a folder with a profile.json";
             ServiceError::not_found(codes::PROFILE_UNKNOWN, Body::new(message).help(help))
         }
         Failure::Refused(report) => ServiceError::from_report(ExitClass::Configuration, *report),

@@ -7,7 +7,7 @@ use cap_fs_ext::OpenOptionsSyncExt as _;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
-use super::{FileSource, ReadError};
+use super::ReadError;
 
 pub(super) struct Folder {
     dir: Dir,
@@ -17,14 +17,14 @@ impl Folder {
     pub(super) fn open(path: &Path) -> io::Result<Folder> {
         Ok(Folder { dir: Dir::open_ambient_dir(path, ambient_authority())? })
     }
-}
 
-impl FileSource for Folder {
-    fn has_folder(&self, name: &str) -> bool {
+    /// Whether there is a folder of that name at the top.
+    pub(super) fn has_folder(&self, name: &str) -> bool {
         self.dir.metadata(name).is_ok_and(|found| found.is_dir())
     }
 
-    fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
+    /// A file of the profile, if it has no more than so many bytes.
+    pub(super) fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, ReadError> {
         let mut options = OpenOptions::new();
         // Without this, opening a FIFO waits until somebody writes to it.
         options.read(true).nonblock(true);
@@ -44,11 +44,9 @@ impl FileSource for Folder {
         let mut bytes = Vec::new();
         // The file may grow while it is read, so what was told of its size does not bound it.
         file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-        if bytes.len() as u64 > limit { Err(too_large(limit)) } else { Ok(bytes) }
+        if bytes.len() as u64 > limit {
+            return Err(ReadError::Refused(format!("is larger than {} MiB", limit >> 20)));
+        }
+        Ok(bytes)
     }
-}
-
-/// A file has too many bytes.
-pub(super) fn too_large(limit: u64) -> ReadError {
-    ReadError::Refused(format!("is larger than {} MiB", limit >> 20))
 }

@@ -1,8 +1,7 @@
-//! Profiles as folders and archives, whole, wrong and hostile.
+//! Profiles, whole, wrong and hostile.
 
 #![expect(clippy::disallowed_methods, reason = "tests write the profiles that they read")]
 
-use std::io::Write as _;
 use std::path::Path;
 
 use quorate_kernel::ports::provisioning::{FileMode, Strategy};
@@ -36,54 +35,6 @@ fn folder(files: &str) -> (tempfile::TempDir, Profile) {
     (dir, profile)
 }
 
-/// What a tar holds: a name, what it is, and its content or its target.
-type Entries<'e> = &'e [(&'e str, tar::EntryType, &'e [u8])];
-
-fn tar_of(entries: Entries<'_>) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    for (name, kind, content) in entries {
-        let mut header = tar::Header::new_ustar();
-        header.set_entry_type(*kind);
-        header.set_mode(0o644);
-        let link = matches!(kind, tar::EntryType::Symlink | tar::EntryType::Link);
-        if link {
-            header.set_link_name_literal(content).unwrap();
-        }
-        // The builder refuses names that lead out, so they are put into the header as they are.
-        let field = &mut header.as_old_mut().name;
-        field[..name.len()].copy_from_slice(name.as_bytes());
-        header.set_size(if link { 0 } else { content.len() as u64 });
-        header.set_cksum();
-        builder.append(&header, if link { &[][..] } else { content }).unwrap();
-    }
-    builder.into_inner().unwrap()
-}
-
-fn gzipped(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
-}
-
-fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    for (name, content) in entries {
-        let options = zip::write::SimpleFileOptions::default();
-        if let Some(target) = name.strip_suffix('@') {
-            writer.add_symlink(target, std::str::from_utf8(content).unwrap(), options).unwrap();
-        } else {
-            writer.start_file(*name, options).unwrap();
-            writer.write_all(content).unwrap();
-        }
-    }
-    writer.finish().unwrap().into_inner()
-}
-
-fn archive(dir: &Path, bytes: &[u8]) -> Profile {
-    write(dir, "p.archive", bytes);
-    from_path(dir.join("p.archive"), "p.archive")
-}
-
 #[tokio::test]
 async fn a_folder_is_read_as_it_is_now() {
     let (dir, profile) = folder(ONE);
@@ -105,25 +56,6 @@ async fn a_folder_is_read_as_it_is_now() {
     assert_eq!(&*returns_package(&profile).await.files()[0].bytes, b"C\n");
     reports_missing(&from_path(dir.path().join("nowhere"), "nowhere")).await;
     reports_missing(&from_path(dir.path().join("profile.json/x"), "x")).await;
-}
-
-#[tokio::test]
-async fn archives_hold_the_same() {
-    let dir = tempfile::tempdir().unwrap();
-    let (text, file) = (manifest(ONE), tar::EntryType::Regular);
-    for top in ["", "./", "package/"] {
-        let (json, content) = (format!("{top}profile.json"), format!("{top}files/.claude/a.md"));
-        let mut entries = vec![(json.as_str(), file, text.as_bytes()), (content.as_str(), file, &b"A\n"[..])];
-        if !top.is_empty() {
-            entries.insert(0, (top, tar::EntryType::Directory, &b""[..]));
-        }
-        let plain = tar_of(&entries);
-        let zipped = zip_of(&[(&json, text.as_bytes()), (&content, b"A\n")]);
-        for bytes in [plain.clone(), gzipped(&plain), zipped] {
-            let package = returns_package(&archive(dir.path(), &bytes)).await;
-            assert_eq!(&*package.files()[0].bytes, b"A\n", "{top}");
-        }
-    }
 }
 
 #[tokio::test]
@@ -231,45 +163,8 @@ async fn too_large_a_file_is_refused() {
 }
 
 #[tokio::test]
-async fn hostile_archives_are_refused_by_name() {
-    use tar::EntryType::{Fifo, Link, Regular, Symlink};
-    let dir = tempfile::tempdir().unwrap();
-    let text = manifest(ONE);
-    let json = ("profile.json", Regular, text.as_bytes());
-    let large = vec![0; MAX_FILE_BYTES as usize + 1];
-    let many: Vec<String> = (0..5_000).map(|at| format!("f{at}")).collect();
-    let mut flood = vec![json];
-    flood.extend(many.iter().map(|name| (name.as_str(), Regular, &b""[..])));
-    let filling = vec![0; MAX_FILE_BYTES as usize];
-    let heavy: Vec<_> = many[..5].iter().map(|name| (name.as_str(), Regular, &filling[..])).collect();
-    let cases: [(Vec<u8>, &str); 10] = [
-        (tar_of(&[json, ("../x", Regular, b"x")]), "the entry `../x` leads out of the profile with `..`"),
-        (tar_of(&[json, ("a/../../x", Regular, b"x")]), "`a/../../x` leads out"),
-        (tar_of(&[json, ("/etc/x", Regular, b"x")]), "`/etc/x` is absolute"),
-        (tar_of(&[json, ("files/l", Symlink, b"/etc")]), "the entry `files/l` is a link"),
-        (tar_of(&[json, ("files/l", Link, b"profile.json")]), "the entry `files/l` is a link"),
-        (tar_of(&[json, ("files/p", Fifo, b"")]), "neither a file nor a folder"),
-        (tar_of(&[json, ("./profile.json", Regular, b"{}")]), "`profile.json` is there twice"),
-        (tar_of(&[json, ("files/big", Regular, &large)]), "`files/big` is larger than 16 MiB"),
-        (tar_of(&flood), "more than 4000 entries"),
-        (tar_of(&heavy), "more than 64 MiB together"),
-    ];
-    for (bytes, says) in cases {
-        for bytes in [gzipped(&bytes), bytes].into_iter().filter(|bytes| bytes.len() < 64 << 20) {
-            let said = refuses_unfit_package(&archive(dir.path(), &bytes)).await;
-            assert!(said.contains(says), "{says}: {said}");
-        }
-    }
-    for (bytes, says) in [
-        (zip_of(&[("profile.json", text.as_bytes()), ("../x", b"x")]), "`../x` leads out"),
-        (zip_of(&[("profile.json", text.as_bytes()), ("files/l@", b"/etc/passwd")]), "`files/l` is a link"),
-        (zip_of(&[("files/big", &large)]), "`files/big` is larger than 16 MiB"),
-        (b"PK\x03\x04 and no more".to_vec(), "the archive cannot be read"),
-        (b"\x1f\x8b and no more".to_vec(), "the archive cannot be read"),
-        (b"nothing of the kind".to_vec(), "it is no archive"),
-        (Vec::new(), "it is no archive"),
-    ] {
-        let said = refuses_unfit_package(&archive(dir.path(), &bytes)).await;
-        assert!(said.contains(says), "{says}: {said}");
-    }
+async fn a_file_is_no_profile() {
+    let (dir, _) = folder(ONE);
+    let said = refuses_unfit_package(&from_path(dir.path().join("profile.json"), "p.tgz")).await;
+    assert!(said.contains("p.tgz: it is not a folder"), "{said}");
 }
