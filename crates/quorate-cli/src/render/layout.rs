@@ -1,9 +1,10 @@
-//! Laying text out in columns: tables, wrapped prose, and lines that hang from a label. The table crate knows how wide
-//! characters are, so prose is a table too.
+//! Laying text out in columns: tables, wrapped prose, and lines that hang from a label.
 
 use std::borrow::Cow;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width, presets};
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+use unicode_width::UnicodeWidthStr;
 
 use super::paint::{Paint, sanitize};
 use super::wording::truncate;
@@ -14,9 +15,9 @@ const MAX_WIDTH: usize = 100;
 const MIN_WIDTH: usize = 24;
 /// Words longer than this are broken in a table.
 const MAX_WORD_WIDTH: u16 = 28;
-/// Words of more characters than this are parted before a table sees them: it measures the rest of a word again for each
+/// Words of more bytes than this are parted before a table sees them: it measures the rest of a word again for each
 /// line that it takes from it.
-const MAX_WORD_CHARS: usize = 512;
+const MAX_WORD_BYTES: usize = 512;
 /// The spaces between two columns.
 const GAP: u16 = 2;
 
@@ -28,7 +29,7 @@ pub(super) fn prose(text: &str, indent: usize, width: usize) -> String {
         match block {
             Block::Gap => out.push('\n'),
             Block::Item { mark, text } => out.push_str(&hanging(&mark, &text, indent, width)),
-            Block::Paragraph(text) => out.push_str(&columns(vec![text], indent, width)),
+            Block::Paragraph(text) => out.push_str(&wrap("", "", &text, indent, width)),
         }
     }
     out.trim_end().to_owned() + "\n"
@@ -36,7 +37,8 @@ pub(super) fn prose(text: &str, indent: usize, width: usize) -> String {
 
 /// Wraps a text beside its label.
 pub(super) fn hanging(label: &str, text: &str, indent: usize, width: usize) -> String {
-    columns(vec![label.to_owned(), text.to_owned()], indent, width)
+    let first = format!("{label} ");
+    wrap(&first, &" ".repeat(columns_of(&first)), text, indent, width)
 }
 
 /// Wraps a text to so many lines at most, each after its own prefix: `first`, and `rest` from the second line on.
@@ -44,7 +46,7 @@ pub(super) fn wrap_prefixed(first: &str, rest: &str, text: &str, most: usize, wi
     let room = width.saturating_sub(columns_of(first).max(columns_of(rest))).max(MIN_WIDTH);
     // What cannot be shown need not be laid out.
     let text = truncate(text, most.saturating_mul(room));
-    let wrapped = columns(vec![text], 0, room);
+    let wrapped = wrap("", "", &text, 0, room);
     let lines: Vec<&str> = wrapped.lines().collect();
     let mut out = String::new();
     for (at, line) in lines.iter().take(most).enumerate() {
@@ -67,27 +69,18 @@ fn shortened(line: &str, room: usize) -> String {
 
 /// How many columns a text of one line takes.
 pub(super) fn columns_of(text: &str) -> usize {
-    let mut table = Table::new();
-    table.add_row([text]);
-    table.column_max_content_widths().first().map_or(0, |width| usize::from(*width))
+    UnicodeWidthStr::width(text)
 }
 
-/// One row, of which the last column wraps.
-fn columns(mut cells: Vec<String>, indent: usize, width: usize) -> String {
-    let width = width.min(MAX_WIDTH);
-    let mut table = new_table(indent, width);
-    let last = cells.len() - 1;
-    let labels: usize = cells[..last].iter().map(|label| columns_of(label) + 1).sum();
-    cells[last] =
-        split_long_words(&cells[last], available_width(indent, width).saturating_sub(labels)).into_owned();
-    table.add_row(cells);
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, u16::from(at < last)));
-        if at < last {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
-    lines(&table, indent)
+/// Wraps a text after `first` on its first line and `rest` on the others, between the spaces of an indent and a width.
+fn wrap(first: &str, rest: &str, text: &str, indent: usize, width: usize) -> String {
+    let options = Options::new(available_width(indent, width.min(MAX_WIDTH)))
+        .initial_indent(first)
+        .subsequent_indent(rest)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    indented_lines(textwrap::wrap(text, options), indent)
 }
 
 /// A table with its headings underlined and two spaces between columns. Columns narrow to their longest words; where
@@ -102,14 +95,14 @@ pub(super) fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, wi
     let mut table = new_table(indent, width);
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
     table.set_header(headings.iter().map(|heading| Paint::Strong.on(heading)));
-    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| split_long_words(cell, width))));
+    table.add_rows(rows.iter().map(|row| row.iter().map(|cell| split_huge_words(cell, width))));
     let last = headings.len().saturating_sub(1);
     for ((at, column), least) in table.column_iter_mut().enumerate().zip(least) {
         let gap = if at < last { GAP } else { 0 };
         column.set_padding((0, gap));
         column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least + gap)));
     }
-    lines(&table, indent)
+    indented_lines(table.lines(), indent)
 }
 
 /// How narrow each column can be: as its longest word, or the whole of the first column.
@@ -127,7 +120,7 @@ fn rows_as_lists(headings: &[&str], rows: &[Vec<String>], indent: usize, width: 
     for row in rows {
         let mut cells = headings.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
         if let Some((_, first)) = cells.next() {
-            out.push_str(&columns(vec![first.clone()], indent, width));
+            out.push_str(&wrap("", "", first, indent, width));
         }
         for (heading, cell) in cells {
             let label = if heading.is_empty() { String::new() } else { format!("{heading}:") };
@@ -149,40 +142,20 @@ fn available_width(indent: usize, width: usize) -> usize {
     width.saturating_sub(indent).max(MIN_WIDTH)
 }
 
-/// The text with huge words on lines of their own, of so many characters each.
-fn split_long_words(text: &str, room: usize) -> Cow<'_, str> {
-    let is_huge = |word: &str| word.len() > MAX_WORD_CHARS && word.chars().nth(MAX_WORD_CHARS).is_some();
-    if !text.split(char::is_whitespace).any(is_huge) {
-        return Cow::Borrowed(text);
+/// The text, with lines broken where it has huge words.
+fn split_huge_words(text: &str, width: usize) -> Cow<'_, str> {
+    let is_huge = |word: &str| word.len() > MAX_WORD_BYTES;
+    match text.split(char::is_whitespace).any(is_huge) {
+        true => Cow::Owned(wrap("", "", text, 0, width)),
+        false => Cow::Borrowed(text),
     }
-    let mut out = String::with_capacity(text.len() + text.len() / room.max(1));
-    for piece in text.split_inclusive(char::is_whitespace) {
-        if !is_huge(piece) {
-            out.push_str(piece);
-            continue;
-        }
-        if !out.is_empty() && !out.ends_with('\n') {
-            out.truncate(out.trim_end_matches(' ').len());
-            out.push('\n');
-        }
-        let word = piece.trim_end();
-        for (at, c) in word.chars().enumerate() {
-            // A mark stays with the letter before it.
-            if at > 0 && at.is_multiple_of(room.max(1)) && columns_of(c.encode_utf8(&mut [0; 4])) > 0 {
-                out.push('\n');
-            }
-            out.push(c);
-        }
-        out.push_str(&piece[word.len()..]);
-    }
-    Cow::Owned(out)
 }
 
-fn lines(table: &Table, indent: usize) -> String {
+fn indented_lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>, indent: usize) -> String {
     let mut out = String::new();
-    for line in table.lines() {
+    for line in lines {
         out.push_str(&" ".repeat(indent));
-        out.push_str(line.trim_end());
+        out.push_str(line.as_ref().trim_end());
         out.push('\n');
     }
     out
@@ -279,7 +252,7 @@ mod tests {
         assert!(wrapped.lines().all(|line| line.len() <= 82));
         assert!(wrapped.replace("\n  ", "") == format!("  so{word}it is\n"));
         assert_eq!(hanging("-", &word, 0, 82).lines().count(), word.len().div_ceil(80));
-        assert!(columns_of(&hanging("-", &"日".repeat(4_000), 0, 82)) <= 82);
+        assert!(hanging("-", &"日".repeat(4_000), 0, 82).lines().all(|line| columns_of(line) <= 82));
         let rows = vec![vec!["a".to_owned(), word]];
         assert!(table(&["NAME", "TEXT"], rows, 0, 80).lines().all(|line| columns_of(line) <= 80));
     }
@@ -300,6 +273,6 @@ mod tests {
             Paint::Bad.on("bbbbbbb"),
             Paint::Bad.on("cccc")
         );
-        assert_eq!(columns(vec![text.clone()], 0, 24), format!("{text}\n"));
+        assert_eq!(wrap("", "", &text, 0, 24), format!("{text}\n"));
     }
 }
