@@ -24,11 +24,6 @@ impl<'t> LineIndex<'t> {
         LineIndex { text, starts }
     }
 
-    /// The number of lines. A final line break starts another, empty line; an empty text has one line.
-    pub fn line_count(&self) -> usize {
-        self.starts.len()
-    }
-
     /// The position of a byte offset. An offset inside a character is rounded down to its start, one past the end to the
     /// end.
     pub fn position(&self, offset: usize) -> Position {

@@ -58,11 +58,6 @@ impl Edit {
         self.set(key, Node::new(Kind::Str(value.to_owned()), 0..0));
     }
 
-    /// Sets a top-level key to a whole number.
-    pub fn set_integer(&mut self, key: &str, value: i64) {
-        self.set(key, Node::new(Kind::Int(value), 0..0));
-    }
-
     /// Sets a top-level key to any value. Null keys inside the value are omitted; a null value removes the key.
     pub fn set_json(&mut self, key: &str, value: &Value) {
         match write::node(value) {

@@ -132,13 +132,6 @@ impl<'d> Fields<'d> {
         found
     }
 
-    /// Refuses a present key with its own code and message.
-    pub fn refuse_key(&mut self, key: &'static str, code: RefusalCode, say: impl FnOnce(Body) -> Body) {
-        if let Some(field) = self.optional(key) {
-            self.source_file.refuse(code, say(Body::new(String::new()).at(field.key_place())));
-        }
-    }
-
     /// All unread keys with a value, in file order. They count as read.
     pub fn rest(&self) -> impl Iterator<Item = (&'d str, Field<'d>)> + use<'d, '_> {
         let unasked = self.entries.iter().filter(|entry| !self.requested.contains(&entry.key.as_str()));

@@ -10,7 +10,6 @@ use super::item;
 #[derive(Debug, Clone)]
 pub(super) enum Change {
     Scalar(String, String),
-    Number(String, i64),
     Json(String, Value),
     Remove(String),
     Push(String, Value),
@@ -19,18 +18,13 @@ pub(super) enum Change {
 impl Change {
     pub(super) fn key(&self) -> &str {
         match self {
-            Change::Scalar(key, _)
-            | Change::Number(key, _)
-            | Change::Json(key, _)
-            | Change::Remove(key)
-            | Change::Push(key, _) => key,
+            Change::Scalar(key, _) | Change::Json(key, _) | Change::Remove(key) | Change::Push(key, _) => key,
         }
     }
 
     pub(super) fn make(&self, edit: &mut Edit) {
         match self {
             Change::Scalar(key, value) => edit.set_string(key, value),
-            Change::Number(key, value) => edit.set_integer(key, *value),
             Change::Json(key, value) => edit.set_json(key, value),
             Change::Remove(key) => edit.remove(key),
             Change::Push(key, value) => edit.push_item(key, &item(value)),
@@ -42,7 +36,6 @@ impl Change {
         let mut keys = keys.clone();
         let (key, value) = match self {
             Change::Scalar(key, value) => (key, json!(value)),
-            Change::Number(key, value) => (key, json!(value)),
             Change::Json(key, value) => (key, value.clone()),
             Change::Remove(key) => (key, Value::Null),
             Change::Push(key, value) => {
@@ -288,7 +281,7 @@ pub(super) fn change() -> impl Strategy<Value = Change> {
     ];
     prop_oneof![
         3 => (key(), words()).prop_map(|(key, value)| Change::Scalar(key, value)),
-        1 => (key(), any::<i64>()).prop_map(|(key, value)| Change::Number(key, value)),
+        1 => (key(), any::<i64>()).prop_map(|(key, value)| Change::Json(key, json!(value))),
         3 => (key(), value()).prop_map(|(key, value)| Change::Json(key, value)),
         2 => key().prop_map(Change::Remove),
         4 => (key(), one).prop_map(|(key, value)| Change::Push(key, value)),
