@@ -22,6 +22,7 @@ pub mod identity;
 pub mod init;
 pub mod keys;
 pub mod ledger;
+pub mod load_report;
 pub mod locks;
 pub mod manifests;
 mod member_access;

@@ -9,7 +9,8 @@ use serde_json::json;
 use super::error::{ExitClass, ServiceError};
 use super::finalize::finalize;
 use super::identity;
-use super::report::{self, Report};
+use super::load_report;
+use super::report::Report;
 use super::run_opened;
 use super::session::LedgerSession;
 use super::signer::KeySource;
@@ -50,7 +51,7 @@ pub async fn override_run(
             Err(RecordError::Failed(error)) => return Err(error),
             Ok(()) => {
                 finalize(session, run).await?;
-                return report::load(session, run).await;
+                return load_report::load(session, run).await;
             }
         }
     }

@@ -1,24 +1,17 @@
 //! The report of a run: everything that a person or a program wants to see of it, read from its records alone.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::consultation::Cost;
 use quorate_kernel::history::{ERASED, History};
 use quorate_kernel::ports::executor::Usage;
-use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_ledger::council_log::line::SUPERSEDED;
+use quorate_protocol::Json;
 use quorate_protocol::modes::council::outcome;
 use quorate_protocol::policy::{Policy, Verdict};
-use quorate_protocol::{Json, Name, PartKind};
 use serde_json::{Map, json};
-
-use super::error::ServiceError;
-use super::paths::{display_ledger, display_path};
-use super::run_opened;
-use super::session::LedgerSession;
 
 /// The version of the JSON that a review is printed as.
 pub const SCHEMA: &str = "quorate.review/v1";
@@ -177,44 +170,6 @@ impl Answer {
     fn json(&self) -> Json {
         json!({"status": self.status, "answer": self.answer})
     }
-}
-
-/// The report of a run.
-///
-/// # Errors
-/// When its records are missing or corrupt, or the ledger does not answer.
-pub async fn load(session: &LedgerSession, run: &Name) -> Result<Report, ServiceError> {
-    load_from(session, &session.partial_history(run).await?).await
-}
-
-/// The report of a review whose records were read.
-///
-/// # Errors
-/// When the ledger does not answer.
-pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
-    let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
-    let text = match artifact {
-        Some((.., sha256)) => session.store.body(&sha256).await?,
-        None => None,
-    };
-    let mut report = Report::of(history, text);
-    let near = |path: String| display_path(&session.environment, Path::new(&path));
-    report.council = report.council.map(near);
-    let ledger = session.store.address();
-    report.ledger = Some(LedgerLocation {
-        ledger: ledger.to_string(),
-        shown: display_ledger(&session.environment, ledger),
-        flag: session.ledger_flag(),
-    });
-    report.imported = session.store.is_imported(&history.run).await?;
-    if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
-        let cap = run_opened::larger_cap(history, report.calls);
-        let command = format!("{}{cap}", session.resume_command(&history.run));
-        report.notes.push(format!(
-            "Everything answered so far is kept: `{command}` asks again only for what is missing."
-        ));
-    }
-    Ok(report)
 }
 
 /// What to say of a run whose answers were erased.

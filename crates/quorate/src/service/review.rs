@@ -12,8 +12,9 @@ use quorate_protocol::policy::Policy;
 use super::artifact::Artifact;
 use super::environment::Environment;
 use super::error::ServiceError;
+use super::load_report;
 use super::open_session;
-use super::report::{self, Report};
+use super::report::Report;
 use super::run_options::RunOptions;
 use super::session::LedgerSession;
 use super::trust;
@@ -120,7 +121,7 @@ pub async fn review(
     let indexed = session.sync_log_index().await?;
     let input = ReviewInput { artifact, artifact_type, tier: tier.number() };
     let run = spec::start(&spec, session, &input, indexed, permit, observer).await?;
-    let mut report = report::load(session, &run).await?;
+    let mut report = load_report::load(session, &run).await?;
     report.notes.extend(spec::unread_prompts(&spec, session));
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }

@@ -10,6 +10,7 @@ use super::environment::Environment;
 use super::error::ServiceError;
 use super::finalize::finalize;
 use super::ledger::gc;
+use super::load_report;
 use super::open_session;
 use super::paths::display_ledger;
 use super::run_opened;
@@ -149,7 +150,7 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
     let history = session.partial_history(run).await?;
     Ok(match run_opened::is_assembly(&history) {
         true => RunReport::Assembly(Box::new(convene::report::load(session, &history).await?)),
-        false => RunReport::Review(Box::new(report::load_from(session, &history).await?)),
+        false => RunReport::Review(Box::new(load_report::load_from(session, &history).await?)),
     })
 }
 

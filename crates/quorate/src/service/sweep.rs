@@ -17,8 +17,9 @@ use tokio::task::JoinSet;
 use super::artifact::{self, Subject};
 use super::disk::{self, FileEntry};
 use super::error::ServiceError;
+use super::load_report;
 use super::paths::display_path;
-use super::report::{self, Report};
+use super::report::Report;
 use super::review::spec::{self, ReviewInput};
 use super::run_options::RunOptions;
 use super::run_spec::RunSpec;
@@ -355,7 +356,7 @@ impl SweepRun {
                 let indexed = self.session.sync_log_index().await?;
                 let observer = Arc::new(NoopObserver);
                 let run = spec::start(&self.spec, &self.session, input, indexed, self.permit, observer);
-                report::load(&self.session, &run.await?).await?
+                load_report::load(&self.session, &run.await?).await?
             }
         };
         let fix = report.first_fix();

@@ -18,6 +18,7 @@ use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::ledger::export::{Request, StagedFile};
 use quorate::service::ledger::{export as exporting, import as importing, prove as proving};
 use quorate::service::open_session;
+use quorate::service::session::LedgerSession;
 use quorate::service::{runs, workspace};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,0 +1,52 @@
+//! Reads a review back from the ledger, as it is shown in this session.
+
+use std::path::Path;
+
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_protocol::policy::Verdict;
+use quorate_protocol::{Name, PartKind};
+
+use super::error::ServiceError;
+use super::paths::{display_ledger, display_path};
+use super::report::{LedgerLocation, Report};
+use super::run_opened;
+use super::session::LedgerSession;
+
+/// The report of a run.
+///
+/// # Errors
+/// When its records are missing or corrupt, or the ledger does not answer.
+pub async fn load(session: &LedgerSession, run: &Name) -> Result<Report, ServiceError> {
+    load_from(session, &session.partial_history(run).await?).await
+}
+
+/// The report of a review whose records were read.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
+    let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
+    let text = match artifact {
+        Some((.., sha256)) => session.store.body(&sha256).await?,
+        None => None,
+    };
+    let mut report = Report::of(history, text);
+    let near = |path: String| display_path(&session.environment, Path::new(&path));
+    report.council = report.council.map(near);
+    let ledger = session.store.address();
+    report.ledger = Some(LedgerLocation {
+        ledger: ledger.to_string(),
+        shown: display_ledger(&session.environment, ledger),
+        flag: session.ledger_flag(),
+    });
+    report.imported = session.store.is_imported(&history.run).await?;
+    if report.verdict == Some(Verdict::Incomplete) && !report.imported && history.erased.records == 0 {
+        let cap = run_opened::larger_cap(history, report.calls);
+        let command = format!("{}{cap}", session.resume_command(&history.run));
+        report.notes.push(format!(
+            "Everything answered so far is kept: `{command}` asks again only for what is missing."
+        ));
+    }
+    Ok(report)
+}
