@@ -1,9 +1,8 @@
-//! Provisioning: a package's files into a folder, and out of it again. This file owns what a caller says and gets;
-//! `install.rs`, `uninstall.rs` and `status.rs` are the use cases, `plan.rs` and `out.rs` say what becomes of one file,
-//! `share.rs` what becomes of one that others share, `carry.rs` does it in an order that a crash cannot hurt, and `setup.rs`
-//! owns what is remembered.
+//! Provisioning: a package's files into a folder, and out of it again. `install.rs`, `uninstall.rs` and `status.rs` are the
+//! use cases. `install_plan.rs` and `uninstall_plan.rs` decide what happens to one file, `share.rs` to one that several
+//! profiles share; `apply.rs` writes in an order that survives a crash, and `setup.rs` owns the record of what is installed.
 //!
-//! What is installed comes from any adapter of the provisioning port; how it is installed is the same for all.
+//! Packages come from any adapter of the provisioning port; installing is the same for all.
 
 pub mod append;
 pub mod apply;
@@ -13,6 +12,8 @@ pub mod files;
 pub mod install;
 pub mod install_plan;
 pub mod merge;
+pub mod options;
+pub mod outcome;
 pub mod setup;
 pub mod share;
 pub mod status;
@@ -23,10 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_adapters::provisioning::profile;
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 
-use super::diff;
 use super::environment::Environment;
 use super::error::{self, ExitClass, ServiceError};
 use super::guard;
@@ -35,86 +35,9 @@ use super::manifests::find_root;
 use super::paths::{absolute, display_path};
 use super::runtime;
 use super::workspace::PathOverrides;
-use change::{Action, Change, ChangeError};
-use files::{FileError, TargetDir};
-use setup::Error;
-
-/// Whether anything is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteMode {
-    Apply,
-    /// It is only said.
-    DryRun,
-}
-
-/// Whether what was edited since may be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Force {
-    Yes,
-    No,
-}
-
-/// How a use case is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
-    /// Whether anything is written.
-    pub run: WriteMode,
-    /// Whether what was edited since may be replaced.
-    pub force: Force,
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub struct Outcome {
-    pub slug: String,
-    pub version: String,
-    /// The version that was installed before, if another was.
-    pub previous: Option<String>,
-    /// Whether a process that died had begun with it.
-    pub resumed: bool,
-    /// Where it went, as the user would name it.
-    pub target: String,
-    /// Whether anything was written.
-    pub run: WriteMode,
-    /// Whether there was nothing to do, not even to remember.
-    pub idle: bool,
-    /// What became of each file, or would.
-    pub files: Vec<FileReport>,
-    /// Refusals and warnings. With a refusal, nothing was written.
-    pub report: Report,
-}
-
-/// What became of a file, or would.
-#[derive(Debug)]
-pub struct FileReport {
-    pub dest: String,
-    /// How it goes together with what was there.
-    pub strategy: &'static str,
-    pub action: Action,
-    /// What else is to be said.
-    pub notes: Vec<String>,
-    /// For a file that was edited: from what was installed to what is there. In a dry run: from what is there to what
-    /// would be. Else empty.
-    pub diff: String,
-}
-
-impl FileReport {
-    fn of(change: &Change, run: WriteMode) -> FileReport {
-        let found = change.found.as_ref().map(|found| &*found.bytes);
-        let diff = match (&change.expected, run) {
-            (Some(expected), _) => diff::unified(&change.dest, Some(expected), found),
-            (None, WriteMode::DryRun) => diff::unified(&change.dest, found, change.result()),
-            (None, WriteMode::Apply) => String::new(),
-        };
-        FileReport {
-            dest: change.dest.clone(),
-            strategy: change.strategy.as_str(),
-            action: change.action,
-            notes: change.notes.clone(),
-            diff,
-        }
-    }
-}
+use files::TargetDir;
+pub use options::{Force, Options, WriteMode};
+pub use outcome::{FileReport, Outcome};
 
 /// The folder that is installed into: what was said, else the workspace's root.
 pub struct Target {
@@ -233,57 +156,6 @@ fn package_error(failure: Failure) -> ServiceError {
         unavailable @ Failure::Unavailable { .. } => {
             ServiceError::configuration(codes::PROFILE_INVALID, Body::new(error::error_chain(&unavailable)))
         }
-    }
-}
-
-/// Nothing of that name is installed.
-fn not_installed(slug: &str, target: &str, installed: &[String]) -> ServiceError {
-    let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
-    let body = Body::new(format!("no profile `{slug}` is installed {place}"));
-    let help = match installed {
-        [] => "none is; `--into` names another folder".to_owned(),
-        some => format!("installed are: {}", some.join(", ")),
-    };
-    ServiceError::not_found(codes::PROFILE_UNKNOWN, body.help(help))
-}
-
-impl From<Error> for ServiceError {
-    fn from(error: Error) -> ServiceError {
-        match &error {
-            Error::Corrupt { .. } => {
-                let help =
-                    "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
-                ServiceError::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
-            }
-            Error::Target { trouble: FileError::Obstructed(_), .. } => {
-                ServiceError::new(ExitClass::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
-            }
-            Error::Target { .. } => {
-                ServiceError::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
-            }
-        }
-    }
-}
-
-/// Takes what is refused into a report; what cannot be read at all stops.
-fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), ServiceError> {
-    match cannot {
-        ChangeError::Refused { code, body, text } => {
-            if let (Some(text), Some(place)) = (text, &body.place) {
-                report.add_source(place.file.clone(), text);
-            }
-            report.refuse(code, *body);
-            Ok(())
-        }
-        ChangeError::Setup(error) => Err(error.into()),
-    }
-}
-
-/// Refuses what was edited since.
-fn refuse_edited(report: &mut Report, changes: &[Change], help: &str) {
-    for change in changes.iter().filter(|change| change.action == Action::Edited) {
-        let body = Body::new(format!("{} was edited since it was installed", change.dest));
-        report.refuse(codes::PROFILE_DRIFT, body.help(help));
     }
 }
 

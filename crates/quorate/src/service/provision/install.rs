@@ -6,9 +6,11 @@ use quorate_kernel::ports::provisioning::{Package, PackageFile, Strategy};
 
 use super::change::{Action, Change};
 use super::files::TargetFiles;
+use super::options::{Force, Options, WriteMode};
+use super::outcome::{FileReport, Outcome, refuse, refuse_edited};
 use super::setup::{self, Entry, Intent, Setup, State, Store, read_file};
 use super::share::OtherProfiles;
-use super::{FileReport, Force, Options, Outcome, WriteMode, apply, install_plan, refuse, refuse_edited};
+use super::{apply, install_plan};
 use crate::service::error::ServiceError;
 
 /// Where a package comes from, and when.

@@ -10,8 +10,9 @@ use super::change::{Action, Change, ChangeError, DesiredFile};
 use super::drift::{Drift, appended_text, stored_text};
 use super::files::{FileContent, TargetFiles};
 use super::merge::{self, InvalidJson};
+use super::options::Force;
 use super::setup::{ContentKind, InstallRecord, Store, StoredContent, read_file};
-use super::{Force, append, uninstall_plan};
+use super::{append, uninstall_plan};
 
 /// What is to be done so that a file of a profile is in place. `fact` is how it was installed before, if it was.
 pub fn install_file(

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use quorate_manifest::tree::{Entry, Kind, Node, Problem, json};
 
-use super::Force;
+use super::options::Force;
 
 mod edit;
 mod style;

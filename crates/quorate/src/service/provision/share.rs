@@ -12,8 +12,9 @@ use super::change::{Action, Change, ChangeError, Write};
 use super::drift::stored_text;
 use super::files::{Access, FileContent, FileError, TargetFiles};
 use super::merge;
+use super::options::Force;
 use super::setup::{self, ContentKind, Entry, Error, InstallRecord, Intent, Setup, Store, StoredContent};
-use super::{Force, uninstall_plan};
+use super::uninstall_plan;
 
 /// The other profiles of a folder.
 pub struct OtherProfiles<'f> {

@@ -4,7 +4,7 @@ use quorate_diagnostics::{Report, codes};
 
 use super::drift::Drift;
 use super::files::{FileContent, FileError, TargetFiles};
-use super::not_installed;
+use super::outcome::not_installed;
 use super::setup::{self, ContentKind, Error, InstallRecord, Setup, State, Store, read_file};
 use super::share::OtherProfiles;
 use crate::service::diff;

@@ -11,9 +11,12 @@ use std::path::Path;
 use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, PackageFile, Strategy};
 use tempfile::TempDir;
 
+use super::change::Action;
 use super::files::{Access, FileContent, FileError, TargetDir, TargetFiles};
 use super::install::Origin;
-use super::{Action, Force, Options, Outcome, ServiceError, WriteMode, codes, install, uninstall};
+use super::options::{Force, Options, WriteMode};
+use super::outcome::Outcome;
+use super::{ServiceError, codes, install, uninstall};
 
 mod forced;
 mod share;

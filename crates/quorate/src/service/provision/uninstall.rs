@@ -2,10 +2,12 @@
 
 use quorate_diagnostics::Report;
 
+use super::apply;
 use super::files::TargetFiles;
+use super::options::{Options, WriteMode};
+use super::outcome::{FileReport, Outcome, not_installed, refuse, refuse_edited};
 use super::setup::{self, Intent, State, Store, read_file};
 use super::share::OtherProfiles;
-use super::{FileReport, Options, Outcome, WriteMode, apply, not_installed, refuse, refuse_edited};
 use crate::service::error::ServiceError;
 
 /// Takes a profile out.

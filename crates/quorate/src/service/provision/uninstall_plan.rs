@@ -9,8 +9,9 @@ use quorate_kernel::ports::provisioning::Strategy;
 use super::change::{Action, Change, ChangeError, Write};
 use super::drift::{appended_text, stored_text};
 use super::files::{Access, FileContent};
+use super::options::Force;
 use super::setup::{ContentKind, Error, InstallRecord, Store};
-use super::{Force, append, merge};
+use super::{append, merge};
 
 /// What is to be done so that a file is as it would be without the profile.
 pub fn plan_removal(

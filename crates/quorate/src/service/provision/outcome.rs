@@ -1,0 +1,114 @@
+//! What became of a profile's files, and why something was refused.
+
+use quorate_diagnostics::{Body, Report, codes};
+
+use super::change::{Action, Change, ChangeError};
+use super::files::FileError;
+use super::options::WriteMode;
+use super::setup::Error;
+use crate::service::diff;
+use crate::service::error::{ExitClass, ServiceError};
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    pub slug: String,
+    pub version: String,
+    /// The version that was installed before, if another was.
+    pub previous: Option<String>,
+    /// Whether a process that died had begun with it.
+    pub resumed: bool,
+    /// Where it went, as the user would name it.
+    pub target: String,
+    /// Whether anything was written.
+    pub run: WriteMode,
+    /// Whether there was nothing to do, not even to remember.
+    pub idle: bool,
+    /// What became of each file, or would.
+    pub files: Vec<FileReport>,
+    /// Refusals and warnings. With a refusal, nothing was written.
+    pub report: Report,
+}
+
+/// What became of a file, or would.
+#[derive(Debug)]
+pub struct FileReport {
+    pub dest: String,
+    /// How it goes together with what was there.
+    pub strategy: &'static str,
+    pub action: Action,
+    /// What else is to be said.
+    pub notes: Vec<String>,
+    /// For a file that was edited: from what was installed to what is there. In a dry run: from what is there to what
+    /// would be. Else empty.
+    pub diff: String,
+}
+
+impl FileReport {
+    pub(super) fn of(change: &Change, run: WriteMode) -> FileReport {
+        let found = change.found.as_ref().map(|found| &*found.bytes);
+        let diff = match (&change.expected, run) {
+            (Some(expected), _) => diff::unified(&change.dest, Some(expected), found),
+            (None, WriteMode::DryRun) => diff::unified(&change.dest, found, change.result()),
+            (None, WriteMode::Apply) => String::new(),
+        };
+        FileReport {
+            dest: change.dest.clone(),
+            strategy: change.strategy.as_str(),
+            action: change.action,
+            notes: change.notes.clone(),
+            diff,
+        }
+    }
+}
+
+/// Nothing of that name is installed.
+pub(super) fn not_installed(slug: &str, target: &str, installed: &[String]) -> ServiceError {
+    let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
+    let body = Body::new(format!("no profile `{slug}` is installed {place}"));
+    let help = match installed {
+        [] => "none is; `--into` names another folder".to_owned(),
+        some => format!("installed are: {}", some.join(", ")),
+    };
+    ServiceError::not_found(codes::PROFILE_UNKNOWN, body.help(help))
+}
+
+impl From<Error> for ServiceError {
+    fn from(error: Error) -> ServiceError {
+        match &error {
+            Error::Corrupt { .. } => {
+                let help =
+                    "put the file back from a copy; `quorate explain setup_corrupt` says what it is for";
+                ServiceError::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
+            }
+            Error::Target { trouble: FileError::Obstructed(_), .. } => {
+                ServiceError::new(ExitClass::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
+            }
+            Error::Target { .. } => {
+                ServiceError::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
+            }
+        }
+    }
+}
+
+/// Takes what is refused into a report; what cannot be read at all stops.
+pub(super) fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), ServiceError> {
+    match cannot {
+        ChangeError::Refused { code, body, text } => {
+            if let (Some(text), Some(place)) = (text, &body.place) {
+                report.add_source(place.file.clone(), text);
+            }
+            report.refuse(code, *body);
+            Ok(())
+        }
+        ChangeError::Setup(error) => Err(error.into()),
+    }
+}
+
+/// Refuses what was edited since.
+pub(super) fn refuse_edited(report: &mut Report, changes: &[Change], help: &str) {
+    for change in changes.iter().filter(|change| change.action == Action::Edited) {
+        let body = Body::new(format!("{} was edited since it was installed", change.dest));
+        report.refuse(codes::PROFILE_DRIFT, body.help(help));
+    }
+}
