@@ -1,4 +1,4 @@
-//! Reading an adapter's block: unknown keys refused by name, wrong types refused by key, null as absent (M3).
+//! Parses an adapter's block: unknown keys are refused by name, wrong types by key; null counts as absent (M3).
 
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_protocol::Json;
@@ -10,7 +10,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The block, if it has no other keys than `known`.
+    /// Refuses keys other than `known`.
     pub(crate) fn parse(keys: &'a Map<String, Json>, known: &[&str]) -> Result<Self, ConfigError> {
         let unknown: Vec<&str> = keys.keys().map(String::as_str).filter(|key| !known.contains(key)).collect();
         match unknown[..] {
@@ -22,7 +22,7 @@ impl<'a> Block<'a> {
                 };
                 Err(ConfigError::for_unknown_key(only, format!("unknown key `{only}`")).with_help(help))
             }
-            // All of them at once, so that nobody mends one to be told of the next.
+            // One refusal names all unknown keys, so that the author mends them in one edit.
             [first, ..] => {
                 Err(ConfigError::for_unknown_key(first, format!("unknown keys {}", quoted_list(&unknown)))
                     .with_help(format!("known keys: {}", quoted_list(known))))
@@ -30,7 +30,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// A text that is not empty.
+    /// A string that is not empty.
     pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>, ConfigError> {
         match self.value(key) {
             None => Ok(None),
@@ -42,7 +42,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// A list of texts; absent is an empty list.
+    /// A list of strings; absent is an empty list.
     pub(crate) fn texts(&self, key: &str) -> Result<Vec<String>, ConfigError> {
         let Some(value) = self.value(key) else { return Ok(Vec::new()) };
         let Json::Array(items) = value else { return Err(wrong_type(key, "a list of texts", value)) };
@@ -58,7 +58,7 @@ impl<'a> Block<'a> {
             .collect()
     }
 
-    /// A yes or no; absent is no.
+    /// A boolean; absent is `false`.
     pub(crate) fn flag(&self, key: &str) -> Result<bool, ConfigError> {
         match self.value(key) {
             None => Ok(false),
@@ -67,7 +67,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// A whole number from 1 on.
+    /// An integer of at least 1.
     pub(crate) fn count(&self, key: &str) -> Result<Option<usize>, ConfigError> {
         let Some(value) = self.value(key) else { return Ok(None) };
         let count = value.as_u64().and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0);
@@ -89,7 +89,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Whether the block says anything under a key.
+    /// Whether the block has a key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
@@ -99,13 +99,13 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The name that was probably meant.
+/// The known name closest to a misspelt one; `None` below a similarity of 0.8.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|candidate| (strsim::jaro_winkler(word, candidate), *candidate))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
+        .filter(|(similarity, _)| *similarity > 0.8)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
         .map(|(_, candidate)| candidate)
 }
 
@@ -134,18 +134,18 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_with_the_nearest_known_one() {
         let keys = json!({"comand": "x"});
-        let refused = Block::parse(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
-        assert_eq!(refused.key.as_deref(), Some("comand"));
-        assert_eq!(refused.help.as_deref(), Some("did you mean `command`?"));
+        let error = Block::parse(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
+        assert_eq!(error.key.as_deref(), Some("comand"));
+        assert_eq!(error.help.as_deref(), Some("did you mean `command`?"));
         assert_eq!(nearest("zzz", &["command"]), None);
     }
 
     #[test]
     fn all_unknown_keys_are_told_at_once() {
         let keys = json!({"comand": "x", "args": [], "zzz": 1});
-        let refused = Block::parse(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
-        assert_eq!(refused.message, "unknown keys `comand`, `zzz`");
-        assert_eq!(refused.help.as_deref(), Some("known keys: `command`, `args`"));
+        let error = Block::parse(keys.as_object().unwrap(), &["command", "args"]).err().unwrap();
+        assert_eq!(error.message, "unknown keys `comand`, `zzz`");
+        assert_eq!(error.help.as_deref(), Some("known keys: `command`, `args`"));
     }
 
     #[test]

@@ -1,7 +1,6 @@
-//! A database of ours: one SQLite file that keeps conversations and states, of any number of runtimes.
+//! A Quorate database: one SQLite file with the conversations and states of any number of runtimes.
 //!
-//! It is opened when it is first needed, and made if it is not there. A file that is something else is left as it is
-//! and refused by name.
+//! It is opened, or created, at first use. A file of any other kind is refused and left unchanged.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,40 +15,39 @@ use crate::file_stamp::FileStamp;
 const SCHEMA: &str = include_str!("database/schema.sql");
 /// The version of [`SCHEMA`], kept in SQLite's `user_version`.
 const SCHEMA_VERSION: i64 = 1;
-/// Says in SQLite's `application_id` that a file is ours: `Qtlk`.
+/// Marks a file as a Quorate database in SQLite's `application_id`: `Qtlk`.
 const APPLICATION_ID: i64 = 0x5174_6c6b;
 /// How long to wait for another process's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often it is tried again where SQLite does not wait, and after how long.
+/// Attempts and delay where SQLite reports a busy file without waiting.
 const MAX_OPEN_ATTEMPTS: u32 = 500;
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// What went wrong: what was attempted, and where it comes from.
+/// What was attempted, and its cause.
 #[derive(Debug)]
 pub(crate) struct DatabaseError {
     pub(crate) message: String,
     pub(crate) source: Option<sqlx::Error>,
 }
 
-/// The file, with one connection.
 pub(crate) struct Database {
     path: PathBuf,
-    /// Whether a commit is to survive the loss of power.
+    /// Whether a commit survives a power failure.
     durable: bool,
     open_database: Mutex<Option<OpenDatabase>>,
 }
 
 struct OpenDatabase {
     connection: SqliteConnection,
-    /// Which file it is.
+    /// Device and inode, to notice that the file was replaced.
     file_id: Option<(u64, u64)>,
 }
 
 impl Database {
-    /// The database at a path; nothing is opened yet.
+    /// Opens nothing yet.
     ///
     /// # Errors
-    /// When the path is a folder, or none.
+    /// When the path is a folder or has no file name.
     pub(crate) fn new(dir: &Path, path: &str, durable: bool) -> Result<Self, ConfigError> {
         let path = std::path::absolute(dir.join(path))
             .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;
@@ -65,7 +63,7 @@ impl Database {
         &self.path
     }
 
-    /// What SQLite says, as a failure of this database.
+    /// Wraps an SQLite error with the path of this database.
     pub(crate) fn error(&self, source: sqlx::Error) -> DatabaseError {
         DatabaseError {
             message: format!("the database {} does not answer", self.path.display()),
@@ -75,7 +73,7 @@ impl Database {
 
     pub(crate) async fn connection(&self) -> Result<MappedMutexGuard<'_, SqliteConnection>, DatabaseError> {
         let mut open_database = self.open_database.lock().await;
-        // SQLite would go on writing into a file that somebody has deleted or replaced.
+        // SQLite would keep writing into a file that was deleted or replaced.
         let file_id = FileStamp::of_path(&self.path).ok().flatten().map(|look| look.file_id);
         if open_database.as_ref().is_none_or(|opened| opened.file_id != file_id || file_id.is_none()) {
             *open_database = None;
@@ -103,7 +101,7 @@ impl Database {
             match connect(&options).await {
                 Ok(opened) => break opened,
                 Err(error) if is_no_database(&error) => return Err(self.refused("no database")),
-                // Whoever makes the file at the same moment is done soon, and SQLite does not wait for that.
+                // Another process that creates the file at this moment finishes soon; SQLite does not wait for it.
                 Err(error) if is_busy(&error) && attempts < MAX_OPEN_ATTEMPTS => attempts += 1,
                 Err(error) => return Err(self.error(error)),
             }
@@ -124,27 +122,27 @@ impl Database {
     }
 }
 
-/// A connection, and what the file is where it is not ours.
+/// Opens a connection; the text says what the file is if it is not a Quorate database.
 async fn connect(options: &SqliteConnectOptions) -> Result<(SqliteConnection, Option<String>), sqlx::Error> {
     let mut connection = options.connect().await?;
     let other = ensure_schema(&mut connection).await?;
     if other.is_none() {
-        // Only now: this is kept in the file, which may have been somebody else's.
+        // Only after the check: this setting is stored in the file, which may belong to another program.
         sqlx::raw_sql("PRAGMA journal_mode = WAL").execute(&mut connection).await?;
     }
     Ok((connection, other))
 }
 
-/// Makes the tables in an empty file; what it is instead, where it is not ours.
+/// Creates the tables in an empty file; the text says what the file is if it is not a Quorate database.
 async fn ensure_schema(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
-    // In a transaction, so that nobody makes the tables between two looks.
+    // In a transaction, so that no other process creates the tables between check and creation.
     let mut transaction = connection.begin().await?;
     if let Some(known) = identify(&mut transaction).await? {
         return Ok(known.err());
     }
     transaction.rollback().await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    // Somebody else may have been faster.
+    // Another process may have created them before this transaction began.
     match identify(&mut transaction).await? {
         Some(known) => Ok(known.err()),
         None => {
@@ -158,7 +156,7 @@ async fn ensure_schema(connection: &mut SqliteConnection) -> Result<Option<Strin
     }
 }
 
-/// Whether a file is ours, or what it is instead; `None` where there is nothing in it.
+/// Whether a file is a Quorate database, or a text that says what it is instead; `None` for an empty file.
 async fn identify(connection: &mut SqliteConnection) -> Result<Option<Result<(), String>>, sqlx::Error> {
     let number = async |connection: &mut SqliteConnection, query: &'static str| {
         sqlx::query(query).fetch_one(connection).await.map(|row| row.get::<i64, _>(0))
@@ -179,13 +177,13 @@ async fn identify(connection: &mut SqliteConnection) -> Result<Option<Result<(),
     }
 }
 
-/// Whether SQLite says that somebody else is at it.
+/// Whether SQLite reports that another process holds a lock.
 fn is_busy(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
     code.is_some_and(|code| matches!(code & 0xff, 5 | 6))
 }
 
-/// Whether SQLite says that the file is no database, or a broken one.
+/// Whether SQLite reports that the file is not a database, or a corrupt one.
 fn is_no_database(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|error| error.code());
     matches!(code.as_deref(), Some("26" | "11"))

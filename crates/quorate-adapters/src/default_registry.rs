@@ -1,4 +1,4 @@
-//! The one list of everything that ships.
+//! Registers every adapter of this crate.
 
 use quorate_kernel::registry::{Duplicate, Registry};
 
@@ -9,7 +9,7 @@ use crate::{provisioning, state, substrate};
 /// All adapters of this crate.
 ///
 /// # Errors
-/// When two of them claim one kind, which a test rules out.
+/// When two adapters claim one kind, which a test rules out.
 pub fn default_registry() -> Result<Registry, Duplicate> {
     let mut registry = Registry::new();
     registry.executor(rubric::KIND, rubric::new)?;

@@ -1,4 +1,4 @@
-//! Dispatchers: who speaks next. One file for each kind; here is what all of them do with their block and the roster.
+//! Dispatchers choose who speaks next. One file for each kind; this one reads what their blocks have in common.
 
 pub mod capability_match;
 pub mod fixed;
@@ -13,33 +13,33 @@ use quorate_kernel::registry::BuildContext;
 
 use crate::block::{Block, nearest, quoted_list};
 
-/// The key that lets somebody answer itself.
+/// Allows a participant to answer its own turn.
 const REENTRY: &str = "reentry";
-/// How many turns of the conversation are shown.
+/// How many turns of the conversation the dispatcher sees.
 const WINDOW: &str = "window";
-/// How many turns of participants may follow each other.
+/// How many turns of participants may follow each other without one of a person.
 const MAX_AGENT_TURNS: &str = "maxAgentTurns";
 
-/// A dispatcher's block: the keys that all have, and its own.
+/// Reads a dispatcher's block: the common keys and those of its kind.
 fn parse_block<'a>(build: &BuildContext<'a>, own: &[&str]) -> Result<Block<'a>, ConfigError> {
     let known: Vec<&str> = COMMON_KEYS.into_iter().chain(own.iter().copied()).collect();
     Block::parse(build.block, &known)
 }
 
-/// Those who may be chosen, in the manifest's order: all but the author of the last turn, unless reentry is allowed.
+/// The eligible participants, in the manifest's order: all but the author of the last turn, unless reentry is allowed.
 fn candidates<'a>(input: &Input<'a>, reentry: bool) -> impl Iterator<Item = &'a Participant> + use<'a> {
     let author = input.window.last().map(|turn| turn.participant.clone()).filter(|_| !reentry);
-    input.participants.iter().filter(move |one| author.as_deref() != Some(&*one.id))
+    input.participants.iter().filter(move |participant| author.as_deref() != Some(&*participant.id))
 }
 
-/// A list of participants in a block, each once.
+/// A list of participants in a block, without duplicates.
 fn participant_ids(
     build: &BuildContext<'_>,
     block: &Block<'_>,
     key: &str,
 ) -> Result<Vec<String>, ConfigError> {
     let ids = block.texts(key)?;
-    let known: Vec<&str> = build.participants.iter().map(|one| &*one.id).collect();
+    let known: Vec<&str> = build.participants.iter().map(|participant| &*participant.id).collect();
     for (at, id) in ids.iter().enumerate() {
         if !known.contains(&id.as_str()) {
             let help = match nearest(id, &known) {

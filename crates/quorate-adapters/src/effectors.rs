@@ -1,3 +1,3 @@
-//! Effectors: which tools participants have.
+//! Effectors grant tools to participants.
 
 pub mod manifest;

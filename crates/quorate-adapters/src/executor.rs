@@ -1,4 +1,4 @@
-//! Executors: who can be asked.
+//! Executors answer invocations.
 
 pub mod agent_cli;
 #[cfg(feature = "mcp")]

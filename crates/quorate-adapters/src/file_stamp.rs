@@ -1,11 +1,11 @@
-//! How a file looks from outside: by that it is known whether it was touched, or is another one by now.
+//! Detects that a file was changed or replaced, by its metadata.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// How a file looks from outside: which it is, how long, and when it was changed.
+/// Identity, length and modification time of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileStamp {
     pub(crate) file_id: (u64, u64),
@@ -14,7 +14,7 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    /// How the file of a path looks; `None` where there is none.
+    /// The stamp of a path; `None` if there is no file.
     pub(crate) fn of_path(path: &Path) -> io::Result<Option<Self>> {
         match std::fs::metadata(path) {
             Ok(meta) => Ok(Some(FileStamp::of_metadata(&meta))),
@@ -33,7 +33,7 @@ impl FileStamp {
         }
     }
 
-    /// Which file it is follows from when it was made, where there is no number of it to be had.
+    /// Uses the creation time as the file's identity, since the system has no inode numbers.
     #[cfg(not(unix))]
     pub(crate) fn of_metadata(meta: &Metadata) -> Self {
         let since = meta.created().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());

@@ -1,4 +1,5 @@
-//! Adapters: one file (or folder) per kind, used through [`default_registry()`] alone.
+//! The adapters that ship with Quorate, one file (or folder) for each kind. Programs use them through
+//! [`default_registry()`].
 
 pub(crate) mod block;
 pub(crate) mod database;

@@ -1,4 +1,4 @@
-//! Lifecycles: who wants to know what happens.
+//! Lifecycles receive the events of a runtime.
 
 pub mod command;
 pub mod recorder;

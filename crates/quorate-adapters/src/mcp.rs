@@ -1,9 +1,9 @@
-//! The MCP client that substrate, executor and state share. This file owns the one thing that they all do, calling a
-//! tool; the parts are in `mcp/`: what a table of `quorate.toml` says (`server`), how a server is reached
-//! (`transport`), the connection and its repair (`connection`), one connection for all adapters of a process
-//! (`shared`), what a server offers (`offer`), what a result holds (`outcome`), and why a call failed (`trouble`).
+//! The MCP client of substrate, executor and state. This file owns what all of them do, calling a tool. In `mcp/`: the
+//! tables of `quorate.toml` (`server`), access to a server (`transport`), the connection and its repair (`connection`),
+//! one connection for all adapters of a process (`shared`), a server's tools (`server_tools`), results (`tool_result`),
+//! and errors (`error`).
 //!
-//! The library that speaks the protocol is named in `connection`, `transport` and `outcome` alone.
+//! Only `connection`, `transport` and `tool_result` name the protocol library.
 
 mod connection;
 mod error;
@@ -28,23 +28,22 @@ pub(crate) use server_tools::ServerTools;
 /// The key of a block that names the server.
 pub(crate) const SERVER_KEY: &str = "server";
 
-/// The server of a block that names none.
+/// The server of a block without that key.
 const DEFAULT_SERVER: &str = "guilde";
 
-/// Arguments of a tool.
 pub(crate) type Arguments = Map<String, Json>;
 
-/// The connection to the server that a block names. Nothing is connected before the first call.
+/// The connection to a block's server. It connects at the first call.
 ///
 /// # Errors
-/// When the host has no server of that name, or its table cannot be used.
+/// When the host has no server of that name, or its table is unusable.
 pub(crate) fn connection(
     block: &Block<'_>,
     servers: &Servers,
     dir: &Path,
 ) -> Result<Arc<Connection>, ConfigError> {
-    let named = block.text(SERVER_KEY)?;
-    let id = named.unwrap_or(DEFAULT_SERVER);
+    let configured = block.text(SERVER_KEY)?;
+    let id = configured.unwrap_or(DEFAULT_SERVER);
     let Some((_, table)) = servers.get(id) else {
         let known: Vec<&str> = servers.ids().collect();
         let help = match nearest(id, &known) {

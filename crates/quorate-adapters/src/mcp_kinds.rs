@@ -1,14 +1,13 @@
-//! The kinds that need the feature `mcp`: what they are called, and what a program that was built without it says of
-//! them.
+//! The kinds that need the feature `mcp`, and their refusal by a program that was built without it.
 
-/// The substrate: a conversation on a server.
+/// A substrate: a conversation on a server.
 pub(crate) const SUBSTRATE: &str = "guilde-mcp";
-/// The executor: an operator of a server.
+/// An executor: an operator of a server.
 pub(crate) const EXECUTOR: &str = "db-operator";
-/// The store: what participants remember, on a server.
+/// A state store on a server.
 pub(crate) const STATE: &str = "mcp-kv";
 
-/// Registers them as kinds that say what is missing.
+/// Registers the kinds with a refusal that names the missing feature.
 #[cfg(not(feature = "mcp"))]
 pub(crate) fn register_unavailable(
     registry: &mut quorate_kernel::registry::Registry,

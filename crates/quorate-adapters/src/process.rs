@@ -1,4 +1,4 @@
-//! What a program does once for the processes that its executors start.
+//! Process-wide settings of a program whose executors start processes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,69 +10,69 @@ use crate::executor::agent_cli;
 use crate::executor::agent_cli::oneshot::OneshotCommand;
 use crate::server_table;
 
-/// Turns this process into the guard when it was started as one: the helper that ends members if the program is
-/// killed. Does not return then.
+/// Runs as the guard, and does not return, if this process was started as one: the helper that ends members if the
+/// program is killed.
 pub fn run_guard_if_asked() {
     if std::env::args_os().nth(1).is_some_and(|first| first == agent_cli::guard::ARGUMENT) {
         agent_cli::guard::run();
     }
 }
 
-/// Makes children that ended stay until they are waited for, although the parent of this process may have ignored the end of
-/// children, and has writes beyond `ulimit -f` fail instead of ending this process. To be called before anything is started.
+/// Keeps ended children until they are waited for, even if the parent of this process ignores SIGCHLD, and makes writes
+/// beyond `ulimit -f` fail instead of ending this process. Call it before the first process is started.
 pub fn restore_signals() {
     agent_cli::restore_signals();
 }
 
-/// Whether the parent of this process had it ignore the end of its terminal (SIGHUP), as `nohup` does.
+/// Whether the parent of this process made it ignore SIGHUP, as `nohup` does.
 #[cfg(unix)]
 pub fn ignores_hangups() -> bool {
     agent_cli::ignores_hangups()
 }
 
-/// Says that this program starts nothing but members and their guard, so that whatever it adopts is a member's. To be called
-/// after [`adopt_orphans`], before anything is started.
+/// Declares that this program starts only members and their guard, so that every process that it adopts is a member's.
+/// Call it after [`adopt_orphans`], before the first process is started.
 pub fn claim_orphans() {
     agent_cli::claim_orphans();
 }
 
-/// Keeps other processes of the same user from looking into this one: its memory, its environment, which may hold a signing
-/// key, and its descriptors. Where the system has no such thing nothing changes; root can look into everything.
+/// Denies other processes of the same user access to this one's memory, descriptors, and environment, which may hold a
+/// signing key. Has no effect on systems without such a setting, nor against root.
 pub fn deny_inspection() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // A kernel that refuses leaves it as it was, as elsewhere.
+        // If the kernel refuses, the process stays accessible, as on other systems.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
 pub use agent_cli::sandbox::{LedgerFiles, available as can_confine, protect as protect_from_members};
 
-/// Says that [`run_guard_if_asked`] stands at the beginning of `main`, so that a guard can be started.
+/// Declares that `main` begins with [`run_guard_if_asked`], so that a guard can be started.
 pub fn enable_guard() {
     agent_cli::guard::enable();
 }
 
-/// Lets this process adopt what its members leave behind, so that it is found and ended. Where the system has no
-/// such thing, process groups alone are ended, and `doctor` says so.
+/// Makes this process adopt orphans of its members, so that they are found and ended. On a system without that,
+/// only process groups are ended, and `doctor` reports it.
 pub fn adopt_orphans() -> bool {
     agent_cli::adopt_orphans().is_ok()
 }
 
-/// Waits, at most for `limit`, until nothing runs any more that members had started.
+/// Waits, at most for `limit`, until no process of a member runs.
 pub fn wait_for_members(limit: Duration) {
     agent_cli::wait_for_members(limit);
 }
 
-/// What [`run_command`] with the same words does, for a person who decides whether to trust the file that they stand in.
+/// The side effect of [`run_command`] with these words, for a user who decides whether to trust the file that names them.
 pub fn command_side_effect(command: &[String], dir: &Path) -> SideEffect {
     let (program, arguments) =
         command.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     agent_cli::side_effect::of_command(program, arguments, &[], dir)
 }
 
-/// What connecting to an MCP server means: its command is started, or texts and a token are sent to its address.
+/// The side effect of connecting to an MCP server: its command is started, or texts and a token are sent to its address.
 pub fn server_side_effect(id: &str, table: &serde_json::Map<String, Json>, dir: &Path) -> SideEffect {
     let text = |key: &str| table.get(key).and_then(Json::as_str);
     let texts = |key: &str| -> Vec<String> {
@@ -95,26 +95,26 @@ pub fn server_side_effect(id: &str, table: &serde_json::Map<String, Json>, dir: 
     side_effect
 }
 
-/// Whether the table of an MCP server can be read, whether or not anybody uses it.
+/// Checks the table of an MCP server.
 ///
 /// # Errors
-/// When it has an unknown key, a value of the wrong type, no address of a server, or not exactly one of `url` and `command`.
+/// When it has an unknown key, a value of the wrong type, an invalid address, or not exactly one of `url` and `command`.
 pub fn check_server(table: &serde_json::Map<String, Json>) -> Result<(), ConfigError> {
     server_table::read(table).map(drop)
 }
 
-/// Ends at once everything that members had started, without the two seconds that they have otherwise. Takes a second at
-/// most, where the system does not let go of a process. The program calls it before it exits in a hurry.
+/// Kills all processes of members, without the usual two seconds. Takes a second at most if a process cannot be killed.
+/// The program calls it before it exits in a hurry.
 pub fn terminate_members() {
     agent_cli::terminate_members();
 }
 
-/// Runs a command of the user's own as members are run: it is given a text on stdin, and ended with all that it started
-/// when its time is over or the future is dropped. A relative path with a `/` is relative to `dir`, where it runs. Gives
-/// what it printed.
+/// Runs a command of the user's own as members are run: it gets a text on stdin, and is ended with its descendants at the
+/// timeout, or when the future is dropped. A relative path with a `/` is relative to `dir`, its working directory.
+/// Returns its output.
 ///
 /// # Errors
-/// When it does not succeed, for a person.
+/// When it does not succeed; the text is meant for a person.
 pub async fn run_command(
     command: &[String],
     dir: &Path,
@@ -122,7 +122,7 @@ pub async fn run_command(
     timeout: Duration,
 ) -> Result<String, String> {
     let (program, arguments) = command.split_first().ok_or("no command is named")?;
-    let once = OneshotCommand::new(program, arguments.to_vec(), Vec::new(), dir)
-        .map_err(|refused| refused.message)?;
+    let once =
+        OneshotCommand::new(program, arguments.to_vec(), Vec::new(), dir).map_err(|error| error.message)?;
     once.run_for_output(text.into(), timeout).await
 }

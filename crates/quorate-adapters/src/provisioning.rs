@@ -1,4 +1,4 @@
-//! Provisioning: where packages of files come from.
+//! Provisioning: sources of packages.
 
 pub mod memory;
 pub mod profile;

@@ -1,5 +1,5 @@
-//! Reading files that another process may have replaced: by a pipe, which would keep its reader waiting for a writer, by a
-//! device, or by a file without end. A file is looked at after it was opened, so that nobody can swap it in between.
+//! Reads files that another process may have replaced: by a pipe, which would keep its reader waiting for a writer, by a
+//! device, or by an endless file. The type is checked after the file was opened, so that it cannot be swapped in between.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -8,17 +8,17 @@ use std::path::Path;
 /// Opens a file or a directory for reading.
 ///
 /// # Errors
-/// When it cannot be opened, or is something else.
+/// When it cannot be opened, or is of another type.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }
 
-/// Opens a file or a directory in another way.
+/// Opens a file or a directory with options.
 ///
 /// # Errors
 /// As [`open`].
 pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    // Without this, opening a pipe waits for its other end. It changes nothing for a file.
+    // Without this, opening a pipe waits for its other end. It has no effect on a file.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK);
     let file = options.open(path)?;
@@ -29,15 +29,15 @@ pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<Fi
     }
 }
 
-/// The bytes of a file of at most so many.
+/// The content of a file of at most `most` bytes.
 ///
 /// # Errors
-/// As [`open`], and when it has more.
+/// As [`open`], and when it is larger.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_all(open(path)?, most)
 }
 
-/// The bytes of a file that we write: a link in its place is somebody else's doing, and may lead anywhere.
+/// The content of a file that Quorate writes: a link in its place was made by another program, and may lead anywhere.
 ///
 /// # Errors
 /// As [`read`], and when it is a link.
@@ -46,13 +46,13 @@ pub(crate) fn read_no_symlink(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_all(open(path)?, most)
 }
 
-/// Refuses a link. Who can put one there between this and the opening can write to the folder, and read as we do.
+/// Refuses a link. A process that can create one between this check and the opening has access to the folder anyway.
 ///
 /// # Errors
-/// When it is one.
+/// When it is a link.
 pub(crate) fn reject_symlink(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
-        Ok(there) if there.is_symlink() => {
+        Ok(metadata) if metadata.is_symlink() => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a link; remove it"))
         }
         _ => Ok(()),
@@ -68,7 +68,7 @@ fn read_all(file: File, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The text of a file of at most so many bytes.
+/// The text of a file of at most `most` bytes.
 ///
 /// # Errors
 /// As [`read`], and when it is not UTF-8.

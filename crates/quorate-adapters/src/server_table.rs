@@ -1,5 +1,5 @@
-//! What a table `[mcp.<id>]` of `quorate.toml` says, which can be wrong whether or not this program speaks MCP: a CLI that
-//! takes part in a runtime is given servers, too.
+//! Reads a table `[mcp.<id>]` of `quorate.toml`, in every build: without the feature `mcp`, servers are still passed to
+//! CLIs that take part in a runtime.
 
 use std::time::Duration;
 
@@ -20,17 +20,15 @@ const KEYS: &[&str] = &["url", "token", "command", "args", "env", "cwd", "timeou
 )]
 pub(crate) struct ServerTable {
     pub(crate) target: Target,
-    /// How long a call may take, where that is said.
+    /// The timeout of a call, if the table sets one.
     pub(crate) timeout: Option<Duration>,
 }
 
-/// How a server is reached.
 #[cfg_attr(
     not(feature = "mcp"),
     expect(dead_code, reason = "without MCP a table is held, and no server reached")
 )]
 pub(crate) enum Target {
-    /// It listens at an address.
     Url {
         url: String,
         /// The variable that holds the bearer token.
@@ -39,7 +37,7 @@ pub(crate) enum Target {
     Command {
         command: String,
         args: Vec<String>,
-        /// The variables that it gets to see, by name.
+        /// The variables that it sees, by name.
         env: Vec<String>,
         cwd: Option<String>,
     },
@@ -48,7 +46,7 @@ pub(crate) enum Target {
 /// Reads a table.
 ///
 /// # Errors
-/// When it has an unknown key, a value of the wrong type, no address of a server, or not exactly one of `url` and `command`.
+/// When it has an unknown key, a value of the wrong type, an invalid address, or not exactly one of `url` and `command`.
 pub(crate) fn read(table: &Map<String, Json>) -> Result<ServerTable, ConfigError> {
     let block = Block::parse(table, KEYS)?;
     let timeout = block.text("timeout")?.map(|written| {
@@ -116,7 +114,7 @@ fn variable(name: &str) -> Result<String, ConfigError> {
     let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     match fits && !name.starts_with(|first: char| first.is_ascii_digit()) {
         true => Ok(name.to_owned()),
-        // What stands here may be the token itself, which is not repeated.
+        // The value may be the token itself, so the message does not repeat it.
         false => Err(ConfigError::for_key("token", "`token` is not the name of an environment variable")
             .with_help("put the token into a variable, and its name here, for example `GUILDE_TOKEN`")),
     }

@@ -1,27 +1,27 @@
-//! Light stemming, so that "agreeing" is found as "agrees", and "migrations" as "migrate".
+//! Light stemming, so that "agreeing" matches "agrees", and "migrations" matches "migrate".
 
-/// The part of a folded word that its inflections share. A truncation: no two words are told apart that differ in
-/// their stems, and some that do not are taken for one.
+/// The part of a normalized word that its inflections share. A truncation: words with different stems never match, and
+/// some different words have the same stem.
 pub(crate) fn stem(word: &str) -> &str {
     let word = word.strip_suffix("'s").unwrap_or(word).trim_end_matches('\'');
     if !word.is_ascii() || word.len() <= 3 {
         return word;
     }
     let word = inflection(plural(word));
-    let word = cut(word, "ment", 5).unwrap_or(word);
-    let word = cut(word, "ly", 4).unwrap_or(word);
-    let word = cut(word, "ion", 4).filter(|rest| rest.ends_with(['t', 's'])).unwrap_or(word);
-    ["e", "y", "i"].iter().find_map(|end| cut(word, end, 3)).unwrap_or(word)
+    let word = strip_ending(word, "ment", 5).unwrap_or(word);
+    let word = strip_ending(word, "ly", 4).unwrap_or(word);
+    let word = strip_ending(word, "ion", 4).filter(|rest| rest.ends_with(['t', 's'])).unwrap_or(word);
+    ["e", "y", "i"].iter().find_map(|end| strip_ending(word, end, 3)).unwrap_or(word)
 }
 
 fn plural(word: &str) -> &str {
-    if let Some(rest) = cut(word, "ies", 3) {
+    if let Some(rest) = strip_ending(word, "ies", 3) {
         return rest;
     }
     if word.ends_with("sis") {
         return &word[..word.len() - 2];
     }
-    match cut(word, "s", 3) {
+    match strip_ending(word, "s", 3) {
         Some(rest) if !rest.ends_with(['s', 'u']) => rest,
         _ => word,
     }
@@ -29,15 +29,15 @@ fn plural(word: &str) -> &str {
 
 fn inflection(word: &str) -> &str {
     if word.ends_with("eed") {
-        return cut(word, "d", 5).unwrap_or(word);
+        return strip_ending(word, "d", 5).unwrap_or(word);
     }
-    let found = ["ing", "ed"].iter().find_map(|end| cut(word, end, 3));
+    let found = ["ing", "ed"].iter().find_map(|end| strip_ending(word, end, 3));
     found.filter(|rest| rest.contains(VOWELS)).map_or(word, undoubled)
 }
 
 const VOWELS: [char; 6] = ['a', 'e', 'i', 'o', 'u', 'y'];
 
-/// `stopp` is `stop`, but `sell`, `pass` and `buzz` are what they are.
+/// Shortens `stopp` to `stop`, but keeps `sell`, `pass` and `buzz`.
 fn undoubled(word: &str) -> &str {
     let bytes = word.as_bytes();
     match bytes {
@@ -46,7 +46,7 @@ fn undoubled(word: &str) -> &str {
     }
 }
 
-fn cut<'w>(word: &'w str, end: &str, shortest: usize) -> Option<&'w str> {
+fn strip_ending<'w>(word: &'w str, end: &str, shortest: usize) -> Option<&'w str> {
     word.strip_suffix(end).filter(|rest| rest.len() >= shortest)
 }
 

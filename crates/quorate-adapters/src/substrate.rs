@@ -1,5 +1,5 @@
-//! Substrates: where a conversation lives. One file or folder for each kind; here is what all of them do with a turn,
-//! so that a transcript has the same ids wherever it is kept.
+//! Substrates store conversations. One file or folder for each kind; this one holds what all of them do with a turn, so
+//! that a turn has the same id in every substrate.
 
 pub mod file;
 pub(crate) mod file_watcher;
@@ -18,10 +18,9 @@ use sha2::{Digest, Sha256};
 
 use crate::block::Block;
 
-/// How many hexadecimal digits an id has.
 const ID_DIGITS: usize = 12;
 
-/// Whether a turn is to survive the loss of power before an append returns: the key `sync`, true unless said.
+/// The key `sync` (default true): whether a turn survives a power failure once its append has returned.
 fn parse_sync(build: &BuildContext<'_>, block: &Block<'_>) -> Result<bool, ConfigError> {
     match build.block.get("sync") {
         None | Some(Json::Null) => Ok(true),
@@ -29,13 +28,13 @@ fn parse_sync(build: &BuildContext<'_>, block: &Block<'_>) -> Result<bool, Confi
     }
 }
 
-/// Refuses what a journal could not hold. Every substrate refuses it, so that a manifest can change its substrate.
+/// Refuses turns that a journal could not hold. Every substrate refuses them, so that a manifest can change its substrate.
 fn check_turn(turn: &NewTurn) -> Result<(), Error> {
     let participant = &*turn.participant;
     if participant.is_empty() {
         return Err(Error::Refused("a turn needs an author: the participant's id is empty".into()));
     }
-    // What the public reader takes for white space, and what is white space to us.
+    // White space by the public reader's definition, and by Rust's.
     let hostile = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
     if participant.contains(hostile) {
         return Err(Error::Refused(format!(
@@ -50,10 +49,10 @@ fn check_turn(turn: &NewTurn) -> Result<(), Error> {
     if turn.content.is_empty() {
         return Err(Error::Refused(format!("the turn of `{participant}` is empty; a turn says something")));
     }
-    let (bytes, most) = (turn.content.len(), MAX_TURN_BYTES);
-    if bytes > most {
+    let (bytes, max_bytes) = (turn.content.len(), MAX_TURN_BYTES);
+    if bytes > max_bytes {
         return Err(Error::Refused(format!(
-            "the turn of `{participant}` has {bytes} bytes; a turn has at most {most}: keep what is longer in a file, \
+            "the turn of `{participant}` has {bytes} bytes; a turn has at most {max_bytes}: keep what is longer in a file, \
              and name it in the turn"
         )));
     }
@@ -69,7 +68,7 @@ fn check_turn(turn: &NewTurn) -> Result<(), Error> {
     Ok(())
 }
 
-/// The id of a turn, which follows from what it is (K5).
+/// The id of a turn, a hash of its content (K5).
 fn turn_id(participant: &str, timestamp: &str, content: &str) -> Name {
     let mut hash = Sha256::new();
     for part in [participant.as_bytes(), b"\0", timestamp.as_bytes(), b"\0", content.as_bytes()] {
@@ -85,7 +84,7 @@ fn turn_id(participant: &str, timestamp: &str, content: &str) -> Name {
     id.into()
 }
 
-/// One millisecond later: where a turn goes on to whose id is taken.
+/// One millisecond later: the timestamp for a turn whose id is taken.
 fn next_millisecond(timestamp: &str) -> Result<String, Error> {
     clock::parse_rfc3339(timestamp)
         .map(|at| clock::rfc3339(at + 1))

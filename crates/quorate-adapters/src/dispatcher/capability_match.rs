@@ -1,17 +1,16 @@
-//! The `capability-match` dispatcher: whoever's `meta.capabilities` fit the last turn best.
+//! The `capability-match` dispatcher selects the participant whose `meta.capabilities` fit the last turn best.
 //!
-//! The rubric (`skim-and-tag`, the only one there is):
+//! Its only rubric, `skim-and-tag`:
 //!
-//! 1. The last turn is read as a set of words: split wherever there is neither letter nor digit, in lower case, without
-//!    inflection (`migrations`, `migrate` and `migrated` are one word).
-//! 2. A capability is a tag; it is read in the same way, so that `code-review` has two words.
-//! 3. A participant counts the tags of which every word is there. Among those with the same count, it counts the
-//!    different words of its other tags that are there.
-//! 4. The one that counts most is selected; of several, the first in the manifest's order. Where nobody counts
-//!    anything, nobody is.
+//! 1. The last turn is read as a set of words: split at every character that is neither letter nor digit, in lower
+//!    case, without inflection (`migrations`, `migrate` and `migrated` are one word).
+//! 2. A capability is a tag and is read in the same way, so that `code-review` has two words.
+//! 3. A participant scores one point for each tag whose words all occur. A tie is broken by the number of different
+//!    words of its other tags that occur.
+//! 4. The highest score wins, then the manifest's order. If all scores are zero, no participant is selected.
 //!
-//! So a turn that speaks of a *schema* goes to `[database, schema]` and not to `[code-review]`, whatever else it
-//! says of reviews; and *please review this* goes to `[code-review]`, since nobody fits better.
+//! So a turn about a *schema* goes to `[database, schema]` and not to `[code-review]`, even if it mentions reviews;
+//! *please review this* goes to `[code-review]`, since no other participant scores.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,14 +29,14 @@ use crate::stem::stem;
 /// The kind that manifests name.
 pub const KIND: &str = "capability-match";
 
-/// Where participants say what they can do.
+/// The `meta` key under which participants list their capabilities.
 const CAPABILITIES: &str = "capabilities";
 const RUBRICS: [&str; 1] = ["skim-and-tag"];
 
 /// Builds the dispatcher from its block.
 ///
 /// # Errors
-/// When the block has an unknown key, or a `rubric` that there is none of.
+/// When the block has an unknown key or an unknown `rubric`.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = parse_block(build, &["rubric"])?;
     if let Some(rubric) = block.text("rubric")?.filter(|rubric| !RUBRICS.contains(rubric)) {
@@ -60,45 +59,45 @@ impl Dispatcher for CapabilityMatch {
 
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
         let Some(trigger) = input.trigger() else { return Ok(Vec::new()) };
-        let said = stemmed_words(&trigger.content);
+        let words = stemmed_words(&trigger.content);
         let mut best: Option<(Score, &Participant)> = None;
-        for one in candidates(&input, self.reentry) {
-            let score = score(&said, &one.meta_texts(CAPABILITIES));
+        for participant in candidates(&input, self.reentry) {
+            let score = score(&words, &participant.meta_texts(CAPABILITIES));
             if score > best.map_or(Score::default(), |(best, _)| best) {
-                best = Some((score, one));
+                best = Some((score, participant));
             }
         }
-        Ok(best.map(|(_, one)| one.id.clone()).into_iter().collect())
+        Ok(best.map(|(_, participant)| participant.id.clone()).into_iter().collect())
     }
 
     fn warnings(&self, participants: &[Participant]) -> Vec<String> {
-        let without = participants.iter().filter(|one| one.meta_texts(CAPABILITIES).is_empty());
-        let say = |one: &Participant| {
+        let without =
+            participants.iter().filter(|participant| participant.meta_texts(CAPABILITIES).is_empty());
+        let say = |participant: &Participant| {
             format!(
                 "`{}` is never selected: it has no `meta.{CAPABILITIES}`, which is a list of texts",
-                one.id
+                participant.id
             )
         };
         without.map(say).collect()
     }
 }
 
-/// How well somebody fits: whole tags first, then words.
+/// Compares whole tags first, then words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Score {
     tags: usize,
     words: usize,
 }
 
-fn score(said: &BTreeSet<String>, capabilities: &[&str]) -> Score {
+fn score(words: &BTreeSet<String>, capabilities: &[&str]) -> Score {
     let tags: BTreeSet<BTreeSet<String>> =
         capabilities.iter().map(|tag| stemmed_words(tag)).filter(|tag| !tag.is_empty()).collect();
-    let (whole, parts): (Vec<_>, Vec<_>) = tags.iter().partition(|tag| tag.is_subset(said));
-    let words: BTreeSet<&String> = parts.into_iter().flatten().filter(|word| said.contains(*word)).collect();
+    let (whole, parts): (Vec<_>, Vec<_>) = tags.iter().partition(|tag| tag.is_subset(words));
+    let words: BTreeSet<&String> = parts.into_iter().flatten().filter(|word| words.contains(*word)).collect();
     Score { tags: whole.len(), words: words.len() }
 }
 
-/// The words of a text, as they are compared.
 fn stemmed_words(text: &str) -> BTreeSet<String> {
     let text = text.to_lowercase();
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -118,16 +117,16 @@ mod tests {
     fn whole_tags_come_before_words() {
         let reviewer = ["code-review", "security"];
         let writer = ["database", "schema"];
-        let said = "Please review the migration: it changes two schemas.";
-        assert_eq!((of(said, &reviewer), of(said, &writer)), ((0, 1), (1, 0)));
+        let text = "Please review the migration: it changes two schemas.";
+        assert_eq!((of(text, &reviewer), of(text, &writer)), ((0, 1), (1, 0)));
         assert_eq!(of("Review this code", &reviewer), (1, 0));
         assert_eq!(of("Good morning", &reviewer), (0, 0));
     }
 
     #[test]
     fn inflection_case_and_separators_do_not_matter() {
-        for said in ["DATABASES", "data_base x database?", "the database's size"] {
-            assert_eq!(of(said, &["Database"]), (1, 0), "{said}");
+        for text in ["DATABASES", "data_base x database?", "the database's size"] {
+            assert_eq!(of(text, &["Database"]), (1, 0), "{text}");
         }
         for tag in ["schema-migration", "Schema_Migrations", "schema migration", "schema/migrating"] {
             assert_eq!(of("migrate that schema", &[tag]), (1, 0), "{tag}");

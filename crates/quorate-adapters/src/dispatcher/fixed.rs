@@ -1,5 +1,5 @@
-//! The `fixed` dispatcher: always the same participants, in the order of `next`, whatever was said. It is what a test
-//! or a demonstration takes in place of one that decides.
+//! The `fixed` dispatcher always selects the participants of `next`, in that order. It is meant for tests and
+//! demonstrations.
 
 use async_trait::async_trait;
 use quorate_kernel::ports::dispatcher::{Dispatcher, Error, Input};
@@ -16,7 +16,7 @@ pub const KIND: &str = "fixed";
 /// Builds the dispatcher from its block.
 ///
 /// # Errors
-/// When the block has an unknown key, or `next` names nobody or somebody who takes no part.
+/// When the block has an unknown key, or `next` is empty or names an id that is not a participant.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = parse_block(build, &["next"])?;
     let next = participant_ids(build, &block, "next")?;
@@ -39,7 +39,7 @@ impl Dispatcher for Fixed {
     }
 
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
-        let may = |id: &&Name| candidates(&input, self.reentry).any(|one| one.id == **id);
+        let may = |id: &&Name| candidates(&input, self.reentry).any(|participant| participant.id == **id);
         Ok(self.next.iter().filter(may).cloned().collect())
     }
 }

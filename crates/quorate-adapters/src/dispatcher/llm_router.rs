@@ -1,10 +1,9 @@
-//! The `llm-router` dispatcher: somebody is asked who speaks next.
+//! The `llm-router` dispatcher asks an executor who speaks next.
 //!
-//! `executor` names who is asked (the default one unless said), `model` its model; `instructions` says in words how to
-//! choose. It is shown the window and the roster, and answers with ids. Code checks them: an id that is not on the
-//! roster means that the answer is none, and nobody is selected; so does an answer that is no selection, and one that
-//! does not come. All of these are errors, which are told; a selection of nobody is none. The author of the last turn is
-//! neither on offer nor taken.
+//! `executor` names the executor (by default the default one), `model` its model; `instructions` say how to choose.
+//! It sees the window and the roster and answers with ids. An unknown id, an answer that is no selection, or no answer
+//! is an error: it is reported, and no participant is selected. An empty selection is no error. The author of the last
+//! turn is not offered, and ignored if selected.
 
 use std::sync::Arc;
 
@@ -32,18 +31,18 @@ const TASK: &str = "Say who is to answer the last turn, by id.";
 /// Builds the dispatcher from its block.
 ///
 /// # Errors
-/// When the block has an unknown key, or there is no such executor.
+/// When the block has an unknown key, or names an unknown executor.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = parse_block(build, &["executor", "model", "instructions"])?;
-    let mut own = Map::new();
+    let mut model_block = Map::new();
     if let Some(model) = block.text("model")? {
-        own.insert("model".to_owned(), json!(model));
+        model_block.insert("model".to_owned(), json!(model));
     }
     let role = match block.text("instructions")? {
         Some(instructions) => format!("{ROLE}\n\n{}", instructions.trim()),
         None => ROLE.to_owned(),
     };
-    let member_config = build.executors.resolve(block.text("executor")?, own)?;
+    let member_config = build.executors.resolve(block.text("executor")?, model_block)?;
     Ok(Arc::new(LlmRouter { member_config, role, reentry: block.flag(REENTRY)? }))
 }
 
@@ -60,8 +59,8 @@ impl Dispatcher for LlmRouter {
     }
 
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
-        let on_offer: Vec<&Participant> = candidates(&input, self.reentry).collect();
-        if on_offer.is_empty() {
+        let candidates: Vec<&Participant> = candidates(&input, self.reentry).collect();
+        if candidates.is_empty() {
             return Ok(Vec::new());
         }
         let question = Question {
@@ -69,7 +68,7 @@ impl Dispatcher for LlmRouter {
             task: TASK.to_owned(),
             parts: vec![
                 Part::new(PartKind::Turns, "", turns(&input).to_string()),
-                Part::new(PartKind::Roster, "", roster(&on_offer).to_string()),
+                Part::new(PartKind::Roster, "", roster(&candidates).to_string()),
             ],
             answer_schema: Schema::Selection,
         };
@@ -79,13 +78,15 @@ impl Dispatcher for LlmRouter {
         };
         let chosen = turn::read_selection(&answer).unwrap_or_default();
         let known = |id: &String| input.participants.iter().any(|one| *one.id == **id);
-        if let Some(stranger) = chosen.iter().find(|id| !known(id)) {
+        if let Some(unknown_id) = chosen.iter().find(|id| !known(id)) {
             let name = &self.member_config.executor_name;
-            return Err(Error(format!("`{name}` names {}, who does not take part", json!(stranger))));
+            return Err(Error(format!("`{name}` names {}, who does not take part", json!(unknown_id))));
         }
         let mut next: Vec<Name> = Vec::new();
         for id in chosen {
-            if on_offer.iter().any(|one| *one.id == *id) && !next.iter().any(|one| **one == *id) {
+            if candidates.iter().any(|participant| *participant.id == *id)
+                && !next.iter().any(|participant| **participant == *id)
+            {
                 next.push(id.into());
             }
         }
@@ -106,7 +107,7 @@ impl Dispatcher for LlmRouter {
 impl LlmRouter {
     fn unanswered(&self, unanswered: &Unanswered) -> Error {
         let name = &self.member_config.executor_name;
-        let mut what = match unanswered.absent {
+        let mut message = match unanswered.absent {
             AbsenceReason::TimedOut => format!("`{name}` did not say in time who speaks next"),
             AbsenceReason::OverBudget | AbsenceReason::RunOverBudget => {
                 format!("there is no budget left to ask `{name}` who speaks next")
@@ -116,8 +117,8 @@ impl LlmRouter {
                 format!("`{name}` could not be asked who speaks next")
             }
         };
-        what.extend(unanswered.why.iter().map(|why| format!(": {why}")));
-        Error(what)
+        message.extend(unanswered.why.iter().map(|why| format!(": {why}")));
+        Error(message)
     }
 }
 
@@ -128,19 +129,21 @@ fn turns(input: &Input<'_>) -> Json {
     turns.collect()
 }
 
-/// How much of a participant's role the one who chooses is shown, in characters.
+/// How much of a participant's role the router sees, in characters.
 const MAX_ROLE_CHARS: usize = 500;
 
-/// Those who can be chosen. What a participant can do is said where its manifest says it.
-fn roster(on_offer: &[&Participant]) -> Json {
-    let entries = on_offer.iter().map(|one| {
-        let mut entry =
-            Map::from_iter([("id".to_owned(), json!(one.id)), ("name".to_owned(), json!(one.display_name))]);
-        let role: String = one.role.chars().take(MAX_ROLE_CHARS).collect();
+/// The participants that can be chosen, as JSON for the prompt.
+fn roster(participants: &[&Participant]) -> Json {
+    let entries = participants.iter().map(|participant| {
+        let mut entry = Map::from_iter([
+            ("id".to_owned(), json!(participant.id)),
+            ("name".to_owned(), json!(participant.display_name)),
+        ]);
+        let role: String = participant.role.chars().take(MAX_ROLE_CHARS).collect();
         if !role.trim().is_empty() {
             entry.insert("role".to_owned(), json!(role.trim()));
         }
-        let capabilities = one.meta_texts("capabilities");
+        let capabilities = participant.meta_texts("capabilities");
         if !capabilities.is_empty() {
             entry.insert("capabilities".to_owned(), json!(capabilities));
         }

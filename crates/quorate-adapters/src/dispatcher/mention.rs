@@ -1,8 +1,8 @@
-//! The `mention` dispatcher (K4): whoever the last turn mentions, in the manifest's order. What a mention is
-//! stands in `mention/parser.rs`.
+//! The `mention` dispatcher (K4) selects the participants that the last turn mentions, in the manifest's order.
+//! `mention/parser.rs` defines a mention.
 //!
-//! `boundary: word` in the block asks of every mention that no word goes on behind it, so that `@Reviewer` does not
-//! select a `Rev`.
+//! With `boundary: word` a mention must not be followed by a word character, so that `@Reviewer` does not select a
+//! `Rev`.
 
 mod near_miss;
 pub mod parser;
@@ -57,7 +57,8 @@ impl Dispatcher for Mention {
         if !input.capabilities.contains(&Capability::Mentions) {
             return Ok(Vec::new());
         }
-        let mentioned = |one: &&Participant| mentions(&trigger.content, &one.display_name, self.boundary);
+        let mentioned =
+            |participant: &&Participant| mentions(&trigger.content, &participant.display_name, self.boundary);
         Ok(candidates(&input, self.reentry).filter(mentioned).map(|one| one.id.clone()).collect())
     }
 
@@ -65,7 +66,7 @@ impl Dispatcher for Mention {
         near_miss::near_misses(text, participants, self.boundary)
     }
 
-    /// Names that cannot be written without selecting somebody else too.
+    /// Warns of names whose mention selects another participant too.
     fn warnings(&self, participants: &[Participant]) -> Vec<String> {
         let mut cautions = Vec::new();
         for (at, one) in participants.iter().enumerate() {
@@ -79,7 +80,7 @@ impl Dispatcher for Mention {
     }
 }
 
-/// What to say where whoever writes `meant`'s name selects `also` too.
+/// The warning for a name `meant` whose mention selects `also` too.
 fn ambiguity_warning(meant: &Participant, also: &Participant, boundary: Boundary) -> Option<String> {
     let name = &*meant.display_name;
     let written = [Some(name), first_word(name)].into_iter().flatten();

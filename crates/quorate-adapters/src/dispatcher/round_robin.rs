@@ -1,16 +1,16 @@
-//! The `round-robin` dispatcher: everybody in turn.
+//! The `round-robin` dispatcher gives the participants the floor in turn.
 //!
-//! Each turn of somebody who takes no part (a person's) is followed by one full round: one turn of everybody, one
-//! after the other, in the order of `order` (the manifest's, unless said); then the runtime is idle. `turns` says how
-//! many of them speak instead: with `turns: 1` each turn of a person is answered by whoever comes next. It goes on
-//! behind the last one that spoke in the window, and starts with the first where none has.
+//! A turn of a non-participant (a person) is followed by one full round: one turn of each participant, in the order of
+//! `order` (by default the manifest's); then the runtime is idle. `turns` shortens the round: with `turns: 1` each
+//! person's turn is answered by the next participant. A round starts behind the last participant that spoke in the
+//! window, or with the first if none has.
 //!
-//! Where it left off follows from the window alone, and therefore:
+//! The position follows from the window alone, and therefore:
 //!
-//! - a round has to fit in the window; else the block is refused;
-//! - a round longer than `maxAgentTurns` is cut short by that guard, which is a caution;
-//! - a participant that fails says nothing, so that nothing follows it: the round ends there. Each person's
-//!   turn that nobody has answered moves the next one on by one, so that nobody is in the way for ever.
+//! - a round that does not fit in the window is refused;
+//! - a round longer than `maxAgentTurns` is cut short by that guard, with a warning;
+//! - a participant that fails posts nothing, which ends the round. Each unanswered turn of a person moves the start on
+//!   by one, so that a failing participant does not block the others.
 
 use std::sync::Arc;
 
@@ -30,20 +30,20 @@ pub const KIND: &str = "round-robin";
 /// Builds the dispatcher from its block.
 ///
 /// # Errors
-/// When the block has an unknown key, `order` names somebody who takes no part, or a round does not fit in the window.
+/// When the block has an unknown key, `order` names an id that is not a participant, or a round does not fit in the window.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = parse_block(build, &["order", "turns"])?;
     let mut order: Vec<Name> = participant_ids(build, &block, "order")?.into_iter().map(Name::from).collect();
     if order.is_empty() {
-        order = build.participants.iter().map(|one| one.id.clone()).collect();
+        order = build.participants.iter().map(|participant| participant.id.clone()).collect();
     }
     let turns = block.count("turns")?;
     let round_turns = turns.unwrap_or(order.len());
     let window = block.count(WINDOW)?.unwrap_or(Policy::default().window);
     if round_turns > window {
         let key = if turns.is_some() { "turns" } else { WINDOW };
-        let what = format!("a round of {round_turns} turns does not fit in a window of {window}");
-        return Err(ConfigError::for_key(key, what)
+        let message = format!("a round of {round_turns} turns does not fit in a window of {window}");
+        return Err(ConfigError::for_key(key, message)
             .with_help(format!("set `{WINDOW}: {round_turns}`, or fewer `turns`")));
     }
     let max_agent_turns = block.count(MAX_AGENT_TURNS)?.unwrap_or(Policy::default().max_agent_turns);
@@ -64,7 +64,8 @@ impl Dispatcher for RoundRobin {
     }
 
     async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error> {
-        let takes_part = |turn: &&Turn| input.participants.iter().any(|one| one.id == turn.participant);
+        let takes_part =
+            |turn: &&Turn| input.participants.iter().any(|participant| participant.id == turn.participant);
         let spoken = input.window.iter().rev().take_while(takes_part).count();
         if spoken >= self.round_turns {
             return Ok(Vec::new());
@@ -73,7 +74,7 @@ impl Dispatcher for RoundRobin {
         let unanswered = input.window.iter().rev().take_while(|turn| !takes_part(turn)).count();
         let last = input.window.iter().rev().find_map(place);
         let from = last.map_or(0, |last| last + 1) + unanswered.saturating_sub(1);
-        let may = |id: &&Name| candidates(&input, self.reentry).any(|one| one.id == **id);
+        let may = |id: &&Name| candidates(&input, self.reentry).any(|participant| participant.id == **id);
         let next = self.order.iter().cycle().skip(from).take(self.order.len()).find(may);
         Ok(next.cloned().into_iter().collect())
     }

@@ -1,7 +1,7 @@
-//! The `manifest` effectors: what the manifest's `effectors` say, with the MCP servers that the host has configured.
+//! The `manifest` effectors: the manifest's `effectors` with the MCP servers that the host has configured.
 //!
-//! Several entries for one participant add up. A participant without an entry has whatever its executor gives it; one
-//! with an entry has the tools that are named, and no others.
+//! Several entries for one participant add up. A participant without an entry keeps its executor's tools; one with an
+//! entry has exactly the named tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +12,14 @@ use quorate_kernel::ports::executor::Servers;
 
 const KIND: &str = "manifest";
 
-/// The effectors of a manifest: its entries in their order, each a participant and what it may use, with the servers
-/// that are there. An entry says which tools are allowed; `None` there means none.
+/// Binds participants to tools. An entry whose allowed list is `None` allows no tool.
 pub fn new(bindings: Vec<(String, Tools)>, servers: &Servers) -> Arc<dyn Effectors> {
     let mut bound = ManifestEffectors::default();
     for (participant, tools) in bindings {
-        let own = bound.tools.entry(participant.clone()).or_default();
-        append_missing(own.allowed.get_or_insert_default(), tools.allowed.unwrap_or_default());
+        let granted = bound.tools.entry(participant.clone()).or_default();
+        append_missing(granted.allowed.get_or_insert_default(), tools.allowed.unwrap_or_default());
         let (known, unknown) = tools.servers.into_iter().partition(|id| servers.get(id).is_some());
-        append_missing(&mut own.servers, known);
+        append_missing(&mut granted.servers, known);
         append_missing(
             &mut bound.unknown_servers,
             unknown.into_iter().map(|id| (participant.clone(), id)).collect(),
@@ -35,11 +34,10 @@ struct ManifestEffectors {
     unknown_servers: Vec<(String, String)>,
 }
 
-/// Adds what is not there yet.
 fn append_missing<T: PartialEq>(list: &mut Vec<T>, more: Vec<T>) {
-    for one in more {
-        if !list.contains(&one) {
-            list.push(one);
+    for item in more {
+        if !list.contains(&item) {
+            list.push(item);
         }
     }
 }

@@ -1,9 +1,8 @@
 //! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the
-//! executor and what the program calls; the parts are in `agent_cli/`: how the block is read (`recipe`), the CLIs
-//! that are known by name (`presets`), what their output means (`output`, `limits`), their `version`, which variables they
-//! get (`environment`), what they cannot reach (`sandbox`), how a vendor's CLI is called as a judge (`judge`,
-//! `private_dir`), how many run at once (`room`), and how one is started, watched and ended (`spawn`, `call`, `family`,
-//! `orphans`, `mark`, `guard`).
+//! executor and its public functions. In `agent_cli/`: `config` reads the block, `presets` knows CLIs by name, `output`
+//! and `limit_messages` interpret output, `version` asks for the version, `environment` selects variables, `sandbox`
+//! restricts access, `judge` and `private_dir` call a vendor's CLI as a judge, `concurrency` limits calls, and `spawn`,
+//! `call`, `process_tree`, `orphans`, `process_tag` and `guard` start, watch and end processes.
 
 mod attempt_files;
 mod call;
@@ -65,25 +64,25 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     Ok(Arc::new(AgentCli { config: Config::parse(settings)?, preflight_output: OnceCell::new() }))
 }
 
-/// Ends at once everything that members of this process had started.
+/// Kills everything that members of this process started, and waits for it.
 #[cfg(target_os = "linux")]
 pub fn terminate_members() {
     let mark = process_tag::Scope::Process(process_tag::ProcessTag::current());
     process_tree::kill_until_gone(|| process_table::find_in_scope(mark, None, 0));
 }
 
-/// Waits for what members had started, which is being ended since they were dropped.
+/// Waits for processes of members that are being killed since their calls were dropped.
 #[cfg(not(target_os = "linux"))]
 pub fn terminate_members() {
     wait_for_members(std::time::Duration::from_secs(2));
 }
 
 /// Makes this process adopt the orphans of what it starts, so that a process that left its parent is still found as
-/// a descendant and is reaped. The program calls it once, first thing; without it such processes are found by their
-/// mark alone.
+/// a descendant and is reaped. The program calls it once, at its start; without it such processes are found by their
+/// tag alone.
 ///
 /// # Errors
-/// Where the system has no such thing, which is everywhere but on Linux.
+/// On every system but Linux.
 pub fn adopt_orphans() -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -94,32 +93,32 @@ pub fn adopt_orphans() -> std::io::Result<()> {
     Err(std::io::Error::from(std::io::ErrorKind::Unsupported))
 }
 
-/// Makes an ended child stay until it is waited for, whatever the parent of this process had chosen. The program calls it
-/// once, first thing. A write beyond `ulimit -f` is an error from then on, and not the end of the process.
+/// Keeps an ended child until it is waited for, whatever signal handling the parent of this process chose. The program
+/// calls it once, at its start. A write beyond `ulimit -f` is an error from then on instead of a fatal signal.
 pub fn restore_signals() {
     signals::restore_sigchld();
     signals::survive_file_size_limit();
 }
 
-/// Whether the parent of this process had it ignore the end of its terminal.
+/// Whether the parent of this process made it ignore SIGHUP.
 pub fn ignores_hangups() -> bool {
     signals::ignores_hangups()
 }
 
-/// Says that this process starts nothing but members and their guard, so that every process that it adopts is a member's
-/// and is ended, also one without a mark. Call it after [`adopt_orphans`] and before anything is started.
+/// Declares that this process starts only members and their guard, so that every process that it adopts is a member's
+/// and is killed, also one without a tag. Call it after [`adopt_orphans`] and before the first process.
 pub fn claim_orphans() {
     orphans::claim();
 }
 
 struct AgentCli {
     config: Config,
-    /// What the call before a judge's first one has printed.
+    /// The output of the call before a judge's first one.
     preflight_output: OnceCell<String>,
 }
 
 impl AgentCli {
-    /// What the CLI prints when it is asked for something about itself.
+    /// Asks the CLI for something about itself, such as its version.
     async fn query_cli(
         &self,
         judge: &Judge,
@@ -142,7 +141,7 @@ impl AgentCli {
             .unsupported_version(&self.config.command_name(), &format!("`{}` {why}", arguments.join(" "))))
     }
 
-    /// What a judge's arguments are made of, asked for once.
+    /// The output that a judge's arguments are computed from, asked for once.
     async fn preflight(&self, judge: &Judge, deadline: Instant) -> Result<Option<&str>, Failure> {
         let Some(arguments) = judge.preflight else { return Ok(None) };
         self.preflight_output
@@ -224,11 +223,11 @@ impl Executor for AgentCli {
         });
         if let (Some(judge), Termination::Exited(status)) = (judge, &ended.termination)
             && !status.success()
-            && let Some(said) = Judge::unknown_flag_line(&ended.stderr)
+            && let Some(line) = Judge::unknown_flag_line(&ended.stderr)
         {
             return Err(judge.unsupported_version(
                 &self.config.command_name(),
-                &format!("it does not know an argument ({said})"),
+                &format!("it does not know an argument ({line})"),
             ));
         }
         match output::read_reply(self.config.output, form, &self.config.command_name(), ended, files.as_ref())
@@ -239,7 +238,7 @@ impl Executor for AgentCli {
     }
 }
 
-/// A failure, with the word that the sandbox may have caused it.
+/// Adds to a failure the hint that the sandbox may have caused it.
 fn with_sandbox_hint(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
     let Failure::Failed { message } = failure else { return failure };
     let why = sandbox.and_then(|sandbox| sandbox.failure_hint(&message));

@@ -1,5 +1,5 @@
-//! The `db-operator` executor: an operator that lives on the server of the conversation, run by the tool
-//! `run_operator`. It is single-shot: the server's routing and triage are skipped, since who speaks is decided here.
+//! The `db-operator` executor: an operator that lives on the conversation's server, run by the tool `run_operator`. Each
+//! call runs one turn: it skips the server's routing and triage, since the local dispatcher decides who speaks.
 
 mod job;
 
@@ -20,7 +20,6 @@ pub const KIND: &str = crate::mcp_kinds::EXECUTOR;
 
 const KEYS: &[&str] = &[mcp::SERVER_KEY, "postReply", "conversationId"];
 
-/// The tool that runs an operator.
 const RUN_TOOL: &str = "run_operator";
 
 const OPERATOR_KEY: &str = "operatorId";
@@ -48,36 +47,37 @@ fn operator_id(participant: &Participant) -> Result<&str, ConfigError> {
 }
 
 /// A refusal in one line.
-fn one_line(refused: &ConfigError) -> String {
-    let help = refused.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-    format!("{}{help}", refused.message)
+fn one_line(error: &ConfigError) -> String {
+    let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+    format!("{}{help}", error.message)
 }
 
 struct DbOperator {
     connection: Arc<Connection>,
-    /// Whether the server puts the reply into the conversation itself.
+    /// Whether the server posts the reply into the conversation itself.
     posts_reply: bool,
-    /// The conversation, where the substrate has no name for it.
+    /// The conversation's id on the server, if the substrate has none.
     conversation: Option<String>,
 }
 
 impl DbOperator {
     fn arguments(&self, invocation: &Invocation, offer: &ServerTools) -> Result<Arguments, Failure> {
-        let Some(speaking) = invocation.conversation.as_deref() else {
+        let Some(conversation_context) = invocation.conversation.as_deref() else {
             return Err(Failure::failed(
                 "an operator of a server can be asked in a conversation alone, as a participant of a runtime",
             ));
         };
-        let refused = |refused: ConfigError| Failure::failed(one_line(&refused));
-        let operator = operator_id(&speaking.participant).map_err(refused)?;
-        let conversation = self.conversation(speaking.external_id.as_deref()).map_err(refused)?;
+        let to_failure = |error: ConfigError| Failure::failed(one_line(&error));
+        let operator = operator_id(&conversation_context.participant).map_err(to_failure)?;
+        let conversation =
+            self.conversation(conversation_context.external_id.as_deref()).map_err(to_failure)?;
         let mut arguments = Arguments::from_iter([
             (OPERATOR_KEY.to_owned(), json!(operator)),
             ("conversationId".to_owned(), json!(conversation)),
             ("postReply".to_owned(), json!(self.posts_reply)),
             ("idempotencyKey".to_owned(), json!(&*invocation.id)),
         ]);
-        // K8: we choose who answers, and nobody else does.
+        // K8: the local dispatcher alone chooses who answers.
         arguments.insert("disableAutoOrchestration".to_owned(), json!(true));
         if self.posts_reply && !offer.accepts(RUN_TOOL, "postReply") {
             return Err(Failure::failed(format!(
@@ -103,22 +103,22 @@ impl DbOperator {
     }
 
     fn reply(&self, result: &Json) -> Result<Reply, Failure> {
-        let nonsense = |why: &str| {
+        let invalid = |problem: &str| {
             Failure::failed(format!(
-                "MCP server `{}`: the result of `{RUN_TOOL}` {why}",
+                "MCP server `{}`: the result of `{RUN_TOOL}` {problem}",
                 self.connection.id()
             ))
         };
         let texts =
             |names: &[&str]| names.iter().find_map(|name| result.get(name)?.as_str()).map(str::to_owned);
-        let text = texts(&["text", "content"]).ok_or_else(|| nonsense("has no `text`"))?;
+        let text = texts(&["text", "content"]).ok_or_else(|| invalid("has no `text`"))?;
         if text.trim().is_empty() {
-            return Err(nonsense("is an empty text"));
+            return Err(invalid("is an empty text"));
         }
         let posted = match self.posts_reply {
             true => {
                 let id = texts(&["messageId"]).ok_or_else(|| {
-                    nonsense("has no `messageId`, so that the message that it posted cannot be told")
+                    invalid("has no `messageId`, so that the message that it posted cannot be told")
                 })?;
                 Some(Name::from(id))
             }

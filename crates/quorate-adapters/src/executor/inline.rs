@@ -1,4 +1,4 @@
-//! The `inline` executor: a closure of the program that uses this library takes the turns of a participant.
+//! The `inline` executor: a closure of the embedding program takes the turns of a participant.
 //!
 //! A program registers it under the kind that its manifests name:
 //!
@@ -6,17 +6,17 @@
 //! # use quorate_adapters::executor::inline::{Inline, Turn};
 //! # let mut registry = quorate_adapters::default_registry().unwrap();
 //! registry.executor("in-process-mastra", |_| {
-//!     Ok(Inline::new(|speaking| async move {
-//!         let trigger = speaking.trigger().map(|turn| turn.content.to_string()).unwrap_or_default();
+//!     Ok(Inline::new(|conversation| async move {
+//!         let trigger = conversation.trigger().map(|turn| turn.content.to_string()).unwrap_or_default();
 //!         Ok(Turn { content: format!("I heard {} bytes.", trigger.len()), ..Turn::default() })
 //!     }))
 //! })?;
 //! # Ok::<(), quorate_kernel::registry::Duplicate>(())
 //! ```
 //!
-//! The closure is given the conversation as the participant sees it, and gives the turn. It answers in a conversation
-//! alone: as a member of a council or an assembly it fails. What it does before its first `await` keeps the caller
-//! busy, and a future that never yields cannot be ended; everything else ends by the deadline.
+//! The closure receives the conversation as the participant sees it, and returns the turn. It works in conversations
+//! alone: as a member of a council or an assembly it fails. The deadline cannot end what the closure does before its
+//! first `await`, nor a future that never yields.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -33,10 +33,10 @@ use serde_json::{Map, json};
 
 pub use quorate_protocol::answers::turn::Turn;
 
-/// The kind, where a manifest names no other.
+/// The kind for manifests that use no registered one.
 pub const KIND: &str = "inline";
 
-/// Refuses: a manifest that names the plain kind means a closure that nobody has registered.
+/// Refuses: a manifest with this kind expects a closure that the program has not registered.
 ///
 /// # Errors
 /// Always.
@@ -58,14 +58,14 @@ pub struct Inline {
 }
 
 impl Inline {
-    /// An executor of a closure that is given the conversation and gives the turn, or says why there is none.
+    /// An executor of a closure that receives the conversation and returns the turn, or the reason why it failed.
     #[expect(clippy::new_ret_no_self, reason = "a registry wants executors, whatever they are made of")]
     pub fn new<Closure, ClosureFuture>(take: Closure) -> Arc<dyn Executor>
     where
         Closure: Fn(Arc<ConversationContext>) -> ClosureFuture + Send + Sync + 'static,
         ClosureFuture: Future<Output = Result<Turn, String>> + Send + 'static,
     {
-        Arc::new(Inline { take: Box::new(move |speaking| Box::pin(take(speaking))) })
+        Arc::new(Inline { take: Box::new(move |conversation| Box::pin(take(conversation))) })
     }
 }
 
@@ -81,15 +81,15 @@ impl Executor for Inline {
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let only = || Failure::failed("a closure of the program answers in conversations alone");
-        let speaking = invocation.conversation.clone().ok_or_else(only)?;
+        let conversation = invocation.conversation.clone().ok_or_else(only)?;
         let form = invocation.answer_schema;
         if !matches!(form, Schema::PlainText | Schema::Turn) {
             return Err(only());
         }
-        let begun = std::panic::catch_unwind(AssertUnwindSafe(|| (self.take)(speaking)));
-        let taking = CatchUnwind(begun.map_err(panic_failure)?);
-        let taken = tokio::time::timeout_at(invocation.deadline, taking).await;
-        let turn = taken.map_err(|_| Failure::TimedOut)??;
+        let started = std::panic::catch_unwind(AssertUnwindSafe(|| (self.take)(conversation)));
+        let taking = CatchUnwind(started.map_err(panic_failure)?);
+        let result = tokio::time::timeout_at(invocation.deadline, taking).await;
+        let turn = result.map_err(|_| Failure::TimedOut)??;
         match form {
             Schema::PlainText => Ok(Reply { text: turn.content, ..Reply::default() }),
             _ => Ok(Reply { text: turn_json(turn).to_string(), ..Reply::default() }),
@@ -109,7 +109,7 @@ fn turn_json(turn: Turn) -> Json {
     Json::Object(answer)
 }
 
-/// A future whose panic is a failure.
+/// A future whose panic becomes a failure.
 struct CatchUnwind(TurnFuture);
 
 impl Future for CatchUnwind {
@@ -118,16 +118,16 @@ impl Future for CatchUnwind {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match std::panic::catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(taken)) => Poll::Ready(taken.map_err(Failure::failed)),
+            Ok(Poll::Ready(result)) => Poll::Ready(result.map_err(Failure::failed)),
             Err(panic) => Poll::Ready(Err(panic_failure(panic))),
         }
     }
 }
 
 fn panic_failure(panic: Box<dyn std::any::Any + Send>) -> Failure {
-    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-    match said.or_else(|| panic.downcast_ref::<String>().cloned()) {
-        Some(said) => Failure::failed(format!("the closure panicked: {said}")),
+    let message = panic.downcast_ref::<&str>().map(ToString::to_string);
+    match message.or_else(|| panic.downcast_ref::<String>().cloned()) {
+        Some(message) => Failure::failed(format!("the closure panicked: {message}")),
         None => Failure::failed("the closure panicked"),
     }
 }

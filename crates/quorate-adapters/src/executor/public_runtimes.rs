@@ -1,5 +1,5 @@
-//! The `runtime.type` values of the public `council.yaml`, whose blocks have keys of their own, and what each of them
-//! is here.
+//! The `runtime.type` values of the public `council.yaml`, whose blocks have other keys, and the executor that each of
+//! them maps to.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use serde_json::{Map, json};
 use super::{agent_cli, rubric};
 use crate::block::Block;
 
-/// The key that names the runtime. Whoever called us has read it.
+/// The key that names the runtime. The caller has read it.
 const TYPE: &str = "type";
-/// It has become the timeout of the settings, before they came here.
+/// The caller has turned it into the timeout of the settings.
 const TIMEOUT: &str = "timeout_seconds";
-/// The keys of every runtime that is a command.
+/// The keys of each runtime that is a command.
 const COMMAND_KEYS: [&str; 6] = [TYPE, TIMEOUT, "binary", "model", "flags", "invocation_pattern"];
 
 /// Adds the public runtime types.
@@ -35,8 +35,8 @@ fn ollama(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     through_preset(settings, "ollama")
 }
 
-/// The public mock answers canned words; ours reads the text, offline and always the same way. It takes the keys of a
-/// command and runs none, as the public one does.
+/// Maps the public mock, which answers canned words, to the rubric, which is offline and deterministic. It accepts the
+/// keys of a command and starts none, as the public one does.
 fn mock_cli(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     check_command(&settings.block)?;
     rubric::new(&Settings { block: Map::new(), ..settings.clone() })
@@ -57,7 +57,7 @@ fn needs_http(kind: &str) -> ConfigError {
         )
 }
 
-/// Refuses the block of a command that has an unknown key, or asks for prompts that are passed otherwise than on stdin.
+/// Refuses the block of a command that has an unknown key, or passes prompts in another way than on stdin.
 fn check_command(block: &Map<String, Json>) -> Result<(), ConfigError> {
     match Block::parse(block, &COMMAND_KEYS)?.text("invocation_pattern")? {
         None | Some("stdin") => Ok(()),
@@ -71,26 +71,26 @@ fn check_command(block: &Map<String, Json>) -> Result<(), ConfigError> {
     }
 }
 
-/// The preset, with the public keys in the words of `agent-cli`. What it refuses is said in the public words again.
+/// Maps the public keys to those of `agent-cli`. Errors name the public keys again.
 fn through_preset(settings: &Settings, preset: &str) -> Result<Arc<dyn Executor>, ConfigError> {
     check_command(&settings.block)?;
-    let mut own = Map::from_iter([("preset".to_owned(), json!(preset))]);
-    for (public, ours) in [("binary", "command"), ("model", "model"), ("flags", "args")] {
+    let mut block = Map::from_iter([("preset".to_owned(), json!(preset))]);
+    for (public, key) in [("binary", "command"), ("model", "model"), ("flags", "args")] {
         if let Some(value) = settings.block.get(public).filter(|value| !value.is_null()) {
-            own.insert(ours.to_owned(), split_flags(public, value));
+            block.insert(key.to_owned(), split_flags(public, value));
         }
     }
-    agent_cli::new(&Settings { block: own, ..settings.clone() }).map_err(|refused| ConfigError {
-        key: refused.key.map(|key| match key.as_str() {
+    agent_cli::new(&Settings { block, ..settings.clone() }).map_err(|error| ConfigError {
+        key: error.key.map(|key| match key.as_str() {
             "command" => "binary".to_owned(),
             "args" => "flags".to_owned(),
             _ => key,
         }),
-        ..refused
+        ..error
     })
 }
 
-/// Flags may be one text, as they would stand on a command line; quoting is not read.
+/// Flags may be one string, as on a command line; quoting is not supported.
 fn split_flags(key: &str, value: &Json) -> Json {
     match value {
         Json::String(flags) if key == "flags" => flags.split_whitespace().collect(),
@@ -136,23 +136,23 @@ mod tests {
     fn prompts_go_on_stdin_alone() {
         for pattern in ["args", "file"] {
             for kind in ["claude_cli", "ollama", "mock_cli"] {
-                let refused = build(kind, json!({"invocation_pattern": pattern})).unwrap_err();
-                assert_eq!(refused.key.as_deref(), Some("invocation_pattern"), "{kind}");
-                assert!(refused.help.unwrap().contains("stdin"));
+                let error = build(kind, json!({"invocation_pattern": pattern})).unwrap_err();
+                assert_eq!(error.key.as_deref(), Some("invocation_pattern"), "{kind}");
+                assert!(error.help.unwrap().contains("stdin"));
             }
         }
     }
 
     #[test]
     fn refusals_speak_of_the_public_keys() {
-        let refused = build("claude_cli", json!({"flags": ["--model", "x"]})).unwrap_err();
-        assert_eq!(refused.key.as_deref(), Some("flags"));
-        let refused = build("claude_cli", json!({"binry": "x"})).unwrap_err();
-        assert_eq!(refused.help.as_deref(), Some("did you mean `binary`?"));
+        let error = build("claude_cli", json!({"flags": ["--model", "x"]})).unwrap_err();
+        assert_eq!(error.key.as_deref(), Some("flags"));
+        let error = build("claude_cli", json!({"binry": "x"})).unwrap_err();
+        assert_eq!(error.help.as_deref(), Some("did you mean `binary`?"));
         assert_eq!(build("ollama", json!({"type": "ollama"})).unwrap_err().key.as_deref(), Some("model"));
         assert!(build("ollama", json!({"model": "llama3.2"})).is_ok());
-        let refused = build("mock_cli", json!({"type": "mock_cli", "x": 1, "y": 2})).unwrap_err();
-        assert_eq!(refused.message, "unknown keys `x`, `y`");
+        let error = build("mock_cli", json!({"type": "mock_cli", "x": 1, "y": 2})).unwrap_err();
+        assert_eq!(error.message, "unknown keys `x`, `y`");
     }
 
     #[test]
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn what_needs_http_says_what_to_use() {
         for kind in ["lmstudio", "gh_models"] {
-            let refused = build(kind, json!({"type": kind, "base_url": "http://localhost"})).unwrap_err();
-            assert!(refused.message.contains("needs HTTP"));
-            assert!(refused.help.unwrap().contains("agent-cli"));
+            let error = build(kind, json!({"type": kind, "base_url": "http://localhost"})).unwrap_err();
+            assert!(error.message.contains("needs HTTP"));
+            assert!(error.help.unwrap().contains("agent-cli"));
         }
     }
 }

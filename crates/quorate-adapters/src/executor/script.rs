@@ -1,5 +1,5 @@
-//! The `script` executor: answers that somebody wrote beforehand, for tests and demonstrations. This file owns its
-//! block and its clock; `script/answer.rs` what an answer can be, `script/source.rs` where it is looked for.
+//! The `script` executor: prepared answers for tests and demonstrations. This file owns its block and its clock;
+//! `script/answer.rs` the forms of an answer, `script/source.rs` its lookup.
 
 mod answer;
 mod source;
@@ -42,16 +42,16 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
 
 struct Script {
     source: Source,
-    /// Where the answers lie, where that is not below the directory of what names them.
+    /// The path of the answers, if it lies outside of the settings' directory.
     outside_path: Option<PathBuf>,
     delay: Duration,
 }
 
-/// A path, where it leads out of a directory by its name or by a link.
+/// The real path, if it lies outside of a directory by its name or through a link.
 fn path_outside(dir: &Path, path: &Path) -> Option<PathBuf> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let there = real(path);
-    (!there.starts_with(real(dir))).then_some(there)
+    let resolved = real(path);
+    (!resolved.starts_with(real(dir))).then_some(resolved)
 }
 
 #[async_trait]
@@ -60,13 +60,13 @@ impl Executor for Script {
         About { kind: KIND, asks_a_model: false, model: None }
     }
 
-    /// Answers from elsewhere end up in the ledger and in the conversation, where their owner may not want them.
+    /// Answers from outside end up in the ledger and in the conversation, which their owner may not intend.
     fn side_effects(&self) -> Vec<SideEffect> {
-        let act = |path: &PathBuf| SideEffect::new(format!("take answers from {}", path.display()));
-        self.outside_path.iter().map(act).collect()
+        let side_effect = |path: &PathBuf| SideEffect::new(format!("take answers from {}", path.display()));
+        self.outside_path.iter().map(side_effect).collect()
     }
 
-    /// Whoever writes answers may write what goes with them.
+    /// Scripted answers may contain `meta` and `stateUpdate`.
     fn turn_schema(&self) -> Schema {
         Schema::Turn
     }

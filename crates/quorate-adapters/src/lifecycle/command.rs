@@ -1,4 +1,4 @@
-//! The `command` lifecycle: a manifest's `hooks`, each a command that is told of an event.
+//! The `command` lifecycle runs a manifest's `hooks`: one command for each event.
 //!
 //! ```yaml
 //! hooks:
@@ -6,11 +6,12 @@
 //!   onIdle: {command: notify-send}
 //! ```
 //!
-//! The command gets the event as one line of JSON on stdin: `{hook, runtime}`, and with it `{turn}` at the end of a
-//! turn, `{target, by}` where a participant was chosen. A turn is `{id, participant, at, content, meta}`. What the
-//! command prints is ignored; another exit code than 0 is a failure, which is recorded and changes nothing. A `command`
-//! with a `/` is relative to the manifest, any other is looked for on `PATH`; it runs in the manifest's directory, sees
-//! the variables that every member sees and those that `env` names, and is ended with all that it started when its time
+//! The command gets the event as one line of JSON on stdin: `{hook, runtime}`, with `turn` at the end of a turn, and
+//! with `target` and `by` where a participant was chosen. A turn is `{id, participant, at, content, meta}`. The
+//! command's output is ignored; an exit code other than 0 is a failure, which is recorded and has no other effect. A
+//! `command` with a `/` is relative to the manifest, any other is looked up in `PATH`; it runs in the manifest's
+//! directory, sees the variables that every member sees and those of `env`, and is ended with its descendants at its
+//! timeout.
 //! is over.
 
 use std::path::Path;
@@ -32,13 +33,13 @@ const KIND: &str = "command";
 const TURN_END: &str = "onTurnEnd";
 const MENTION: &str = "onMention";
 const IDLE: &str = "onIdle";
-/// How long a hook may take unless it says otherwise.
+/// The default timeout of a hook.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The lifecycle of a manifest's `hooks`; none where there is no hook. Relative paths are relative to `dir`.
+/// The lifecycle of a manifest's `hooks`; `None` without hooks. Relative paths are relative to `dir`.
 ///
 /// # Errors
-/// When there is an unknown hook or key, a value of the wrong type, or no command. The refusal's key is relative to
+/// When there is an unknown hook or key, a value of the wrong type, or no command. The error's key is relative to
 /// `hooks`, for example `onIdle.command`.
 pub fn new(
     hooks: &Map<String, Json>,
@@ -48,9 +49,9 @@ pub fn new(
     let block = Block::parse(hooks, &[TURN_END, MENTION, IDLE])?;
     let hook = |name: &'static str| {
         let read = block.table(name)?.map(|keys| Hook::read(keys, dir));
-        read.transpose().map_err(|refused| ConfigError {
-            key: Some(refused.key.map_or(name.to_owned(), |key| format!("{name}.{key}"))),
-            ..refused
+        read.transpose().map_err(|error| ConfigError {
+            key: Some(error.key.map_or(name.to_owned(), |key| format!("{name}.{key}"))),
+            ..error
         })
     };
     let commands = CommandHooks {
@@ -87,8 +88,8 @@ impl Hook {
             Some(ms) => Duration::from_millis(ms as u64),
         };
         if timeout > DEADLINE {
-            let what = format!("a hook has at most {} ms", DEADLINE.as_millis());
-            return Err(ConfigError::for_key("timeout_ms", what)
+            let message = format!("a hook has at most {} ms", DEADLINE.as_millis());
+            return Err(ConfigError::for_key("timeout_ms", message)
                 .with_help("what takes longer, hand over to a service that runs on its own"));
         }
         Ok(Hook {
@@ -124,11 +125,11 @@ impl Lifecycle for CommandHooks {
 
     fn side_effects(&self) -> Vec<SideEffect> {
         let hooks = [(&self.turn_end, TURN_END), (&self.mention, MENTION), (&self.idle, IDLE)];
-        let act = |(hook, name): (&Option<Hook>, &str)| {
-            let act = hook.as_ref()?.command.side_effect();
-            Some(SideEffect { what: format!("{} (hook {name})", act.what), ..act })
+        let describe = |(hook, name): (&Option<Hook>, &str)| {
+            let side_effect = hook.as_ref()?.command.side_effect();
+            Some(SideEffect { what: format!("{} (hook {name})", side_effect.what), ..side_effect })
         };
-        hooks.into_iter().filter_map(act).collect()
+        hooks.into_iter().filter_map(describe).collect()
     }
 
     async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
@@ -136,8 +137,8 @@ impl Lifecycle for CommandHooks {
     }
 
     async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
-        let with = json!({"target": target, "by": turn_json(by)});
-        self.notify(self.mention.as_ref(), MENTION, with).await
+        let event = json!({"target": target, "by": turn_json(by)});
+        self.notify(self.mention.as_ref(), MENTION, event).await
     }
 
     async fn on_idle(&self) -> Result<(), HookError> {

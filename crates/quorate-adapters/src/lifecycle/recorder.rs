@@ -1,5 +1,4 @@
-//! The `recorder` lifecycle: it remembers what happened, in order, for whoever asks. It lives in memory, and takes the
-//! place of hooks in tests and in programs that look on from inside.
+//! The `recorder` lifecycle keeps all events in memory, in order, for tests and for programs that embed a runtime.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,9 +11,8 @@ const KIND: &str = "recorder";
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// A turn was appended.
     TurnEnd(Turn),
-    /// A participant was chosen.
+    /// A participant was chosen to answer the turn `by`.
     Mention {
         target: Name,
         by: Turn,
@@ -28,7 +26,6 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// What has happened so far.
     pub fn events(&self) -> Vec<Event> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

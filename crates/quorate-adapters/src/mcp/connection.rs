@@ -1,4 +1,4 @@
-//! The connection to a server: made when first used, made anew after it broke.
+//! The connection to a server: opened at first use, and reopened after it broke.
 
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
@@ -16,45 +16,43 @@ use super::server_tools::ServerTools;
 use super::tool_result::{self, ResultError};
 use super::transport::{self, Session};
 
-/// How often something is tried, and the pause before the second time, which grows fourfold.
+/// How often a call is attempted, and the pause before the second attempt, which grows fourfold.
 const MAX_ATTEMPTS: u32 = 3;
 const RETRY_DELAY: Duration = Duration::from_millis(150);
 
-/// How long a session is kept to take a request back on it.
+/// How long a session stays open to cancel a request on it.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// How many pages of tools are read, and how many tools are kept.
 const MAX_PAGES: usize = 64;
 const MAX_TOOLS: usize = 4096;
 
-/// Whether a call may be made a second time when it is not known what came of the first.
+/// Whether a call may be repeated if the outcome of the first is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// It changes nothing, or twice is the same as once.
+    /// The call changes nothing, or is idempotent.
     Safe,
-    /// Twice is once too often.
+    /// A second call would have a second effect.
     Never,
 }
 
-/// How long a call may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallDeadline {
-    /// As long as the server's table says.
+    /// The timeout of the server's table.
     Timeout,
-    /// So much longer: the other side was asked to wait.
+    /// The timeout and this duration: the server was asked to wait.
     TimeoutPlus(Duration),
     At(Instant),
 }
 
-/// The connection to one server.
 pub(crate) struct Connection {
     server: Server,
     live_session: Mutex<Option<Arc<LiveSession>>>,
-    /// What the server last said that it offers.
+    /// The tools that the server listed last.
     offered: StdMutex<Option<Arc<ServerTools>>>,
 }
 
-/// A session that works, as far as is known.
+/// A session without a known failure.
 struct LiveSession {
     session: Session,
     tools: Arc<ServerTools>,
@@ -74,28 +72,27 @@ impl Connection {
         &self.server.id
     }
 
-    /// The server's name for good: the same after a restart, and without anything secret.
+    /// A name that stays the same after a restart and holds no secret.
     pub(crate) fn stable_name(&self) -> String {
         self.server.stable_name()
     }
 
-    /// How long a call may take.
     pub(crate) fn timeout(&self) -> Duration {
         self.server.timeout
     }
 
-    /// What the server offers, as far as it was ever connected.
+    /// The tools of the last session, if there was one.
     pub(crate) fn last_tools(&self) -> Option<Arc<ServerTools>> {
         self.offered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the server offers.
+    /// The server's tools; connects if necessary.
     pub(crate) async fn tools(&self, until: CallDeadline) -> Result<Arc<ServerTools>, CallError> {
         let deadline = self.deadline(until);
         self.live_session_until(deadline).await.map(|line| Arc::clone(&line.tools))
     }
 
-    /// Calls a tool and gives the value of its result. Dropping the future cancels the request.
+    /// Calls a tool and returns the value of its result. Dropping the future cancels the request.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -105,19 +102,19 @@ impl Connection {
     ) -> Result<Json, CallError> {
         let deadline = self.deadline(until);
         let mut pause = RETRY_DELAY;
-        let mut left = MAX_ATTEMPTS;
+        let mut attempts_left = MAX_ATTEMPTS;
         loop {
-            left -= 1;
-            let trouble = match self.attempt(tool, &arguments, deadline, until).await {
+            attempts_left -= 1;
+            let error = match self.attempt(tool, &arguments, deadline, until).await {
                 Ok(value) => return Ok(value),
-                Err(trouble) => trouble,
+                Err(error) => error,
             };
-            let again = match repeat {
-                Retry::Safe => trouble.is_connection_error(),
-                Retry::Never => matches!(trouble, CallError::Unreachable { .. }),
+            let may_repeat = match repeat {
+                Retry::Safe => error.is_connection_error(),
+                Retry::Never => matches!(error, CallError::Unreachable { .. }),
             };
-            if !again || left == 0 || Instant::now() + pause >= deadline {
-                return Err(trouble);
+            if !may_repeat || attempts_left == 0 || Instant::now() + pause >= deadline {
+                return Err(error);
             }
             sleep(pause).await;
             pause *= 4;
@@ -134,16 +131,16 @@ impl Connection {
         let live_session = self.live_session_until(deadline).await?;
         live_session.tools.require_tool(tool)?;
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
-        let called = self.with_deadline(deadline, tool, async {
-            let called = live_session.session.service.peer().call_tool_once(request).await;
-            called.map_err(|error| self.service_error(tool, &error))
+        let outcome = self.with_deadline(deadline, tool, async {
+            let outcome = live_session.session.service.peer().call_tool_once(request).await;
+            outcome.map_err(|error| self.service_error(tool, &error))
         });
-        let called = called.await;
-        match &called {
-            // A server that keeps silent may be another one after a restart; one that was cut short says nothing of it.
+        let outcome = outcome.await;
+        match &outcome {
+            // A silent server may answer after a restart; a shorter deadline of the caller says nothing about the server.
             Err(CallError::TimedOut { .. }) if !matches!(until, CallDeadline::At(_)) => {
                 self.drop_session(&live_session).await;
-                // The server still learns that nobody waits any more.
+                // The server must still receive the cancellation.
                 let live_session = Arc::clone(&live_session);
                 tokio::spawn(async move {
                     sleep(CANCEL_GRACE).await;
@@ -153,28 +150,28 @@ impl Connection {
             Err(trouble) if trouble.is_connection_error() => self.drop_session(&live_session).await,
             Ok(_) | Err(_) => {}
         }
-        let nonsense = |why: &str| CallError::MalformedResult {
+        let malformed = |problem: &str| CallError::MalformedResult {
             server: self.server.id.clone(),
             tool: tool.to_owned(),
-            why: why.to_owned(),
+            why: problem.to_owned(),
         };
-        match called? {
+        match outcome? {
             CallToolResponse::Complete(result) => {
                 tool_result::parse(result).map_err(|useless| match useless {
                     ResultError::Failed(message) => {
                         CallError::Failed { server: self.server.id.clone(), tool: tool.to_owned(), message }
                     }
-                    ResultError::Malformed(why) => nonsense(&why),
+                    ResultError::Malformed(problem) => malformed(&problem),
                 })
             }
             CallToolResponse::InputRequired(_) => {
-                Err(nonsense("asks a person for input, and nobody is there"))
+                Err(malformed("asks a person for input, and nobody is there"))
             }
-            _ => Err(nonsense("is a task that would have to be waited for")),
+            _ => Err(malformed("is a task that would have to be waited for")),
         }
     }
 
-    /// The session, if there is one in time.
+    /// The session, if it opens in time.
     async fn live_session_until(&self, deadline: Instant) -> Result<Arc<LiveSession>, CallError> {
         let started = Instant::now();
         let deadline = deadline.min(started + self.server.timeout);
@@ -184,18 +181,19 @@ impl Connection {
         })
     }
 
-    /// The session, opened if there is none that works.
+    /// The session, opened if there is none.
     async fn live_session(&self) -> Result<Arc<LiveSession>, CallError> {
-        let mut kept = self.live_session.lock().await;
-        if let Some(line) = kept.as_ref().filter(|line| !line.session.service.peer().is_transport_closed()) {
-            return Ok(Arc::clone(line));
+        let mut current = self.live_session.lock().await;
+        if let Some(live) = current.as_ref().filter(|live| !live.session.service.peer().is_transport_closed())
+        {
+            return Ok(Arc::clone(live));
         }
-        *kept = None;
+        *current = None;
         let session = transport::open(&self.server).await?;
         let tools = Arc::new(self.list_tools(&session).await?);
         *self.offered.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&tools));
         let live_session = Arc::new(LiveSession { session, tools });
-        *kept = Some(Arc::clone(&live_session));
+        *current = Some(Arc::clone(&live_session));
         Ok(live_session)
     }
 
@@ -219,18 +217,18 @@ impl Connection {
         Ok(ServerTools::new(&self.server.id, tools))
     }
 
-    /// Forgets a session, so that the next call opens another one. Calls that are under way on it go on.
-    async fn drop_session(&self, line: &Arc<LiveSession>) {
-        let mut kept = self.live_session.lock().await;
-        if kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, line)) {
-            *kept = None;
+    /// Forgets a session, so that the next call opens another one. Pending calls on it continue.
+    async fn drop_session(&self, failed: &Arc<LiveSession>) {
+        let mut current = self.live_session.lock().await;
+        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, failed)) {
+            *current = None;
         }
     }
 
     fn deadline(&self, until: CallDeadline) -> Instant {
         match until {
             CallDeadline::Timeout => Instant::now() + self.server.timeout,
-            CallDeadline::TimeoutPlus(more) => Instant::now() + self.server.timeout + more,
+            CallDeadline::TimeoutPlus(extra) => Instant::now() + self.server.timeout + extra,
             CallDeadline::At(deadline) => deadline,
         }
     }
@@ -257,18 +255,18 @@ impl Connection {
             ServiceError::McpError(error) => {
                 CallError::Failed { server, tool, message: excerpt(&error.message) }
             }
-            // Its own text names types of the library.
+            // The library's own text names its internal types.
             ServiceError::TransportSend(error) => CallError::Lost {
                 server,
                 tool,
                 why: self.server.without_secrets(&transport::transport_cause(error)),
             },
-            other => CallError::Lost { server, tool, why: error_chain(other) },
+            error => CallError::Lost { server, tool, why: error_chain(error) },
         }
     }
 }
 
-/// A time for a message: to the millisecond.
+/// A duration for a message, in whole milliseconds.
 fn to_whole_ms(time: Duration) -> Duration {
     Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }

@@ -1,54 +1,54 @@
-//! Why a call came to nothing.
+//! Why a call failed.
 
 use std::time::Duration;
 
-/// The longest text of the other side that is passed on, in characters.
+/// The longest excerpt of the server's text, in characters.
 const MAX_EXCERPT_CHARS: usize = 600;
 
-/// Why a call came to nothing. The message names the server and says what to do where that is known.
+/// Why a call failed. The message names the server, and a remedy if one is known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError {
     /// There is no connection, and no request was sent.
     #[error("MCP server `{server}`: {why}")]
     Unreachable { server: String, why: String },
-    /// It is set up in a way that cannot work; trying again does not help.
+    /// The configuration cannot work; a retry does not help.
     #[error("MCP server `{server}`: {why}")]
     Unusable {
         server: String,
-        /// What went wrong, and what to do.
+        /// The problem and its remedy.
         why: String,
     },
-    /// The server answers that it does not do it.
+    /// The server answers with an error.
     #[error("MCP server `{server}`: `{tool}` failed: {message}")]
     Failed {
         server: String,
         tool: String,
-        /// What the server says, capped.
+        /// The server's text, capped.
         message: String,
     },
-    /// The connection broke after the request was sent: it may have been carried out.
+    /// The connection broke after the request was sent; the server may have carried it out.
     #[error("MCP server `{server}`: the connection broke while `{tool}` was under way: {why}")]
     Lost { server: String, tool: String, why: String },
-    /// No answer in time: it may have been carried out, or may be yet.
+    /// No answer in time; the server may have carried it out, or may do so later.
     #[error("MCP server `{server}`: `{tool}` gave no answer within {limit:?}")]
     TimedOut {
         server: String,
         tool: String,
-        /// How long was waited.
+        /// The timeout.
         limit: Duration,
     },
-    /// There is an answer, and it is none that the tool should give.
+    /// The answer does not have the tool's format.
     #[error("MCP server `{server}`: the result of `{tool}` {why}")]
     MalformedResult {
         server: String,
         tool: String,
-        /// What is wrong with it, as a predicate: `is no JSON`.
+        /// The problem, as a predicate: `is no JSON`.
         why: String,
     },
 }
 
 impl CallError {
-    /// Whether what was asked for may have been done all the same.
+    /// Whether the server may have carried out the request nevertheless.
     pub(crate) fn may_have_run(&self) -> bool {
         match self {
             CallError::Lost { .. } | CallError::TimedOut { .. } | CallError::MalformedResult { .. } => true,
@@ -56,13 +56,13 @@ impl CallError {
         }
     }
 
-    /// Whether the connection is at fault, so that another one may help.
+    /// Whether the connection failed, so that another one may help.
     pub(super) fn is_connection_error(&self) -> bool {
         matches!(self, CallError::Unreachable { .. } | CallError::Lost { .. })
     }
 }
 
-/// A text of the other side, fit for a message: one line, not too long.
+/// An excerpt of the server's text for a message: one line, capped.
 pub(crate) fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_EXCERPT_CHARS) {
@@ -71,7 +71,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     }
 }
 
-/// An error with everything that it comes from, in one line.
+/// An error with all of its causes, in one line.
 pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! A server of a table `[mcp.<id>]` of `quorate.toml`: where it is, or how it is started here.
+//! A server of a table `[mcp.<id>]` of `quorate.toml`: its address, or how to start it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,21 +10,18 @@ use serde_json::Map;
 use crate::executor::agent_cli::sidecar::Program;
 use crate::server_table::{self, ServerTable, Target};
 
-/// How long a call may take where the table says nothing.
+/// The default timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server, as its table describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
-    /// The name of its table.
+    /// The id in its table's name.
     pub(super) id: String,
-    /// How it is reached.
     pub(super) endpoint: Endpoint,
-    /// How long a call may take.
+    /// The timeout of a call.
     pub(super) timeout: Duration,
 }
 
-/// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Endpoint {
     Http {
@@ -32,7 +29,7 @@ pub(super) enum Endpoint {
         /// The variable that holds the bearer token.
         token: Option<String>,
     },
-    /// It is a program of ours.
+    /// A program that this process starts.
     Process(Program),
 }
 
@@ -40,14 +37,13 @@ impl Server {
     /// Reads a table.
     ///
     /// # Errors
-    /// When the table or its program is unusable. The key that is refused is the whole path, since the table is not the
-    /// block that names it.
+    /// When the table or its program is unusable. The error's key is the whole path, since the table is not the block that
+    /// names it.
     pub(super) fn parse(id: &str, table: &Map<String, Json>, dir: &Path) -> Result<Self, ConfigError> {
-        Server::parse_table(id, table, dir).map_err(|mut refused| {
-            refused.message = format!("[mcp.{id}]: {}", refused.message);
-            refused.key =
-                Some(refused.key.map_or_else(|| format!("mcp.{id}"), |key| format!("mcp.{id}.{key}")));
-            refused
+        Server::parse_table(id, table, dir).map_err(|mut error| {
+            error.message = format!("[mcp.{id}]: {}", error.message);
+            error.key = Some(error.key.map_or_else(|| format!("mcp.{id}"), |key| format!("mcp.{id}.{key}")));
+            error
         })
     }
 
@@ -62,7 +58,7 @@ impl Server {
         Ok(Server { id: id.to_owned(), endpoint, timeout: timeout.unwrap_or(TIMEOUT) })
     }
 
-    /// A message of the library, without the part of the address that may be secret.
+    /// A message of the library, without the parts of the address that may be secret.
     pub(super) fn without_secrets(&self, message: &str) -> String {
         match &self.endpoint {
             Endpoint::Http { url, .. } => message.replace(url.as_str(), &self.stable_name()),
@@ -70,7 +66,7 @@ impl Server {
         }
     }
 
-    /// The server's name for good: the same after a restart, and without anything secret.
+    /// A name that stays the same after a restart and holds no secret.
     pub(super) fn stable_name(&self) -> String {
         match &self.endpoint {
             Endpoint::Http { url, .. } => url.split(['?', '#']).next().unwrap_or(url).to_owned(),

@@ -1,4 +1,4 @@
-//! What a table may say.
+//! Valid and invalid tables of servers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{Endpoint, Server};
 
 fn read(table: Value) -> Result<Server, (Option<String>, String, Option<String>)> {
     Server::parse("guilde", table.as_object().unwrap(), Path::new("/"))
-        .map_err(|refused| (refused.key, refused.message, refused.help))
+        .map_err(|error| (error.key, error.message, error.help))
 }
 
 fn refused_key(table: Value) -> String {

@@ -1,4 +1,4 @@
-//! What a server offers: its tools, and which arguments each of them takes. It is asked for once per connection.
+//! A server's tools and their arguments, listed once for each connection.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use super::Arguments;
 use super::error::CallError;
 use crate::block::nearest;
 
-/// The tools of a server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ServerTools {
     server: String,
@@ -27,22 +26,22 @@ impl ServerTools {
         self.schema(tool, argument).is_some()
     }
 
-    /// The schema of an argument, where the tool has it.
+    /// The JSON Schema of an argument; `None` if the tool does not take it.
     pub(crate) fn schema(&self, tool: &str, argument: &str) -> Option<&Json> {
         self.tools.get(tool)?.get("properties")?.get(argument)
     }
 
-    /// The largest number that an argument may be, where the schema says so.
+    /// The largest value of an argument, if the schema limits it.
     pub(crate) fn maximum(&self, tool: &str, argument: &str) -> Option<u64> {
         self.schema(tool, argument)?.get("maximum")?.as_u64()
     }
 
-    /// Whether an argument is a text and nothing else.
+    /// Whether an argument accepts only strings.
     pub(crate) fn is_text(&self, tool: &str, argument: &str) -> bool {
         self.schema(tool, argument).and_then(|schema| schema.get("type")?.as_str()) == Some("string")
     }
 
-    /// `arguments`, without those `optional` ones that the tool does not take.
+    /// `arguments` without those of `optional` that the tool does not take.
     pub(crate) fn without_unsupported(
         &self,
         tool: &str,
@@ -53,20 +52,20 @@ impl ServerTools {
         arguments.into_iter().filter(|(name, _)| fits(name)).collect()
     }
 
-    /// Refuses a tool that is not there.
+    /// Refuses a tool that the server does not have.
     pub(super) fn require_tool(&self, tool: &str) -> Result<(), CallError> {
         if self.tools.contains_key(tool) {
             return Ok(());
         }
         let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
-        let what = match nearest(tool, &names) {
+        let suggestion = match nearest(tool, &names) {
             Some(near) => format!("; it has `{near}`"),
             None if names.is_empty() => "; it has no tools at all".to_owned(),
             None => format!("; it has {} others", names.len()),
         };
         Err(CallError::Unusable {
             server: self.server.clone(),
-            why: format!("it has no tool `{tool}`{what}. Is it the right server?"),
+            why: format!("it has no tool `{tool}`{suggestion}. Is it the right server?"),
         })
     }
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::connection::Connection;
 use super::server::Server;
 
-/// The connections that somebody uses. A connection that nobody uses any more is closed, and forgotten here.
+/// The connections in use. A connection closes with its last user, and its entry is then removed.
 static CONNECTIONS: Mutex<Vec<Weak<Connection>>> = Mutex::new(Vec::new());
 
-/// The connection to a server: the one that is there already, or a new one.
+/// The existing connection to a server, or a new one.
 pub(super) fn connection(server: Server) -> Arc<Connection> {
     let mut used = CONNECTIONS.lock().unwrap_or_else(PoisonError::into_inner);
     used.retain(|connection| connection.strong_count() > 0);
@@ -36,12 +36,12 @@ mod tests {
 
     #[test]
     fn the_same_table_is_the_same_connection_for_as_long_as_it_is_used() {
-        let one = connection(server(json!({"url": "http://127.0.0.1:1/shared"})));
+        let first = connection(server(json!({"url": "http://127.0.0.1:1/shared"})));
         let same = connection(server(json!({"url": "http://127.0.0.1:1/shared"})));
         let other = connection(server(json!({"url": "http://127.0.0.1:1/shared", "token": "OTHER"})));
-        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
-        let weak = Arc::downgrade(&one);
-        drop((one, same));
+        assert!(Arc::ptr_eq(&first, &same) && !Arc::ptr_eq(&first, &other));
+        let weak = Arc::downgrade(&first);
+        drop((first, same));
         assert!(weak.upgrade().is_none());
     }
 }

@@ -1,29 +1,28 @@
-//! What a result holds: `structuredContent`, or one block of text that is JSON.
+//! Reads a result: `structuredContent`, or one block of text that is JSON.
 
 use quorate_protocol::Json;
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use super::error::excerpt;
 
-/// Why a result is of no use.
+/// Why a result has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ResultError {
-    /// The tool says that it failed, with this text.
+    /// The tool reports an error, with this text.
     Failed(String),
-    /// It holds nothing that can be read, as a predicate.
+    /// It cannot be read; the text is a predicate.
     Malformed(String),
 }
 
-/// The value of a result.
 pub(super) fn parse(result: CallToolResult) -> Result<Json, ResultError> {
     let texts: Vec<&str> = result.content.iter().filter_map(text).collect();
     if result.is_error == Some(true) {
-        let said = match (texts.is_empty(), &result.structured_content) {
+        let message = match (texts.is_empty(), &result.structured_content) {
             (true, Some(structured)) => structured.to_string(),
             (true, None) => "it does not say why".to_owned(),
             (false, _) => texts.join(" "),
         };
-        return Err(ResultError::Failed(excerpt(&said)));
+        return Err(ResultError::Failed(excerpt(&message)));
     }
     match (result.structured_content.filter(|value| !value.is_null()), &texts[..]) {
         (Some(value), _) => Ok(value),
@@ -57,17 +56,17 @@ mod tests {
 
     #[test]
     fn a_failure_and_nonsense_are_told_apart() {
-        let said = |result| match parse(result) {
-            Err(ResultError::Failed(said)) => format!("failed {said}"),
-            Err(ResultError::Malformed(why)) => format!("nonsense {why}"),
+        let outcome = |result| match parse(result) {
+            Err(ResultError::Failed(outcome)) => format!("failed {outcome}"),
+            Err(ResultError::Malformed(problem)) => format!("nonsense {problem}"),
             Ok(value) => value.to_string(),
         };
-        assert_eq!(said(CallToolResult::error(vec![ContentBlock::text("no\nroom")])), "failed no room");
-        assert_eq!(said(CallToolResult::error(vec![])), "failed it does not say why");
+        assert_eq!(outcome(CallToolResult::error(vec![ContentBlock::text("no\nroom")])), "failed no room");
+        assert_eq!(outcome(CallToolResult::error(vec![])), "failed it does not say why");
         assert_eq!(
-            said(CallToolResult::success(vec![ContentBlock::text("Posted!")])),
+            outcome(CallToolResult::success(vec![ContentBlock::text("Posted!")])),
             "nonsense is no JSON: Posted!"
         );
-        assert_eq!(said(CallToolResult::success(vec![])), "nonsense is empty");
+        assert_eq!(outcome(CallToolResult::success(vec![])), "nonsense is empty");
     }
 }

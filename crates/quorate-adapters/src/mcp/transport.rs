@@ -1,4 +1,4 @@
-//! How a server is reached: over HTTP, or over the pipes of a program of ours.
+//! Connects to a server over HTTP, or over the pipes of a program that this process starts.
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -18,26 +18,24 @@ use super::error::{CallError, error_chain};
 use super::server::{Endpoint, Server};
 use crate::executor::agent_cli::sidecar::{Program, Sidecar};
 
-/// The most that one message of a server may have, in bytes.
+/// The largest message of a server, in bytes.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
-/// How long it may take until a connection to the machine stands.
+/// The longest time for a TCP or TLS connection to be established.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a program that closed its output is given to say why.
+/// How long to wait for the stderr of a program that closed its output.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How many redirects are followed.
 const MAX_REDIRECTS: usize = 5;
 
-/// A session with a server.
 pub(super) struct Session {
     pub(super) service: RunningService<RoleClient, ()>,
-    /// The server's process, where it is ours.
+    /// The server's process, if this process started it.
     pub(super) _sidecar: Option<Sidecar>,
 }
 
-/// A stream that breaks off stays broken.
+/// A broken stream is not resumed.
 #[derive(Debug)]
 struct NoSseRetry;
 
@@ -55,9 +53,9 @@ pub(super) async fn open(server: &Server) -> Result<Session, CallError> {
 }
 
 async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Session, CallError> {
-    let unusable = |why: String| CallError::Unusable { server: server.id.clone(), why };
+    let unusable = |problem: String| CallError::Unusable { server: server.id.clone(), why: problem };
     let mut config = StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(MAX_MESSAGE_BYTES);
-    // A response that breaks off is the caller's to repeat: who resumes it here does not know what may be repeated.
+    // The caller repeats a response that breaks off; the library does not know which requests may be repeated.
     config.retry_config = Arc::new(NoSseRetry);
     if let Some(name) = token {
         let value = read_variable(name).ok_or_else(|| {
@@ -80,8 +78,8 @@ async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Se
 }
 
 async fn over_pipes(server: &Server, program: &Program) -> Result<Session, CallError> {
-    let unusable = |why: String| CallError::Unusable { server: server.id.clone(), why };
-    let (mut companion, ends) = program.start().await.map_err(unusable)?;
+    let unusable = |problem: String| CallError::Unusable { server: server.id.clone(), why: problem };
+    let (mut sidecar, ends) = program.start().await.map_err(unusable)?;
     let broken = |error: std::io::Error| CallError::Unreachable {
         server: server.id.clone(),
         why: format!("its pipes cannot be used: {error}"),
@@ -90,8 +88,8 @@ async fn over_pipes(server: &Server, program: &Program) -> Result<Session, CallE
     let stdin = ChildStdin::from_std(ends.stdin).map_err(broken)?;
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
     match ().serve(transport).await {
-        Ok(service) => Ok(Session { service, _sidecar: Some(companion) }),
-        Err(error) => Err(match companion.stderr_tail(STDERR_TIMEOUT).await {
+        Ok(service) => Ok(Session { service, _sidecar: Some(sidecar) }),
+        Err(error) => Err(match sidecar.stderr_tail(STDERR_TIMEOUT).await {
             Some(words) => CallError::Unreachable {
                 server: server.id.clone(),
                 why: format!("it ended: {}", super::error::excerpt(&words)),
@@ -102,18 +100,18 @@ async fn over_pipes(server: &Server, program: &Program) -> Result<Session, CallE
 }
 
 fn session_error(server: &Server, error: &ClientInitializeError) -> CallError {
-    let why = match error {
-        // Its own text names types of the library.
+    let cause = match error {
+        // The library's own text names its internal types.
         ClientInitializeError::TransportError { error, .. } => transport_cause(error),
-        other => error_chain(other),
+        error => error_chain(error),
     };
     CallError::Unreachable {
         server: server.id.clone(),
-        why: format!("no session: {}", server.without_secrets(&why)),
+        why: format!("no session: {}", server.without_secrets(&cause)),
     }
 }
 
-/// What went wrong with a message, in words. The errors of the library do not name their sources themselves.
+/// The cause of a failed message, in words. The library's errors do not name their sources.
 pub(super) fn transport_cause(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(error)) => error_chain(error),
@@ -121,24 +119,24 @@ pub(super) fn transport_cause(error: &DynamicTransportError) -> String {
     }
 }
 
-/// An HTTP client that speaks TLS with ring, and goes past the proxy to our own machine.
+/// An HTTP client that speaks TLS with ring, and bypasses the proxy for this machine.
 fn client(url: &str) -> Result<reqwest::Client, reqwest::Error> {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // Somebody else's provider serves as well.
+        // A provider that the embedding program installed serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     let mut builder = reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
-        // A connection whose last response was not read to its end stalls whoever uses it next.
+        // A connection whose last response was not read to its end would stall its next user.
         .pool_max_idle_per_host(0)
         .redirect(Policy::custom(|attempt| {
-            // Whoever keeps the method is followed on the same machine alone, where the token belongs.
+            // A redirect is followed if it keeps the method and stays on the same host, which the token is for.
             let keeps =
                 matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-            let at_home =
+            let same_host =
                 attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-            match keeps && at_home && attempt.previous().len() <= MAX_REDIRECTS {
+            match keeps && same_host && attempt.previous().len() <= MAX_REDIRECTS {
                 true => attempt.follow(),
                 false => attempt.stop(),
             }
@@ -154,7 +152,7 @@ fn is_loopback(url: &reqwest::Url) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A variable of our environment that is not empty.
+/// An environment variable that is not empty.
 #[expect(
     clippy::disallowed_methods,
     reason = "tokens are handed over in the environment, and read here alone"

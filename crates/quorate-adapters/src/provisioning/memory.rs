@@ -1,5 +1,5 @@
-//! The `memory` provisioning: a package that is held, not read. For tests, for demonstrations, and for programs that
-//! bring their files with them.
+//! The `memory` provisioning: a package in memory, for tests, for demonstrations, and for programs that bring their files
+//! with them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ pub const KIND: &str = "memory";
 /// Builds it from its block: `slug`, `version`, and `files` with `dest`, `content`, `strategy` and `executable`.
 ///
 /// # Errors
-/// When the block is none of that, or what it holds is no package.
+/// When the block has another form, or is not a valid package.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> {
     Ok(Arc::new(Memory::new(package(build.block.clone())?)))
 }
@@ -52,7 +52,8 @@ struct File {
 
 impl File {
     fn into_package_file(self) -> Result<PackageFile, ConfigError> {
-        let dest = Destination::parse(&self.dest).map_err(|why| ConfigError::for_key("files", why))?;
+        let dest =
+            Destination::parse(&self.dest).map_err(|problem| ConfigError::for_key("files", problem))?;
         Ok(PackageFile {
             source: format!("{dest} of the block"),
             dest,
@@ -74,7 +75,7 @@ impl Memory {
         Memory { package: Mutex::new(Some(package)) }
     }
 
-    /// Puts another package in its place.
+    /// Replaces the package.
     pub fn publish(&self, package: Package) {
         *self.package.lock().unwrap_or_else(PoisonError::into_inner) = Some(package);
     }
@@ -91,8 +92,8 @@ impl Provisioning for Memory {
     }
 
     async fn package(&self) -> Result<Package, Failure> {
-        let held = self.package.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        held.ok_or_else(|| Failure::Missing { message: "nothing is held in memory".to_owned() })
+        let package = self.package.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        package.ok_or_else(|| Failure::Missing { message: "nothing is held in memory".to_owned() })
     }
 }
 

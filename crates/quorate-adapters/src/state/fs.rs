@@ -1,8 +1,8 @@
-//! The `fs` store: one JSON file for each participant in a folder, `./state` beside the manifest unless the block's
-//! `dir` says another.
+//! The `fs` store: one JSON file for each participant in a folder, `./state` beside the manifest unless the block sets
+//! `dir`.
 //!
-//! A file is replaced as a whole: written beside it, synced, renamed. One that holds no JSON object is an error that
-//! names it; nothing is made of it, since somebody has to look at what was in it.
+//! A file is replaced as a whole: written to a temporary file, synced, renamed. A file without a JSON object is an error
+//! that names it; it is not overwritten, since its content may matter.
 
 mod file_name;
 
@@ -25,10 +25,10 @@ use crate::regular_file;
 /// The kind that manifests name.
 pub const KIND: &str = "fs";
 
-/// Where states are kept where a manifest does not say it, relative to the manifest (K9).
+/// The default of `dir`, relative to the manifest (K9).
 pub const DEFAULT_DIR: &str = "state";
 
-/// The longest state that is read.
+/// The longest state that is read, in bytes.
 const MAX_STATE_BYTES: u64 = 64 << 20;
 
 /// Builds the store from its block.
@@ -41,19 +41,19 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     let dir = std::path::absolute(build.dir.join(dir))
         .map_err(|error| ConfigError::for_key("dir", format!("`{dir}` is no path: {error}")))?;
     if dir.is_file() {
-        let what = format!("`{}` is a file; states need a folder", dir.display());
+        let message = format!("`{}` is a file; states need a folder", dir.display());
         return Err(
-            ConfigError::for_key("dir", what).with_help("name a folder; it is made when it is needed")
+            ConfigError::for_key("dir", message).with_help("name a folder; it is made when it is needed")
         );
     }
     Ok(Arc::new(FsState { dir }))
 }
 
-/// How often a file is tried to be read while no descriptor is left, and the pause before the next time.
+/// How often a read is attempted while no descriptor is free, and the pause between attempts.
 const MAX_READ_ATTEMPTS: u32 = 100;
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Whether no descriptor was left: `EMFILE` or `ENFILE`, which have no kind of their own.
+/// Whether no descriptor was free: `EMFILE` or `ENFILE`, which have no `ErrorKind`.
 fn is_out_of_descriptors(error: &std::io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
@@ -75,12 +75,12 @@ impl State for FsState {
     }
 
     async fn read(&self, participant: &str) -> Result<Map<String, Json>, Error> {
-        // A small file is read faster here than it is handed to another thread.
+        // Reading a small file here is faster than handing it to another thread.
         let path = self.path(participant);
         let mut tries = 1;
         let text = loop {
             match regular_file::read_no_symlink(&path, MAX_STATE_BYTES) {
-                // Others give descriptors back, hooks for example; a participant without its state would lose its turn.
+                // Hooks and others release descriptors; a participant without its state would lose its turn.
                 Err(error) if is_out_of_descriptors(&error) && tries < MAX_READ_ATTEMPTS => {
                     tokio::time::sleep(RETRY_DELAY).await
                 }
@@ -91,11 +91,11 @@ impl State for FsState {
         match text {
             Ok(text) => {
                 let state = serde_json::from_slice(&text).map_err(|error| {
-                    let what = format!(
+                    let message = format!(
                         "the state of `{participant}`, {}, is not a JSON object; mend it, or move it away to begin anew",
                         path.display()
                     );
-                    Error::new(what, error)
+                    Error::new(message, error)
                 })?;
                 check_depth(participant, &state)?;
                 Ok(state)
@@ -114,7 +114,7 @@ impl State for FsState {
             Err(error) => return Err(Error::new(cannot, error)),
         };
         text.push(b'\n');
-        // A sync takes as long as the disk likes. A task that was started ends also when nobody waits for it any more.
+        // A sync may take long. A started task also ends if the caller is dropped.
         let written = tokio::task::spawn_blocking(move || write_atomically(&dir, &path, &text)).await;
         written.map_err(std::io::Error::other).flatten().map_err(|error| Error::new(cannot, error))
     }
@@ -127,7 +127,7 @@ fn write_atomically(dir: &Path, path: &Path, text: &[u8]) -> std::io::Result<()>
     file.write_all(text)?;
     file.as_file().sync_all()?;
     file.persist(path)?;
-    // The new name is durable once the folder is. Elsewhere folders cannot be opened, and need not be.
+    // The rename is durable once the folder is synced. Other systems cannot open folders, and need not.
     #[cfg(unix)]
     std::fs::File::open(dir)?.sync_all()?;
     Ok(())

@@ -1,4 +1,4 @@
-//! The `mcp-kv` state: an entry for each participant in a key-value store behind an MCP server.
+//! The `mcp-kv` store: an entry for each participant in a key-value store behind an MCP server.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const KEYS: &[&str] = &["kind", mcp::SERVER_KEY, "prefix", "getTool", "setTool"]
 const GET_TOOL: &str = "kv_get";
 const SET_TOOL: &str = "kv_set";
 
-/// The longest key that is written out, in bytes; a longer id is named by its hash.
+/// The longest id that is used as a key, in bytes; a longer one is replaced by its hash.
 const MAX_KEY_BYTES: usize = 160;
 
 /// Builds the store from its block.
@@ -62,7 +62,7 @@ impl McpKvState {
     }
 }
 
-/// The name of an entry: the id, in letters that no store changes or folds together.
+/// The key of an entry: the id, in characters that no store changes or treats as equal.
 fn encode_key(participant: &str) -> String {
     use std::fmt::Write as _;
 
@@ -70,11 +70,11 @@ fn encode_key(participant: &str) -> String {
     for byte in participant.bytes() {
         match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
-            // Writing to a text does not fail.
-            other => drop(write!(name, "%{other:02x}")),
+            // Writing to a string does not fail.
+            byte => drop(write!(name, "%{byte:02x}")),
         }
     }
-    // A name that is written out has no `~`, and none is empty.
+    // An encoded id is never empty and contains no `~`.
     if name.is_empty() || name.len() > MAX_KEY_BYTES {
         format!("~{}", sha256_hex(participant.as_bytes()))
     } else {
@@ -122,7 +122,7 @@ impl State for McpKvState {
         let value = if offer.is_text(&self.set, "value") { Json::String(state.to_string()) } else { state };
         let key = self.key(participant);
         let arguments = Arguments::from_iter([("key".to_owned(), key), ("value".to_owned(), value)]);
-        // Writing the whole twice is the same as once.
+        // Writing the whole state is idempotent.
         let set = self.connection.call(&self.set, arguments, Retry::Safe, CallDeadline::Timeout).await;
         set.map(drop).map_err(unwritten)
     }

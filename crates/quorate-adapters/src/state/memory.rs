@@ -1,4 +1,4 @@
-//! The `memory` store: state that lives as long as its process. For rehearsals and tests.
+//! The `memory` store: state that ends with its process, for dry runs and tests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,10 +16,10 @@ use crate::block::Block;
 /// The kind that manifests name.
 pub const KIND: &str = "memory";
 
-/// Builds the store from its block, which has no keys of its own.
+/// Builds the store from its block, which takes no keys.
 ///
 /// # Errors
-/// When there is one.
+/// When the block has a key.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     Block::parse(build.block, &["kind"])?;
     Ok(Arc::new(Memory::default()))

@@ -1,5 +1,5 @@
-//! The `sqlite` store: states in a database, which may be the one that has the conversation. Participants of different
-//! runtimes have states of their own in it.
+//! The `sqlite` store: states in a database, which may also hold the conversation. The states of different runtimes in it
+//! are separate.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
         return Err(ConfigError::for_key("path", "`path` is missing: states are kept in a file")
             .with_help("for example `path: states.db`, relative to the manifest"));
     };
-    // What the power takes away is made good from the conversation.
+    // States that a power failure destroys are recovered from the conversation.
     let database = Database::new(build.dir, path, false)?;
     Ok(Arc::new(SqliteState { database, runtime: build.runtime.to_owned() }))
 }

@@ -1,14 +1,14 @@
 //! The `file` substrate: an append-only journal in the public format, which people and other programs read and write,
 //! too.
 //!
-//! Any number of handles and processes append at once; each holds the lock `<journal>.lock` while it writes. Programs
-//! that know nothing of the lock may append as well, and people may edit the journal while it is open. An index beside
-//! it, `<journal>.idx`, keeps the cost of a cycle the same whatever the journal's length; it may be deleted at any
-//! time. The modules say the rest: `format` what stands in the journal, `book` what a handle knows of it, `append` what
-//! an append does, `index` and `filter` how a turn is found, `scan` how the journal is read, `disk` the lock,
-//! `preamble` what may stand before the first turn, `cautions` what people are told of it.
+//! Any number of handles and processes append concurrently; each holds the lock `<journal>.lock` while it writes. Programs
+//! that do not know the lock may append as well, and people may edit the journal while it is open. An index beside it,
+//! `<journal>.idx`, makes the cost of a cycle independent of the journal's length; it may be deleted at any time. The
+//! modules: `format` defines the journal's syntax, `journal_handle` holds what a handle knows of it, `append` appends,
+//! `index` and `bloom_filter` find turns, `scan` reads the journal, `disk` has the lock, `preamble` checks the text before
+//! the first turn, `warnings` reports problems.
 //!
-//! Where a journal has two turns with one id, which only others can write, the last of them is meant.
+//! If two turns of a journal share an id, which only other programs can cause, the last one counts.
 
 mod append;
 mod bloom_filter;
@@ -46,13 +46,13 @@ use crate::file_stamp::FileStamp;
 /// The kind that manifests name.
 pub const KIND: &str = "file";
 
-/// How long a journal that has become shorter is left alone before it is believed: whoever saves a file may empty it
-/// first. And how often it is looked at.
+/// How long a journal must stay unchanged after it became shorter: a program that saves a file may empty it first. And
+/// how often it is checked.
 const SETTLE_DELAY: Duration = Duration::from_millis(50);
 const SETTLE_CHECKS: usize = 20;
-/// From how many turns on they are read by a thread of their own.
+/// From this many turns on a thread of its own reads them.
 const BLOCKING_TURNS: usize = 256;
-/// A disk that syncs within this long is waited for by whoever appends.
+/// If the disk syncs within this time, the next append syncs on its own thread.
 const FAST_SYNC: Duration = Duration::from_millis(1);
 
 /// Builds the substrate from its block.
@@ -84,30 +84,30 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
 }
 
 struct FileSubstrate {
-    /// As the manifest has it.
+    /// The path as the manifest names it.
     place: String,
-    /// Where the file is, behind links.
+    /// The path with links resolved.
     path: PathBuf,
     sync: bool,
-    /// Whether the last sync was fast.
+    /// Whether the last sync took less than [`FAST_SYNC`].
     syncs_fast: AtomicBool,
     handle: Arc<Mutex<JournalHandle>>,
     watch: FileWatcher,
     last_read: Arc<Shared<LastRead>>,
 }
 
-/// What the last `read` has given.
+/// What the last `read` returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastRead {
-    /// Not everything, or it was never called.
+    /// A part, or `read` was never called.
     Partial,
-    /// Everything, when the journal looked like this.
+    /// All turns of the journal that had this stamp.
     Complete(Option<FileStamp>),
 }
 
 impl FileSubstrate {
     fn new(place: &Path, sync: bool) -> Self {
-        // Two names of one journal have one lock.
+        // Two paths of one journal must share a lock.
         let path = place.canonicalize().unwrap_or_else(|_| place.to_owned());
         FileSubstrate {
             place: place.display().to_string(),
@@ -120,8 +120,8 @@ impl FileSubstrate {
         }
     }
 
-    /// Works with the book: here, where that takes a few system calls on what the system has in memory, since a thread
-    /// to wait on costs more than those; in a thread of its own where it may take long.
+    /// Works with the journal handle: on this thread if that takes a few system calls on cached data, since a thread switch
+    /// costs more; on a thread of its own if it may take long.
     async fn with_handle<T: Send + 'static>(
         &self,
         appending: bool,
@@ -130,32 +130,32 @@ impl FileSubstrate {
     ) -> Result<T, Error> {
         let mut handle = self.handle.clone().lock_owned().await;
         let now = self.wait_until_settled(&handle).await?;
-        let done = move |book: &mut JournalHandle| {
-            let done = work(book);
-            book.lock.release();
-            done
+        let task = move |handle: &mut JournalHandle| {
+            let result = work(handle);
+            handle.lock.release();
+            result
         };
-        let done = match !many && handle.is_cheap(now, appending) {
-            true => done(&mut handle),
-            false => tokio::task::spawn_blocking(move || done(&mut handle))
+        let result = match !many && handle.is_cheap(now, appending) {
+            true => task(&mut handle),
+            false => tokio::task::spawn_blocking(move || task(&mut handle))
                 .await
                 .map_err(std::io::Error::other)
                 .map_err(JournalError::Io)
                 .flatten(),
         };
-        done.map_err(|trouble| trouble.into_port_error(&self.path))
+        result.map_err(|error| error.into_port_error(&self.path))
     }
 
-    /// Waits until a journal that has lost something stays as it is; what it looks like then.
-    async fn wait_until_settled(&self, book: &JournalHandle) -> Result<Option<FileStamp>, Error> {
-        let look = || book.stamp().map_err(|trouble| trouble.into_port_error(&self.path));
-        let mut now = look()?;
+    /// Waits until a journal that became shorter no longer changes; returns its stamp.
+    async fn wait_until_settled(&self, handle: &JournalHandle) -> Result<Option<FileStamp>, Error> {
+        let read_stamp = || handle.stamp().map_err(|error| error.into_port_error(&self.path));
+        let mut now = read_stamp()?;
         for _ in 0..SETTLE_CHECKS {
-            if !book.has_lost_data(now) {
+            if !handle.has_lost_data(now) {
                 break;
             }
             tokio::time::sleep(SETTLE_DELAY).await;
-            let again = look()?;
+            let again = read_stamp()?;
             if std::mem::replace(&mut now, again) == again {
                 break;
             }
@@ -163,16 +163,16 @@ impl FileSubstrate {
         Ok(now)
     }
 
-    /// Syncs: here, where the disk has just shown that it takes no longer than a thread to wait on.
+    /// Syncs: on this thread, if the last sync was faster than a thread switch.
     async fn sync_file(&self, file: Arc<std::fs::File>) -> std::io::Result<()> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let synced = match self.syncs_fast.load(Ordering::Relaxed) {
             true => file.sync_data(),
             false => {
                 tokio::task::spawn_blocking(move || file.sync_data()).await.map_err(std::io::Error::other)?
             }
         };
-        self.syncs_fast.store(begun.elapsed() < FAST_SYNC, Ordering::Relaxed);
+        self.syncs_fast.store(started.elapsed() < FAST_SYNC, Ordering::Relaxed);
         synced
     }
 
@@ -200,10 +200,10 @@ impl Substrate for FileSubstrate {
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
         check_turn(&turn)?;
-        let (appended, file) = self.with_handle(true, false, move |book| book.append(turn)).await?;
+        let (appended, file) = self.with_handle(true, false, move |handle| handle.append(turn)).await?;
         if self.sync {
-            // Without the lock: others append meanwhile, and one sync is good for all that was written before it. A
-            // turn that was there already may be one whose writer is syncing it just now.
+            // Without the lock: others append meanwhile, and one sync covers all earlier writes. A turn that existed
+            // already may be one whose writer is syncing it now.
             self.sync_file(file).await.map_err(|error| {
                 Error::unavailable(format!("the journal {} cannot be synced", self.path.display()), error)
             })?;
@@ -212,17 +212,17 @@ impl Substrate for FileSubstrate {
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
-        let (since, given) = (since.cloned(), self.last_read.clone());
-        let read = move |book: &mut JournalHandle| {
-            let before = book.stamp();
-            let page = book.page(since.as_deref(), limit);
+        let (since, last_read) = (since.cloned(), self.last_read.clone());
+        let read = move |handle: &mut JournalHandle| {
+            let before = handle.stamp();
+            let page = handle.page(since.as_deref(), limit);
             let now = match &page {
-                Ok((_, true)) => LastRead::Complete(book.scanned_stamp),
+                Ok((_, true)) => LastRead::Complete(handle.scanned_stamp),
                 Ok((_, false)) => LastRead::Partial,
-                // It will not be read until it is mended.
+                // The journal cannot be read until it is corrected.
                 Err(_) => before.map_or(LastRead::Partial, LastRead::Complete),
             };
-            *given.lock().unwrap_or_else(PoisonError::into_inner) = now;
+            *last_read.lock().unwrap_or_else(PoisonError::into_inner) = now;
             Ok(page?.0)
         };
         self.with_handle(false, limit > BLOCKING_TURNS, read).await
@@ -230,7 +230,7 @@ impl Substrate for FileSubstrate {
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
         let at = at.clone();
-        self.with_handle(false, count > BLOCKING_TURNS, move |book| book.window(&at, count)).await
+        self.with_handle(false, count > BLOCKING_TURNS, move |handle| handle.window(&at, count)).await
     }
 
     async fn changed(&self) -> Result<(), Error> {
@@ -241,7 +241,7 @@ impl Substrate for FileSubstrate {
             if self.last_read() != LastRead::Complete(now) {
                 return Ok(());
             }
-            // The bell is ours: it does not go away.
+            // This object owns the sender, so the channel stays open.
             let _ = rung.changed().await;
         }
     }

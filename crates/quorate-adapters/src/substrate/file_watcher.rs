@@ -1,9 +1,8 @@
-//! Notifications of the file system: waits until something happens to a file, or to what lies beside it under a name
-//! that begins in the same way.
+//! File system notifications: waits for a change of a file, or of files beside it whose names begin with its name.
 //!
-//! The folder is watched, not the file, since files come and go. What happened is not told: whoever waits looks for
-//! itself, which also makes one of a burst of notifications. File systems over a network tell of nothing that happens
-//! on another machine.
+//! It watches the folder, not the file, since files come and go. A notification carries no details: the waiter checks for
+//! itself, which also merges a burst of notifications into one. Network file systems do not notify of changes made on
+//! another machine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use quorate_kernel::ports::substrate::Error;
 use tokio::sync::watch::{Receiver, Sender};
 
-/// Watches a file from the first time that somebody waits for it.
+/// Watches a file from the first [`Self::subscribe`] on.
 pub(crate) struct FileWatcher {
     folder: PathBuf,
     prefix: OsString,
@@ -26,12 +25,12 @@ pub(crate) struct FileWatcher {
 #[derive(Default)]
 struct ChangeSignal {
     changes: Sender<()>,
-    /// The folder itself went away, and the watch with it.
+    /// Set when the folder was removed, which ends the watch.
     folder_gone: AtomicBool,
 }
 
 impl FileWatcher {
-    /// A watch over the file at an absolute path.
+    /// A watch over the file at an absolute path; inactive until subscribed to.
     pub(crate) fn new(path: &Path) -> Self {
         FileWatcher {
             folder: path.parent().unwrap_or(path).to_owned(),
@@ -41,9 +40,8 @@ impl FileWatcher {
         }
     }
 
-    /// Begins to listen: from now on everything that happens wakes whoever waits for the receiver to change. Whoever
-    /// looks for news after this and then waits misses nothing. It is good for one wait, since the folder itself may
-    /// go away, and come again.
+    /// Subscribes to changes: from now on each one wakes the receiver. Check for news after this call and before waiting, and
+    /// no change is missed. Subscribe again for each wait, since the folder may be removed and created again.
     ///
     /// # Errors
     /// When the folder cannot be watched.
@@ -64,24 +62,24 @@ impl FileWatcher {
         let cannot = || format!("cannot watch {}", self.folder.display());
         std::fs::create_dir_all(&self.folder).map_err(|error| Error::unavailable(cannot(), error))?;
         let (folder, prefix, bell) = (self.folder.clone(), self.prefix.clone(), self.signal.clone());
-        let heard = move |event: notify::Result<Event>| {
+        let on_event = move |event: notify::Result<Event>| {
             let Ok(event) = event else { return bell.changes.send_replace(()) };
             let lost = event.kind.is_remove() || matches!(event.kind, EventKind::Modify(ModifyKind::Name(_)));
             if lost && event.paths.contains(&folder) {
                 bell.folder_gone.store(true, Ordering::SeqCst);
                 return bell.changes.send_replace(());
             }
-            // Reading is no news, and whoever looks reads.
-            let named = |path: &PathBuf| {
+            // A read is no change, and readers check for changes themselves.
+            let is_watched = |path: &PathBuf| {
                 path.file_name()
                     .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()))
             };
-            if !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(named)) {
+            if !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(is_watched)) {
                 bell.changes.send_replace(());
             }
         };
         let mut started =
-            notify::recommended_watcher(heard).map_err(|error| Error::unavailable(cannot(), error))?;
+            notify::recommended_watcher(on_event).map_err(|error| Error::unavailable(cannot(), error))?;
         started
             .watch(&self.folder, RecursiveMode::NonRecursive)
             .map_err(|error| Error::unavailable(cannot(), error))?;

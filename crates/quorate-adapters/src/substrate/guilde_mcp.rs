@@ -1,15 +1,15 @@
-//! The `guilde-mcp` substrate: a conversation behind an MCP server that has `post_message` and `get_messages`. This
-//! file owns its block and the port; the parts are in `guilde_mcp/`: asking for messages (`room`), what one looks like
-//! on the wire (`message`) and in which order they are (`order`), whose they are (`people`), what we write beside a
-//! turn (`marks`), what was read already (`memory`), and the port's verbs (`reading`, `posting`, `waiting`).
+//! The `guilde-mcp` substrate: a conversation behind an MCP server that has `post_message` and `get_messages`. This file
+//! owns its block and the port. In `guilde_mcp/`: requests for messages (`conversation`), their form on the wire
+//! (`message`), their order (`order`) and authors (`authors`), the metadata that is written with a turn
+//! (`turn_metadata`), what was read before (`read_history`), and the port's verbs (`reading`, `posting`, `waiting`).
 //!
-//! A server that takes `after`, `before`, `waitMs`, `idempotencyKey` and `metadata` is asked with them. One that takes
-//! none of them gives its newest messages alone: then what is newer than a turn is known only while that turn is among
-//! them, and where it is not, reading is refused rather than guessed.
+//! Requests use `after`, `before`, `waitMs`, `idempotencyKey` and `metadata` if the server takes them. A server that takes
+//! none of them returns only its newest messages: then the messages newer than a turn are known only while that turn is
+//! among them; if it is not, reading fails.
 //!
-//! What the server keeps is known only once it was connected; [`Substrate::about`] says [`Keeps::Turns`] until then.
-//! Where neither `meta.operatorId` nor `asOperatorId` says whom a participant posts as, whoever may write metadata into
-//! the conversation can speak for it.
+//! Whether the server stores metadata is known only after it was connected; [`Substrate::about`] returns [`Keeps::Turns`]
+//! until then. A participant without `meta.operatorId`, in a block without `asOperatorId`, can be impersonated by everyone
+//! who may write metadata into the conversation.
 
 mod authors;
 mod conversation;
@@ -43,7 +43,7 @@ pub const KIND: &str = crate::mcp_kinds::SUBSTRATE;
 
 const KEYS: &[&str] = &["kind", mcp::SERVER_KEY, "conversationId", "asOperatorId", "fetchLimit", "pollMs"];
 
-/// The most messages that are asked for at once.
+/// The most messages of one request.
 const MAX_FETCH: usize = 500;
 const DEFAULT_FETCH: usize = 50;
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_millis(2_000);
@@ -68,8 +68,8 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     let poll_interval =
         block.count("pollMs")?.map_or(DEFAULT_POLL_INTERVAL, |ms| Duration::from_millis(ms as u64));
     let connection = mcp::connection(&block, build.servers, build.dir)?;
-    let people = AuthorMap::new(build.participants, block.text("asOperatorId")?);
-    let conversation = Conversation::new(connection, conversation, people);
+    let authors = AuthorMap::new(build.participants, block.text("asOperatorId")?);
+    let conversation = Conversation::new(connection, conversation, authors);
     Ok(Arc::new(GuildeSubstrate {
         conversation,
         initial_fetch,
@@ -79,18 +79,17 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     }))
 }
 
-/// A conversation behind a server.
 struct GuildeSubstrate {
     conversation: Conversation,
-    /// How many messages are asked for first.
+    /// The number of messages in the first request.
     initial_fetch: usize,
-    /// How often a server that cannot wait is asked for news.
+    /// How often a server that cannot wait is asked for new messages.
     poll_interval: Duration,
     read_history: ReadHistory,
     uncertain_posts: UncertainPosts,
 }
 
-/// Whether the server keeps what we write beside a turn.
+/// Whether the server stores metadata with a message.
 fn keeps_of(offer: &ServerTools) -> Keeps {
     if offer.accepts(POST_TOOL, "metadata") { Keeps::Stamps } else { Keeps::Turns }
 }

@@ -1,7 +1,7 @@
-//! The `memory` substrate: a conversation that lives as long as its process. For rehearsals and for tests, which can
-//! hook into each call to delay it or to let it fail.
+//! The `memory` substrate: a conversation that ends with its process, for dry runs and for tests, which can hook into each
+//! call to delay it or to make it fail.
 //!
-//! Whoever has the same [`Memory`] has the same conversation; two that are built from one manifest are two.
+//! Clones of one [`Memory`] share a conversation; two that are built from one manifest do not.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -22,45 +22,38 @@ use crate::block::Block;
 /// The kind that manifests name.
 pub const KIND: &str = "memory";
 
-/// Builds the substrate from its block, which has no keys of its own.
+/// Builds the substrate from its block, which takes no keys.
 ///
 /// # Errors
-/// When there is one.
+/// When the block has a key.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> {
     Block::parse(build.block, &["kind"])?;
-    // No other process has it, so none may take its records for its own.
-    let one = entropy::hex(&entropy::bytes::<6>());
-    Ok(Arc::new(Memory::new(&format!("{}/{one}", build.runtime))))
+    // The name is unique, so that no other conversation's records match.
+    let unique = entropy::hex(&entropy::bytes::<6>());
+    Ok(Arc::new(Memory::new(&format!("{}/{unique}", build.runtime))))
 }
 
-/// A call of the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// [`Substrate::append`].
     Append,
-    /// [`Substrate::read`].
     Read,
-    /// [`Substrate::window`].
     Window,
-    /// [`Substrate::changed`].
     Changed,
 }
 
-/// When a hook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// Before anything is done; what it fails with is what comes of the call.
+    /// Before the call; an error becomes its result.
     Before,
-    /// When it is done; what it fails with is what the caller gets to know of it.
+    /// After the call took effect; an error replaces its result.
     After,
 }
 
-/// What a hook does: waits, fails, or nothing.
+/// A hook: it may wait or fail.
 pub type HookFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 type Hook = Box<dyn Fn(Operation, Timing) -> HookFuture + Send + Sync>;
 
-/// A conversation in memory.
 #[derive(Default)]
 pub struct Memory {
     place: String,
@@ -74,17 +67,17 @@ struct Transcript {
     turns: Vec<Turn>,
     ids: HashMap<Name, usize>,
     keys: HashMap<Name, usize>,
-    /// How many turns the last `read` has seen.
+    /// How many turns there were at the last `read`.
     seen_count: usize,
 }
 
 impl Memory {
-    /// An empty conversation, of a runtime.
+    /// An empty conversation of a runtime.
     pub fn new(runtime: &str) -> Self {
         Memory { place: format!("{KIND}/{runtime}"), ..Memory::default() }
     }
 
-    /// Has a hook called before and after each call.
+    /// Sets a hook that runs before and after each call.
     #[must_use]
     pub fn with_hook(
         mut self,
@@ -113,8 +106,8 @@ impl Memory {
 
 impl Transcript {
     fn append(&mut self, turn: NewTurn) -> Result<Appended, Error> {
-        let known = turn.stamp.as_ref().and_then(|stamp| self.keys.get(&stamp.key));
-        if let Some(at) = known {
+        let position = turn.stamp.as_ref().and_then(|stamp| self.keys.get(&stamp.key));
+        if let Some(at) = position {
             return Ok(Appended { turn: self.turns[*at].clone(), fresh: false });
         }
         let NewTurn { participant, content, mut timestamp, meta, stamp } = turn;
@@ -160,10 +153,10 @@ impl Substrate for Memory {
         let page = {
             let mut transcript = self.transcript();
             let at = since.map(|since| transcript.ids.get(since).copied());
-            let from = at.flatten().map_or(0, |at| at + 1);
-            let to = from.saturating_add(limit).min(transcript.turns.len());
-            transcript.seen_count = to;
-            Page { turns: transcript.turns[from..to].to_vec(), known: at != Some(None) }
+            let start = at.flatten().map_or(0, |at| at + 1);
+            let end = start.saturating_add(limit).min(transcript.turns.len());
+            transcript.seen_count = end;
+            Page { turns: transcript.turns[start..end].to_vec(), known: at != Some(None) }
         };
         self.hook(Operation::Read, Timing::After).await?;
         Ok(page)
@@ -173,8 +166,8 @@ impl Substrate for Memory {
         self.hook(Operation::Window, Timing::Before).await?;
         let turns = {
             let transcript = self.transcript();
-            let to = transcript.ids.get(at).map_or(0, |at| at + 1);
-            transcript.turns[to.saturating_sub(count)..to].to_vec()
+            let end = transcript.ids.get(at).map_or(0, |at| at + 1);
+            transcript.turns[end.saturating_sub(count)..end].to_vec()
         };
         self.hook(Operation::Window, Timing::After).await?;
         Ok(turns)
@@ -183,7 +176,7 @@ impl Substrate for Memory {
     async fn changed(&self) -> Result<(), Error> {
         self.hook(Operation::Changed, Timing::Before).await?;
         loop {
-            // Listening first: what is appended between the look and the wait wakes us.
+            // Subscribe first, so that an append between the check and the wait is not missed.
             let mut appended = std::pin::pin!(self.appended.notified());
             appended.as_mut().enable();
             let news = {

@@ -1,8 +1,7 @@
-//! The `sqlite` substrate: conversations in one database, each under a name, which is the runtime's id unless the block
-//! says another.
+//! The `sqlite` substrate: conversations in one database, each under a name, by default the runtime's id.
 //!
-//! An append is one transaction, which is durable when it returns (unless the block says `sync: false`); others wait
-//! for it. Ids, authors and times are those of a journal, so that a transcript is the same on either.
+//! An append is one transaction, which is durable when it returns (unless the block sets `sync: false`); other writers
+//! wait for it. Ids, authors and times are those of a journal, so that a transcript is the same in both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -45,14 +44,14 @@ struct SqliteSubstrate {
     database: Database,
     conversation: String,
     watch: FileWatcher,
-    /// The number of the last turn that `read` has given; -1 where it was not called yet.
+    /// The number of the last turn that `read` returned; -1 before the first call.
     last_delivered: AtomicI64,
 }
 
 impl From<DatabaseError> for Error {
     fn from(failure: DatabaseError) -> Self {
-        let DatabaseError { message: what, source } = failure;
-        Error::Unavailable { what, source: source.map(Into::into) }
+        let DatabaseError { message, source } = failure;
+        Error::Unavailable { what: message, source: source.map(Into::into) }
     }
 }
 
@@ -65,7 +64,6 @@ impl SqliteSubstrate {
         self.database.error(error).into()
     }
 
-    /// The number of the turn with an id.
     async fn turn_number(&self, connection: &mut SqliteConnection, id: &str) -> Result<Option<i64>, Error> {
         let row = sqlx::query("SELECT n FROM turn WHERE conversation = ? AND id = ?")
             .bind(&self.conversation)
@@ -76,7 +74,7 @@ impl SqliteSubstrate {
         Ok(row.map(|row| row.get(0)))
     }
 
-    /// The number of the last turn; 0 where there is none.
+    /// The number of the last turn; 0 without turns.
     async fn last_number(&self, connection: &mut SqliteConnection) -> Result<i64, Error> {
         sqlx::query("SELECT COALESCE(MAX(n), 0) FROM turn WHERE conversation = ?")
             .bind(&self.conversation)
@@ -86,12 +84,12 @@ impl SqliteSubstrate {
             .map_err(|error| self.failure(error))
     }
 
-    /// The same when whoever is just writing is done. The file is written some time before what is in it can be seen,
-    /// and nothing tells of that: who was woken by the writing, or began to listen after it, would wait for good.
+    /// The same, after pending transactions. A commit becomes visible some time after its write to the file, without another
+    /// notification: a waiter that woke at the write, or subscribed after it, would wait forever.
     async fn last_number_after_writers(&self) -> Result<i64, Error> {
         let mut connection = self.connection().await?;
-        let begun = connection.begin_with("BEGIN IMMEDIATE").await;
-        let mut transaction = begun.map_err(|error| self.failure(error))?;
+        let started = connection.begin_with("BEGIN IMMEDIATE").await;
+        let mut transaction = started.map_err(|error| self.failure(error))?;
         let last = self.last_number(&mut transaction).await?;
         transaction.rollback().await.map_err(|error| self.failure(error))?;
         Ok(last)
@@ -225,7 +223,7 @@ impl Substrate for SqliteSubstrate {
             {
                 return Ok(());
             }
-            // The bell is ours: it does not go away.
+            // This object owns the sender, so the channel stays open.
             let _ = rung.changed().await;
         }
     }

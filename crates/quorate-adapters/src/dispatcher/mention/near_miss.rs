@@ -1,22 +1,22 @@
-//! What was meant by an `@` that mentions nobody: a name that is misspelt, in another case, or in brackets.
+//! Suggests names for an `@` that mentions no participant: a name misspelt, in another case, or in brackets.
 
 use quorate_kernel::conversation::Participant;
 
 use super::parser::{Boundary, first_word, mentions};
 
-/// How alike a word and a name have to be, from 0 to 1.
+/// The lowest similarity of a suggestion, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.85;
-/// The longest name that is looked for, in characters.
+/// The longest name that is compared, in characters.
 const MAX_NAME_CHARS: usize = 64;
-/// How many are told of one text.
+/// How many suggestions one text gets.
 const MAX_NEAR_MISSES: usize = 3;
-/// What people put around a name.
+/// Brackets and quotes that may surround a name.
 const DELIMITERS: [(char, char); 7] =
     [('[', ']'), ('<', '>'), ('(', ')'), ('{', '}'), ('"', '"'), ('\'', '\''), ('`', '`')];
 
-/// A sentence for each `@` of a text that mentions nobody and looks like somebody's name.
+/// A sentence for each `@` that mentions no participant but resembles a participant's name.
 pub(super) fn near_misses(text: &str, participants: &[Participant], boundary: Boundary) -> Vec<String> {
-    let mut said: Vec<String> = Vec::new();
+    let mut suggestions: Vec<String> = Vec::new();
     let mut ats = text.match_indices('@').map(|(at, _)| at).peekable();
     while let Some(at) = ats.next() {
         // An address: me@example.org.
@@ -24,23 +24,23 @@ pub(super) fn near_misses(text: &str, participants: &[Participant], boundary: Bo
             continue;
         }
         let piece = &text[at..ats.peek().copied().unwrap_or(text.len())];
-        if participants.iter().any(|one| mentions(piece, &one.display_name, boundary)) {
+        if participants.iter().any(|participant| mentions(piece, &participant.display_name, boundary)) {
             continue;
         }
         let Some((written, name)) = split_mention(&piece[1..]) else { continue };
         let Some(near) = nearest_participant(name, participants) else { continue };
-        let told = format!("`@{written}` mentions nobody; did you mean `@{}`?", near.display_name);
-        if !said.contains(&told) {
-            said.push(told);
+        let suggestion = format!("`@{written}` mentions nobody; did you mean `@{}`?", near.display_name);
+        if !suggestions.contains(&suggestion) {
+            suggestions.push(suggestion);
         }
-        if said.len() == MAX_NEAR_MISSES {
+        if suggestions.len() == MAX_NEAR_MISSES {
             break;
         }
     }
-    said
+    suggestions
 }
 
-/// What stands behind an `@`: as it is written, and the name in it.
+/// The text behind an `@`: as it is written, and the name in it.
 fn split_mention(rest: &str) -> Option<(&str, &str)> {
     let first = rest.chars().next()?;
     let around = DELIMITERS.iter().find(|(open, _)| *open == first);
@@ -55,21 +55,22 @@ fn split_mention(rest: &str) -> Option<(&str, &str)> {
     Some((word, word)).filter(|(word, _)| !word.is_empty() && word.chars().count() <= MAX_NAME_CHARS)
 }
 
-/// Whose name it is most like: what they are called, its first word, or their id.
+/// The participant most similar by display name, its first word, or id.
 fn nearest_participant<'a>(name: &str, participants: &'a [Participant]) -> Option<&'a Participant> {
     let name = name.to_lowercase();
-    let likeness = |one: &Participant| {
-        let called = [Some(&*one.display_name), first_word(&one.display_name), Some(&*one.id)];
+    let similarity = |participant: &Participant| {
+        let names =
+            [Some(&*participant.display_name), first_word(&participant.display_name), Some(&*participant.id)];
         let alike =
-            called.into_iter().flatten().map(|called| strsim::jaro_winkler(&name, &called.to_lowercase()));
+            names.into_iter().flatten().map(|names| strsim::jaro_winkler(&name, &names.to_lowercase()));
         alike.fold(0.0, f64::max)
     };
     participants
         .iter()
-        .map(|one| (likeness(one), one))
-        .filter(|(likeness, _)| *likeness >= MIN_SIMILARITY)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, one)| one)
+        .map(|participant| (similarity(participant), participant))
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, participant)| participant)
 }
 
 #[cfg(test)]
@@ -100,8 +101,12 @@ mod tests {
             ("@rev: look", "@rev", "@Reviewer"),
             ("ask @Reviwer.", "@Reviwer", "@Reviewer"),
         ] {
-            let said = near_misses(text, &roster(), Boundary::Anything);
-            assert_eq!(said, [format!("`{written}` mentions nobody; did you mean `{meant}`?")], "{text}");
+            let suggestions = near_misses(text, &roster(), Boundary::Anything);
+            assert_eq!(
+                suggestions,
+                [format!("`{written}` mentions nobody; did you mean `{meant}`?")],
+                "{text}"
+            );
         }
     }
 
@@ -122,7 +127,6 @@ mod tests {
         ] {
             assert_eq!(near_misses(text, &roster(), Boundary::Anything), [""; 0], "{text}");
         }
-        // Each once, and no more than a few.
         let text = "@writter @writter @writers @reviwer @claudes @wrtier ".repeat(50_000);
         assert_eq!(near_misses(&text, &roster(), Boundary::Word).len(), MAX_NEAR_MISSES);
     }

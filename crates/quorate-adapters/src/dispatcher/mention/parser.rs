@@ -1,12 +1,12 @@
-//! What a mention is: `@<name>` anywhere, as it is written; and for a name with a space also `@<first word>` in any
+//! The mention rule: `@<name>` anywhere, as it is written; and for a name with a space also `@<first word>` in any
 //! case, where no word character follows.
 //!
-//! It is the public parser's rule, which is a JavaScript regular expression without its `u` flag, with two of its
-//! traits spelled out here. A word character is one of `[A-Za-z0-9_]`, so that `@Ann` is found in `@Annä`. And two
-//! characters are the same in any case when their upper case is the same: upper case is taken character by character,
-//! counts only where it is one character again, never turns what is not ASCII into ASCII, and does not reach beyond
-//! U+FFFF. So `ä` is `Ä`, and `ß` is not `SS`. The first word stands for itself: the public parser reads it as a
-//! pattern, so that `C++ Expert` is an error there, and `A.B Bot` is selected by `@AxB`.
+//! It is the public parser's rule, a JavaScript regular expression without its `u` flag, with two of its traits
+//! spelled out. A word character is one of `[A-Za-z0-9_]`, so that `@Ann` is found in `@Annä`. Two characters are
+//! equal in any case when their upper case is equal: upper case is computed for each character, counts only if it is
+//! one character, never maps non-ASCII to ASCII, and does not reach beyond U+FFFF. So `ä` equals `Ä`, and `ß` does
+//! not equal `SS`. The first word is literal: the public parser reads it as a pattern, so that `C++ Expert` is an
+//! error there, and `A.B Bot` is selected by `@AxB`.
 
 /// What may follow a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,17 +34,17 @@ pub fn first_word(name: &str) -> Option<&str> {
     Some(first.trim_matches(blank)).filter(|first| !first.is_empty())
 }
 
-/// What stands behind each `@`.
+/// The text behind each `@`.
 fn after_at(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('@').map(|(at, _)| &text[at + 1..])
 }
 
-/// What is left behind a prefix that is compared in any case.
+/// The rest of a text behind a prefix that is compared in any case.
 fn strip_prefix_ignoring_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let mut rest = text.chars();
     prefix
         .chars()
-        .all(|wanted| rest.next().is_some_and(|found| fold_case(found) == fold_case(wanted)))
+        .all(|expected| rest.next().is_some_and(|found| fold_case(found) == fold_case(expected)))
         .then_some(rest.as_str())
 }
 
@@ -55,7 +55,11 @@ fn continues_word(rest: &str) -> bool {
 fn fold_case(c: char) -> char {
     let mut upper = c.to_uppercase();
     match (upper.next(), upper.next()) {
-        (Some(one), None) if c <= '\u{ffff}' && one <= '\u{ffff}' && (c.is_ascii() || !one.is_ascii()) => one,
+        (Some(upper), None)
+            if c <= '\u{ffff}' && upper <= '\u{ffff}' && (c.is_ascii() || !upper.is_ascii()) =>
+        {
+            upper
+        }
         _ => c,
     }
 }

@@ -1,5 +1,5 @@
-//! The files that some CLIs want beside their streams: the schema to read, the MCP servers to use, and the place for
-//! the last message. They live in a private directory that is gone when the attempt is over.
+//! The files that some CLIs read or write beside their streams: the schema, the MCP servers, and the last message.
+//! They live in a private directory that is removed when the attempt ends.
 
 #![expect(clippy::disallowed_methods, reason = "this is where the files of an attempt are reached")]
 
@@ -20,13 +20,14 @@ pub(super) struct AttemptFiles {
 }
 
 impl AttemptFiles {
-    /// A fresh directory with the schema and the servers in it, where there are any.
+    /// A fresh directory with the schema and the servers, if given.
     pub(super) fn new(schema: Option<&Json>, servers: Option<&Json>) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::failed(format!("no temporary files can be written ({error}); check TMPDIR"))
         };
-        let mine = std::fs::Permissions::from_mode(0o700);
-        let dir = tempfile::Builder::new().prefix("quorate-").permissions(mine).tempdir().map_err(failed)?;
+        let owner_only = std::fs::Permissions::from_mode(0o700);
+        let dir =
+            tempfile::Builder::new().prefix("quorate-").permissions(owner_only).tempdir().map_err(failed)?;
         let files = AttemptFiles { dir };
         for (path, content) in [(files.schema_path(), schema), (files.servers_path(), servers)] {
             if let Some(content) = content {
@@ -40,19 +41,18 @@ impl AttemptFiles {
         self.dir.path().join("schema.json")
     }
 
-    /// The file of the MCP servers.
     pub(super) fn servers_path(&self) -> PathBuf {
         self.dir.path().join("mcp.json")
     }
 
-    /// Where the last message is to be written.
+    /// The file that the CLI writes its last message to.
     pub(super) fn last_message_path(&self) -> PathBuf {
         self.dir.path().join("last-message.txt")
     }
 
-    /// The last message; `None` where there is none, or it is no file of text within the cap of any output.
+    /// The last message; `None` if the file is missing, is not text, or exceeds the cap of any output.
     pub(super) fn read_last_message(&self) -> Option<String> {
-        // The command has written it, or put anything else in its place.
+        // The command may have put anything in its place.
         let text = regular_file::read_text(&self.last_message_path(), STDOUT_CAP as u64).ok()?;
         Some(text).filter(|text| !text.trim().is_empty())
     }

@@ -1,8 +1,8 @@
 //! One attempt, from start to end, on a thread of its own.
 //!
-//! The thread is what keeps the promises: it starts the child (which dies with it), serves the pipes, watches the
-//! clock, and ends everything. The future only waits for it. When the future is dropped the thread notices and ends
-//! the member the same way, whether or not there still is an async runtime.
+//! The thread starts the child (which dies with it), serves the pipes, enforces the deadline, and ends the processes.
+//! The future only waits for it. When the future is dropped the thread notices and ends the member in the same way,
+//! with or without an async runtime.
 
 use std::io::PipeReader;
 use std::os::fd::AsFd;
@@ -35,9 +35,9 @@ pub(super) struct CallOutput {
 #[derive(Debug)]
 pub(super) enum Termination {
     Exited(ExitStatus),
-    /// The deadline passed, or nobody waits any more.
+    /// The deadline passed, or the caller dropped the future.
     DeadlinePassed,
-    /// It printed more than an answer may have.
+    /// It printed more than an answer may contain.
     Overflowed,
 }
 
@@ -47,15 +47,16 @@ pub(super) async fn run(
     prompt: Arc<str>,
     deadline: Instant,
 ) -> Result<CallOutput, Failure> {
-    let no_room = |error: std::io::Error| Failure::failed(format!("no room to start a command: {error}"));
-    // Dropping `_held` is how the thread learns that nobody waits any more.
+    let cannot_start =
+        |error: std::io::Error| Failure::failed(format!("no room to start a command: {error}"));
+    // Dropping `_held` tells the thread that the caller no longer waits.
     let (hangup, _held) = loop {
         match std::io::pipe() {
             Ok(pipe) => break pipe,
             Err(error) if resource_shortage::should_retry(&error, deadline) => {
                 resource_shortage::pause().await
             }
-            Err(error) => return Err(no_room(error)),
+            Err(error) => return Err(cannot_start(error)),
         }
     };
     let (report, reported) = oneshot::channel();
@@ -65,13 +66,13 @@ pub(super) async fn run(
         .name("member".into())
         .spawn(move || {
             let ended = span.in_scope(|| supervise(&launch, prompt, deadline, hangup));
-            // Its private directory goes first where nobody waits any more: whoever settles waits for that, too.
+            // After a hang-up its private directory goes first: whoever waits for the members waits for that, too.
             drop(launch);
             drop(live);
-            // Nobody listens when the future was dropped.
+            // The receiver is gone if the future was dropped.
             let _ = report.send(ended);
         })
-        .map_err(no_room)?;
+        .map_err(cannot_start)?;
     reported.await.unwrap_or_else(|_| Err(Failure::failed("the thread that watched the command is gone")))
 }
 
@@ -150,8 +151,8 @@ impl Drop for LiveAttempt {
     }
 }
 
-/// Waits, at most for `limit`, until nothing runs any more that was started by attempts which have ended or were
-/// dropped. The program calls it before it exits, so that members get their two seconds also where no guard stands.
+/// Waits, at most for `limit`, until no process runs that was started by attempts which have ended or were dropped.
+/// The program calls it before it exits, so that members get their two seconds even without a guard.
 pub fn wait_for_members(limit: Duration) {
     let live = LIVE_ATTEMPTS.lock().unwrap_or_else(PoisonError::into_inner);
     drop(ATTEMPT_ENDED.wait_timeout_while(live, limit, |live| *live > 0));

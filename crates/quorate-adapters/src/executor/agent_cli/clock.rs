@@ -1,5 +1,5 @@
-//! The time that members live in. They are processes, and what watches them is a thread without an async runtime, so
-//! that this is the system's clock, whatever a test does to the runtime's.
+//! The clock of member processes: the system's, since a thread without an async runtime watches them. A test that
+//! pauses the runtime's clock does not affect it.
 
 use std::time::Instant;
 

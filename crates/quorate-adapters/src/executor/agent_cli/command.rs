@@ -1,4 +1,4 @@
-//! Finding the command, and saying what to do when it cannot be started.
+//! Finds the command, and explains why it cannot be started.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -8,10 +8,7 @@ use quorate_kernel::ports::executor::{ConfigError, Failure};
 
 use super::environment;
 
-/// Refuses a command line that no system can start: a NUL ends each of its words.
-///
-/// # Errors
-/// When a word has one.
+/// Refuses a command line with a NUL character, which would end the word.
 pub(super) fn check_no_nul(command: &str, args: &[String]) -> Result<(), ConfigError> {
     let has_nul = |word: &str| word.contains('\0');
     let key = match (has_nul(command), args.iter().any(|arg| has_nul(arg))) {
@@ -49,7 +46,7 @@ pub(super) fn find(command: &str, dir: &Path) -> Result<PathBuf, Failure> {
         })
 }
 
-/// Refuses a `command` that is not there, with what to do: `install` of a program that is known by name, else the PATH.
+/// Refuses a missing `command`; the help is `install` for a program of a preset, else the PATH.
 pub(super) fn check_installed(command: &str, dir: &Path, install: Option<&str>) -> Result<(), ConfigError> {
     let Err(missing) = find(command, dir) else { return Ok(()) };
     if command.contains('/') {
@@ -68,9 +65,9 @@ pub(super) fn check_installed(command: &str, dir: &Path, install: Option<&str>) 
     Err(ConfigError::for_key("command", message).with_help(help))
 }
 
-/// Why a program that is there did not start.
+/// Why an existing program did not start.
 pub(super) fn start_failure(program: &Path, error: &io::Error) -> Failure {
-    let why = match error.kind() {
+    let reason = match error.kind() {
         io::ErrorKind::PermissionDenied => "it is not executable; try `chmod +x` on it".to_owned(),
         io::ErrorKind::NotFound => "the interpreter that its first line names is missing".to_owned(),
         io::ErrorKind::ArgumentListTooLong => "its arguments are too long".to_owned(),
@@ -79,7 +76,7 @@ pub(super) fn start_failure(program: &Path, error: &io::Error) -> Failure {
         }
         _ => error.to_string(),
     };
-    Failure::failed(format!("`{}` cannot be started: {why}", program.display()))
+    Failure::failed(format!("`{}` cannot be started: {reason}", program.display()))
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -103,14 +100,13 @@ mod tests {
     #[test]
     fn a_missing_command_is_refused_with_the_way_to_install_it() {
         assert_eq!(check_installed("sh", Path::new("/"), None), Ok(()));
-        let refused = check_installed("quorate-no-such-command", Path::new("/"), None).unwrap_err();
-        assert!(refused.message.contains("`quorate-no-such-command`"), "{refused:?}");
-        assert!(refused.help.is_some_and(|help| help.contains("PATH is /")));
-        let refused =
-            check_installed("quorate-no-such-command", Path::new("/"), Some("`get it`")).unwrap_err();
-        assert!(refused.help.is_some_and(|help| help.contains("`get it`")));
-        let refused = check_installed("bin/no-such", Path::new("/srv"), Some("`get it`")).unwrap_err();
-        assert!(refused.message.contains("/srv/bin/no-such"), "{refused:?}");
+        let error = check_installed("quorate-no-such-command", Path::new("/"), None).unwrap_err();
+        assert!(error.message.contains("`quorate-no-such-command`"), "{error:?}");
+        assert!(error.help.is_some_and(|help| help.contains("PATH is /")));
+        let error = check_installed("quorate-no-such-command", Path::new("/"), Some("`get it`")).unwrap_err();
+        assert!(error.help.is_some_and(|help| help.contains("`get it`")));
+        let error = check_installed("bin/no-such", Path::new("/srv"), Some("`get it`")).unwrap_err();
+        assert!(error.message.contains("/srv/bin/no-such"), "{error:?}");
     }
 
     #[test]

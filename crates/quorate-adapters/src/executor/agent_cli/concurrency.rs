@@ -1,5 +1,5 @@
-//! How many commands of one executor run at once. The room is the process's: all runs that use an executor share it, also
-//! where each has built the executor anew.
+//! How many commands of one executor run at once. The limit is the process's: all runs that use an executor share it,
+//! even if each has built the executor anew.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,20 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quorate_kernel::ports::executor::{Admission, Settings};
 use tokio::sync::Semaphore;
 
-/// The least that is allowed by default: the members of one council.
+/// The lowest default: the members of one council.
 const MIN_DEFAULT: usize = 4;
 
-/// An executor, with the room it asks for: one whose settings were changed meanwhile is another.
+/// Directory, name and limit: an executor whose limit changed counts as another.
 type Key = (PathBuf, String, usize);
 
 static LIMITS: Mutex<BTreeMap<Key, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
 
-/// The room of one executor.
+/// The permits of one executor.
 #[derive(Debug, Clone)]
 pub(super) struct Concurrency(Arc<Semaphore>);
 
 impl Concurrency {
-    /// The room of the executor with these settings.
+    /// The permits of the executor with these settings.
     pub(super) fn for_executor(settings: &Settings, most: Option<usize>) -> Self {
         let most = most.unwrap_or_else(default_limit).min(Semaphore::MAX_PERMITS);
         let key = (settings.dir.clone(), settings.name.clone(), most);
@@ -29,7 +29,6 @@ impl Concurrency {
         Concurrency(Arc::clone(rooms.entry(key).or_insert_with(|| Arc::new(Semaphore::new(most)))))
     }
 
-    /// Waits for a place.
     pub(super) async fn acquire(&self) -> Admission {
         match Arc::clone(&self.0).acquire_owned().await {
             Ok(permit) => Admission::with_permit(permit),
@@ -39,7 +38,7 @@ impl Concurrency {
     }
 }
 
-/// One for each core, and no fewer than [`LEAST`].
+/// One for each core, and at least [`MIN_DEFAULT`].
 fn default_limit() -> usize {
     std::thread::available_parallelism().map_or(MIN_DEFAULT, |cores| cores.get().max(MIN_DEFAULT))
 }

@@ -1,5 +1,5 @@
-//! The block of one executor, read and checked, and what it makes of an invocation. What `cli` names is read in
-//! `recipe/cli.rs`.
+//! Reads and checks the block of one executor, and turns an invocation into a command line. `config/cli.rs` reads the
+//! key `cli`.
 
 mod cli;
 
@@ -52,25 +52,24 @@ pub(super) struct Config {
     environment: Environment,
     dir: PathBuf,
     cwd: PathBuf,
-    /// The model that the settings name.
+    /// The model of the settings.
     pub(super) model: Option<String>,
     pub(super) output: OutputFormat,
-    /// The form of its turns in a conversation.
+    /// The schema of its turns in a conversation.
     pub(super) turn_schema: Schema,
     cli: Option<Cli>,
     servers: Servers,
-    /// How many of it may run at once.
+    /// Limits how many of its commands run at once.
     pub(super) concurrency: Concurrency,
-    /// How it is confined; `None` where the block wants that.
+    /// `None` if the block turns the sandbox off.
     sandbox: Option<Confinement>,
-    /// The tools that the block names.
     tools: Option<Vec<String>>,
 }
 
 /// One attempt, ready to start.
 pub(super) struct PreparedCall {
     pub(super) launch: Launch,
-    /// The files it was promised, which must outlive it.
+    /// Files that the command reads; they must outlive it.
     pub(super) files: Option<AttemptFiles>,
 }
 
@@ -99,8 +98,8 @@ impl Config {
             }
         };
         check_no_nul(&command, &block.texts("args")?)?;
-        let given = block.text("model")?.or(cli.as_ref().and_then(|cli| cli.model.as_deref()));
-        let model = given.map(str::to_owned);
+        let model = block.text("model")?.or(cli.as_ref().and_then(|cli| cli.model.as_deref()));
+        let model = model.map(str::to_owned);
         let args = check_args(prompt_arguments(&block, cli.as_ref(), preset)?, preset, model.as_deref())?;
         let base = if block.flag("env_clear")? { BaseVariables::Dropped } else { BaseVariables::Inherited };
         Ok(Config {
@@ -121,62 +120,62 @@ impl Config {
         })
     }
 
-    /// Refuses where the command is not there.
+    /// Refuses a command that is not installed.
     pub(super) fn check_installed(&self) -> Result<(), ConfigError> {
         let known = self.preset.filter(|preset| preset.command == self.command);
         super::command::check_installed(&self.command, &self.dir, known.map(|preset| preset.install))
     }
 
-    /// What the command is called in messages.
+    /// The command's name in messages.
     pub(super) fn command_name(&self) -> String {
         self.command.rsplit('/').next().unwrap_or(&self.command).to_owned()
     }
 
-    /// Whether the command is given the MCP servers that a participant may use.
+    /// Whether the command receives the MCP servers that a participant may use.
     pub(super) fn forwards_mcp_servers(&self) -> bool {
         self.preset.is_some_and(|preset| preset.server_passing != ServerPassing::Unsupported)
     }
 
-    /// What its answers depend on beside its block.
+    /// What its answers depend on besides its block.
     pub(super) fn fingerprint(&self) -> Json {
         self.cli.as_ref().map_or(Json::Null, Cli::fingerprint)
     }
 
-    /// What starting it means. The preset's own arguments are not the workspace's to choose, so they are left out.
+    /// The side effect that a user trusts. It omits the preset's own arguments, since the workspace does not choose them.
     pub(super) fn side_effect(&self) -> SideEffect {
-        let mut act =
+        let mut side_effect =
             super::side_effect::of_command(&self.command, &self.args, self.environment.names(), &self.cwd);
         if self.command.contains('/') {
-            act.files.extend(super::command::find(&self.command, &self.dir).ok());
+            side_effect.files.extend(super::command::find(&self.command, &self.dir).ok());
         }
         if self.cwd != self.dir {
-            act.what.push_str(&format!(" in {}", self.cwd.display()));
+            side_effect.what.push_str(&format!(" in {}", self.cwd.display()));
         }
-        act.files.extend(self.cli.as_ref().and_then(|cli| cli.path.clone()));
-        act
+        side_effect.files.extend(self.cli.as_ref().and_then(|cli| cli.path.clone()));
+        side_effect
     }
 
-    /// How its CLI is called as a judge, where it has something to take away.
+    /// How its CLI is called as a judge; `None` if the CLI has nothing to switch off.
     pub(super) fn judge(&self) -> Option<&'static Judge> {
         self.preset.and_then(|preset| preset.judge)
     }
 
-    /// The tools that a judge of it has; `None` where nothing is known of them.
+    /// The tools that a judge of it has; `None` if unknown.
     pub(super) fn tools(&self) -> Option<&[String]> {
         self.preset.map(|_| self.tools.as_deref().unwrap_or_default())
     }
 
-    /// A call of the CLI for what it says of itself, with no prompt behind it.
+    /// A call that asks the CLI about itself, without a prompt.
     pub(super) fn query_launch(&self, arguments: &[&str]) -> Result<Launch, Failure> {
         let private = PrivateDir::new()?;
         let arguments = arguments.iter().map(Into::into).collect();
         let mut variables = self.environment.variables();
-        // It needs no login, and leaves nothing in the user's directory.
+        // Such a call needs no login and must leave nothing in the user's directory.
         variables.extend(self.judge().map(|judge| (judge.home_variable.into(), private.home().into())));
         self.launch(arguments, variables, Some(private))
     }
 
-    /// Everything that is needed to start one attempt. `before` is what the judge's call before has printed.
+    /// Prepares one attempt. `before` is the output of the judge's preceding call.
     pub(super) fn prepare(
         &self,
         invocation: &Invocation,
@@ -191,37 +190,37 @@ impl Config {
         }
         self.check_tool_grants(&granted)?;
         let files = self.attempt_files(schema.as_ref(), &granted)?;
-        let named = self.model.as_deref();
-        let by_template = named.zip(self.cli.as_ref()).and_then(|(model, cli)| cli.model_args(model));
-        let model = named.filter(|_| by_template.is_none());
+        let configured = self.model.as_deref();
+        let by_template = configured.zip(self.cli.as_ref()).and_then(|(model, cli)| cli.model_args(model));
+        let model = configured.filter(|_| by_template.is_none());
         let extra = [self.args.clone(), by_template.unwrap_or_default()].concat();
-        // Whoever is given a server is given what the server needs.
+        // A member that receives a server also receives the variables that the server needs.
         let needed = if self.forwards_mcp_servers() { granted.variables() } else { Vec::new() };
         let mut variables = self.environment.variables_with(&needed);
         let private =
             judged.map(|judge| self.prepare_private_dir(judge, before, &extra, &variables)).transpose()?;
-        let furniture = private.as_ref().map(|(_, furniture)| furniture);
+        let judge_config = private.as_ref().map(|(_, judge_config)| judge_config);
         let ask = ArgumentInputs {
             model,
             extra_args: &extra,
             schema: schema.as_ref(),
             files: files.as_ref(),
             tool_grants: &granted,
-            judge_config: furniture,
+            judge_config,
         };
         let arguments = self.preset.map_or_else(|| ask.plain_arguments(), |preset| (preset.arguments)(&ask));
-        // What the manifest or the table restricts, `@path` in what others say must not widen.
+        // `@path` in what others say must not widen what the manifest or the table restricts.
         let attachments =
             self.preset.filter(|_| granted.allowed_tools.is_some()).and_then(|preset| preset.no_attachments);
         let more = attachments.map(|name| (name.into(), "1".into()));
         variables.extend(
-            more.into_iter().chain(furniture.into_iter().flat_map(|all| all.variables.iter().cloned())),
+            more.into_iter().chain(judge_config.into_iter().flat_map(|all| all.variables.iter().cloned())),
         );
         let launch = self.launch(arguments, variables, private.map(|(private, _)| private))?;
         Ok(PreparedCall { launch, files })
     }
 
-    /// The start of the program: in a private directory, where there is one.
+    /// How the program is started: in the private directory, if there is one.
     fn launch(
         &self,
         arguments: Vec<OsString>,
@@ -230,21 +229,21 @@ impl Config {
     ) -> Result<Launch, Failure> {
         let program = super::command::find(&self.command, &self.dir)?;
         let cwd = private.as_ref().map_or_else(|| self.cwd.clone(), PrivateDir::work);
-        let sandbox = self.sandbox.map(|whose| Sandbox::new(whose, &program, &cwd)).transpose();
+        let sandbox = self.sandbox.map(|confinement| Sandbox::new(confinement, &program, &cwd)).transpose();
         let sandbox = sandbox.map_err(|error| {
             Failure::failed(format!("cannot make a temporary directory: {error}; check TMPDIR"))
         })?;
         Ok(Launch { program, arguments, variables, cwd, sandbox: sandbox.flatten(), _private_dir: private })
     }
 
-    /// Learns the version of a program that is known by name.
+    /// Learns the version of a preset's program.
     pub(super) async fn learn_version(&self) {
         if let (Some(_), Ok(launch)) = (self.preset, self.query_launch(&[])) {
             version::probe(launch).await;
         }
     }
 
-    /// The private directory of a judge, furnished.
+    /// The private directory of a judge, with its configuration files.
     fn prepare_private_dir(
         &self,
         judge: &Judge,
@@ -263,13 +262,13 @@ impl Config {
             variables,
             preflight_output: before,
         };
-        let furniture = (judge.configure)(&session)
-            .map_err(|why| judge.unsupported_version(&self.command_name(), &why))?;
-        private.populate(&furniture)?;
-        Ok((private, furniture))
+        let config = (judge.configure)(&session)
+            .map_err(|reason| judge.unsupported_version(&self.command_name(), &reason))?;
+        private.populate(&config)?;
+        Ok((private, config))
     }
 
-    /// The schema of a structured answer, as the CLI takes it.
+    /// The schema of a structured answer, in the form that the CLI takes.
     fn schema(&self, invocation: &Invocation) -> Option<Json> {
         let schema = invocation.answer_schema.is_structured().then_some(&*invocation.json_schema)?;
         match self.preset {
@@ -292,7 +291,7 @@ impl Config {
         }
     }
 
-    /// What the manifest restricts, the block must not widen behind its back.
+    /// Refuses `args` that could widen what the manifest restricts.
     fn check_tool_grants(&self, granted: &ToolGrants<'_>) -> Result<(), Failure> {
         let Some(preset) = self.preset.filter(|_| granted.restricts()) else { return Ok(()) };
         match self.args.iter().map(flag_name).find(|arg| preset.tool_flags.contains(&arg.as_str())) {
@@ -321,14 +320,14 @@ fn prompt_arguments(
     })
 }
 
-/// A preset is confined unless the block says otherwise. A command of the user's own runs as it is written (X15), since it
-/// may make files beside the ledger's directory, which no sandbox that protects the ledger can allow.
+/// A preset is confined unless the block says otherwise. A command of the user's own is not (X15), since it may create
+/// files beside the ledger's directory, which a sandbox that protects the ledger cannot allow.
 fn parse_sandbox(block: &Block<'_>, preset: Option<&Preset>) -> Result<Option<Confinement>, ConfigError> {
     let confined = if block.has("sandbox") { block.flag("sandbox")? } else { preset.is_some() };
     Ok(confined.then(|| preset.map_or(Confinement::UserCommand, |_| Confinement::VendorPreset)))
 }
 
-/// The tools that the block names, checked as far as the preset knows them.
+/// The tools of the block, checked against the preset.
 fn parse_tools(
     block: &Block<'_>,
     preset: Option<&'static Preset>,
@@ -388,8 +387,8 @@ fn find_preset(key: &str, name: &str) -> Result<&'static Preset, ConfigError> {
     })
 }
 
-/// The extra arguments, without those that the preset gives anyway. A flag that the preset sets to a value of its own
-/// would be there twice, and who wins is the CLI's secret: refused.
+/// The extra arguments, without those that the preset gives anyway. A flag that the preset sets to another value is
+/// refused: it would appear twice, and which one wins depends on the CLI.
 fn check_args(
     args: Vec<String>,
     preset: Option<&'static Preset>,

@@ -1,4 +1,4 @@
-//! Which blocks are taken and which are refused, by key and with help.
+//! Which blocks are accepted and which are refused, by key and with help.
 
 #![expect(clippy::disallowed_methods, reason = "the manifests that blocks name are written here")]
 
@@ -30,9 +30,9 @@ fn read_in(dir: &std::path::Path, block: Value) -> Result<Config, ConfigError> {
 
 #[track_caller]
 fn refused(block: Value, key: Option<&str>, says: &str) {
-    let refused = read(block).unwrap_err();
-    assert_eq!(refused.key.as_deref(), key, "{refused:?}");
-    assert!(refused.message.contains(says), "{refused:?}");
+    let error = read(block).unwrap_err();
+    assert_eq!(error.key.as_deref(), key, "{error:?}");
+    assert!(error.message.contains(says), "{error:?}");
 }
 
 #[test]
@@ -93,15 +93,15 @@ fn a_cli_is_named_or_described() {
         "---\nbin: sh\nbin_args: [-s]\nprotocol: proprietary\nmodels: {default: d}\noptions:\n  - {id: model, type: string, bin_args_template: [-m, \"{value}\"]}\n---\n",
     );
     manifest("server.md", "---\nbin: sh\nbin_args: [acp]\nprotocol: acp\n---\n");
-    let asked = probe::question(Duration::from_secs(1));
+    let invocation = probe::question(Duration::from_secs(1));
     let read = |block| read_in(dir.path(), block);
-    assert_eq!(words(&read(json!({"cli": "talk.md"})).unwrap(), &asked), ["-s", "-m", "d"]);
-    let own = json!({"cli": "./talk.md", "args": ["-x"], "model": "n"});
-    assert_eq!(words(&read(own).unwrap(), &asked), ["-x", "-m", "n"]);
-    assert_eq!(words(&read(json!({"cli": "server.md", "args": []})).unwrap(), &asked), [""; 0]);
-    let refused = read(json!({"cli": "server.md"})).unwrap_err();
-    assert_eq!(refused.key.as_deref(), Some("args"));
-    assert!(refused.help.unwrap().contains("one prompt on stdin"));
+    assert_eq!(words(&read(json!({"cli": "talk.md"})).unwrap(), &invocation), ["-s", "-m", "d"]);
+    let manifest_and_args = json!({"cli": "./talk.md", "args": ["-x"], "model": "n"});
+    assert_eq!(words(&read(manifest_and_args).unwrap(), &invocation), ["-x", "-m", "n"]);
+    assert_eq!(words(&read(json!({"cli": "server.md", "args": []})).unwrap(), &invocation), [""; 0]);
+    let error = read(json!({"cli": "server.md"})).unwrap_err();
+    assert_eq!(error.key.as_deref(), Some("args"));
+    assert!(error.help.unwrap().contains("one prompt on stdin"));
     assert_eq!(read(json!({"cli": "claude", "command": "sh"})).unwrap().command_name(), "sh");
     assert_eq!(read(json!({"cli": "claude", "preset": "claude"})).unwrap_err().key.as_deref(), Some("cli"));
     assert_ne!(read(json!({"cli": "talk.md"})).unwrap().fingerprint(), Value::Null);
@@ -109,24 +109,24 @@ fn a_cli_is_named_or_described() {
 
 #[test]
 fn the_block_does_not_widen_what_the_manifest_allows() {
-    let mut asked = probe::question(Duration::from_secs(1));
+    let mut invocation = probe::question(Duration::from_secs(1));
     let recipe = read(json!({"preset": "claude", "command": "sh", "args": ["--allowedTools=Bash"]})).unwrap();
-    let failure = recipe.prepare(&asked, None).err().unwrap().to_string();
+    let failure = recipe.prepare(&invocation, None).err().unwrap().to_string();
     assert!(failure.contains("`--allowedTools`") && failure.contains("a judge"), "X15: {failure}");
-    asked.conversation = Some(Arc::new(fixture::conversation(None, &[])));
-    assert!(words(&recipe, &asked).contains(&"--allowedTools=Bash".to_owned()), "nobody restricts it");
-    asked.conversation = Some(Arc::new(fixture::conversation(Some(&["Read"]), &[])));
-    let failure = recipe.prepare(&asked, None).err().unwrap().to_string();
+    invocation.conversation = Some(Arc::new(fixture::conversation(None, &[])));
+    assert!(words(&recipe, &invocation).contains(&"--allowedTools=Bash".to_owned()), "nobody restricts it");
+    invocation.conversation = Some(Arc::new(fixture::conversation(Some(&["Read"]), &[])));
+    let failure = recipe.prepare(&invocation, None).err().unwrap().to_string();
     assert!(failure.contains("`--allowedTools`") && failure.contains("effectors"), "{failure}");
 }
 
 #[test]
 fn text_is_asked_for_without_a_schema() {
     let recipe = read(json!({"preset": "claude", "command": "sh"})).unwrap();
-    let mut asked = probe::question(Duration::from_secs(1));
-    assert!(words(&recipe, &asked).contains(&"--json-schema".to_owned()));
-    asked.answer_schema = Schema::PlainText;
-    assert!(!words(&recipe, &asked).contains(&"--json-schema".to_owned()));
+    let mut invocation = probe::question(Duration::from_secs(1));
+    assert!(words(&recipe, &invocation).contains(&"--json-schema".to_owned()));
+    invocation.answer_schema = Schema::PlainText;
+    assert!(!words(&recipe, &invocation).contains(&"--json-schema".to_owned()));
 }
 
 #[test]
@@ -177,8 +177,8 @@ fn tools_are_those_that_the_preset_has() {
 fn a_judge_runs_in_a_private_directory_and_a_participant_in_its_own() {
     // X15
     let recipe = read(json!({"preset": "claude", "command": "sh", "tools": ["Read"], "cwd": "tmp"})).unwrap();
-    let mut asked = probe::question(Duration::from_secs(1));
-    let launch = recipe.prepare(&asked, None).unwrap().launch;
+    let mut invocation = probe::question(Duration::from_secs(1));
+    let launch = recipe.prepare(&invocation, None).unwrap().launch;
     assert!(launch._private_dir.is_some() && launch.cwd.read_dir().unwrap().count() == 0, "{launch:?}");
     let words: Vec<_> = launch.arguments.iter().filter_map(|word| word.to_str()).collect();
     for word in ["--tools=Read", "--allowedTools=Read", "--add-dir=/tmp", "--safe-mode", "--setting-sources="]
@@ -188,13 +188,13 @@ fn a_judge_runs_in_a_private_directory_and_a_participant_in_its_own() {
     let off =
         |launch: &Launch| launch.variables.iter().any(|(name, _)| name == "CLAUDE_CODE_DISABLE_ATTACHMENTS");
     assert!(off(&launch));
-    asked.conversation = Some(Arc::new(fixture::conversation(None, &[])));
-    let launch = recipe.prepare(&asked, None).unwrap().launch;
+    invocation.conversation = Some(Arc::new(fixture::conversation(None, &[])));
+    let launch = recipe.prepare(&invocation, None).unwrap().launch;
     assert!(
         launch._private_dir.is_none() && launch.cwd == std::path::Path::new("/tmp") && off(&launch),
         "{launch:?}"
     );
     assert!(launch.arguments.iter().any(|word| word == "--tools=Read"));
     let free = read(json!({"preset": "claude", "command": "sh"})).unwrap();
-    assert!(!off(&free.prepare(&asked, None).unwrap().launch), "its manifest restricts nothing");
+    assert!(!off(&free.prepare(&invocation, None).unwrap().launch), "its manifest restricts nothing");
 }

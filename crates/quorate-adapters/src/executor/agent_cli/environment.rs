@@ -1,6 +1,6 @@
-//! What a member sees of our environment (X10): a base set that programs need to work, the variables that the
-//! executor's table lists, and nothing else. Of our own variables, the `QUORATE_*`, a member gets the mark of its
-//! invocation alone, which is set where it is started.
+//! The environment variables that a member sees (X10): a base set that programs need, the variables that the
+//! executor's table lists, and no others. Of the `QUORATE_*` variables a member gets only the tag of its invocation,
+//! which is set where it is started.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::process_tag::VARIABLE;
 const BASE: &[&str] = &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "TZ", "TERM"];
 const BASE_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Whether a variable names a ledger on a server, maybe with a password: whoever is asked writes no records.
+/// Whether a variable names a ledger on a server, perhaps with a password: a member writes no records.
 fn names_ledger_server(name: &OsStr, value: &OsStr) -> bool {
     name == "QUORATE_LEDGER" && value.to_string_lossy().contains("://")
 }
@@ -32,7 +32,7 @@ pub(super) enum BaseVariables {
 }
 
 impl Environment {
-    /// The variables beside the base set, by name.
+    /// The names besides the base set.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
@@ -56,10 +56,10 @@ impl Environment {
         self.variables_with(&[])
     }
 
-    /// Those, and `more`.
+    /// The variables that are passed on, and those named in `more`.
     #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
     pub(super) fn variables_with(&self, more: &[String]) -> Vec<(OsString, OsString)> {
-        let passes = |name: &OsStr| self.is_passed(name) || more.iter().any(|one| name == one.as_str());
+        let passes = |name: &OsStr| self.is_passed(name) || more.iter().any(|extra| name == extra.as_str());
         std::env::vars_os()
             .filter(|(name, value)| passes(name) && !names_ledger_server(name, value))
             .collect()
@@ -73,24 +73,22 @@ impl Environment {
     }
 }
 
-/// Where commands are looked for: our own `PATH`, also when the member does not get to see it.
+/// The search path for commands: this process's `PATH`, even if the member does not see it.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub(super) fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"))
 }
 
-/// The home directory, where there is one.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub(super) fn home_dir() -> Option<PathBuf> {
     std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
-/// Where temporary files go.
 pub(super) fn temp_dir() -> PathBuf {
     std::env::temp_dir()
 }
 
-/// The mark of the invocation that this process itself is part of.
+/// The tag of the invocation that this process itself belongs to.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub(super) fn outer_tag() -> Option<String> {
     std::env::var(VARIABLE).ok()
@@ -134,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_value_in_the_list_is_refused() {
-        let refused = Environment::new(vec!["API_KEY=secret".into()], BaseVariables::Inherited).unwrap_err();
-        assert_eq!(refused.key.as_deref(), Some("env"));
+        let error = Environment::new(vec!["API_KEY=secret".into()], BaseVariables::Inherited).unwrap_err();
+        assert_eq!(error.key.as_deref(), Some("env"));
     }
 }

@@ -1,13 +1,12 @@
-//! The guard: a small process that outlives this one by moments, to end what this one had started when it can no
-//! longer do so itself, because it was killed (X6).
+//! The guard: a small process that outlives this one briefly, to end this process's members if it was killed and can
+//! no longer do so itself (X6).
 //!
-//! It is this same program, started with [`ARGUMENT`], in a session of its own, holding nothing of ours but the read
-//! end of a pipe. We never write to the pipe; when we end, however we end, the system closes it, and the guard ends
-//! every process that carries our mark: asked first, killed two seconds later.
+//! It is the same program, started with [`ARGUMENT`] in a session of its own, and holds only the read end of a pipe.
+//! This process never writes to the pipe; when it ends for any reason, the system closes the pipe, and the guard ends
+//! every process that carries this process's tag: SIGTERM first, SIGKILL two seconds later.
 //!
-//! A program that wants it calls [`run`] when its first argument is [`ARGUMENT`], and [`enable`] otherwise. A program
-//! that does not still has its members' leaders killed when it dies, by the parent-death signal. Elsewhere than on
-//! Linux there is neither.
+//! A program that wants a guard calls [`run`] when its first argument is [`ARGUMENT`], and [`enable`] otherwise.
+//! Without a guard, the parent-death signal still kills the members' leaders. Other systems than Linux have neither.
 
 #[cfg(target_os = "linux")]
 use std::os::unix::process::CommandExt;
@@ -30,12 +29,12 @@ pub const ARGUMENT: &str = "__guard";
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Lets a guard be started, with the first member. Only for programs that call [`run`].
+/// Allows a guard, which starts with the first member. Only for programs that call [`run`].
 pub fn enable() {
     ENABLED.store(true, Ordering::Relaxed);
 }
 
-/// Whether somebody watches over us.
+/// Whether a guard watches this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     #[cfg(target_os = "linux")]
@@ -43,7 +42,7 @@ pub(super) enum Status {
     Absent,
 }
 
-/// Starts the guard, if there is to be one and none runs yet.
+/// Starts the guard if it is enabled and not running yet.
 #[cfg(target_os = "linux")]
 pub(super) fn ensure() -> Status {
     static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
@@ -57,7 +56,7 @@ pub(super) fn ensure() -> Status {
     if guard.is_some() { Status::Watching } else { Status::Absent }
 }
 
-/// Starts no guard: there is none here.
+/// There is no guard on this system.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn ensure() -> Status {
     let _ = ENABLED.load(Ordering::Relaxed);
@@ -103,12 +102,13 @@ fn start() -> std::io::Result<Guard> {
     Ok(Guard { process, _pipe: pipe })
 }
 
-/// Is the guard: waits for the end of stdin, ends what carries the mark in the second argument, and exits.
+/// The guard's main function: waits for the end of stdin, ends the processes that carry the tag in the second argument,
+/// and exits.
 #[cfg(target_os = "linux")]
 pub fn run() -> ! {
     use std::io::Read;
 
-    let Some(mark) = std::env::args().nth(2).and_then(|mark| ProcessTag::parse(&mark)) else {
+    let Some(tag) = std::env::args().nth(2).and_then(|tag| ProcessTag::parse(&tag)) else {
         std::process::exit(64);
     };
     super::signals::restore_sigchld();
@@ -122,18 +122,18 @@ pub fn run() -> ! {
             Ok(_) => {}
         }
     }
-    terminate(mark);
+    terminate(tag);
     std::process::exit(0);
 }
 
-/// Nothing is started with this argument here.
+/// This system has no guard; exits.
 #[cfg(not(target_os = "linux"))]
 pub fn run() -> ! {
     std::process::exit(64);
 }
 
 #[cfg(target_os = "linux")]
-fn terminate(mark: ProcessTag) {
+fn terminate(tag: ProcessTag) {
     use super::clock;
     use super::process_table::find_in_scope;
     use super::process_tag::Scope;
@@ -142,7 +142,7 @@ fn terminate(mark: ProcessTag) {
     use rustix::process::Signal;
     use std::time::Duration;
 
-    let find = || find_in_scope(Scope::Process(mark), None, 0);
+    let find = || find_in_scope(Scope::Process(tag), None, 0);
     let kill_at = clock::now() + GRACE_PERIOD;
     for signal in [Signal::TERM, Signal::CONT] {
         find().iter().for_each(|process| process.signal(signal));
@@ -153,7 +153,7 @@ fn terminate(mark: ProcessTag) {
     process_tree::kill_until_gone(find);
 }
 
-/// Closes what our host had open without wanting to hand it on, so that nobody waits for the guard to let go of it.
+/// Closes descriptors that the parent had open unintentionally, so that their other ends do not wait for the guard.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a descriptor that was inherited has no owner to ask")]
 #[expect(clippy::disallowed_methods, reason = "the system lists open descriptors as a folder")]
@@ -170,8 +170,8 @@ fn close_inherited() {
     for fd in open {
         // The listing's own descriptor is in the list, and closed by now.
         if std::fs::read_link(format!("/proc/self/fd/{fd}")).is_ok() {
-            // SAFETY: this runs first thing in a process of its own with one thread, which has opened nothing: the
-            // descriptor is open (just checked), above the standard three, and belongs to nobody.
+            // SAFETY: this runs at the start of a process with one thread, which has opened nothing: the descriptor is
+            // open (just checked), above the standard three, and has no other owner.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
     }

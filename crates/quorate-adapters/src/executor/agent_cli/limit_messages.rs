@@ -1,11 +1,11 @@
-//! Messages that a CLI prints, with exit code 0, in place of an answer: it is out of quota, or nobody is logged in.
-//! They are failures (X5). The table is the whole list; a message counts only when the output is short and holds no
-//! JSON object, so that a review *about* rate limits is not taken for one. Where the answer is text itself, as in a
-//! conversation, it counts only as one short line that begins like a message, so that "Add a rate limit." can be said.
+//! Messages that a CLI prints, with exit code 0, in place of an answer: it is out of quota, or not logged in.
+//! They are failures (X5). The table is complete; a message counts only if the output is short and holds no JSON
+//! object, so that a review *about* rate limits is not mistaken for one. Where the answer is plain text, as in a
+//! conversation, it counts only as one short line that begins like a message, so that "Add a rate limit." is an answer.
 
 use quorate_protocol::Json;
 
-/// What is looked for (lower case, straight quotes), and what it means.
+/// The searched text (lower case, straight quotes), and its meaning.
 const MESSAGES: &[(&str, &str)] = &[
     ("usage limit", "the usage limit is reached"),
     ("hit your limit", "the usage limit is reached"),
@@ -39,44 +39,44 @@ const MESSAGES: &[(&str, &str)] = &[
     ("service is overloaded", "the service is overloaded"),
 ];
 
-/// How a line begins that complains of something else than what the table begins with.
+/// How a line begins that reports an error before it names one of the table.
 const ERROR_PREFIXES: &[&str] =
     &["error", "api error", "fatal", "429", "you've hit", "you have hit", "claude ai usage limit"];
-/// Longer lines are said by somebody.
+/// Longer lines count as an answer.
 const MAX_LINE_BYTES: usize = 160;
-/// Longer texts are prose, whatever words they use.
+/// Longer texts count as prose.
 const MAX_MESSAGE_BYTES: usize = 800;
 
-/// What a limit message means; `None` where the text is none.
+/// The meaning of a limit message; `None` for any other text.
 pub(super) fn limit_reason(text: &str) -> Option<&'static str> {
     let text = text.trim();
     if text.len() > MAX_MESSAGE_BYTES || contains_json_object(text) {
         return None;
     }
-    let folded = text.to_lowercase().replace('\u{2019}', "'");
-    MESSAGES.iter().find(|(message, _)| folded.contains(message)).map(|(_, meaning)| *meaning)
+    let lowercase = text.to_lowercase().replace('\u{2019}', "'");
+    MESSAGES.iter().find(|(message, _)| lowercase.contains(message)).map(|(_, meaning)| *meaning)
 }
 
-/// What a text means that somebody may as well have said; `None` where it is no limit message.
+/// The meaning of a limit message where the answer may be prose; stricter than [`limit_reason`].
 pub(super) fn limit_reason_in_prose(text: &str) -> Option<&'static str> {
     let text = text.trim();
     if text.contains('\n') || text.len() > MAX_LINE_BYTES {
         return None;
     }
-    let folded = text.to_lowercase().replace('\u{2019}', "'");
-    let complains = ERROR_PREFIXES.iter().any(|opening| folded.starts_with(opening));
-    let begins = |message: &str| {
-        folded.starts_with(message) && (!message.ends_with("limit") || says_limit_reached(&folded))
+    let lowercase = text.to_lowercase().replace('\u{2019}', "'");
+    let complains = ERROR_PREFIXES.iter().any(|opening| lowercase.starts_with(opening));
+    let is_prefix = |message: &str| {
+        lowercase.starts_with(message) && (!message.ends_with("limit") || says_limit_reached(&lowercase))
     };
-    if !complains && !MESSAGES.iter().any(|(message, _)| begins(message)) {
+    if !complains && !MESSAGES.iter().any(|(message, _)| is_prefix(message)) {
         return None;
     }
-    MESSAGES.iter().find(|(message, _)| folded.contains(message)).map(|(_, meaning)| *meaning)
+    MESSAGES.iter().find(|(message, _)| lowercase.contains(message)).map(|(_, meaning)| *meaning)
 }
 
-/// Whether a limit is said to be reached, and not only spoken of.
-fn says_limit_reached(folded: &str) -> bool {
-    ["reached", "exceeded", "was hit", "429"].iter().any(|word| folded.contains(word))
+/// Whether the text says that a limit is reached, and does not just mention it.
+fn says_limit_reached(lowercase: &str) -> bool {
+    ["reached", "exceeded", "was hit", "429"].iter().any(|word| lowercase.contains(word))
 }
 
 fn contains_json_object(text: &str) -> bool {

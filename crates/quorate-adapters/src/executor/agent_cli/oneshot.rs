@@ -1,5 +1,4 @@
-//! A command that is told something, such as a hook or a scorer: it is started, given one text on stdin, watched and ended
-//! as a member is.
+//! A command such as a hook or a scorer: it is started, given one text on stdin, watched and ended as a member is.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use super::output::{OutputFormat, describe_failure};
 use super::pipes::STDOUT_CAP;
 use super::spawn::Launch;
 
-/// How such a command is started.
 #[derive(Debug)]
 pub(crate) struct OneshotCommand {
     command: String,
@@ -25,8 +23,7 @@ pub(crate) struct OneshotCommand {
 }
 
 impl OneshotCommand {
-    /// A command, looked for as an executor's is; it runs in `dir`, and `env` names what it gets to see beside the base
-    /// set.
+    /// A command, found as an executor's is; it runs in `dir`, and sees the variables of `env` besides the base set.
     ///
     /// # Errors
     /// When an entry of `env` is not a name.
@@ -41,23 +38,23 @@ impl OneshotCommand {
         Ok(OneshotCommand { command: command.to_owned(), args, environment, dir: dir.to_owned() })
     }
 
-    /// What starting it means.
+    /// The side effect that a user trusts.
     pub(crate) fn side_effect(&self) -> SideEffect {
         super::side_effect::of_command(&self.command, &self.args, self.environment.names(), &self.dir)
     }
 
-    /// Tells it a text, and waits for its end. Dropping the future ends it.
+    /// Runs the command with a text on stdin. Dropping the future ends it.
     ///
     /// # Errors
-    /// When it does not succeed within `timeout`, for a person.
+    /// When it does not succeed within `timeout`; the text is meant for a person.
     pub(crate) async fn run(&self, text: Arc<str>, timeout: Duration) -> Result<(), String> {
         self.run_for_output(text, timeout).await.map(drop)
     }
 
-    /// As [`Once::tell`], and gives what it printed.
+    /// As [`Self::run`], and returns its stdout.
     ///
     /// # Errors
-    /// As [`Once::tell`].
+    /// As [`Self::run`].
     pub(crate) async fn run_for_output(&self, text: Arc<str>, timeout: Duration) -> Result<String, String> {
         let launch = Launch {
             program: command::find(&self.command, &self.dir).map_err(|failure| failure.to_string())?,
@@ -67,11 +64,11 @@ impl OneshotCommand {
             sandbox: None,
             _private_dir: None,
         };
-        let says = |what: &str| Err(format!("`{}` {what}", self.command));
+        let fail = |problem: &str| Err(format!("`{}` {problem}", self.command));
         let late = format!("did not end within {} ms", timeout.as_millis());
         let ended = match call::run(Arc::new(launch), text, clock::now() + timeout).await {
             Ok(ended) => ended,
-            Err(Failure::TimedOut) => return says(&late),
+            Err(Failure::TimedOut) => return fail(&late),
             Err(Failure::Failed { message }) => return Err(message),
         };
         match ended.termination {
@@ -79,11 +76,11 @@ impl OneshotCommand {
                 Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
             }
             Termination::Exited(status) => {
-                says(&describe_failure(OutputFormat::Text, status, &ended.stdout, &ended.stderr))
+                fail(&describe_failure(OutputFormat::Text, status, &ended.stdout, &ended.stderr))
             }
-            Termination::DeadlinePassed => says(&late),
+            Termination::DeadlinePassed => fail(&late),
             Termination::Overflowed => {
-                says(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20))
+                fail(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20))
             }
         }
     }

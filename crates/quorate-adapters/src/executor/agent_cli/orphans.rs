@@ -1,10 +1,10 @@
-//! Orphans without a mark. A member can start a process that leaves its group and session, empties its environment and
-//! lifts its limits: then nothing marks it. But when its parent ends, this process adopts it, and a process of ours that
-//! starts nothing else knows it for a member's by that.
+//! Orphans without a tag. A member can start a process that leaves its group and session, empties its environment and
+//! lifts its limits, which removes every tag. But when its parent ends, this process adopts it; if this process starts
+//! only members, an adopted process is a member's.
 //!
-//! Nothing else is ever ended (X6): a program says once, before it has started anything, that its children are members
-//! alone; that does not count where it has inherited children, as a program has that a shell became by `exec`, nor where it
-//! is the first process of a container, which adopts everybody's orphans.
+//! No other process is ever ended (X6): the program declares once, before it starts a process, that all its children are
+//! members. The declaration is ignored if the program has inherited children, as after a shell's `exec`, or if it is the
+//! first process of a container, which adopts all orphans.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{claim, forget, kill_orphans, spawn_tracked};
@@ -25,15 +25,15 @@ mod linux {
     /// Whether every orphan that this process adopts is a member's.
     static CLAIMED: OnceLock<bool> = OnceLock::new();
 
-    /// The children that this process has started itself and not reaped, with their times of birth.
+    /// The children that this process has started and not reaped, with their start times.
     static STARTED: Mutex<BTreeMap<i32, u64>> = Mutex::new(BTreeMap::new());
 
-    /// Says that this process starts nothing but members and their guard.
+    /// Declares that this process starts only members and their guard.
     pub(in crate::executor::agent_cli) fn claim() {
         CLAIMED.get_or_init(|| getpid() != Pid::INIT && process_table::children().is_empty());
     }
 
-    /// Starts a child, so that it is never taken for an orphan.
+    /// Starts a child and records it, so that it is never mistaken for an orphan.
     pub(in crate::executor::agent_cli) fn spawn_tracked(
         start: impl FnOnce() -> io::Result<Child>,
     ) -> io::Result<Child> {
@@ -45,13 +45,13 @@ mod linux {
         Ok(child)
     }
 
-    /// A child was reaped: its number is anybody's from now on.
+    /// Call it after a child was reaped: the system may reuse its id.
     pub(in crate::executor::agent_cli) fn forget(pid: Pid) {
         STARTED.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid.as_raw_pid());
     }
 
-    /// Ends the orphans without a mark, and what they have started, that nobody who still runs can have started: each is
-    /// older than every child of ours. The rest is ended after a later invocation, or at the end.
+    /// Ends untagged orphans and their descendants if no running child can have started them: each orphan is older than
+    /// every child. The rest is ended after a later invocation, or at the end.
     pub(in crate::executor::agent_cli) fn kill_orphans() {
         if CLAIMED.get() == Some(&true) {
             process_tree::kill_until_gone(find_orphans);
@@ -59,24 +59,23 @@ mod linux {
     }
 
     fn find_orphans() -> Vec<Process> {
-        // Held while the table is read: a child that is just being started carries no mark yet.
+        // Locked while the table is read: a child that is just being started carries no tag yet.
         let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = Scope::Process(ProcessTag::current());
+        let scope = Scope::Process(ProcessTag::current());
         let oldest = started.iter().filter(|(pid, _)| !super::is_guard(**pid)).map(|(_, born)| *born).min();
         let orphans = process_table::children().into_iter().filter(|process| {
             !started.contains_key(&process.pid.as_raw_pid())
                 && oldest.is_none_or(|oldest| process.start_ticks < oldest)
-                && !process.carries_tag_in(own)
+                && !process.carries_tag_in(scope)
         });
         process_table::with_descendants(orphans.collect())
     }
 }
 
-/// The process id of the guard, which runs as long as we do.
+/// The process id of the guard, which runs as long as this process.
 #[cfg(target_os = "linux")]
 static GUARD: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
 
-/// Says which child is the guard.
 #[cfg(target_os = "linux")]
 pub(super) fn set_guard(pid: rustix::process::Pid) {
     GUARD.store(pid.as_raw_pid(), std::sync::atomic::Ordering::Relaxed);
@@ -87,7 +86,7 @@ fn is_guard(pid: i32) -> bool {
     GUARD.load(std::sync::atomic::Ordering::Relaxed) == pid
 }
 
-/// Nothing is adopted here.
+/// This system adopts no orphans.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn claim() {}
 
@@ -98,10 +97,8 @@ pub(super) fn spawn_tracked(
     start()
 }
 
-/// Nothing is adopted here.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn forget(_: rustix::process::Pid) {}
 
-/// Nothing is adopted here.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn kill_orphans() {}

@@ -1,5 +1,5 @@
-//! From what a command did and printed to a reply or a failure. What each CLI's output means stands in its preset's
-//! file; this one decides in which order it is asked.
+//! Turns a command's exit status and output into a reply or a failure. Each preset's file parses its CLI's output; this
+//! file decides the order of the checks.
 
 use quorate_kernel::answer;
 use quorate_kernel::ports::executor::{Failure, Reply};
@@ -26,7 +26,7 @@ impl OutputFormat {
     pub(super) const ALL: [OutputFormat; 4] =
         [OutputFormat::Text, OutputFormat::ClaudeJson, OutputFormat::CodexJsonl, OutputFormat::GeminiJson];
 
-    /// The name that the key `output` has for it.
+    /// Its value for the key `output`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             OutputFormat::Text => "text",
@@ -36,7 +36,7 @@ impl OutputFormat {
         }
     }
 
-    /// The model that answered and what the attempt cost, whether or not there is a reply.
+    /// The model that answered and the attempt's usage, with or without a reply.
     pub(super) fn model_and_usage(self, stdout: &str) -> ModelAndUsage {
         match self {
             OutputFormat::Text => ModelAndUsage::default(),
@@ -46,7 +46,6 @@ impl OutputFormat {
         }
     }
 
-    /// The reply in it.
     fn parse(self, stdout: &str, last_message: Option<String>) -> Result<Reply, ReplyError> {
         match self {
             OutputFormat::Text => Ok(Reply { text: stdout.to_owned(), ..Reply::default() }),
@@ -57,16 +56,16 @@ impl OutputFormat {
     }
 }
 
-/// Why there is no reply in an output.
+/// Why an output holds no reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReplyError {
-    /// The command itself says why.
+    /// The command itself reports the reason.
     Reported(String),
-    /// It is not in the form that was promised.
+    /// It does not have the promised format.
     Malformed,
 }
 
-/// The reply in what a command printed, or why it is none. `form` is that of the answer.
+/// The reply in a command's output, or the failure. `form` is the schema of the answer.
 pub(super) fn read_reply(
     output: OutputFormat,
     form: Schema,
@@ -79,55 +78,55 @@ pub(super) fn read_reply(
     } else {
         limit_messages::limit_reason_in_prose
     };
-    let failed = |what: &str| Failure::failed(format!("`{command}` {what}"));
+    let failure = |problem: &str| Failure::failed(format!("`{command}` {problem}"));
     let status = match ended.termination {
         Termination::Exited(status) => status,
         Termination::DeadlinePassed => return Err(Failure::TimedOut),
         Termination::Overflowed => {
-            return Err(failed(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)));
+            return Err(failure(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)));
         }
     };
     if !status.success() {
-        return Err(failed(&describe_failure(output, status, &ended.stdout, &ended.stderr)));
+        return Err(failure(&describe_failure(output, status, &ended.stdout, &ended.stderr)));
     }
     let stdout = match String::from_utf8(ended.stdout) {
         Ok(stdout) => stdout,
         Err(error) => {
             let place = error.utf8_error().valid_up_to();
-            return Err(failed(&format!("printed bytes that are not UTF-8 (at byte {place})")));
+            return Err(failure(&format!("printed bytes that are not UTF-8 (at byte {place})")));
         }
     };
     let last_message = files.and_then(AttemptFiles::read_last_message);
     if stdout.trim().is_empty() && last_message.is_none() {
-        return Err(failed(&with_excerpt("printed nothing", &String::from_utf8_lossy(&ended.stderr))));
+        return Err(failure(&with_excerpt("printed nothing", &String::from_utf8_lossy(&ended.stderr))));
     }
     let says_so = if output == OutputFormat::Text { limit } else { limit_messages::limit_reason };
     if let Some(meaning) = says_so(&stdout) {
-        return Err(failed(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
+        return Err(failure(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
     }
     let read = match output.parse(&stdout, last_message) {
-        // A script in the CLI's place may print the answer itself.
+        // A script in place of the CLI may print the answer itself.
         Err(ReplyError::Malformed) if form.is_structured() && answer::extract(form, &stdout, &[]).is_ok() => {
             Ok(Reply { text: stdout.clone(), ..Reply::default() })
         }
         read => read,
     };
     let reply = read.map_err(|why| match why {
-        ReplyError::Reported(error) => failed(&with_excerpt("reports an error", &error)),
+        ReplyError::Reported(error) => failure(&with_excerpt("reports an error", &error)),
         ReplyError::Malformed => {
-            failed(&with_excerpt(&format!("printed something else than `{}`", output.as_str()), &stdout))
+            failure(&with_excerpt(&format!("printed something else than `{}`", output.as_str()), &stdout))
         }
     })?;
     if reply.text.trim().is_empty() {
-        return Err(failed("gave an empty answer"));
+        return Err(failure("gave an empty answer"));
     }
     match limit(&reply.text) {
         None => Ok(reply),
-        Some(meaning) => Err(failed(&with_excerpt(&format!("gave no answer: {meaning}"), &reply.text))),
+        Some(meaning) => Err(failure(&with_excerpt(&format!("gave no answer: {meaning}"), &reply.text))),
     }
 }
 
-/// How a command ended that did not succeed, with what it says of it.
+/// How an unsuccessful command ended, with an excerpt of its output.
 pub(super) fn describe_failure(
     output: OutputFormat,
     status: std::process::ExitStatus,
@@ -135,7 +134,7 @@ pub(super) fn describe_failure(
     stderr: &[u8],
 ) -> String {
     use std::os::unix::process::ExitStatusExt;
-    let what = match (status.code(), status.signal()) {
+    let message = match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit code {code}"),
         (None, Some(signal)) => format!("was killed by signal {signal}"),
         (None, None) => "ended in an unknown way".to_owned(),
@@ -143,16 +142,16 @@ pub(super) fn describe_failure(
     let stdout = String::from_utf8_lossy(stdout);
     let stderr = String::from_utf8_lossy(stderr);
     match output.parse(&stdout, None) {
-        Err(ReplyError::Reported(error)) => with_excerpt(&what, &error),
-        _ if stderr.trim().is_empty() => with_excerpt(&what, &stdout),
-        _ => with_excerpt(&what, &stderr),
+        Err(ReplyError::Reported(error)) => with_excerpt(&message, &error),
+        _ if stderr.trim().is_empty() => with_excerpt(&message, &stdout),
+        _ => with_excerpt(&message, &stderr),
     }
 }
 
-/// A sentence with the last lines of what was printed.
-fn with_excerpt(what: &str, printed: &str) -> String {
+/// A message with the last lines of an output.
+fn with_excerpt(message: &str, printed: &str) -> String {
     let excerpt = excerpt(printed);
-    if excerpt.is_empty() { what.to_owned() } else { format!("{what}: {excerpt}") }
+    if excerpt.is_empty() { message.to_owned() } else { format!("{message}: {excerpt}") }
 }
 
 /// The last lines of a text, on one line, without control characters, capped: fit for a message.
@@ -170,11 +169,12 @@ pub(super) fn excerpt(printed: &str) -> String {
     if length <= CHARACTERS {
         last
     } else {
-        // Not amid a word, unless there is no other: the rest of a secret could not be told for one.
-        let amid = |at: usize| last.chars().nth(at).is_some_and(|character| character.is_ascii_graphic());
+        // Not within a word, unless there is no other place: the rest of a secret would no longer be recognized.
+        let is_within_word =
+            |at: usize| last.chars().nth(at).is_some_and(|character| character.is_ascii_graphic());
         let word = length - CHARACTERS;
         let rest: String = last.chars().skip(word).collect();
-        let whole_words = match amid(word) && amid(word - 1) {
+        let whole_words = match is_within_word(word) && is_within_word(word - 1) {
             true => rest.trim_start_matches(|character: char| character.is_ascii_graphic()),
             false => &rest,
         };
@@ -183,18 +183,18 @@ pub(super) fn excerpt(printed: &str) -> String {
     }
 }
 
-/// A line as it would look printed, without the escape sequences that colour it and move the cursor.
+/// A line without the escape sequences that colour it or move the cursor.
 fn strip_escapes(line: &str) -> String {
-    let mut kept = String::with_capacity(line.len());
+    let mut plain = String::with_capacity(line.len());
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
         if character == '\u{1b}' && characters.next_if_eq(&'[').is_some() {
             characters.by_ref().find(|character| ('\u{40}'..='\u{7e}').contains(character));
         } else if !character.is_control() {
-            kept.push(character);
+            plain.push(character);
         }
     }
-    kept.trim().to_owned()
+    plain.trim().to_owned()
 }
 
 #[cfg(test)]
@@ -260,7 +260,7 @@ mod tests {
                 assert!(judged(output, form, stdout).is_err(), "{output:?} {form:?}: {stdout}");
             }
         }
-        // What an envelope reports is no answer, whatever it quotes.
+        // A reported error is no answer, whatever it quotes.
         let error = r#"{"type": "result", "is_error": true, "result": "{\"would_block\": false}"}"#;
         assert!(judged(OutputFormat::ClaudeJson, Schema::FirstAnswer, error).is_err());
         let error = r#"{"error": {"message": "quota"}, "would_block": false}"#;
@@ -269,9 +269,9 @@ mod tests {
 
     #[test]
     fn somebody_may_speak_of_limits() {
-        let said = "Please add a rate limit.\n";
-        assert_eq!(judged_as(Schema::PlainText, 0, said, ""), Ok(said.into()));
-        assert!(judged(0, said, "").is_err(), "an answer that has to be an object is none");
+        let text = "Please add a rate limit.\n";
+        assert_eq!(judged_as(Schema::PlainText, 0, text, ""), Ok(text.into()));
+        assert!(judged(0, text, "").is_err(), "an answer that has to be an object is none");
         assert!(judged_as(Schema::PlainText, 0, "Rate limit exceeded", "").is_err());
     }
 

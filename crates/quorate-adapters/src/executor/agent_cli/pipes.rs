@@ -1,5 +1,5 @@
-//! The three pipes of a member, served together so that none can block another: the prompt is written while stdout and
-//! stderr are read, each up to a cap.
+//! Serves a member's three pipes together so that none blocks another: it writes the prompt while it reads stdout and
+//! stderr, each up to a cap.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,15 +10,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
-/// What an answer may have at most.
+/// The most that an answer may contain, in bytes.
 pub(super) const STDOUT_CAP: usize = 4 << 20;
-/// What is kept of the end of stderr.
+/// How much of the end of stderr is kept, in bytes.
 const STDERR_CAP: usize = 16 << 10;
 const CHUNK: usize = 64 << 10;
-/// Chunks that are taken from one pipe before the others have their turn.
+/// Chunks that are read from one pipe before the others have their turn.
 const CHUNKS_PER_TURN: usize = 8;
 
-/// The pipes, and what came out of them so far.
 pub(super) struct Pipes {
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
@@ -51,20 +50,20 @@ impl Pipes {
         Ok(pipes)
     }
 
-    /// Waits until something can be moved, one of `others` can be read (or hangs up), or the time is over; moves what
-    /// can be moved. Says which of `others` it was.
+    /// Waits until one of its pipes is ready, one of `others` is readable (or hung up), or the time is over; then transfers
+    /// data. Returns which of `others` it was.
     pub(super) fn poll<const N: usize>(
         &mut self,
         others: [Option<BorrowedFd<'_>>; N],
         timeout: Duration,
     ) -> io::Result<[bool; N]> {
-        let ours = [
+        let pipes = [
             (fd(&self.stdin), PollFlags::OUT),
             (fd(&self.stdout), PollFlags::IN),
             (fd(&self.stderr), PollFlags::IN),
         ];
         let others = others.map(|other| (other, PollFlags::IN));
-        let watched: Vec<_> = ours.into_iter().chain(others).collect();
+        let watched: Vec<_> = pipes.into_iter().chain(others).collect();
         let mut polled: Vec<PollFd<'_>> =
             watched.iter().filter_map(|(fd, flags)| Some(PollFd::from_borrowed_fd((*fd)?, *flags))).collect();
         match poll(&mut polled, Timespec::try_from(timeout).ok().as_ref()) {
@@ -82,22 +81,22 @@ impl Pipes {
         Ok(std::array::from_fn(|other| ready[3 + other]))
     }
 
-    /// Nothing more can be written: who was to read it has exited.
+    /// Call it when the reader of the prompt has exited.
     pub(super) fn stop_writing(&mut self) {
         self.stdin = None;
     }
 
-    /// Whether everything that was printed has been read.
+    /// Whether all output has been read.
     pub(super) fn are_drained(&self) -> bool {
         self.stdout.is_none() && self.stderr.is_none()
     }
 
-    /// Whether more was printed than an answer may have.
+    /// Whether stdout exceeded [`STDOUT_CAP`].
     pub(super) fn have_overflowed(&self) -> bool {
         self.overflowed
     }
 
-    /// What was printed: stdout, and the end of stderr.
+    /// Stdout, and the end of stderr.
     pub(super) fn into_output(self) -> (Vec<u8>, Vec<u8>) {
         (self.stdout_bytes, self.stderr_tail)
     }
@@ -108,7 +107,7 @@ impl Pipes {
         match stdin.write(rest) {
             Ok(written) => self.written += written,
             Err(error) if is_retryable(&error) => {}
-            // Whoever does not want to read the whole prompt may answer all the same.
+            // A command may answer without reading the whole prompt.
             Err(_) => self.written = self.prompt.len(),
         }
         if self.written == self.prompt.len() {
@@ -125,7 +124,7 @@ impl Pipes {
             self.stdout_bytes.extend_from_slice(&self.buffer[..count]);
             if self.stdout_bytes.len() > STDOUT_CAP {
                 self.overflowed = true;
-                // Whoever goes on printing is told so by its own system.
+                // The command's next write fails.
                 self.stdout = None;
                 return;
             }
@@ -145,7 +144,7 @@ impl Pipes {
     }
 }
 
-/// Reads once; `None` when there is nothing for now. At the end the pipe is closed.
+/// Reads once; `None` if no data is available now. At the end it closes the pipe.
 fn read(pipe: &mut Option<impl Read>, buffer: &mut [u8]) -> Option<usize> {
     match pipe.as_mut()?.read(buffer) {
         Ok(count) if count > 0 => Some(count),

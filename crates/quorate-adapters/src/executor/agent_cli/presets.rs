@@ -1,4 +1,4 @@
-//! The CLIs that are known by name: one file each, with how its arguments are built and what its output means.
+//! The CLIs that are known by name. One file each builds the arguments and parses the output.
 
 pub(super) mod claude;
 pub(super) mod codex;
@@ -15,71 +15,70 @@ use super::output::OutputFormat;
 use super::private_dir::JudgeConfig;
 use super::tool_grants::ToolGrants;
 
-/// All presets, sorted.
+/// Sorted by name.
 pub const PRESETS: &[Preset] = &[claude::PRESET, codex::PRESET, gemini::PRESET, ollama::PRESET];
 
-/// The preset of a participant that says nothing more, as the public kernel has it.
+/// The preset of a participant without an executor, as in the public kernel.
 pub const BARE_PRESET: &str = claude::PRESET.name;
 
-/// How one CLI is called without a person in front of it.
+/// How one CLI is called without a user at a terminal.
 #[derive(Debug)]
 pub struct Preset {
-    /// The name, for the key `preset`.
+    /// The value of the key `preset`.
     pub name: &'static str,
-    /// The program, unless the table names another.
+    /// The program, unless the block names another.
     pub(super) command: &'static str,
-    /// How it is installed, in a line.
+    /// How to install it, in one line.
     pub(super) install: &'static str,
     pub(super) output: OutputFormat,
-    /// Whether it cannot be called without one.
+    /// Whether it cannot be called without a model.
     pub(super) needs_model: bool,
-    /// Whether it reads and writes files beside its streams.
+    /// Whether it reads and writes files besides its streams.
     pub(super) uses_files: bool,
     /// Flags that `arguments` sets to values of its own; refused in `args`.
     pub(super) reserved_flags: &'static [&'static str],
     /// Flags without a value that `arguments` sets anyway; dropped from `args`.
     pub(super) implied_flags: &'static [&'static str],
-    /// Flags that `arguments` sets where the manifest says which tools there are; then they cannot stand in `args`.
+    /// Flags that `arguments` sets if the manifest restricts tools; then they are refused in `args`.
     pub(super) tool_flags: &'static [&'static str],
-    /// How it is given the MCP servers that a participant may use.
+    /// How it receives the MCP servers that a participant may use.
     pub(super) server_passing: ServerPassing,
-    /// The schema as the CLI takes it; `None` where it does not take such a one.
+    /// The schema in the form that the CLI takes; `None` if it cannot take this one.
     pub(super) schema: fn(answers::Schema, &Json) -> Option<Json>,
-    /// The variable that keeps `@path` in a prompt from attaching files, where it has one.
+    /// The variable that keeps `@path` in a prompt from attaching files.
     pub(super) no_attachments: Option<&'static str>,
-    /// How it is called as a judge; `None` for a CLI that has nothing to take away.
+    /// How it is called as a judge; `None` for a CLI that has nothing to switch off.
     pub(super) judge: Option<&'static Judge>,
-    /// The arguments of one attempt.
+    /// Builds the arguments of one attempt.
     pub(super) arguments: fn(&ArgumentInputs<'_>) -> Vec<OsString>,
 }
 
-/// How a CLI is given MCP servers.
+/// How a CLI receives MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerPassing {
     InFile,
     AsArguments,
-    /// Not at all: it has its own, or none.
+    /// The CLI takes none from its caller.
     Unsupported,
 }
 
-/// What the arguments are made of.
+/// The input of [`Preset::arguments`].
 pub(super) struct ArgumentInputs<'a> {
-    /// The model, where one is named.
     pub(super) model: Option<&'a str>,
     /// The arguments that the table adds.
     pub(super) extra_args: &'a [String],
-    /// The JSON Schema of the answer as the CLI takes it; none where the answer is text, or it takes none.
+    /// The JSON Schema of the answer in the CLI's form; `None` for a text answer, or if the CLI takes no schema.
     pub(super) schema: Option<&'a Json>,
-    /// The files, for a preset that wants them.
+    /// For a preset with `uses_files`.
     pub(super) files: Option<&'a AttemptFiles>,
     /// What the participant may use.
     pub(super) tool_grants: &'a ToolGrants<'a>,
-    /// What a judge is given; `None` for a participant.
+    /// Only for a judge; `None` for a participant.
     pub(super) judge_config: Option<&'a JudgeConfig>,
 }
 
 impl ArgumentInputs<'_> {
-    /// The arguments of a command without a preset: those of the table, and the model as most CLIs want it.
+    /// The arguments of a command without a preset: the table's, and the model as most CLIs take it.
     pub(super) fn plain_arguments(&self) -> Vec<OsString> {
         ArgumentBuilder::new(&[]).extra_args(self.extra_args).model("--model", self.model).list
     }
@@ -133,9 +132,8 @@ impl ArgumentBuilder {
         }
     }
 
-    /// What only a judge gets.
-    fn judge_config(mut self, furniture: Option<&JudgeConfig>) -> Self {
-        self.list.extend(furniture.into_iter().flat_map(|furniture| furniture.arguments.iter().cloned()));
+    fn judge_config(mut self, config: Option<&JudgeConfig>) -> Self {
+        self.list.extend(config.into_iter().flat_map(|config| config.arguments.iter().cloned()));
         self
     }
 
@@ -145,14 +143,13 @@ impl ArgumentBuilder {
     }
 }
 
-/// The model that answered and what an attempt cost, as far as an output says so.
+/// The model that answered and the attempt's usage, as far as an output names them.
 pub(super) type ModelAndUsage = (Option<String>, quorate_kernel::ports::executor::Usage);
-/// For a CLI that needs no other schema than ours, or is only told that the answer is to be JSON.
+/// For a CLI that takes the schema unchanged, or is only told that the answer must be JSON.
 fn unchanged_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     Some(schema.clone())
 }
 
-/// A count in an envelope.
 fn count(value: &Json, key: &str) -> Option<u64> {
     value.get(key).and_then(Json::as_u64)
 }
@@ -194,8 +191,8 @@ mod tests {
         let newer = judge.inspect("claude", "2.9.0 (Claude Code)", &all, &["Read".into()]).unwrap();
         assert!(!newer.tried && newer.detail.contains("tried with `2.1.197`"), "{newer:?}");
         assert!(newer.detail.contains("tools of a judge: Read"), "{newer:?}");
-        let lacking = all.replace("--safe-mode", "--safe-modes");
-        let failure = judge.inspect("claude", "1.0.3", &lacking, &[]).unwrap_err().to_string();
+        let without_flag = all.replace("--safe-mode", "--safe-modes");
+        let failure = judge.inspect("claude", "1.0.3", &without_flag, &[]).unwrap_err().to_string();
         for part in ["1.0.3 does not know `--safe-mode`", "tried with `2.1.197`"] {
             assert!(failure.contains(part), "{failure}");
         }

@@ -1,5 +1,5 @@
-//! The private directory of one attempt of a judge (X15): an empty working directory, and beside it what stands
-//! in for the user's own directory of the CLI. Only this user can look into it, and it is removed when the attempt is over.
+//! The private directory of one attempt of a judge (X15): an empty working directory, and a replacement of the user's
+//! directory of the CLI. Only this user can read it, and it is removed when the attempt ends.
 
 #![expect(clippy::disallowed_methods, reason = "this is where a judge's private directory is made")]
 
@@ -11,21 +11,19 @@ use std::path::{Path, PathBuf};
 use quorate_kernel::ports::executor::Failure;
 use tempfile::TempDir;
 
-/// The working directory, relative to the private.
+/// The working directory, relative to the private directory.
 const WORK: &str = "work";
-/// What stands in for the user's directory of the CLI, relative to the private.
+/// The replacement of the user's directory of the CLI, relative to the private directory.
 pub(super) const HOME: &str = "home";
 
-/// What a preset puts into it, and how it tells the CLI.
+/// What a preset adds to a judge's call.
 #[derive(Debug, Default)]
 pub(super) struct JudgeConfig {
-    /// Arguments that only a judge gets.
     pub(super) arguments: Vec<OsString>,
-    /// Variables that only a judge gets.
     pub(super) variables: Vec<(OsString, OsString)>,
-    /// Files, by their path in the private.
+    /// Path in the private directory, and content.
     pub(super) files: Vec<(String, String)>,
-    /// Links to what a login needs, by their path in it; a target that does not exist is left out.
+    /// Links to files that a login needs: path in the private directory, and target; a missing target is skipped.
     pub(super) links: Vec<(String, PathBuf)>,
 }
 
@@ -36,9 +34,12 @@ pub(super) struct PrivateDir {
 
 impl PrivateDir {
     pub(super) fn new() -> Result<Self, Failure> {
-        let mine = std::fs::Permissions::from_mode(0o700);
-        let dir =
-            tempfile::Builder::new().prefix("quorate-").permissions(mine).tempdir().map_err(write_failure)?;
+        let owner_only = std::fs::Permissions::from_mode(0o700);
+        let dir = tempfile::Builder::new()
+            .prefix("quorate-")
+            .permissions(owner_only)
+            .tempdir()
+            .map_err(write_failure)?;
         let private = PrivateDir { dir };
         for folder in [WORK, HOME] {
             std::fs::create_dir(private.path().join(folder)).map_err(write_failure)?;
@@ -46,17 +47,17 @@ impl PrivateDir {
         Ok(private)
     }
 
-    /// Puts files and links into it.
-    pub(super) fn populate(&self, furniture: &JudgeConfig) -> Result<(), Failure> {
+    /// Creates the preset's files and links.
+    pub(super) fn populate(&self, config: &JudgeConfig) -> Result<(), Failure> {
         let place = |path: &str| -> io::Result<PathBuf> {
             let place = self.path().join(path);
             place.parent().map_or(Ok(()), std::fs::create_dir_all)?;
             Ok(place)
         };
-        for (path, text) in &furniture.files {
+        for (path, text) in &config.files {
             place(path).and_then(|place| std::fs::write(place, text)).map_err(write_failure)?;
         }
-        for (path, target) in furniture.links.iter().filter(|(_, target)| target.is_file()) {
+        for (path, target) in config.links.iter().filter(|(_, target)| target.is_file()) {
             place(path).and_then(|place| std::os::unix::fs::symlink(target, place)).map_err(write_failure)?;
         }
         Ok(())
@@ -66,7 +67,7 @@ impl PrivateDir {
         self.dir.path()
     }
 
-    /// What stands in for the user's directory of the CLI.
+    /// The replacement of the user's directory of the CLI.
     pub(super) fn home(&self) -> PathBuf {
         self.path().join(HOME)
     }
@@ -93,7 +94,7 @@ mod tests {
         let elsewhere = tempfile::tempdir().unwrap();
         std::fs::write(elsewhere.path().join("login"), "token").unwrap();
         let private = PrivateDir::new().unwrap();
-        let furniture = JudgeConfig {
+        let config = JudgeConfig {
             files: vec![("home/.x/settings.json".into(), "{}".into())],
             links: vec![
                 ("home/login".into(), elsewhere.path().join("login")),
@@ -101,7 +102,7 @@ mod tests {
             ],
             ..JudgeConfig::default()
         };
-        private.populate(&furniture).unwrap();
+        private.populate(&config).unwrap();
         let path = private.path().to_owned();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(private.work().read_dir().unwrap().count(), 0);

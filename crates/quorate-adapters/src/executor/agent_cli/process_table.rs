@@ -1,5 +1,5 @@
-//! The process table, as `/proc` shows it: who carries a mark, who descends from whom, and signals that reach the
-//! process that was looked at and never one that got its number later.
+//! The process table in `/proc`: which processes carry a tag, their descendants, and signals that reach the observed
+//! process and never one that later got the same id.
 
 #![expect(clippy::disallowed_methods, reason = "the system shows its processes as files")]
 
@@ -13,20 +13,20 @@ use rustix::process::{
 
 use super::process_tag::{CallTag, Scope, VARIABLE};
 
-/// A process as it was when it was looked at.
+/// A process at the moment it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: Pid,
-    /// Whether it is over and waits to be reaped.
+    /// Whether it has ended and waits to be reaped.
     pub(super) zombie: bool,
     parent: i32,
     group: i32,
-    /// When it was started, in ticks since boot; with `pid` this names it for good.
+    /// Start time in ticks since boot; with `pid` it identifies the process.
     pub(super) start_ticks: u64,
 }
 
 impl Process {
-    /// The process with this number.
+    /// The process with this id.
     pub(super) fn read(pid: Pid) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat", pid = pid.as_raw_pid())).ok()?;
         Process::parse(pid, &stat)
@@ -44,10 +44,9 @@ impl Process {
         })
     }
 
-    /// Sends a signal to this very process, if it still lives.
+    /// Sends a signal to this process, unless it has ended.
     pub(super) fn signal(&self, signal: Signal) {
-        // Once the descriptor is open the number cannot change hands unnoticed: it is the same process if it was
-        // started at the same time.
+        // Once the descriptor is open it refers to one process: the same one, if the start time is the same.
         match pidfd_open(self.pid, PidfdFlags::empty()) {
             Ok(pidfd) if Process::read(self.pid).is_some_and(|now| now.start_ticks == self.start_ticks) => {
                 // It may have ended by itself.
@@ -62,30 +61,30 @@ impl Process {
         }
     }
 
-    /// Takes the exit status of a process that we adopted, so that it leaves the table.
+    /// Reaps an adopted process, so that it leaves the table.
     pub(super) fn reap(&self) {
         if self.zombie && self.parent == getpid().as_raw_pid() {
             let _ = waitpid(Some(self.pid), WaitOptions::NOHANG);
         }
     }
 
-    /// Whether it carries a mark of this scope.
+    /// Whether it carries a tag of this scope.
     pub(super) fn carries_tag_in(&self, scope: Scope) -> bool {
         let pid = self.pid.as_raw_pid();
         if let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) {
-            let marked = environment
+            let has_tag = environment
                 .split(|byte| *byte == 0)
                 .filter_map(|entry| entry.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))
                 .filter_map(|value| std::str::from_utf8(value).ok())
-                .any(|value| CallTag::parse_variable(value).any(|mark| scope.covers(mark)));
-            if marked {
+                .any(|value| CallTag::parse_variable(value).any(|tag| scope.covers(tag)));
+            if has_tag {
                 return true;
             }
         }
         fs::read_to_string(format!("/proc/{pid}/limits"))
             .ok()
             .and_then(|limits| limit_tag(&limits))
-            .is_some_and(|mark| scope.covers(mark))
+            .is_some_and(|tag| scope.covers(tag))
     }
 }
 
@@ -94,12 +93,12 @@ fn limit_tag(limits: &str) -> Option<CallTag> {
     CallTag::from_limit(line.split_whitespace().next()?.parse().ok()?)
 }
 
-/// The processes of a scope that were started at `since` or later: those that carry the mark, those of the process
-/// group `group`, and all that descend from these.
+/// The processes of a scope that were started at `since` or later: those that carry a tag, those of the process group
+/// `group`, and all their descendants.
 pub(super) fn find_in_scope(scope: Scope, group: Option<Pid>, since: u64) -> Vec<Process> {
-    let own = getpid();
+    let own_pid = getpid();
     let candidates: Vec<Process> =
-        all_processes().filter(|process| process.start_ticks >= since && process.pid != own).collect();
+        all_processes().filter(|process| process.start_ticks >= since && process.pid != own_pid).collect();
     let roots = candidates.iter().filter(|process| {
         group.is_some_and(|group| process.group == group.as_raw_pid()) || process.carries_tag_in(scope)
     });
@@ -107,36 +106,36 @@ pub(super) fn find_in_scope(scope: Scope, group: Option<Pid>, since: u64) -> Vec
     with_descendants_of(roots, candidates)
 }
 
-/// The processes whose parent this one is: what it started, and what it adopted.
+/// The processes whose parent is this one, started or adopted.
 pub(super) fn children() -> Vec<Process> {
-    let own = getpid().as_raw_pid();
-    all_processes().filter(|process| process.parent == own).collect()
+    let own_pid = getpid().as_raw_pid();
+    all_processes().filter(|process| process.parent == own_pid).collect()
 }
 
-/// These processes, and all that descend from them.
+/// These processes and all their descendants.
 pub(super) fn with_descendants(roots: Vec<Process>) -> Vec<Process> {
     if roots.is_empty() {
         return roots;
     }
-    let own = getpid();
+    let own_pid = getpid();
     with_descendants_of(
         roots.iter().map(|process| process.pid.as_raw_pid()).collect(),
-        all_processes().filter(|process| process.pid != own).collect(),
+        all_processes().filter(|process| process.pid != own_pid).collect(),
     )
 }
 
-/// Those of `candidates` that are among `ours` or descend from them.
-fn with_descendants_of(mut ours: HashSet<i32>, candidates: Vec<Process>) -> Vec<Process> {
+/// The candidates that are in `pids` or descend from it.
+fn with_descendants_of(mut pids: HashSet<i32>, candidates: Vec<Process>) -> Vec<Process> {
     loop {
-        let before = ours.len();
-        let descendants = candidates.iter().filter(|process| ours.contains(&process.parent));
+        let before = pids.len();
+        let descendants = candidates.iter().filter(|process| pids.contains(&process.parent));
         let descendants: Vec<i32> = descendants.map(|process| process.pid.as_raw_pid()).collect();
-        ours.extend(descendants);
-        if ours.len() == before {
+        pids.extend(descendants);
+        if pids.len() == before {
             break;
         }
     }
-    candidates.into_iter().filter(|process| ours.contains(&process.pid.as_raw_pid())).collect()
+    candidates.into_iter().filter(|process| pids.contains(&process.pid.as_raw_pid())).collect()
 }
 
 fn all_processes() -> impl Iterator<Item = Process> {
@@ -164,9 +163,9 @@ mod tests {
 
     #[test]
     fn the_mark_is_read_from_the_limits() {
-        let mark = CallTag::next();
-        let limits = format!("Limit  Soft\nMax realtime timeout      {}  unlimited  us\n", mark.to_limit());
-        assert_eq!(limit_tag(&limits), Some(mark));
+        let tag = CallTag::next();
+        let limits = format!("Limit  Soft\nMax realtime timeout      {}  unlimited  us\n", tag.to_limit());
+        assert_eq!(limit_tag(&limits), Some(tag));
         assert_eq!(limit_tag("Max realtime timeout   unlimited  unlimited  us"), None);
     }
 

@@ -1,9 +1,9 @@
-//! The mark that every process of an invocation carries, so that it is known as ours wherever it goes (X6).
+//! The tag that every process of an invocation carries, so that Quorate recognizes it (X6).
 //!
-//! It is written in two places that a child hands on to its children. One is the variable `QUORATE_INVOCATION`; where
-//! we run below another Quorate, its mark stays in front of ours. The other, on Linux, survives an emptied environment:
-//! the soft limit on real-time CPU time (`RLIMIT_RTTIME`), set to some hundred thousand years, whose low 60 bits are
-//! the mark. The limit has no other effect, as it counts for real-time scheduling alone and is never reached.
+//! Two carriers are inherited by child processes. One is the variable `QUORATE_INVOCATION`; below another Quorate, the
+//! outer tag comes first in it. The other, on Linux, survives an emptied environment: the soft limit on real-time CPU
+//! time (`RLIMIT_RTTIME`), set to some hundred thousand years, whose low 60 bits are the tag. The limit has no other
+//! effect, as it applies to real-time scheduling alone and is never reached.
 
 #![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "marks are looked for on Linux alone"))]
 
@@ -18,7 +18,7 @@ const PROCESS_BITS: u32 = 40;
 #[cfg(any(target_os = "linux", test))]
 const LIMIT_MARKER: u64 = 1 << 62;
 
-/// All invocations of one process of ours.
+/// Covers all invocations of one Quorate process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProcessTag(u64);
 
@@ -28,17 +28,15 @@ pub(super) struct CallTag {
     call: u32,
 }
 
-/// Whose processes are looked for.
+/// Which processes are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Those of one invocation.
     Call(CallTag),
-    /// Those of every invocation of a process.
     Process(ProcessTag),
 }
 
 impl ProcessTag {
-    /// The mark of this process: random, the same for as long as it lives.
+    /// The tag of this process: random, and constant while it lives.
     pub(super) fn current() -> Self {
         static OWN: OnceLock<ProcessTag> = OnceLock::new();
         *OWN.get_or_init(|| {
@@ -48,47 +46,46 @@ impl ProcessTag {
         })
     }
 
-    /// The mark that [`ProcessMark::text`] wrote.
+    /// Reads what [`Self::to_hex`] wrote.
     pub(super) fn parse(text: &str) -> Option<Self> {
         u64::from_str_radix(text, 16).ok().filter(|value| value >> PROCESS_BITS == 0).map(ProcessTag)
     }
 
-    /// The mark as text.
     pub(super) fn to_hex(self) -> String {
         format!("{:010x}", self.0)
     }
 }
 
 impl CallTag {
-    /// A mark that no other invocation of this process has, for the next million invocations.
+    /// A tag that is unique among a million invocations of this process.
     pub(super) fn next() -> Self {
         static CALLS: AtomicU32 = AtomicU32::new(0);
         let call = CALLS.fetch_add(1, Ordering::Relaxed) & ((1 << CALL_BITS) - 1);
         CallTag { process: ProcessTag::current(), call }
     }
 
-    /// The value of the variable, behind the one that this process itself was started with.
+    /// The value of the variable, behind the value that this process itself was started with.
     pub(super) fn to_variable(self, inherited: Option<&str>) -> String {
-        let own = format!("{}.{:05x}", self.process.to_hex(), self.call);
-        inherited.map_or_else(|| own.clone(), |outer| format!("{outer}/{own}"))
+        let tag = format!("{}.{:05x}", self.process.to_hex(), self.call);
+        inherited.map_or_else(|| tag.clone(), |outer| format!("{outer}/{tag}"))
     }
 
-    /// All marks in a value of the variable.
+    /// All tags in a value of the variable.
     pub(super) fn parse_variable(value: &str) -> impl Iterator<Item = CallTag> + '_ {
-        value.split('/').filter_map(|mark| {
-            let (process, call) = mark.split_once('.')?;
+        value.split('/').filter_map(|tag| {
+            let (process, call) = tag.split_once('.')?;
             let call = u32::from_str_radix(call, 16).ok().filter(|call| call >> CALL_BITS == 0)?;
             Some(CallTag { process: ProcessTag::parse(process)?, call })
         })
     }
 
-    /// The mark as a limit.
+    /// The tag as a soft limit.
     #[cfg(any(target_os = "linux", test))]
     pub(super) fn to_limit(self) -> u64 {
         LIMIT_MARKER | (self.process.0 << CALL_BITS) | u64::from(self.call)
     }
 
-    /// The mark in a limit.
+    /// The tag of a soft limit.
     #[cfg(any(target_os = "linux", test))]
     pub(super) fn from_limit(limit: u64) -> Option<Self> {
         let bits = limit ^ LIMIT_MARKER;
@@ -100,11 +97,11 @@ impl CallTag {
 }
 
 impl Scope {
-    /// Whether a process with this mark is looked for.
-    pub(super) fn covers(self, mark: CallTag) -> bool {
+    /// Whether the scope includes a tag.
+    pub(super) fn covers(self, tag: CallTag) -> bool {
         match self {
-            Scope::Call(call) => mark == call,
-            Scope::Process(process) => mark.process == process,
+            Scope::Call(call) => tag == call,
+            Scope::Process(process) => tag.process == process,
         }
     }
 }
@@ -115,14 +112,14 @@ mod tests {
 
     #[test]
     fn a_mark_is_read_back_from_both_places() {
-        let (one, other) = (CallTag::next(), CallTag::next());
-        assert_ne!(one, other);
-        assert_eq!(CallTag::from_limit(one.to_limit()), Some(one));
-        assert_eq!(CallTag::parse_variable(&one.to_variable(None)).collect::<Vec<_>>(), [one]);
-        let nested = other.to_variable(Some(&one.to_variable(None)));
-        assert_eq!(CallTag::parse_variable(&nested).collect::<Vec<_>>(), [one, other]);
-        assert!(Scope::Process(ProcessTag::current()).covers(one));
-        assert!(!Scope::Call(one).covers(other));
+        let (first, second) = (CallTag::next(), CallTag::next());
+        assert_ne!(first, second);
+        assert_eq!(CallTag::from_limit(first.to_limit()), Some(first));
+        assert_eq!(CallTag::parse_variable(&first.to_variable(None)).collect::<Vec<_>>(), [first]);
+        let nested = second.to_variable(Some(&first.to_variable(None)));
+        assert_eq!(CallTag::parse_variable(&nested).collect::<Vec<_>>(), [first, second]);
+        assert!(Scope::Process(ProcessTag::current()).covers(first));
+        assert!(!Scope::Call(first).covers(second));
         assert_eq!(ProcessTag::parse(&ProcessTag::current().to_hex()), Some(ProcessTag::current()));
     }
 

@@ -1,5 +1,5 @@
-//! Everything that one member started, so that it can be ended whole. On Linux that is found through `/proc`;
-//! elsewhere it is the process group.
+//! All processes that one member started, to end them together. Linux finds them in `/proc`; elsewhere it is the process
+//! group.
 
 #[cfg(target_os = "linux")]
 mod linux;

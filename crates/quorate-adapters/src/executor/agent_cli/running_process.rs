@@ -1,4 +1,4 @@
-//! A member that runs, and how it ends: by itself, or by being ended (X6).
+//! A running member, and how it ends: by itself or by termination (X6).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,13 +13,13 @@ use super::pipes::Pipes;
 use super::process_tag::CallTag;
 use super::process_tree::ProcessTree;
 
-/// Between being asked to end and being killed.
+/// Between SIGTERM and SIGKILL.
 pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(2);
-/// How long the pipes are read on after the leader has exited and all others were killed.
+/// How long the pipes are read after the leader has exited and all others were killed.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(250);
-/// How often it is looked who still lives.
+/// How often the process tree is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
-/// How long a killed leader may take to be gone; longer takes only one that is stuck in the kernel.
+/// How long a killed leader may take to exit; only one that is stuck in the kernel takes longer.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct RunningProcess {
@@ -31,10 +31,10 @@ pub(super) struct RunningProcess {
 }
 
 impl RunningProcess {
-    /// Takes charge of a child that was just started.
-    pub(super) fn new(mut child: Child, mark: CallTag, prompt: std::sync::Arc<str>) -> io::Result<Self> {
+    /// Takes over a child that was just started.
+    pub(super) fn new(mut child: Child, tag: CallTag, prompt: std::sync::Arc<str>) -> io::Result<Self> {
         let pid = Pid::from_child(&child);
-        let process_tree = ProcessTree::new(pid, mark);
+        let process_tree = ProcessTree::new(pid, tag);
         match Pipes::take_from(&mut child, prompt) {
             Ok(pipes) => Ok(RunningProcess { child, process_tree, pid, exit_fd: open_exit_fd(pid), pipes }),
             Err(error) => {
@@ -46,7 +46,7 @@ impl RunningProcess {
         }
     }
 
-    /// Moves data until something happens, at the latest until `until`; says whether `hangup` did.
+    /// Serves the pipes until an event, at the latest until `until`; returns whether `hangup` was the event.
     pub(super) fn poll(&mut self, until: Instant, hangup: Option<BorrowedFd<'_>>) -> io::Result<bool> {
         let mut timeout = until.saturating_duration_since(clock::now());
         if self.exit_fd.is_none() {
@@ -57,14 +57,14 @@ impl RunningProcess {
         Ok(hung_up)
     }
 
-    /// Whether the leader has exited. It stays in the process table until it is reaped by [`Member::finish`] or
-    /// [`Member::end`], so that its number, and its group's, remain its own.
+    /// Whether the leader has exited. It stays in the process table until [`Self::finish`] or [`Self::terminate`] reaps it,
+    /// so that the system does not reuse its id, which is also the group's.
     pub(super) fn has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None) | Err(rustix::io::Errno::INTR))
     }
 
-    /// After the leader has exited: kills whom it left behind, and reads what it had printed.
+    /// After the leader has exited: kills what it left behind, and reads the rest of its output.
     pub(super) fn finish(mut self) -> io::Result<(ExitStatus, Pipes)> {
         self.pipes.stop_writing();
         self.process_tree.kill_all();
@@ -78,30 +78,29 @@ impl RunningProcess {
     fn drain(&mut self) -> io::Result<()> {
         let stop = clock::now() + DRAIN_TIMEOUT;
         while !self.pipes.are_drained() && !self.pipes.have_overflowed() {
-            let left = stop.saturating_duration_since(clock::now());
-            if left.is_zero() {
+            let remaining = stop.saturating_duration_since(clock::now());
+            if remaining.is_zero() {
                 break;
             }
-            self.pipes.poll([], left)?;
+            self.pipes.poll([], remaining)?;
         }
         Ok(())
     }
 
-    /// Ends it: everybody is asked to end, and killed two seconds later. Returns when nobody is left, with what was printed
-    /// until then.
+    /// Sends SIGTERM to all, and SIGKILL two seconds later. Returns when no process is left, with the output until then.
     pub(super) fn terminate(mut self) -> Pipes {
         self.pipes.stop_writing();
         self.process_tree.request_exit();
         let kill_at = clock::now() + GRACE_PERIOD;
         let mut exited = false;
         while clock::now() < kill_at {
-            // A pipe that fails is no reason to wait less patiently.
+            // A broken pipe does not shorten the grace period.
             if self.poll(kill_at.min(clock::now() + POLL_INTERVAL), None).is_err() {
                 std::thread::sleep(POLL_INTERVAL);
             }
             if exited || self.has_exited() {
                 exited = true;
-                // From here on its descriptor is always readable, and would turn waiting into spinning.
+                // From here on its descriptor is always readable, and polling it would spin.
                 self.exit_fd = None;
                 if self.process_tree.is_gone() {
                     break;
@@ -119,14 +118,14 @@ impl RunningProcess {
         self.pipes
     }
 
-    /// The leader is gone for good; what it left without a mark is ours to end now.
+    /// The leader was reaped; untagged orphans of it can be killed now.
     fn record_reaped(&self) {
         orphans::forget(self.pid);
         orphans::kill_orphans();
     }
 }
 
-/// A descriptor that can be read once the process has exited. Where there is none, it is asked now and then.
+/// A descriptor that is readable once the process has exited. Without one, its status is polled.
 fn open_exit_fd(pid: Pid) -> Option<OwnedFd> {
     #[cfg(target_os = "linux")]
     {

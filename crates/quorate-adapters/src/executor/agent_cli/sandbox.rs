@@ -1,8 +1,8 @@
-//! What a member cannot reach: the keys of the ledgers in use; and it cannot write these ledgers, nor their logs. A preset
-//! of a vendor, which is given an untrusted text, cannot even read ledger and log, and cannot write the workspace.
+//! What a member cannot access: it can neither read the keys of the ledgers in use, nor write these ledgers and their logs.
+//! A vendor's preset, whose prompt contains untrusted text, cannot read ledger and log either, nor write the workspace.
 //!
-//! The kernel holds it to that, by Landlock, which a process imposes on itself and on all that it starts. Elsewhere, and
-//! on kernels without it, there is no sandbox.
+//! The kernel enforces it by Landlock, which a process imposes on itself and its descendants. On other systems, and on
+//! kernels without Landlock, there is no sandbox.
 
 #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "rules are for Landlock alone"))]
 mod rules;
@@ -18,37 +18,35 @@ use tempfile::TempDir;
 
 use super::environment;
 
-/// The files of one ledger.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LedgerFiles {
-    /// The directory of its keys.
     pub keys: PathBuf,
-    /// The ledger: files, or a directory of its own.
+    /// The ledger's files, or its directory.
     pub ledger: Vec<PathBuf>,
     pub log: PathBuf,
-    /// The workspace, where there is one.
+    /// The workspace's root.
     pub workspace: Option<PathBuf>,
 }
 
-/// All ledgers that this process has in use or had.
+/// All ledgers that this process has opened.
 static PROTECTED_LEDGERS: Mutex<BTreeSet<LedgerFiles>> = Mutex::new(BTreeSet::new());
 
-/// Keeps a ledger from the members that are started from now on.
-pub fn protect(kept: LedgerFiles) {
+/// Protects a ledger from the members that start from now on.
+pub fn protect(files: LedgerFiles) {
     let real = |path: PathBuf| resolve_links(&path);
-    let kept = LedgerFiles {
-        keys: real(kept.keys),
-        ledger: kept.ledger.into_iter().map(real).collect(),
-        log: real(kept.log),
-        workspace: kept.workspace.map(real),
+    let files = LedgerFiles {
+        keys: real(files.keys),
+        ledger: files.ledger.into_iter().map(real).collect(),
+        log: real(files.log),
+        workspace: files.workspace.map(real),
     };
-    PROTECTED_LEDGERS.lock().unwrap_or_else(PoisonError::into_inner).insert(kept);
+    PROTECTED_LEDGERS.lock().unwrap_or_else(PoisonError::into_inner).insert(files);
 }
 
-/// Whether members can be confined here.
+/// Whether this system can confine members.
 ///
 /// # Errors
-/// Why not, for a person.
+/// The reason why it cannot.
 pub fn available() -> Result<(), &'static str> {
     #[cfg(target_os = "linux")]
     return ruleset::available();
@@ -64,21 +62,20 @@ pub(super) enum Confinement {
     VendorPreset,
 }
 
-/// How one attempt is confined.
 #[derive(Debug)]
 pub(super) struct Sandbox {
     protected: Protected,
-    /// Paths that are known to be used, for directories that cannot be listed.
+    /// Paths that the member uses, for directories that cannot be listed.
     known_paths: Vec<PathBuf>,
-    /// A directory for temporary files, where those of the system are beside a protected path.
+    /// A directory for temporary files, if the system's contains a protected path.
     scratch: Option<TempDir>,
 }
 
 impl Sandbox {
-    /// The sandbox of a member that starts now; `None` where there is nothing to protect, or no way to.
-    pub(super) fn new(whose: Confinement, program: &Path, cwd: &Path) -> std::io::Result<Option<Self>> {
-        let kept = PROTECTED_LEDGERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if kept.is_empty() || available().is_err() {
+    /// The sandbox of a member that starts now; `None` if there are no ledgers to protect, or the system has no sandbox.
+    pub(super) fn new(confinement: Confinement, program: &Path, cwd: &Path) -> std::io::Result<Option<Self>> {
+        let ledgers = PROTECTED_LEDGERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if ledgers.is_empty() || available().is_err() {
             return Ok(None);
         }
         let (home, temporary) = (
@@ -87,7 +84,7 @@ impl Sandbox {
         );
         let mut places: Vec<&Path> = home.iter().map(PathBuf::as_path).collect();
         places.push(&temporary);
-        let protected = protected_paths(whose, kept, &places);
+        let protected = protected_paths(confinement, ledgers, &places);
         let scratch = match protected.has_entries_below(&temporary) {
             true => Some(tempfile::Builder::new().prefix("quorate-tmp-").tempdir_in(&temporary)?),
             false => None,
@@ -101,12 +98,12 @@ impl Sandbox {
         Ok(Some(Sandbox { protected, known_paths, scratch }))
     }
 
-    /// Where the member puts temporary files, if not where it would anyway.
+    /// The member's directory for temporary files, unless it is the system's.
     pub(super) fn temp_dir(&self) -> Option<&Path> {
         self.scratch.as_ref().map(TempDir::path)
     }
 
-    /// What the failure of a member adds that was refused something: it may have been the sandbox.
+    /// A hint for the failure of a member to which access was denied: the sandbox may have been the cause.
     pub(super) fn failure_hint(&self, failure: &str) -> Option<&'static str> {
         const SIGNS: [&str; 7] =
             ["ermission denied", "EACCES", "not permitted", "EPERM", "ead-only", "cross-device", "EXDEV"];
@@ -116,7 +113,7 @@ impl Sandbox {
         )
     }
 
-    /// The rules as they are for the files of this moment, to be imposed by the child.
+    /// The rules for the files that exist now; the child imposes them on itself.
     #[cfg(target_os = "linux")]
     pub(super) fn ruleset(&self) -> std::io::Result<ruleset::Ruleset> {
         ruleset::Ruleset::new(&rules::access_rules(&self.protected, |dir| self.entries(dir)))
@@ -126,7 +123,7 @@ impl Sandbox {
     fn entries(&self, dir: &Path) -> Vec<PathBuf> {
         match ruleset::list(dir) {
             Ok(entries) => entries,
-            // A directory may be entered and not listed: what is known to be used below it is allowed all the same.
+            // A directory may be accessible but not listable: known paths below it are allowed nevertheless.
             Err(_) => {
                 let known =
                     self.known_paths.iter().chain(&self.protected.hidden).chain(&self.protected.read_only);
@@ -137,19 +134,19 @@ impl Sandbox {
     }
 }
 
-/// What is protected from whom; `places` are those that every program writes to.
-fn protected_paths(whose: Confinement, kept: BTreeSet<LedgerFiles>, places: &[&Path]) -> Protected {
+/// The protected paths; `places` are those that every program writes to.
+fn protected_paths(confinement: Confinement, ledgers: BTreeSet<LedgerFiles>, places: &[&Path]) -> Protected {
     let mut protected = Protected::default();
-    for kept in kept {
-        protected.hidden.push(kept.keys);
-        let journals = kept.ledger.into_iter().chain([kept.log]);
-        match whose {
+    for files in ledgers {
+        protected.hidden.push(files.keys);
+        let journals = files.ledger.into_iter().chain([files.log]);
+        match confinement {
             Confinement::UserCommand => protected.read_only.extend(journals),
             Confinement::VendorPreset => {
                 protected.hidden.extend(journals);
-                // Who has a home for a workspace goes on writing to it.
+                // A workspace that contains the home directory stays writable.
                 let workspace =
-                    kept.workspace.filter(|root| !places.iter().any(|place| place.starts_with(root)));
+                    files.workspace.filter(|root| !places.iter().any(|place| place.starts_with(root)));
                 protected.read_only.extend(workspace);
             }
         }
@@ -157,10 +154,10 @@ fn protected_paths(whose: Confinement, kept: BTreeSet<LedgerFiles>, places: &[&P
     protected
 }
 
-/// A path without links, also where its end is not there yet.
+/// A path without links, even if its end does not exist.
 fn resolve_links(path: &Path) -> PathBuf {
-    for there in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (there.canonicalize(), path.strip_prefix(there)) {
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
             return match rest.as_os_str().is_empty() {
                 true => real,
                 false => real.join(rest),
@@ -188,15 +185,15 @@ mod tests {
         let vendor = protected_paths(Confinement::VendorPreset, kept(), &[Path::new("/srv/ada")]);
         let hidden = ["/ws/.quorate/keys", "/ws/.quorate", "/ws/log.jsonl"].map(PathBuf::from);
         assert_eq!((vendor.hidden, vendor.read_only), (hidden.to_vec(), vec!["/ws".into()]));
-        let at_home = protected_paths(Confinement::VendorPreset, kept(), &[Path::new("/ws")]);
-        assert!(at_home.read_only.is_empty());
+        let protected = protected_paths(Confinement::VendorPreset, kept(), &[Path::new("/ws")]);
+        assert!(protected.read_only.is_empty());
     }
 
     #[test]
     fn a_command_of_the_users_own_is_kept_from_the_keys_and_from_writing_ledger_and_log() {
-        let own = protected_paths(Confinement::UserCommand, kept(), &[]);
-        assert_eq!(own.hidden, [PathBuf::from("/ws/.quorate/keys")]);
-        assert_eq!(own.read_only, ["/ws/.quorate", "/ws/log.jsonl"].map(PathBuf::from));
+        let protected = protected_paths(Confinement::UserCommand, kept(), &[]);
+        assert_eq!(protected.hidden, [PathBuf::from("/ws/.quorate/keys")]);
+        assert_eq!(protected.read_only, ["/ws/.quorate", "/ws/log.jsonl"].map(PathBuf::from));
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! What starting a command means for a person who decides whether to trust the file that names it: the words that are
-//! started, where, with which variables, and the files of the workspace that decide what happens.
+//! Describes the start of a command to a user who decides whether to trust the file that names it: the words, the
+//! directory, the variables, and the workspace files that decide what runs.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use quorate_kernel::ports::executor::SideEffect;
 
-/// The act of starting a command in `dir` with the variables `env`.
+/// The side effect of starting a command in `dir` with the variables `env`.
 ///
-/// A word that names a regular file below `dir` belongs to it, as in `python3 score.py`, `--rules=rules.json` or, in a text
-/// for a shell, `cd bin && ./score.sh`: who can change that file can change what is run.
+/// It includes each regular file below `dir` that a word names, as in `python3 score.py`, `--rules=rules.json` or, in a
+/// shell script, `cd bin && ./score.sh`: changing that file changes what runs.
 pub(crate) fn of_command(command: &str, args: &[String], env: &[String], dir: &Path) -> SideEffect {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     let mut what = format!("run `{}`", words.clone().map(quoted).collect::<Vec<_>>().join(" "));
@@ -18,21 +18,21 @@ pub(crate) fn of_command(command: &str, args: &[String], env: &[String], dir: &P
     }
     let mut parts = BTreeSet::new();
     words.for_each(|word| collect_parts(word, MAX_NESTING, &mut parts));
-    // A text may change its directory to one that it names.
+    // A script may change into a directory that it names.
     let folders = parts.iter().filter_map(|part| file_below(dir, dir, part)).filter(|path| path.is_dir());
     let starts: BTreeSet<PathBuf> = folders.chain([dir.to_owned()]).take(MAX_FOLDERS).collect();
-    let named = starts.iter().flat_map(|from| parts.iter().filter_map(|part| file_below(dir, from, part)));
-    let files: BTreeSet<PathBuf> = named.filter(|path| path.is_file()).collect();
+    let paths = starts.iter().flat_map(|from| parts.iter().filter_map(|part| file_below(dir, from, part)));
+    let files: BTreeSet<PathBuf> = paths.filter(|path| path.is_file()).collect();
     SideEffect { what, files: files.into_iter().collect() }
 }
 
-/// How deep a text for a shell is looked for within another's quotes.
+/// How many levels of quoted shell scripts are searched.
 const MAX_NESTING: usize = 3;
-/// How many folders of a text are taken for its directory.
+/// How many folders that a script names are tried as its working directory.
 const MAX_FOLDERS: usize = 16;
 
-/// What of a word could name a file: the word, what a shell would take for its words, and what stands between any of the
-/// signs that a shell gives a meaning to.
+/// The parts of a word that could name a file: the word, its words if it is a shell script, and the text between any of a
+/// shell's special characters.
 fn collect_parts(word: &str, nesting: usize, parts: &mut BTreeSet<String>) {
     if word.is_empty() || !parts.insert(word.to_owned()) {
         return;
@@ -45,7 +45,7 @@ fn collect_parts(word: &str, nesting: usize, parts: &mut BTreeSet<String>) {
     }
 }
 
-/// The words of a text as a shell has them, quotes removed.
+/// The words of a script as a shell splits them, quotes removed.
 fn shell_words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), String::new(), None);
     let mut chars = text.chars();
@@ -62,7 +62,7 @@ fn shell_words(text: &str) -> Vec<String> {
     words
 }
 
-/// A word as it can be told from its neighbours.
+/// A word, quoted where a reader could not see its ends.
 fn quoted(word: &str) -> String {
     match word.is_empty() || word.contains(|c: char| c.is_whitespace() || c == '\'') {
         true => format!("{word:?}"),
@@ -70,7 +70,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What a word names from a folder, if that lies below `dir`.
+/// The path of a word relative to `from`, if it lies below `dir`.
 fn file_below(dir: &Path, from: &Path, word: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for part in std::path::absolute(from.join(word)).ok()?.components() {
@@ -94,9 +94,12 @@ mod tests {
             std::fs::write(dir.path().join(name), "x").unwrap();
         }
         let args = ["--rules=rules.json", "a b", "../etc/passwd", "--fast"].map(str::to_owned);
-        let act = of_command("./judge.sh", &args, &["KEY".to_owned()], dir.path());
-        assert_eq!(act.what, "run `./judge.sh --rules=rules.json \"a b\" ../etc/passwd --fast` with KEY");
-        let names: Vec<_> = act.files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
+        let side_effect = of_command("./judge.sh", &args, &["KEY".to_owned()], dir.path());
+        assert_eq!(
+            side_effect.what,
+            "run `./judge.sh --rules=rules.json \"a b\" ../etc/passwd --fast` with KEY"
+        );
+        let names: Vec<_> = side_effect.files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
         assert_eq!(names, ["judge.sh", "rules.json"]);
     }
 
@@ -120,8 +123,9 @@ mod tests {
             ("sh './a b.sh'", "a b.sh"),
             ("sh ./a\\ b.sh", "a b.sh"),
         ] {
-            let act = of_command("sh", &["-c".to_owned(), text.to_owned()], &[], dir.path());
-            let names: Vec<_> = act.files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
+            let side_effect = of_command("sh", &["-c".to_owned(), text.to_owned()], &[], dir.path());
+            let names: Vec<_> =
+                side_effect.files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
             assert_eq!(names, [file], "{text}");
         }
         assert!(

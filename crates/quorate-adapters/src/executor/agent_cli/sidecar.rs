@@ -1,5 +1,5 @@
-//! A program that runs beside us for longer than one invocation and is spoken to over its pipes, such as an MCP
-//! server. It is started, marked, bound to our life and ended with everything it started, as a member is.
+//! A program that runs longer than one invocation and is spoken to over its pipes, such as an MCP server. It is started,
+//! tagged, bound to this process's life and ended with its descendants, as a member is.
 
 use std::io::PipeWriter;
 use std::os::fd::AsFd;
@@ -19,10 +19,9 @@ use super::process_tag::CallTag;
 use super::running_process::RunningProcess;
 use super::spawn::Launch;
 
-/// How long one look at a companion lasts at most; it ends earlier when anything happens.
+/// The longest wait for an event of a sidecar.
 const MAX_POLL: Duration = Duration::from_secs(3_600);
 
-/// How a companion is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     command: String,
@@ -32,24 +31,23 @@ pub(crate) struct Program {
     cwd: PathBuf,
 }
 
-/// A companion that runs, for as long as this is kept.
+/// A running sidecar; dropping it ends the program.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
-    /// Closing it is how the thread learns that nobody needs the companion any more.
+    /// Closing it tells the thread to end the program.
     hangup: Option<PipeWriter>,
-    /// Filled while the companion is being ended, so that the program waits for it before it exits.
+    /// Filled while the program is being ended, so that this process waits for it before it exits.
     stopping: Arc<Mutex<Option<LiveAttempt>>>,
     last_words: Option<oneshot::Receiver<Vec<u8>>>,
 }
 
-/// The pipes of a companion.
 pub(crate) struct StdioPipes {
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: ChildStdout,
 }
 
 impl Program {
-    /// A command, looked for as an executor's is; `env` names what it gets to see beside the base set.
+    /// A command, found as an executor's is; it sees the variables of `env` besides the base set.
     ///
     /// # Errors
     /// When an entry of `env` is not a name, or `cwd` is not a directory.
@@ -61,18 +59,18 @@ impl Program {
         dir: &Path,
     ) -> Result<Self, ConfigError> {
         let environment = Environment::new(env, BaseVariables::Inherited)?;
-        let into = cwd.map_or_else(|| dir.to_owned(), |cwd| dir.join(cwd));
-        if cwd.is_some() && !into.is_dir() {
-            return Err(ConfigError::for_key("cwd", format!("`{}` is not a directory", into.display()))
+        let work_dir = cwd.map_or_else(|| dir.to_owned(), |cwd| dir.join(cwd));
+        if cwd.is_some() && !work_dir.is_dir() {
+            return Err(ConfigError::for_key("cwd", format!("`{}` is not a directory", work_dir.display()))
                 .with_help("a relative path is relative to the file that names the server"));
         }
-        Ok(Program { command: command.to_owned(), args, environment, dir: dir.to_owned(), cwd: into })
+        Ok(Program { command: command.to_owned(), args, environment, dir: dir.to_owned(), cwd: work_dir })
     }
 
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Errors
-    /// Why it does not start, for a person.
+    /// The reason, for a person.
     pub(crate) async fn start(&self) -> Result<(Sidecar, StdioPipes), String> {
         let launch = Launch {
             program: command::find(&self.command, &self.dir).map_err(|failure| failure.to_string())?,
@@ -84,7 +82,7 @@ impl Program {
         };
         let program = launch.program.clone();
         let no_room = |error: std::io::Error| command::start_failure(&program, &error).to_string();
-        let (mut hangup, held) = std::io::pipe().map_err(no_room)?;
+        let (mut hangup, hangup_writer) = std::io::pipe().map_err(no_room)?;
         let (started, ends) = oneshot::channel();
         let (say, last_words) = oneshot::channel();
         let stopping = Arc::new(Mutex::new(None));
@@ -96,16 +94,16 @@ impl Program {
                 drop(until_gone.lock().unwrap_or_else(PoisonError::into_inner).take());
             })
             .map_err(no_room)?;
-        // Made before the answer is awaited: whoever gives up waiting ends the companion by dropping it.
-        let companion = Sidecar { hangup: Some(held), stopping, last_words: Some(last_words) };
+        // Created before the answer arrives: a caller that gives up waiting drops it, which ends the program.
+        let sidecar = Sidecar { hangup: Some(hangup_writer), stopping, last_words: Some(last_words) };
         let ends =
             ends.await.unwrap_or_else(|_| Err("the thread that watched the command is gone".to_owned()))?;
-        Ok((companion, ends))
+        Ok((sidecar, ends))
     }
 }
 
 impl Sidecar {
-    /// The end of what it printed on stderr, if it ends by itself within `patience`. It is told once.
+    /// The end of its stderr, if it ends by itself within `patience`. Returned once.
     pub(crate) async fn stderr_tail(&mut self, patience: Duration) -> Option<String> {
         let words = tokio::time::timeout(patience, self.last_words.take()?).await.ok()?.ok()?;
         let words = String::from_utf8_lossy(&words);
@@ -121,24 +119,24 @@ impl Drop for Sidecar {
     }
 }
 
-/// Starts the companion and stays with it until it has ended: by itself, or because nobody needs it any more.
+/// Starts the program and watches it until it ends: by itself, or because the sidecar was dropped.
 fn supervise(
     launch: &Launch,
     hangup: &mut std::io::PipeReader,
     started: oneshot::Sender<Result<StdioPipes, String>>,
     say: oneshot::Sender<Vec<u8>>,
 ) {
-    let mark = CallTag::next();
-    let mut child = match launch.spawn(mark) {
+    let tag = CallTag::next();
+    let mut child = match launch.spawn(tag) {
         Ok(child) => child,
         Err(error) => {
-            // Nobody listens when the start was given up.
+            // The receiver is gone if the caller gave up.
             let _ = started.send(Err(command::start_failure(&launch.program, &error).to_string()));
             return;
         }
     };
     let ends = child.stdin.take().zip(child.stdout.take());
-    let mut member = match RunningProcess::new(child, mark, Arc::from("")) {
+    let mut member = match RunningProcess::new(child, tag, Arc::from("")) {
         Ok(member) => member,
         Err(error) => {
             let _ = started.send(Err(format!("cannot use the command's pipes: {error}")));

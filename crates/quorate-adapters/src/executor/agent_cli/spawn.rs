@@ -1,4 +1,4 @@
-//! Starting a process that is ours to end: in a group of its own, marked, and bound to our life.
+//! Starts a process in a group of its own, tagged, and bound to this process's life.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,23 +15,23 @@ use super::{orphans, signals};
 
 #[derive(Debug)]
 pub(super) struct Launch {
-    /// The program, as an absolute path.
+    /// Absolute path.
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
-    /// All that it sees of our environment.
+    /// Its whole environment, except the tag.
     pub(super) variables: Vec<(OsString, OsString)>,
     pub(super) cwd: PathBuf,
-    /// What it cannot reach; `None` lets it reach what we reach.
+    /// `None` runs it without restrictions.
     pub(super) sandbox: Option<Sandbox>,
-    /// A judge's private directory, which is removed once the command and all that it started have ended.
+    /// A judge's private directory, removed once the command and its descendants have ended.
     pub(super) _private_dir: Option<PrivateDir>,
 }
 
 impl Launch {
-    /// Starts it. The calling thread has to live until the child is reaped: on Linux the child is killed when the
-    /// thread that started it ends.
+    /// Starts the command. The calling thread must live until the child is reaped: Linux kills the child when the thread
+    /// that started it ends.
     #[expect(clippy::disallowed_methods, reason = "this is where members are started")]
-    pub(super) fn spawn(&self, mark: CallTag) -> io::Result<Child> {
+    pub(super) fn spawn(&self, tag: CallTag) -> io::Result<Child> {
         signals::check_sigchld()?;
         let inherited = environment::outer_tag();
         let mut command = Command::new(&self.program);
@@ -39,7 +39,7 @@ impl Launch {
             .args(&self.arguments)
             .env_clear()
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .env(VARIABLE, mark.to_variable(inherited.as_deref()))
+            .env(VARIABLE, tag.to_variable(inherited.as_deref()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -50,7 +50,7 @@ impl Launch {
         if let Some(temporary) = self.sandbox.as_ref().and_then(Sandbox::temp_dir) {
             command.env("TMPDIR", temporary);
         }
-        bind_to_parent(&mut command, mark);
+        bind_to_parent(&mut command, tag);
         #[cfg(target_os = "linux")]
         if let Some(sandbox) = &self.sandbox {
             let mut ruleset = sandbox.ruleset()?;
@@ -62,29 +62,29 @@ impl Launch {
     }
 }
 
-/// Writes the mark into the child's limits, and has the child die with us.
+/// Writes the tag into the child's limits, and makes the system kill the child when this process dies.
 #[cfg(target_os = "linux")]
-fn bind_to_parent(command: &mut Command, mark: CallTag) {
+fn bind_to_parent(command: &mut Command, tag: CallTag) {
     use rustix::process::{
         Resource, Rlimit, Signal, getpid, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
     };
 
-    // With a guard, which kills in any case, the child gets the same two seconds that a deadline gives it.
+    // With a guard, which kills in any case, the child gets the same two seconds as at a deadline.
     let farewell = match guard::ensure() {
         guard::Status::Watching => Signal::TERM,
         guard::Status::Absent => Signal::KILL,
     };
     let host = getpid();
     let hard = getrlimit(Resource::Rttime).maximum;
-    let limit = Rlimit { current: Some(mark.to_limit()), maximum: hard };
-    let fits = hard.is_none_or(|hard| mark.to_limit() <= hard);
+    let limit = Rlimit { current: Some(tag.to_limit()), maximum: hard };
+    let fits = hard.is_none_or(|hard| tag.to_limit() <= hard);
     in_child(command, move || {
         if fits {
-            // The variable marks it too, so that a refusal here is no reason not to start.
+            // The variable carries the tag too, so that the start need not fail here.
             let _ = setrlimit(Resource::Rttime, limit);
         }
         set_parent_process_death_signal(Some(farewell))?;
-        // The signal comes only if we end from here on: whoever was orphaned before that has another parent now.
+        // The signal comes only if the parent ends from here on: a child that was orphaned earlier has another parent.
         if getppid() == Some(host) { Ok(()) } else { Err(rustix::io::Errno::OWNERDEAD.into()) }
     });
 }
@@ -98,8 +98,8 @@ fn bind_to_parent(_command: &mut Command, _tag: CallTag) {
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the standard library has no safe way to act between fork and exec")]
 pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: the closures that are passed here (of `Launch::start`, `bind` and `guard::start`) make system calls alone:
-    // they neither allocate nor take a lock, which is what a child of a process with threads may not do before it execs.
+    // SAFETY: the closures that are passed here (by `Launch::spawn`, `bind_to_parent` and the guard's start) only make
+    // system calls: they neither allocate nor take a lock, which a child of a process with threads must not do before exec.
     unsafe {
         command.pre_exec(step);
     }

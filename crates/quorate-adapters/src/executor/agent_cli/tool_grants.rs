@@ -1,5 +1,5 @@
-//! What a participant may use, made ready for a CLI: the tools that the manifest allows it, and the MCP servers with
-//! what is needed to reach them. Nothing is granted where the manifest says nothing of tools.
+//! What a participant may use, prepared for a CLI: the tools that the manifest allows, and the MCP servers with their
+//! connection data. Without a tool list in the manifest there are no grants.
 
 use std::path::Path;
 
@@ -8,16 +8,15 @@ use quorate_kernel::ports::executor::Servers;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-/// What one participant may use.
 #[derive(Debug, Default)]
 pub(super) struct ToolGrants<'a> {
-    /// The tools, where the manifest restricts them.
+    /// `None` if the manifest does not restrict tools.
     pub(super) allowed_tools: Option<&'a [String]>,
-    /// The servers, in the manifest's order.
+    /// In the manifest's order.
     pub(super) servers: Vec<Server<'a>>,
 }
 
-/// A server that the host has configured: it listens somewhere, or is started.
+/// A server that the host has configured: reached by URL, or started as a process.
 #[derive(Debug)]
 pub(super) struct Server<'a> {
     pub(super) id: &'a str,
@@ -25,7 +24,7 @@ pub(super) struct Server<'a> {
     dir: &'a Path,
 }
 
-/// A server that is started.
+/// A server that the CLI starts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StdioServer {
     /// The program; with a `/` it is absolute.
@@ -33,18 +32,19 @@ pub(super) struct StdioServer {
     pub(super) args: Vec<String>,
     /// The variables that it needs, by name.
     pub(super) env: Vec<String>,
-    /// Where it runs, where that is said.
+    /// Its working directory; `None` leaves it to the CLI.
     pub(super) cwd: Option<String>,
 }
 
 impl<'a> ToolGrants<'a> {
-    /// What the one who is to speak may use. Relative paths of servers are relative to `dir`.
+    /// The grants of the participant that speaks. Relative paths of servers are relative to `dir`.
     pub(super) fn for_speaker(
-        speaking: Option<&'a ConversationContext>,
+        conversation: Option<&'a ConversationContext>,
         servers: &'a Servers,
         dir: &'a Path,
     ) -> Self {
-        let Some(Tools { allowed, servers: ids }) = speaking.map(|speaking| &speaking.participant.tools)
+        let Some(Tools { allowed, servers: ids }) =
+            conversation.map(|conversation| &conversation.participant.tools)
         else {
             return ToolGrants::default();
         };
@@ -55,21 +55,21 @@ impl<'a> ToolGrants<'a> {
         }
     }
 
-    /// Whether the manifest says anything of tools.
+    /// Whether the manifest restricts tools.
     pub(super) fn restricts(&self) -> bool {
         self.allowed_tools.is_some() || !self.servers.is_empty()
     }
 
     /// The variables that its servers need, by name.
     pub(super) fn variables(&self) -> Vec<String> {
-        let own = |server: &Server<'_>| match server.url() {
+        let variables_of = |server: &Server<'_>| match server.url() {
             Some((_, token)) => token.map(str::to_owned).into_iter().collect(),
             None => server.stdio().map(|local| local.env).unwrap_or_default(),
         };
-        self.servers.iter().flat_map(own).collect()
+        self.servers.iter().flat_map(variables_of).collect()
     }
 
-    /// The servers in the form that most CLIs read: `{"mcpServers": {id: …}}`. Values of variables stand in it by name.
+    /// The servers in the form that most CLIs read: `{"mcpServers": {id: …}}`. It refers to variables by name, not value.
     pub(super) fn mcp_config(&self) -> Json {
         let entries =
             self.servers.iter().filter_map(|server| Some((server.id.to_owned(), server.config_entry()?)));
@@ -78,13 +78,13 @@ impl<'a> ToolGrants<'a> {
 }
 
 impl Server<'_> {
-    /// Its address, and the variable that holds its token.
+    /// Its address, and the variable that holds its token; `None` for a server that is started.
     pub(super) fn url(&self) -> Option<(&str, Option<&str>)> {
         let text = |key: &str| self.table.get(key).and_then(Json::as_str);
         Some((text("url")?, text("token")))
     }
 
-    /// How it is started.
+    /// How to start it; `None` for a server with an address.
     pub(super) fn stdio(&self) -> Option<StdioServer> {
         let texts = |key: &str| -> Vec<String> {
             let items = self.table.get(key).and_then(Json::as_array).into_iter().flatten();
@@ -113,7 +113,7 @@ impl Server<'_> {
             env.iter().map(|name| (name.clone(), json!(format!("${{{name}:-}}")))).collect();
         Some(match cwd {
             None => json!({"type": "stdio", "command": command, "args": args, "env": env}),
-            // The form has no key for it.
+            // The format has no key for a working directory.
             Some(cwd) => {
                 let first =
                     ["-c", "cd \"$1\" && shift && exec \"$@\"", "sh", &cwd, &command].map(str::to_owned);
@@ -132,7 +132,7 @@ pub(super) mod fixture {
     use quorate_kernel::ports::executor::Servers;
     use quorate_protocol::Json;
 
-    /// Somebody who may use these.
+    /// A speaker who may use these.
     pub(in crate::executor::agent_cli) fn conversation(
         allowed: Option<&[&str]>,
         servers: &[&str],
@@ -171,8 +171,8 @@ mod tests {
             "placed": {"command": "placed", "cwd": "sub"},
             "unused": {"command": "unused"}
         }));
-        let speaking = fixture::conversation(Some(&["Read"]), &["near", "far", "gone", "placed"]);
-        let granted = ToolGrants::for_speaker(Some(&speaking), &servers, Path::new("/srv"));
+        let conversation = fixture::conversation(Some(&["Read"]), &["near", "far", "gone", "placed"]);
+        let granted = ToolGrants::for_speaker(Some(&conversation), &servers, Path::new("/srv"));
         assert_eq!(granted.variables(), ["NEAR_KEY", "FAR_TOKEN"]);
         let expected = json!({"mcpServers": {
             "far": {"type": "http", "url": "https://example.com/mcp",

@@ -1,5 +1,4 @@
-//! The version of a CLI that is known by name: the program is asked once, with `--version`, for as long as its file stays
-//! the same.
+//! The version of a preset's CLI. The program is run once with `--version`, and again when its file changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,9 +11,8 @@ use super::call::{self, Termination};
 use super::clock;
 use super::spawn::Launch;
 
-/// How long a program may take to say its version.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest line that is taken for a version.
+/// The longest line that counts as a version, in bytes.
 const MAX_BYTES: usize = 64;
 
 type Key = (PathBuf, u64, Option<SystemTime>);
@@ -22,12 +20,12 @@ type VersionCell = Arc<OnceCell<Option<String>>>;
 
 static VERSIONS: Mutex<BTreeMap<Key, VersionCell>> = Mutex::new(BTreeMap::new());
 
-/// The version that was learned of a program, if it was asked.
+/// The known version of a program.
 pub(super) fn cached(program: &Path) -> Option<String> {
     cell(program)?.get()?.clone()
 }
 
-/// Asks for the version, unless it is known. `launch` says how the program is started.
+/// Asks for the version unless it is known.
 pub(super) async fn probe(launch: Launch) {
     let Some(cell) = cell(&launch.program) else { return };
     let ask = async {
@@ -48,8 +46,8 @@ fn cell(program: &Path) -> Option<VersionCell> {
     Some(Arc::clone(known.entry(key).or_default()))
 }
 
-/// The version in what was printed: one short line that holds a number with a dot. A program that does not know the flag
-/// may print anything.
+/// The version in an output: one short line that holds a number with a dot. A program that does not know the flag may
+/// print anything.
 fn parse(printed: &str) -> Option<String> {
     let line = printed.trim();
     let plain = |character: char| character.is_ascii_graphic() && !"{}[]\"<>".contains(character);

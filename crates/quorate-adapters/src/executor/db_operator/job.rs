@@ -1,5 +1,5 @@
-//! Servers whose operators take long give a job in place of the result, and the result to whoever asks for it later:
-//! `{job, done, result?}`. A job that nobody waits for any more is taken back.
+//! A server whose operators take long returns a job in place of the result: `{job, done, result?}`. The caller polls it,
+//! and cancels a job that it no longer waits for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,34 +13,33 @@ use crate::mcp::{Arguments, CallDeadline, CallError, Connection, Retry, ServerTo
 const POLL_TOOL: &str = "job_poll";
 const CANCEL_TOOL: &str = "job_cancel";
 
-/// What a server calls the time that it is to wait, in milliseconds.
+/// The names that servers use for the wait time, in milliseconds.
 const WAIT_PARAMETERS: &[&str] = &["waitMs", "wait_ms"];
 
-/// How long taking a job back may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long before the deadline a server is asked to answer.
 const DEADLINE_MARGIN: Duration = Duration::from_millis(250);
 
-/// A pause before a server is asked again that answered at once.
+/// The pause before the next poll if a server answered at once.
 const POLL_DELAY: Duration = Duration::from_millis(100);
 
-/// Asks the server to wait as long as it may for a result.
+/// Asks the server to wait for a result as long as the deadline allows.
 pub(super) fn set_wait_parameter(
     arguments: &mut Arguments,
     offer: &ServerTools,
     tool: &str,
     deadline: Instant,
 ) {
-    let left = deadline.saturating_duration_since(Instant::now()).saturating_sub(DEADLINE_MARGIN);
-    let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+    let remaining = deadline.saturating_duration_since(Instant::now()).saturating_sub(DEADLINE_MARGIN);
+    let remaining = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX);
     if let Some(name) = WAIT_PARAMETERS.iter().find(|name| offer.accepts(tool, name)) {
-        let wait = left.min(offer.maximum(tool, name).unwrap_or(u64::MAX));
+        let wait = remaining.min(offer.maximum(tool, name).unwrap_or(u64::MAX));
         arguments.insert((*name).to_owned(), json!(wait));
     }
 }
 
-/// The result itself: the one that is there, or the one of its job.
+/// The result in a reply, or that of the job in it.
 pub(super) async fn await_result(
     connection: &Arc<Connection>,
     offer: &ServerTools,
@@ -61,19 +60,19 @@ pub(super) async fn await_result(
         job.get_or_insert_with(|| Job::new(connection, &id));
         let mut arguments = Arguments::from_iter([("job".to_owned(), json!(id))]);
         set_wait_parameter(&mut arguments, offer, POLL_TOOL, deadline);
-        let asked = Instant::now();
+        let polled_at = Instant::now();
         let polled = connection.call(POLL_TOOL, arguments, Retry::Safe, CallDeadline::At(deadline)).await;
         if let Err(CallError::Failed { .. }) = &polled {
             job.as_mut().map(Job::mark_finished);
         }
         result = polled?;
-        if asked.elapsed() < POLL_DELAY {
-            tokio::time::sleep_until(deadline.min(asked + POLL_DELAY)).await;
+        if polled_at.elapsed() < POLL_DELAY {
+            tokio::time::sleep_until(deadline.min(polled_at + POLL_DELAY)).await;
         }
     }
 }
 
-/// A job that is waited for.
+/// A pending job; dropping it cancels it on the server.
 struct Job {
     connection: Arc<Connection>,
     id: String,
@@ -100,7 +99,7 @@ impl Drop for Job {
         let arguments = Arguments::from_iter([("job".to_owned(), json!(self.id))]);
         runtime.spawn(async move {
             let until = CallDeadline::At(Instant::now() + CANCEL_TIMEOUT);
-            // A server that cannot take it back goes on for nothing.
+            // A server that cannot cancel it finishes it without effect.
             let _ = connection.call(CANCEL_TOOL, arguments, Retry::Never, until).await;
         });
     }

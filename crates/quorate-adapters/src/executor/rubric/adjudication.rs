@@ -1,8 +1,8 @@
-//! The adjudicator: counts blocks, weighs what earlier verdicts show, and merges the findings into one brief.
+//! The adjudicator: counts blocks, considers earlier verdicts, and merges the findings into one brief.
 //!
-//! Three irreducible blocks are HOLD. Three blocks, not three of them irreducible, are REVISE, with the downgrade
-//! reasoned; unless the last two verdicts on this type of text were HOLD for the same. One or two blocks are REVISE,
-//! none is SHIP. A member without a second answer is counted by its first one's block.
+//! Three irreducible blocks are HOLD. Three blocks, not all irreducible, are REVISE, with a reason for the downgrade;
+//! unless the last two verdicts on this type of text were HOLD on the same topic. One or two blocks are REVISE, none is
+//! SHIP. A member without a second answer counts by its first one's block.
 
 mod brief;
 mod priors;
@@ -15,31 +15,31 @@ use super::topics;
 use brief::Item;
 use priors::PriorVerdicts;
 
-/// So many blocks need a reason not to be a HOLD.
+/// From this many blocks on, a verdict other than HOLD needs a reason.
 const HOLD_BLOCKS: usize = 3;
-/// So many HOLDs in a row for the same make the next one stand.
+/// After this many HOLDs in a row on the same topic the next one is not downgraded.
 const HOLD_REPEATS: usize = 2;
 
-/// What the adjudicator is shown, read.
+/// The parsed input of the adjudicator.
 pub(super) struct AdjudicationInput<'a> {
     pub(super) document: &'a Document<'a>,
     /// The last answers, in roster order.
     pub(super) last: Vec<PeerAnswer>,
     /// The first answers, for members that are missing from the last.
     pub(super) first: Vec<PeerAnswer>,
-    /// The text of the prior verdicts; empty where there are none.
+    /// The text of the prior verdicts; may be empty.
     pub(super) priors: &'a str,
     pub(super) artifact: &'a str,
 }
 
-/// The answer, in the form of an adjudicator's.
+/// An answer that fits the adjudicator's schema.
 pub(super) fn adjudicate(input: AdjudicationInput<'_>) -> Value {
     let counted: Vec<CountedAnswer> =
         input.last.iter().map(|last| CountedAnswer::of(last, &input.first)).collect();
-    let blocking: Vec<&CountedAnswer> = counted.iter().filter(|one| one.answer.blocks()).collect();
-    let irreducible = blocking.iter().filter(|one| one.answer.irreducible).count();
-    let answered = counted.iter().any(|one| one.answer.answered());
-    let items = brief::merge(input.document, counted.iter().map(|one| one.answer));
+    let blocking: Vec<&CountedAnswer> = counted.iter().filter(|member| member.answer.blocks()).collect();
+    let irreducible = blocking.iter().filter(|member| member.answer.irreducible).count();
+    let answered = counted.iter().any(|member| member.answer.answered());
+    let items = brief::merge(input.document, counted.iter().map(|member| member.answer));
     let priors = PriorVerdicts::read(input.priors);
     let current = run_topics(&blocking, &counted);
     let repeats = priors.repeated_holds(input.artifact, &current);
@@ -72,54 +72,59 @@ struct CountedAnswer<'a> {
 
 impl<'a> CountedAnswer<'a> {
     fn of(last: &'a PeerAnswer, first: &'a [PeerAnswer]) -> Self {
-        let earlier =
-            first.iter().find(|one| one.id == last.id).filter(|one| !last.answered() && one.blocks());
+        let earlier = first
+            .iter()
+            .find(|answer| answer.id == last.id)
+            .filter(|answer| !last.answered() && answer.blocks());
         CountedAnswer { answer: earlier.unwrap_or(last), is_first_answer: earlier.is_some() }
     }
 }
 
-/// What the run is about: the topics of the blocking members' findings, else of everybody's.
+/// The topics of the blocking members' findings, else of all members' findings.
 fn run_topics(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>]) -> Vec<&'static str> {
     let members: Vec<&CountedAnswer> =
         if blocking.is_empty() { counted.iter().collect() } else { blocking.to_vec() };
-    let issues: Vec<&str> =
-        members.iter().flat_map(|one| &one.answer.findings).map(|finding| finding.issue.as_str()).collect();
+    let issues: Vec<&str> = members
+        .iter()
+        .flat_map(|member| &member.answer.findings)
+        .map(|finding| finding.issue.as_str())
+        .collect();
     topics::found_in(&issues.join("\n")).iter().map(|topic| topic.name).collect()
 }
 
 fn describe_blocks(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>]) -> String {
     let missing: Vec<&str> = counted
         .iter()
-        .filter(|one| one.is_first_answer || !one.answer.answered())
-        .map(|one| one.answer.id.as_str())
+        .filter(|member| member.is_first_answer || !member.answer.answered())
+        .map(|member| member.answer.id.as_str())
         .collect();
-    let mut said = match blocking {
+    let mut text = match blocking {
         [] => "Nobody blocks.".to_owned(),
         _ => {
-            let each: Vec<String> = blocking.iter().map(|one| describe_block(one)).collect();
+            let each: Vec<String> = blocking.iter().map(|member| describe_block(member)).collect();
             format!("{} of {} block: {}.", blocking.len(), counted.len(), each.join("; "))
         }
     };
     if !missing.is_empty() {
-        said.push_str(&format!(" Without a last answer: {}.", join_names(&missing)));
+        text.push_str(&format!(" Without a last answer: {}.", join_names(&missing)));
     }
-    said
+    text
 }
 
-fn describe_block(one: &CountedAnswer<'_>) -> String {
-    let issues: Vec<&str> = one.answer.findings.iter().map(|finding| finding.issue.as_str()).collect();
+fn describe_block(member: &CountedAnswer<'_>) -> String {
+    let issues: Vec<&str> = member.answer.findings.iter().map(|finding| finding.issue.as_str()).collect();
     let topics: Vec<&str> = topics::found_in(&issues.join("\n")).iter().map(|topic| topic.name).collect();
-    let how = if one.answer.irreducible { "irreducibly " } else { "" };
-    let when = if one.is_first_answer { " in its first answer" } else { "" };
+    let how = if member.answer.irreducible { "irreducibly " } else { "" };
+    let when = if member.is_first_answer { " in its first answer" } else { "" };
     let count = match issues.len() {
         0 => "no finding named".to_owned(),
         1 => "1 finding".to_owned(),
         many => format!("{many} findings"),
     };
-    match (topics.as_slice(), one.answer.findings.first()) {
-        ([], None) => format!("{} {how}({count}){when}", one.answer.id),
-        ([], Some(first)) => format!("{} {how}on “{}”{when} ({count})", one.answer.id, first.quote),
-        (topics, _) => format!("{} {how}on {}{when} ({count})", one.answer.id, join_names(topics)),
+    match (topics.as_slice(), member.answer.findings.first()) {
+        ([], None) => format!("{} {how}({count}){when}", member.answer.id),
+        ([], Some(first)) => format!("{} {how}on “{}”{when} ({count})", member.answer.id, first.quote),
+        (topics, _) => format!("{} {how}on {}{when} ({count})", member.answer.id, join_names(topics)),
     }
 }
 
@@ -160,21 +165,21 @@ fn describe_decision(
     }
 }
 
-/// Who saw it otherwise; `None` where all agree.
+/// Which members disagree; `None` if all agree.
 fn dissent_summary(blocking: &[&CountedAnswer<'_>], counted: &[CountedAnswer<'_>]) -> Option<String> {
     let passing: Vec<String> = counted
         .iter()
-        .filter(|one| one.answer.answered() && !one.answer.blocks())
-        .map(|one| match one.answer.score {
-            Some(score) => format!("{} (score {score})", one.answer.id),
-            None => one.answer.id.clone(),
+        .filter(|member| member.answer.answered() && !member.answer.blocks())
+        .map(|member| match member.answer.score {
+            Some(score) => format!("{} (score {score})", member.answer.id),
+            None => member.answer.id.clone(),
         })
         .collect();
     if blocking.is_empty() || passing.is_empty() {
         return None;
     }
     let passing: Vec<&str> = passing.iter().map(String::as_str).collect();
-    let blocking: Vec<&str> = blocking.iter().map(|one| one.answer.id.as_str()).collect();
+    let blocking: Vec<&str> = blocking.iter().map(|member| member.answer.id.as_str()).collect();
     Some(format!("{} would let it go; {} would not.", join_names(&passing), join_names(&blocking)))
 }
 
@@ -251,18 +256,18 @@ mod tests {
         ]);
         let answer = adjudicated(&last, &json!([]), &json!([{"verdict": "hold", "reasoning": "unsourced"}]));
         let reasoning = answer["reasoning"].as_str().unwrap_or_default();
-        for said in [
+        for reason in [
             "2 of 3 block",
             "evidence irreducibly on unsourced claims",
             "skeptic and evidence converged",
             "was HOLD",
             "no model was asked",
         ] {
-            assert!(reasoning.contains(said), "{said}: {reasoning}");
+            assert!(reasoning.contains(reason), "{reason}: {reasoning}");
         }
         let brief = answer["revision_brief"].as_str().unwrap_or_default();
         assert_eq!(brief.lines().count(), 2, "{brief}");
-        assert!(answer["dissent_summary"].as_str().is_some_and(|said| said.contains("voice")));
+        assert!(answer["dissent_summary"].as_str().is_some_and(|summary| summary.contains("voice")));
     }
 
     #[test]

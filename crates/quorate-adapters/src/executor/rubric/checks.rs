@@ -1,4 +1,4 @@
-//! The checks: one file each, all of one shape, and the one list of them.
+//! The checks, one file each, and the list of them.
 
 mod absolute;
 mod banned_phrase;
@@ -26,29 +26,27 @@ use super::finding::Finding;
 use super::goals::Goals;
 use super::lens::Lens;
 
-/// What a text is judged by, beside itself.
+/// What a text is judged by, besides the checks themselves.
 pub(super) struct Criteria<'a> {
-    /// Phrases that are not to be used.
     pub(super) banned: &'a BannedPhrases,
-    /// The goals documents, where there are any.
+    /// May be empty.
     pub(super) goals: &'a Goals,
-    /// Documents that the member was given: a number in one of them has a source, a phrase in one of them is the
-    /// house's own.
+    /// Documents of the member's context: a number or a phrase that occurs in one of them raises no finding.
     pub(super) context: &'a [Document<'a>],
 }
 
 #[derive(Debug)]
 pub(super) struct Check {
-    /// Its name, which is also its score's.
+    /// Also the name of its score.
     pub(super) name: &'static str,
-    /// Whose business it is. [`Lens::General`] is everybody's.
+    /// The lens that runs it. Every lens runs those of [`Lens::General`].
     pub(super) lens: Lens,
-    /// Other lenses that may see the same words and to whom it leaves them in a second reading.
+    /// Other lenses that may find the same words; the second round leaves the finding to them.
     pub(super) yields_to: &'static [Lens],
     pub(super) run: fn(&Document<'_>, &Criteria<'_>) -> Vec<Finding>,
 }
 
-/// All checks. A text that [`nothing_to_judge`] stops is not looked at by the others.
+/// All checks. If [`nothing_to_judge`] finds anything, the others do not run.
 pub(super) static ALL: &[&Check] = &[
     &nothing_to_judge::CHECK,
     &instructions::CHECK,
@@ -72,18 +70,17 @@ pub(super) static ALL: &[&Check] = &[
 ];
 
 impl Check {
-    /// Whether a text that it finds something in is not looked at by the others.
+    /// Whether a finding of it keeps the other checks from running.
     pub(super) fn stops_reading(&self) -> bool {
         std::ptr::eq(self, &nothing_to_judge::CHECK)
     }
 
-    /// Whether verse is read as prose: it promises and counts as prose does, but it argues and sounds otherwise.
+    /// Whether it also reads verse, which promises and counts as prose does, but argues and sounds otherwise.
     fn reads_verse(&self) -> bool {
         !matches!(self.lens, Lens::Skeptic | Lens::Voice)
     }
 }
 
-/// A finding and the check that made it.
 #[derive(Clone)]
 pub(super) struct CheckFinding {
     pub(super) check: &'static Check,
@@ -104,7 +101,7 @@ pub(super) fn run(lens: Lens, document: &Document<'_>, criteria: &Criteria<'_>) 
     raised
 }
 
-/// The place of a text as a whole: its title, else its first sentence of some length, else its first words.
+/// The place of a finding on the whole text: its title, else its first longer sentence, else its first words.
 fn opening_span(document: &Document<'_>) -> std::ops::Range<usize> {
     let title =
         document.sentences.first().filter(|sentence| document.kind_of(sentence) == BlockKind::Heading);

@@ -1,5 +1,5 @@
-//! The artifact as prose: blocks, sentences and words with their byte offsets in the source. What counts as prose is
-//! decided in `document/parse.rs`; what prose means is left to the checks.
+//! The artifact as prose: blocks, sentences and words with their byte offsets in the source. `document/parse.rs` decides
+//! what counts as prose; the checks interpret it.
 
 mod channel;
 mod parse;
@@ -16,17 +16,15 @@ pub(super) use words::{Kind as WordKind, Word, split as split_words};
 
 /// The longest quote, in characters.
 const QUOTE_CAP: usize = 160;
-/// Fewer bytes of a longer place are no quote.
+/// Shorter fragments of a longer place make no quote.
 const MIN_QUOTE_BYTES: usize = 12;
-/// How many lines of a place are looked at for one.
+/// How many lines of a place are searched for a quote.
 const MAX_QUOTE_LINES: usize = 8;
 
-/// What a run of prose is in the document.
+/// The Markdown element that a run of prose comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockKind {
-    /// A paragraph of the author's own.
     Paragraph,
-    /// A stanza of verse.
     Verse,
     /// A list item, or a paragraph in one.
     Item,
@@ -38,25 +36,25 @@ pub(super) enum BlockKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) kind: BlockKind,
-    /// Where it stands in the source.
+    /// Byte range in the source.
     pub(super) span: Range<usize>,
-    /// Its sentences, as indices.
+    /// Indices into [`Document::sentences`].
     pub(super) sentences: Range<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sentence {
-    /// Where it stands in the source, from its first to its last character.
+    /// Byte range in the source, from its first to its last character.
     pub(super) span: Range<usize>,
-    /// Its block, as an index.
+    /// Index into [`Document::blocks`].
     pub(super) block: usize,
-    /// Its words, as indices.
+    /// Indices into [`Document::words`].
     pub(super) words: Range<usize>,
-    /// Whether it names or links a source itself.
+    /// Whether the sentence itself names or links a source.
     pub(super) cites: bool,
 }
 
-/// How many words to take along before and after a place.
+/// How many words to include before and after a place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Margin {
     pub(super) before: usize,
@@ -65,23 +63,21 @@ pub(super) struct Margin {
 
 #[derive(Debug)]
 pub(super) struct Document<'t> {
-    /// The text as given.
     pub(super) text: &'t str,
-    /// The text with everything that is not the author's prose blanked out, byte for byte as long.
+    /// The text with everything but the author's prose blanked out, of the same length in bytes.
     pub(super) prose: String,
-    /// The blocks in order.
     pub(super) blocks: Vec<Block>,
-    /// The sentences of all blocks in order.
+    /// Of all blocks, in order.
     pub(super) sentences: Vec<Sentence>,
-    /// The words of all sentences in order.
+    /// Of all sentences, in order.
     pub(super) words: Vec<Word<'t>>,
-    /// The words of each thing that is said beside the prose: markup and its comments, footnotes, sections of sources.
+    /// The words of each text outside of the prose: markup and its comments, footnotes, sections of sources.
     pub(super) non_prose: Vec<Vec<Word<'t>>>,
-    /// What the text was written for, as far as it says so.
+    /// The purpose of the text, as far as it can be detected.
     pub(super) channel: Channel,
     /// Whether the text offers the reader a link.
     pub(super) has_link: bool,
-    /// Whether there is code, a quotation or markup besides prose.
+    /// Whether there is code, a quotation or markup besides the prose.
     pub(super) has_code_or_quotations: bool,
     line_starts: Vec<usize>,
 }
@@ -114,9 +110,9 @@ impl<'t> Document<'t> {
 
     fn add_block(&mut self, kind: BlockKind, span: Range<usize>, breaks: &[usize]) {
         let first = self.sentences.len();
-        let whole = matches!(kind, BlockKind::Heading | BlockKind::Cell);
+        let is_one_sentence = matches!(kind, BlockKind::Heading | BlockKind::Cell);
         let speech = sentences::quoted_spans(&self.prose[span.clone()], span.start);
-        for sentence in sentences::split(&self.prose, span.clone(), breaks, whole) {
+        for sentence in sentences::split(&self.prose, span.clone(), breaks, is_one_sentence) {
             let start = self.words.len();
             words::tokenize(self.text, &self.prose, sentence.clone(), &speech, &mut self.words);
             if self.words.len() > start {
@@ -132,7 +128,7 @@ impl<'t> Document<'t> {
         self.blocks.push(Block { kind, span, sentences: first..self.sentences.len() });
     }
 
-    /// What stands at a place, on one line, to be named in a sentence.
+    /// The text of a place on one line, for use within a sentence.
     pub(super) fn one_line(&self, span: &Range<usize>) -> String {
         self.text[span.clone()].split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -142,12 +138,12 @@ impl<'t> Document<'t> {
         &self.words[sentence.words.clone()]
     }
 
-    /// The kind of block that a sentence stands in.
+    /// The kind of a sentence's block.
     pub(super) fn kind_of(&self, sentence: &Sentence) -> BlockKind {
         self.blocks[sentence.block].kind
     }
 
-    /// Whether a place stands in verse.
+    /// Whether a place lies in verse.
     pub(super) fn is_verse(&self, at: usize) -> bool {
         self.sentence_at(at).is_some_and(|index| self.kind_of(&self.sentences[index]) == BlockKind::Verse)
     }
@@ -157,12 +153,12 @@ impl<'t> Document<'t> {
         self.sentences.partition_point(|sentence| sentence.span.start <= at).checked_sub(1)
     }
 
-    /// How many words of the author's own there are, inline code not counted.
+    /// The number of words of prose, without inline code.
     pub(super) fn word_count(&self) -> usize {
         self.words.iter().filter(|word| word.kind != WordKind::Code && !word.quoted).count()
     }
 
-    /// How many different words there are, counted up to `enough`.
+    /// The number of distinct words, counted up to `enough`.
     pub(super) fn distinct_words(&self, enough: usize) -> usize {
         let mut seen = HashSet::new();
         for word in self.words.iter().filter(|word| word.kind != WordKind::Code && !word.quoted) {
@@ -174,7 +170,7 @@ impl<'t> Document<'t> {
         seen.len()
     }
 
-    /// The line of a place, from 1.
+    /// The line number of a place, from 1.
     pub(super) fn line_of(&self, at: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= at)
     }
@@ -187,7 +183,7 @@ impl<'t> Document<'t> {
         start..end
     }
 
-    /// A place with some words of its sentence around it, all on its own line.
+    /// A place with surrounding words of its sentence, within its line.
     pub(super) fn with_context(
         &self,
         sentence: &Sentence,
@@ -207,7 +203,7 @@ impl<'t> Document<'t> {
         start.unwrap_or(span.start).min(span.start)..end.unwrap_or(span.end).max(span.end)
     }
 
-    /// A quote for a place: verbatim, on one line, short, and where possible the only one of its kind on that line.
+    /// A quote for a place: verbatim, on one line, short, and if possible unique on that line.
     pub(super) fn quote(&self, span: &Range<usize>) -> Range<usize> {
         let span = &self.longest_part(span);
         let line = self.line(self.line_of(span.start));
@@ -234,7 +230,7 @@ impl<'t> Document<'t> {
         quote
     }
 
-    /// Of a place that runs over line ends the first line's part, or the longest where the first is a scrap.
+    /// For a place of several lines, the part on the first line, or on the longest if the first is too short.
     fn longest_part(&self, span: &Range<usize>) -> Range<usize> {
         let last = self.line_of(span.end.max(span.start + 1) - 1);
         let parts = (self.line_of(span.start)..=last).take(MAX_QUOTE_LINES).map(|number| {
@@ -251,7 +247,7 @@ impl<'t> Document<'t> {
         longest
     }
 
-    /// A quote that has one more word to either side, within bounds.
+    /// A quote with one more word on each side, within bounds.
     fn widened(&self, quote: &Range<usize>, bounds: &Range<usize>) -> Range<usize> {
         let before = self.words.partition_point(|word| word.start < quote.start);
         let after = self.words.partition_point(|word| word.end <= quote.end);
@@ -261,7 +257,7 @@ impl<'t> Document<'t> {
         left.unwrap_or(quote.start)..right.unwrap_or(quote.end).max(quote.end)
     }
 
-    /// The end of the last whole word before a place; the place itself where a single word reaches that far.
+    /// The end of the last whole word before a place; the place itself if a single word reaches that far.
     fn word_end_before(&self, start: usize, at: usize) -> usize {
         let next = self.words.partition_point(|word| word.end <= at);
         next.checked_sub(1).map(|index| self.words[index].end).filter(|end| *end > start).unwrap_or(at)
@@ -317,7 +313,7 @@ mod tests {
         let document = Document::parse("", text);
         let quote = document.quote(&(12..14));
         assert_eq!(&text[quote], "and so good");
-        // A scrap of the first line is no quote when the next has more.
+        // A fragment on the first line is no quote when the next line has more.
         assert_eq!(&text[document.quote(&(20..text.len()))], "so calm.");
     }
 

@@ -1,4 +1,4 @@
-//! The examples under every lens, both rounds and the adjudicator; and what holds for any text whatever.
+//! The examples under every lens, both rounds and the adjudicator; and properties of arbitrary texts.
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ fn ask(rubric: &Rubric, member: &str, step: &str, parts: &[Part]) -> Value {
 
 fn cross_read(answers: &[Value]) -> Arc<str> {
     let members = ROSTER.iter().zip(answers).map(|(id, answer)| {
-        let mut shown = answer.clone();
-        shown["deliberator"] = json!(id);
-        shown["status"] = json!("answered");
-        shown
+        let mut peer_answer = answer.clone();
+        peer_answer["deliberator"] = json!(id);
+        peer_answer["status"] = json!("answered");
+        peer_answer
     });
     Value::Array(members.collect()).to_string().into()
 }
@@ -174,7 +174,7 @@ fn without_an_artifact_there_is_no_answer() {
     assert!(rubric().council_answer("skeptic", "r1", "", &[]).is_err());
 }
 
-/// Every quote stands verbatim on its line, and is short.
+/// Every quote occurs verbatim on its line, and is short.
 fn assert_grounded(text: &str, answers: &[Value]) {
     let lines: Vec<&str> = text.split('\n').collect();
     for finding in answers.iter().filter_map(|answer| answer["findings"].as_array()).flatten() {

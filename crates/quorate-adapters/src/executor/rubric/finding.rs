@@ -1,19 +1,18 @@
-//! A finding: a place in the text, what is wrong there, what to do, and how much it counts.
+//! A finding: a place in the text, the problem, a fix, and its weight.
 
 use std::ops::Range;
 
-/// How much a finding counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
     Minor,
     /// A reader would be misled.
     Major,
-    /// The text fails on it alone.
+    /// Fails the text on its own.
     Critical,
 }
 
 impl Severity {
-    /// The points that it counts.
+    /// Its weight in the score.
     pub(super) fn points(self) -> u32 {
         match self {
             Severity::Minor => 1,
@@ -22,7 +21,6 @@ impl Severity {
         }
     }
 
-    /// The word for it.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Severity::Minor => "minor",
@@ -32,29 +30,25 @@ impl Severity {
     }
 }
 
-/// Whether a line edit can repair what was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {
     /// An edit of the quoted place is enough.
     Edit,
-    /// The text lacks or rests on something that no edit gives or takes.
+    /// The problem is the text's premise or subject, which no edit changes.
     Rethink,
 }
 
-/// Something found at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// Where, in bytes of the artifact.
+    /// Byte range in the artifact.
     pub(super) span: Range<usize>,
-    /// How much it counts.
     pub(super) severity: Severity,
-    /// Whether an edit repairs it.
     pub(super) repair: Repair,
-    /// Points beside the severity's: repetitions, or what a second reading added.
+    /// Points besides the severity's: for repetitions, or added by the second round.
     pub(super) extra_points: u32,
-    /// What is wrong, one sentence.
+    /// The problem, in one sentence.
     pub(super) issue: String,
-    /// What to do, one sentence.
+    /// What to do, in one sentence.
     pub(super) fix: String,
 }
 

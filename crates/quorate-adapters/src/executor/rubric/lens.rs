@@ -1,21 +1,20 @@
-//! Lenses: the one concern that a member reads for.
+//! Lenses: the concern that a member reads for.
 
-/// What a member looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Lens {
     /// Whether the reasoning holds.
     Skeptic,
-    /// Whether it reads well and sounds like somebody.
+    /// Whether it reads well and has a voice.
     Voice,
     /// Whether claims have sources.
     Evidence,
-    /// Whether it serves its goal and what it commits to.
+    /// Whether it serves its goal, and what it commits to.
     Strategy,
-    /// Everything, for a member that says no more of itself.
+    /// Everything, for a member whose id and role name no lens.
     General,
 }
 
-/// Words in a member's id or in its role's heading, and the lens that they name.
+/// Words in a member's id or its role's heading, and the lens that they name.
 const NAMES: &[(&str, Lens)] = &[
     ("skeptic", Lens::Skeptic),
     ("sceptic", Lens::Skeptic),

@@ -1,4 +1,4 @@
-//! One member's reading of an artifact: what its lens found, and the answer that follows from it.
+//! One member's review of an artifact: the findings of its lens, and its answer.
 
 use serde_json::{Map, Value, json};
 
@@ -7,23 +7,22 @@ use super::document::Document;
 use super::lens::Lens;
 use super::scoring;
 
-/// How many findings an answer lists; all of them count.
+/// How many findings an answer lists; unlisted ones still count.
 const MAX_FINDINGS: usize = 12;
 
-/// What a member found.
 pub(super) struct LensReview<'d> {
     document: &'d Document<'d>,
     lens: Lens,
     pub(super) findings: Vec<CheckFinding>,
-    /// What was left to another member, one sentence each.
+    /// Findings left to another member, one sentence each.
     pub(super) concessions: Vec<String>,
-    /// What counts more because others stopped at it too, one sentence each.
+    /// Findings that weigh more because others share them, one sentence each.
     pub(super) escalations: Vec<String>,
     notes: Vec<String>,
 }
 
 impl<'d> LensReview<'d> {
-    /// Reads an artifact through a lens, without looking at anybody else.
+    /// Reviews an artifact through a lens, without other members' answers.
     pub(super) fn first_round(lens: Lens, document: &'d Document<'d>, criteria: &Criteria<'_>) -> Self {
         let findings = checks::run(lens, document, criteria);
         let mut notes = Vec::new();
@@ -35,12 +34,11 @@ impl<'d> LensReview<'d> {
         LensReview { document, lens, findings, concessions: Vec::new(), escalations: Vec::new(), notes }
     }
 
-    /// The document that was read.
     pub(super) fn document(&self) -> &'d Document<'d> {
         self.document
     }
 
-    /// The answer, in the form of a deliberator's.
+    /// An answer that fits the deliberator's schema.
     pub(super) fn to_answer(&self) -> Value {
         let words = self.document.word_count();
         let judgement = scoring::judge(&self.findings, words);
@@ -50,7 +48,7 @@ impl<'d> LensReview<'d> {
             (false, _) => "ship",
         };
         let listed = self.heaviest_findings();
-        let findings: Vec<Value> = listed.iter().map(|one| self.finding_json(one)).collect();
+        let findings: Vec<Value> = listed.iter().map(|finding| self.finding_json(finding)).collect();
         let mut answer = json!({
             "verdict": verdict,
             "score": judgement.score,
@@ -75,9 +73,9 @@ impl<'d> LensReview<'d> {
     /// The heaviest findings, in the order of the text.
     fn heaviest_findings(&self) -> Vec<&CheckFinding> {
         let mut listed: Vec<&CheckFinding> = self.findings.iter().collect();
-        listed.sort_by_key(|one| (std::cmp::Reverse(one.finding.points()), one.finding.span.start));
+        listed.sort_by_key(|raised| (std::cmp::Reverse(raised.finding.points()), raised.finding.span.start));
         listed.truncate(MAX_FINDINGS);
-        listed.sort_by_key(|one| (one.finding.span.start, one.finding.span.end));
+        listed.sort_by_key(|raised| (raised.finding.span.start, raised.finding.span.end));
         listed
     }
 
@@ -93,19 +91,21 @@ impl<'d> LensReview<'d> {
         })
     }
 
-    /// A score per check that was made.
+    /// One score for each check of the lens.
     fn scores(&self, words: usize) -> Map<String, Value> {
-        let own = |check: &checks::Check| {
-            self.findings.iter().filter(move |one| std::ptr::eq(one.check, check)).collect::<Vec<_>>()
+        let findings_of = |check: &checks::Check| {
+            self.findings.iter().filter(move |raised| std::ptr::eq(raised.check, check)).collect::<Vec<_>>()
         };
-        let made = checks::ALL.iter().filter(|check| self.lens.covers(check.lens));
-        made.map(|check| (check.name.into(), json!(scoring::score(own(check).into_iter(), words)))).collect()
+        let checks = checks::ALL.iter().filter(|check| self.lens.covers(check.lens));
+        checks
+            .map(|check| (check.name.into(), json!(scoring::score(findings_of(check).into_iter(), words))))
+            .collect()
     }
 
     fn revision_brief(&self, listed: &[&CheckFinding]) -> Option<String> {
-        let lines = listed.iter().enumerate().map(|(index, one)| {
-            let line = self.document.line_of(one.finding.span.start);
-            format!("{}. Line {line}: {} {}", index + 1, one.finding.issue, one.finding.fix)
+        let lines = listed.iter().enumerate().map(|(index, raised)| {
+            let line = self.document.line_of(raised.finding.span.start);
+            format!("{}. Line {line}: {} {}", index + 1, raised.finding.issue, raised.finding.fix)
         });
         let brief = lines.collect::<Vec<_>>().join("\n");
         (!brief.is_empty()).then_some(brief)

@@ -1,5 +1,4 @@
-//! What the other members said, as the cross-read and the second answers carry it, with their quotes looked up in the
-//! artifact.
+//! The other members' answers from the cross-read and the second answers, with their quotes located in the artifact.
 
 use std::ops::Range;
 
@@ -11,30 +10,27 @@ use super::lens::Lens;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PeerAnswer {
     pub(super) id: String,
-    /// What it reads for, by its id.
+    /// By the member's id.
     pub(super) lens: Lens,
-    /// Whether there is an answer, and if not why.
+    /// `answered`, or the reason why there is no answer.
     pub(super) status: String,
-    /// Whether it would block; `None` where that is not shown.
+    /// `None` if not shown.
     pub(super) would_block: Option<bool>,
-    /// Whether it holds that no edit helps.
+    /// Whether it claims that no edit helps.
     pub(super) irreducible: bool,
-    /// 1 to 5, where shown.
+    /// 1 to 5; `None` if not shown.
     pub(super) score: Option<f64>,
     pub(super) findings: Vec<PeerFinding>,
 }
 
-/// A finding of somebody else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PeerFinding {
-    /// The words that it is about.
+    /// Words of the artifact.
     pub(super) quote: String,
-    /// What is wrong with them.
     pub(super) issue: String,
     pub(super) fix: String,
-    /// The line, where it is known.
     pub(super) line: Option<usize>,
-    /// Where the quote stands, if it stands anywhere.
+    /// Where the artifact contains the quote, if it does.
     pub(super) span: Option<Range<usize>>,
 }
 
@@ -49,7 +45,7 @@ impl PeerAnswer {
     }
 }
 
-/// Reads a part: a JSON array of answers. What is not of that form says nothing.
+/// Reads a part: a JSON array of answers. Anything else is ignored.
 pub(super) fn read(text: &str, document: &Document<'_>) -> Vec<PeerAnswer> {
     let Ok(Value::Array(members)) = serde_json::from_str(text) else { return Vec::new() };
     members.iter().filter_map(|member| read_one(member, document)).collect()
@@ -71,9 +67,9 @@ fn read_one(member: &Value, document: &Document<'_>) -> Option<PeerAnswer> {
 
 fn parse_finding(finding: &Value, document: &Document<'_>) -> PeerFinding {
     let quote = string(finding, "quote");
-    let said = finding.get("line").and_then(Value::as_u64).and_then(|line| usize::try_from(line).ok());
-    let span = locate(document, &quote, said);
-    let line = span.as_ref().map(|span| document.line_of(span.start)).or(said);
+    let stated_line = finding.get("line").and_then(Value::as_u64).and_then(|line| usize::try_from(line).ok());
+    let span = locate(document, &quote, stated_line);
+    let line = span.as_ref().map(|span| document.line_of(span.start)).or(stated_line);
     PeerFinding { issue: string(finding, "issue"), fix: string(finding, "fix"), quote, line, span }
 }
 
@@ -81,7 +77,7 @@ fn string(object: &Value, key: &str) -> String {
     object.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned()
 }
 
-/// Where a quote stands: on its line, else anywhere.
+/// The place of a quote: on its line, else the first in the text.
 fn locate(document: &Document<'_>, quote: &str, line: Option<usize>) -> Option<Range<usize>> {
     if quote.is_empty() {
         return None;
@@ -94,16 +90,15 @@ fn locate(document: &Document<'_>, quote: &str, line: Option<usize>) -> Option<R
     Some(start..start + quote.len())
 }
 
-/// Whether two places share text.
 pub(super) fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// Names in a sentence: `a`, `a and b`, `a, b and c`.
+/// Joins names in a sentence: `a`, `a and b`, `a, b and c`.
 pub(super) fn join_names(names: &[&str]) -> String {
     match names {
         [] => String::new(),
-        [one] => (*one).to_owned(),
+        [name] => (*name).to_owned(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }

@@ -1,5 +1,4 @@
-//! The rule that turns counted findings into a score and a block. It stands here and in `docs/rubric.md`, nowhere
-//! else.
+//! The rule that turns counted findings into a score and a block; `docs/rubric.md` documents it.
 //!
 //! 1. A finding counts 1 (minor), 3 (major) or 9 (critical) points; a repeated phrase counts once more each time.
 //! 2. The *load* of a concern is its points per 100 words of prose; a shorter text counts as 100 words.
@@ -12,49 +11,48 @@ use super::checks::CheckFinding;
 use super::finding::{Repair, Severity};
 use super::lens::Lens;
 
-/// Fewer points than this never block without a critical finding.
+/// With fewer points a concern blocks only on a critical finding.
 const BLOCK_POINTS: u32 = 6;
 /// The load, in points per 100 words, from which a concern blocks.
 const BLOCK_LOAD: u64 = 3;
 /// A text counts as at least this long.
 const MIN_WORDS: u64 = 100;
 
-/// What counted findings come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Judgement {
-    /// The points of all findings.
     pub(super) points: u32,
     /// 1 to 5.
     pub(super) score: u8,
-    /// Whether the text must not go out as it is.
+    /// Whether the text must not be published as it is.
     pub(super) would_block: bool,
-    /// Whether no edit repairs what blocks.
+    /// Whether no edit repairs the block.
     pub(super) irreducible: bool,
 }
 
-/// Judges the findings of one reading. A reading under several concerns blocks when one of them does, and scores as
-/// the worst of them.
+/// Judges the findings of one review. A review under several concerns blocks if one of them does, and gets the lowest of
+/// their scores.
 pub(super) fn judge(raised: &[CheckFinding], words: usize) -> Judgement {
     let concerns = [Lens::General, Lens::Skeptic, Lens::Voice, Lens::Evidence, Lens::Strategy];
     let judged = concerns.map(|concern| {
-        let own: Vec<&CheckFinding> = raised.iter().filter(|one| one.check.lens == concern).collect();
-        judge_concern(&own, words)
+        let of_concern: Vec<&CheckFinding> =
+            raised.iter().filter(|finding| finding.check.lens == concern).collect();
+        judge_concern(&of_concern, words)
     });
     Judgement {
-        points: judged.iter().map(|one| one.points).sum(),
-        score: judged.iter().map(|one| one.score).min().unwrap_or(5),
-        would_block: judged.iter().any(|one| one.would_block),
-        irreducible: judged.iter().any(|one| one.irreducible),
+        points: judged.iter().map(|judgement| judgement.points).sum(),
+        score: judged.iter().map(|judgement| judgement.score).min().unwrap_or(5),
+        would_block: judged.iter().any(|judgement| judgement.would_block),
+        irreducible: judged.iter().any(|judgement| judgement.irreducible),
     }
 }
 
-/// The score that some of the findings alone would get: how one check or one concern came out.
+/// The score of a subset of findings, such as those of one check.
 pub(super) fn score<'r>(raised: impl Iterator<Item = &'r CheckFinding>, words: usize) -> u8 {
     judge_concern(&raised.collect::<Vec<_>>(), words).score
 }
 
 fn judge_concern(raised: &[&CheckFinding], words: usize) -> Judgement {
-    let points: u32 = raised.iter().map(|one| one.finding.points()).sum();
+    let points: u32 = raised.iter().map(|raised_finding| raised_finding.finding.points()).sum();
     let length = (words as u64).max(MIN_WORDS);
     // Compared without division: points / words * 100 < load.
     let under = |load: u64| u64::from(points) * 100 < load * length;
@@ -65,10 +63,10 @@ fn judge_concern(raised: &[&CheckFinding], words: usize) -> Judgement {
         () if under(8) => 2,
         () => 1,
     };
-    let critical = raised.iter().any(|one| one.finding.severity == Severity::Critical);
+    let critical = raised.iter().any(|raised_finding| raised_finding.finding.severity == Severity::Critical);
     let would_block = critical || points >= BLOCK_POINTS && !under(BLOCK_LOAD);
-    let beyond_edit = raised.iter().any(|one| one.finding.repair == Repair::Rethink);
-    // A text that fails on one finding scores no better than one that fails on many.
+    let beyond_edit = raised.iter().any(|raised_finding| raised_finding.finding.repair == Repair::Rethink);
+    // A text with one critical finding scores no better than one with many others.
     let score = if critical { score.min(2) } else { score };
     Judgement { points, score, would_block, irreducible: would_block && beyond_edit }
 }
@@ -112,15 +110,15 @@ mod tests {
 
     #[test]
     fn scores_fall_with_the_load() {
-        let of = |minors: usize| judge(&raised(Lens::Voice, &vec![Severity::Minor; minors]), 100).score;
-        assert_eq!([0, 1, 2, 4, 8].map(of), [5, 4, 3, 2, 1]);
+        let score_of = |minors: usize| judge(&raised(Lens::Voice, &vec![Severity::Minor; minors]), 100).score;
+        assert_eq!([0, 1, 2, 4, 8].map(score_of), [5, 4, 3, 2, 1]);
     }
 
     #[test]
     fn irreducible_only_with_a_finding_beyond_an_edit() {
-        let mut one = raised(Lens::Strategy, &[Severity::Critical]);
-        assert!(!judge(&one, 50).irreducible);
-        one[0].finding.repair = Repair::Rethink;
-        assert!(judge(&one, 50).irreducible);
+        let mut findings = raised(Lens::Strategy, &[Severity::Critical]);
+        assert!(!judge(&findings, 50).irreducible);
+        findings[0].finding.repair = Repair::Rethink;
+        assert!(judge(&findings, 50).irreducible);
     }
 }

@@ -1,6 +1,6 @@
-//! The second round: what a member leaves to another, and what counts more because others stopped there too.
+//! The second round: findings that a member leaves to another, and findings that weigh more because others share them.
 //!
-//! Only its own findings move. That others block, or are many, adds nothing that the member did not find itself.
+//! Only a member's own findings change. The number of other members, or their blocks, adds no finding.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -10,9 +10,9 @@ use super::finding::Severity;
 use super::lens_review::LensReview;
 use super::peer_answers::{PeerAnswer, join_names, overlaps};
 
-/// What convergence adds to a finding: a slip becomes as heavy as a major finding, none becomes critical.
+/// Points that convergence adds to a finding: a minor one then weighs as much as a major one, none becomes critical.
 const CONVERGENCE_POINTS: u32 = 2;
-/// So many others make convergence.
+/// How many others must share a finding.
 const MIN_PEERS: usize = 2;
 
 /// Takes the others' first answers into account.
@@ -23,48 +23,52 @@ pub(super) fn apply_peer_answers(reading: &mut LensReview<'_>, member: &str, oth
     escalate(reading, &others);
 }
 
-/// A finding whose words are more another lens's business, which raised them too, is left to that member.
+/// Leaves a finding to a member whose lens it belongs to, if that member raised it too.
 fn concede(reading: &mut LensReview<'_>, others: &[&PeerAnswer]) {
-    let mut kept = Vec::new();
+    let mut own_findings = Vec::new();
     for raised in std::mem::take(&mut reading.findings) {
         let span = &raised.finding.span;
         let raises = |other: &PeerAnswer| {
-            other.findings.iter().filter_map(|heard| heard.span.as_ref()).any(|one| overlaps(one, span))
+            other
+                .findings
+                .iter()
+                .filter_map(|finding| finding.span.as_ref())
+                .any(|other_span| overlaps(other_span, span))
         };
-        let heir = others.iter().find(|other| raised.check.yields_to.contains(&other.lens) && raises(other));
-        match heir.filter(|_| raised.finding.severity != Severity::Critical) {
-            None => kept.push(raised),
-            Some(heir) => {
+        let owner = others.iter().find(|other| raised.check.yields_to.contains(&other.lens) && raises(other));
+        match owner.filter(|_| raised.finding.severity != Severity::Critical) {
+            None => own_findings.push(raised),
+            Some(owner) => {
                 let place = describe_quote(reading, &reading.document().quote(span));
-                let said = format!(
+                let sentence = format!(
                     "{place} is left to {}, whose concern it is and who raised the same words.",
-                    heir.id
+                    owner.id
                 );
-                reading.concessions.push(said);
+                reading.concessions.push(sentence);
             }
         }
     }
-    reading.findings = kept;
+    reading.findings = own_findings;
 }
 
-/// A finding counts more when two others stopped at the same sentence; failing that, the heaviest one that blocking
-/// others share.
+/// Adds weight to findings whose sentence two others raised too; failing that, to the heaviest one that blocking others
+/// share.
 fn escalate(reading: &mut LensReview<'_>, others: &[&PeerAnswer]) {
     let mut sentences = Vec::new();
     for index in 0..reading.findings.len() {
         let raised = &reading.findings[index];
-        let met = peers_in_sentence(reading, raised, others);
+        let peers = peers_in_sentence(reading, raised, others);
         let sentence = reading.document().sentence_at(raised.finding.span.start);
-        if met.len() >= MIN_PEERS && !sentences.contains(&sentence) {
+        if peers.len() >= MIN_PEERS && !sentences.contains(&sentence) {
             sentences.push(sentence);
-            let names: Vec<&str> = met.iter().map(|other| other.id.as_str()).collect();
+            let names: Vec<&str> = peers.iter().map(|other| other.id.as_str()).collect();
             let quote = reading.document().quote(&raised.finding.span);
-            let said = format!(
+            let note = format!(
                 "{} counts more: {} stopped at the same sentence.",
                 describe_quote(reading, &quote),
                 join_names(&names)
             );
-            reading.escalations.push(said);
+            reading.escalations.push(note);
             reading.findings[index].finding.extra_points += CONVERGENCE_POINTS;
         }
     }
@@ -79,7 +83,7 @@ fn escalate_for_blocks(reading: &mut LensReview<'_>, others: &[&PeerAnswer]) {
     let names: Vec<&str> = blocking
         .iter()
         .filter(|other| {
-            reading.findings.iter().any(|raised| shared(raised).iter().any(|one| one.id == other.id))
+            reading.findings.iter().any(|raised| shared(raised).iter().any(|peer| peer.id == other.id))
         })
         .map(|other| other.id.as_str())
         .collect();
@@ -89,17 +93,17 @@ fn escalate_for_blocks(reading: &mut LensReview<'_>, others: &[&PeerAnswer]) {
         candidates.min_by_key(|index| (Reverse(reading.findings[*index].finding.points()), *index));
     if let Some(index) = heaviest.filter(|_| names.len() >= MIN_PEERS) {
         let quote = reading.document().quote(&reading.findings[index].finding.span);
-        let said = format!(
+        let note = format!(
             "{} counts more: {} block on what this reading found as well.",
             describe_quote(reading, &quote),
             join_names(&names)
         );
-        reading.escalations.push(said);
+        reading.escalations.push(note);
         reading.findings[index].finding.extra_points += CONVERGENCE_POINTS;
     }
 }
 
-/// The others who found something in the sentence of a finding.
+/// The others who raised a finding in the same sentence.
 fn peers_in_sentence<'o>(
     reading: &LensReview<'_>,
     raised: &CheckFinding,
@@ -107,9 +111,11 @@ fn peers_in_sentence<'o>(
 ) -> Vec<&'o PeerAnswer> {
     let document = reading.document();
     let sentence = document.sentence_at(raised.finding.span.start);
-    let there = |span: &Range<usize>| sentence.is_some() && document.sentence_at(span.start) == sentence;
-    let meets =
-        |other: &&&PeerAnswer| other.findings.iter().any(|heard| heard.span.as_ref().is_some_and(there));
+    let is_same_sentence =
+        |span: &Range<usize>| sentence.is_some() && document.sentence_at(span.start) == sentence;
+    let meets = |other: &&&PeerAnswer| {
+        other.findings.iter().any(|finding| finding.span.as_ref().is_some_and(is_same_sentence))
+    };
     others.iter().filter(meets).copied().collect()
 }
 
@@ -150,11 +156,9 @@ mod tests {
         let answer =
             answer(Lens::Skeptic, "skeptic", &json!([said("strategy-stakes", "are guaranteed", false)]));
         assert_eq!(answer["findings"], json!([]));
-        assert!(
-            answer["concessions"][0]
-                .as_str()
-                .is_some_and(|said| said.contains("strategy-stakes") && said.contains("guaranteed"))
-        );
+        assert!(answer["concessions"][0].as_str().is_some_and(|concession| {
+            concession.contains("strategy-stakes") && concession.contains("guaranteed")
+        }));
     }
 
     #[test]
@@ -165,14 +169,18 @@ mod tests {
 
     #[test]
     fn two_others_at_the_same_sentence_add_weight() {
-        let alone = answer(Lens::Evidence, "evidence", &json!([]));
-        let met = answer(
+        let without_peers = answer(Lens::Evidence, "evidence", &json!([]));
+        let with_peers = answer(
             Lens::Evidence,
             "evidence",
             &json!([said("voice", "by far", false), said("skeptic", "guaranteed", false)]),
         );
-        assert!(met["escalations"][0].as_str().is_some_and(|said| said.contains("voice and skeptic")));
-        assert!(met["score"].as_u64() < alone["score"].as_u64());
+        assert!(
+            with_peers["escalations"][0]
+                .as_str()
+                .is_some_and(|escalation| escalation.contains("voice and skeptic"))
+        );
+        assert!(with_peers["score"].as_u64() < without_peers["score"].as_u64());
     }
 
     #[test]
@@ -197,8 +205,8 @@ mod tests {
     #[test]
     fn concessions_go_one_way() {
         for check in super::super::checks::ALL {
-            for heir in check.yields_to {
-                let back = super::super::checks::ALL.iter().filter(|other| other.lens == *heir);
+            for owner in check.yields_to {
+                let back = super::super::checks::ALL.iter().filter(|other| other.lens == *owner);
                 assert!(
                     back.flat_map(|other| other.yields_to).all(|lens| *lens != check.lens),
                     "{}",

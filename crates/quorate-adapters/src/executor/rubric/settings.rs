@@ -1,4 +1,4 @@
-//! The block of a rubric executor: which phrases are banned, and what the goals are.
+//! The block of a rubric executor: banned phrases and goals.
 
 use std::path::Path;
 
@@ -12,21 +12,18 @@ use super::goals::Goals;
 use crate::regular_file;
 
 const KEYS: [&str; 3] = ["banned", "banned_defaults", "goals"];
-/// The longest goals document that is read.
+/// The longest goals document that is read, in bytes.
 const GOALS_CAP: u64 = 1024 * 1024;
 
-/// What a rubric judges by, as its settings say.
+/// The criteria from the settings.
 #[derive(Debug)]
 pub(super) struct Rubric {
-    /// Phrases that are not to be used.
     pub(super) banned: BannedPhrases,
-    /// The goals document, where the settings name one.
     pub(super) goals: Option<Goals>,
     /// Path and hash of every file that the settings name.
     pub(super) file_hashes: Vec<(String, String)>,
 }
 
-/// Reads the block.
 ///
 /// # Errors
 /// An unknown key, a value of the wrong kind, a pattern that does not compile, a goals document that cannot be read.
@@ -74,20 +71,20 @@ fn phrases(value: &Value) -> Result<Vec<String>, ConfigError> {
 
 fn read_goals_text(dir: &Path, path: &str) -> Result<String, ConfigError> {
     regular_file::read_text(&dir.join(path), GOALS_CAP).map_err(|error| {
-        let why = match error.kind() {
+        let reason = match error.kind() {
             std::io::ErrorKind::FileTooLarge => "it is over 1 MiB".to_owned(),
             _ => error.to_string(),
         };
-        ConfigError::for_key("goals", format!("the goals document `{path}` cannot be read: {why}"))
+        ConfigError::for_key("goals", format!("the goals document `{path}` cannot be read: {reason}"))
     })
 }
 
 fn unknown_key(key: &str) -> ConfigError {
-    let refused = ConfigError::for_unknown_key(key, format!("a rubric executor has no key `{key}`"));
+    let error = ConfigError::for_unknown_key(key, format!("a rubric executor has no key `{key}`"));
     let nearest = KEYS.iter().min_by_key(|known| strsim::damerau_levenshtein(key, known));
     match nearest.filter(|known| strsim::damerau_levenshtein(key, known) <= 3) {
-        Some(near) => refused.with_help(format!("did you mean `{near}`?")),
-        None => refused.with_help("its keys are `banned`, `banned_defaults` and `goals`"),
+        Some(near) => error.with_help(format!("did you mean `{near}`?")),
+        None => error.with_help("its keys are `banned`, `banned_defaults` and `goals`"),
     }
 }
 
@@ -110,8 +107,8 @@ mod tests {
     }
 
     fn refused(block: Value) -> (Option<String>, String, String) {
-        let refused = read(&settings(block)).expect_err("refused");
-        (refused.key, refused.message, refused.help.unwrap_or_default())
+        let error = read(&settings(block)).expect_err("refused");
+        (error.key, error.message, error.help.unwrap_or_default())
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! What findings are about, read from their words, so that this run's findings and an earlier verdict's text can be
-//! compared whoever wrote them.
+//! The topics of findings, recognized by their words, so that this run's findings can be compared with an earlier
+//! verdict's text.
 
-/// A subject: its name, and the words that betray it.
+/// A topic: its name, and the words that indicate it.
 pub(super) struct Topic {
-    /// Its name, which betrays it too.
+    /// The name indicates the topic, too.
     pub(super) name: &'static str,
     cues: &'static [&'static str],
 }

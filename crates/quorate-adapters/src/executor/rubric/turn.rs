@@ -1,8 +1,7 @@
-//! The rubric as a participant of a conversation (AIP-48): it reads the last turn as it reads a draft, through the lens
-//! that its id or role names, and says the few most serious findings in a short text.
+//! The rubric as a participant of a conversation (AIP-48): it reviews the last turn as it reviews a draft, through the
+//! lens that its id or role names, and posts the few most serious findings.
 //!
-//! What it says mentions nobody: an at-sign is left out of what it quotes, so that it never calls on others by
-//! repeating their names.
+//! Its turn mentions no participant: at-signs are removed from quotes, so that repeating a name selects no one.
 
 use quorate_kernel::conversation::ConversationContext;
 use quorate_kernel::ports::executor::Failure;
@@ -12,33 +11,35 @@ use super::checks::{self, CheckFinding, Criteria};
 use super::document::Document;
 use super::lens::Lens;
 
-/// How many findings are said; more would be a report.
+/// How many findings a turn lists.
 const MAX_FINDINGS: usize = 3;
-/// The most words of a line that only calls on somebody: "@Reviewer, what do you make of this?"
+/// The most words of a line that only mentions a participant: "@Reviewer, what do you make of this?"
 const MAX_MENTION_WORDS: usize = 12;
 const NO_FINDINGS: &str = "I have read it, and there is nothing in it that I would change.";
 
-/// What is said of the last turn.
+/// Replies to the last turn.
 ///
 /// # Errors
-/// There is no turn to answer.
+/// When there is no turn to answer.
 pub(super) fn reply(
     lens: Lens,
-    speaking: Option<&ConversationContext>,
+    conversation: Option<&ConversationContext>,
     parts: &[Part],
     criteria: &Criteria<'_>,
 ) -> Result<String, Failure> {
-    let text = match speaking.and_then(ConversationContext::trigger) {
+    let text = match conversation.and_then(ConversationContext::trigger) {
         Some(turn) => turn.content.to_string(),
         None => last_turn(parts).ok_or_else(|| Failure::failed("there is no turn to answer"))?,
     };
     let document = Document::parse("", without_mention_line(&text));
     let mut raised = checks::run(lens, &document, criteria);
-    raised.sort_by_key(|one| (std::cmp::Reverse(one.finding.points()), one.finding.span.start));
+    raised.sort_by_key(|check_finding| {
+        (std::cmp::Reverse(check_finding.finding.points()), check_finding.finding.span.start)
+    });
     Ok(compose(&document, &raised).replace('@', ""))
 }
 
-/// The text without a first line that only calls on somebody, where more follows.
+/// The text without a first line that only mentions a participant, if more text follows.
 fn without_mention_line(text: &str) -> &str {
     match text.trim_start().split_once('\n') {
         Some((call, rest))
@@ -59,24 +60,24 @@ fn last_turn(parts: &[Part]) -> Option<String> {
     Some(turns.as_array()?.last()?.get("content")?.as_str()?.to_owned())
 }
 
-/// The text, of findings that are sorted by weight.
+/// The text of the turn; `raised` is sorted by weight.
 fn compose(document: &Document<'_>, raised: &[CheckFinding]) -> String {
-    let said = &raised[..raised.len().min(MAX_FINDINGS)];
-    let lead = match said {
+    let listed = &raised[..raised.len().min(MAX_FINDINGS)];
+    let lead = match listed {
         [] => return NO_FINDINGS.to_owned(),
-        // It stopped the reading, so that it is all there is to say.
-        [one] if one.check.stops_reading() => {
-            return format!("I cannot say much of this. {} {}", one.finding.issue, one.finding.fix);
+        // This finding stopped the other checks, so it is the only one.
+        [finding] if finding.check.stops_reading() => {
+            return format!("I cannot say much of this. {} {}", finding.finding.issue, finding.finding.fix);
         }
-        [one] => return format!("One thing I would change: {}", finding_line(document, one)),
+        [finding] => return format!("One thing I would change: {}", finding_line(document, finding)),
         [_, _] => "Two things",
         _ => "Three things",
     };
     let mut text = format!("{lead} I would change:\n");
-    for (at, one) in said.iter().enumerate() {
-        text.push_str(&format!("\n{}. {}", at + 1, finding_line(document, one)));
+    for (at, finding) in listed.iter().enumerate() {
+        text.push_str(&format!("\n{}. {}", at + 1, finding_line(document, finding)));
     }
-    match raised.len() - said.len() {
+    match raised.len() - listed.len() {
         0 => {}
         1 => text.push_str("\n\nI have one more, which weighs no more than these."),
         more => text.push_str(&format!("\n\nI have {more} more, which weigh no more than these.")),
@@ -84,12 +85,14 @@ fn compose(document: &Document<'_>, raised: &[CheckFinding]) -> String {
     text
 }
 
-fn finding_line(document: &Document<'_>, one: &CheckFinding) -> String {
-    let quote = &document.text[document.quote(&one.finding.span)];
+fn finding_line(document: &Document<'_>, check_finding: &CheckFinding) -> String {
+    let quote = &document.text[document.quote(&check_finding.finding.span)];
     let quote = quote.split_whitespace().collect::<Vec<_>>().join(" ");
     match quote.is_empty() {
-        true => format!("{} {}", one.finding.issue, one.finding.fix),
-        false => format!("\u{201c}{quote}\u{201d}. {} {}", one.finding.issue, one.finding.fix),
+        true => format!("{} {}", check_finding.finding.issue, check_finding.finding.fix),
+        false => {
+            format!("\u{201c}{quote}\u{201d}. {} {}", check_finding.finding.issue, check_finding.finding.fix)
+        }
     }
 }
 

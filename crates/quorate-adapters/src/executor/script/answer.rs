@@ -1,8 +1,8 @@
-//! What a scripted answer can be.
+//! The forms of a scripted answer.
 //!
-//! An object is an answer as it stands, a text is said verbatim. Where a turn of a conversation is wanted, a text is
-//! what is said in it, and an object has it as `content`, with `meta` and `stateUpdate` beside it. Keys that start with `$` make an instruction of an
-//! object: `{"$fail": "message"}`, `{"$timeout": true}`, `{"$delay_ms": 50, "answer": …}`.
+//! An object is an answer as it stands, a string is given verbatim. For a turn of a conversation, a string is its
+//! content, and an object has `content`, and optionally `meta` and `stateUpdate`. Keys that start with `$` make an
+//! instruction of an object: `{"$fail": "message"}`, `{"$timeout": true}`, `{"$delay_ms": 50, "answer": …}`.
 
 use std::time::Duration;
 
@@ -13,35 +13,35 @@ use serde_json::Map;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// How long it takes.
+    /// How long to wait before the response.
     pub(super) delay: Duration,
     pub(super) response: Response,
 }
 
-/// What comes of an invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Response {
-    /// A reply, as it stands.
     Verbatim(String),
     PlainText(String),
-    /// A failure with this message.
     Failure(String),
-    /// Nothing until the deadline.
+    /// No response until the deadline.
     Timeout,
 }
 
 impl Answer {
-    /// A text, given at once as it stands.
+    /// A verbatim text without delay.
     pub(super) fn verbatim(text: impl Into<String>) -> Self {
         Answer { delay: Duration::ZERO, response: Response::Verbatim(text.into()) }
     }
 
-    /// What somebody says, at once.
+    /// Plain text without delay.
     pub(super) fn plain_text(words: impl Into<String>) -> Self {
         Answer { delay: Duration::ZERO, response: Response::PlainText(words.into()) }
     }
 
-    /// Reads one answer; `Err` is what is wrong with it.
+    /// Reads one answer.
+    ///
+    /// # Errors
+    /// The problem, for a person.
     pub(super) fn read(value: &Json) -> Result<Self, String> {
         match value {
             Json::String(words) => Ok(Answer::plain_text(words)),
@@ -53,13 +53,13 @@ impl Answer {
 }
 
 impl Response {
-    /// The reply in the form that is asked for: words become a turn, and of a turn only its words are said.
+    /// The reply in the requested form: plain text becomes a turn, and a turn becomes its content where text is requested.
     pub(super) fn reply(self, form: Schema) -> Result<String, Response> {
         match (self, form) {
             (Response::PlainText(words), Schema::Turn) => Ok(Turn::plain_text_answer(&words).to_string()),
             (Response::Verbatim(text), Schema::PlainText) => Ok(content(&text).unwrap_or(text)),
             (Response::Verbatim(text) | Response::PlainText(text), _) => Ok(text),
-            (other, _) => Err(other),
+            (response, _) => Err(response),
         }
     }
 }
@@ -69,7 +69,7 @@ fn content(text: &str) -> Option<String> {
     Some(turn.get("content")?.as_str()?.to_owned())
 }
 
-/// Whether an object says what to do, in place of being the answer.
+/// Whether an object is an instruction instead of an answer.
 pub(super) fn is_instruction(keys: &Map<String, Json>) -> bool {
     keys.keys().any(|key| key.starts_with('$'))
 }

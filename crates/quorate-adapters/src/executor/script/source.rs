@@ -1,5 +1,5 @@
-//! Where answers are looked for: in one file, or in a folder. Both are asked for the invocation's id (`r1/skeptic`),
-//! then its step (`r1`; in a folder `r1/_`), then its member (`skeptic`), then `_`.
+//! Looks answers up in one file or in a folder: by the invocation's id (`r1/skeptic`), then its step (`r1`; in a folder
+//! `r1/_`), then its member (`skeptic`), then `_`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,33 +13,33 @@ use crate::regular_file;
 
 const EXTENSIONS: [&str; 3] = ["json", "txt", "md"];
 
-/// The longest file that is read.
+/// The longest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 pub(super) enum Source {
-    /// Read once, by key; a list has one answer for each attempt.
+    /// Read once, by key; a list holds one answer for each attempt.
     File { path: PathBuf, answers: BTreeMap<String, Vec<Answer>> },
     /// Read at each invocation.
     Folder(PathBuf),
 }
 
 impl Source {
-    /// Opens what the key `path` names.
+    /// Opens the path of the key `path`.
     pub(super) fn open(path: &Path) -> Result<Self, ConfigError> {
-        let refused = |what: String| ConfigError::for_key("path", what);
+        let refuse = |problem: String| ConfigError::for_key("path", problem);
         let meta = path
             .metadata()
-            .map_err(|error| refused(format!("`{}` cannot be read: {error}", path.display())))?;
+            .map_err(|error| refuse(format!("`{}` cannot be read: {error}", path.display())))?;
         if meta.is_dir() {
             return Ok(Source::Folder(path.to_owned()));
         }
         let text = regular_file::read_text(path, MAX_FILE_BYTES)
-            .map_err(|error| refused(format!("`{}` cannot be read: {error}", path.display())))?;
-        let answers = read_file(&text).map_err(|why| refused(format!("`{}`: {why}", path.display())))?;
+            .map_err(|error| refuse(format!("`{}` cannot be read: {error}", path.display())))?;
+        let answers =
+            read_file(&text).map_err(|problem| refuse(format!("`{}`: {problem}", path.display())))?;
         Ok(Source::File { path: path.to_owned(), answers })
     }
 
-    /// The answer to an invocation.
     pub(super) fn answer(&self, invocation: &Invocation) -> Result<Answer, Failure> {
         match self {
             Source::File { path, answers } => {
@@ -64,9 +64,9 @@ fn read_file(text: &str) -> Result<BTreeMap<String, Vec<Answer>>, String> {
         .map(|(key, value)| {
             let read = match &value {
                 Json::Array(attempts) if !attempts.is_empty() => attempts.iter().map(Answer::read).collect(),
-                one => Answer::read(one).map(|answer| vec![answer]),
+                single => Answer::read(single).map(|answer| vec![answer]),
             };
-            read.map(|answers| (key.clone(), answers)).map_err(|why| format!("`{key}`: {why}"))
+            read.map(|answers| (key.clone(), answers)).map_err(|problem| format!("`{key}`: {problem}"))
         })
         .collect()
 }
@@ -101,13 +101,14 @@ fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> 
     Err(missing(folder, &names))
 }
 
-/// A file is said verbatim, so that broken JSON can be scripted too; only an instruction is read.
+/// Returns a file verbatim, so that broken JSON can be scripted too; only an instruction is interpreted.
 fn read_one(path: &Path, extension: &str, text: String) -> Result<Answer, Failure> {
     if extension == "json"
         && let Ok(value) = serde_json::from_str::<Json>(&text)
         && value.as_object().is_some_and(is_instruction)
     {
-        return Answer::read(&value).map_err(|why| Failure::failed(format!("`{}`: {why}", path.display())));
+        return Answer::read(&value)
+            .map_err(|problem| Failure::failed(format!("`{}`: {problem}", path.display())));
     }
     Ok(if extension == "json" { Answer::verbatim(text) } else { Answer::plain_text(text) })
 }

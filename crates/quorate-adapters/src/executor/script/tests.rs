@@ -1,4 +1,4 @@
-//! Where scripted answers are found, and what they can be.
+//! The lookup and the forms of scripted answers.
 
 #![expect(clippy::disallowed_methods, reason = "the answers are written here")]
 
@@ -158,8 +158,8 @@ async fn a_turn_is_words_or_an_object_with_what_goes_with_them() {
     std::fs::write(dir.path().join("a.md"), "# Good.\n").unwrap();
     std::fs::write(dir.path().join("b.json"), "{\"content\": ").unwrap();
     let folder = script(dir.path(), json!({"path": "."})).unwrap();
-    let said = ask_for(Schema::Turn, &*folder, "turn", "a", 1).await;
-    assert_eq!(parsed(said), json!({"content": "# Good.\n"}));
+    let turn = ask_for(Schema::Turn, &*folder, "turn", "a", 1).await;
+    assert_eq!(parsed(turn), json!({"content": "# Good.\n"}));
     let broken = ask_for(Schema::Turn, &*folder, "turn", "b", 1).await;
     assert_eq!(broken.unwrap(), "{\"content\": ", "broken JSON can be scripted too");
 }

@@ -1,6 +1,6 @@
-//! `profile.json` as written: what it may say, held against the public form, everything told at its place and at once.
-//! Unknown keys at its root are somebody else's and are left alone; one of a file would be without effect, which is
-//! said.
+//! Parses `profile.json` and checks it against the public form; it reports all problems at once, with their places.
+//! Unknown keys at its root may belong to other programs and are ignored; an unknown key of a file is reported, since it
+//! would have no effect.
 
 use std::ops::Range;
 
@@ -13,12 +13,11 @@ use quorate_manifest::tree::{Kind, Node, json};
 use super::check_relative_path;
 use crate::block::{nearest, quoted_list};
 
-/// The one form that is read.
+/// The only supported schema.
 const SCHEMA: &str = "agentproto/runtime-profile/v1";
 
 const KEYS: &[&str] = &["src", "dest", "strategy", "executable"];
 
-/// What a manifest says.
 #[derive(Default)]
 pub(super) struct Manifest {
     pub(super) slug: String,
@@ -26,10 +25,10 @@ pub(super) struct Manifest {
     pub(super) files: Vec<File>,
 }
 
-/// What it says of a file.
+/// An entry of `files`.
 pub(super) struct File {
     pub(super) src: String,
-    /// Where `src` stands.
+    /// The place of `src`.
     pub(super) src_span: Range<usize>,
     pub(super) path: String,
     pub(super) dest: Destination,
@@ -37,39 +36,35 @@ pub(super) struct File {
     pub(super) mode: FileMode,
 }
 
-/// Reads a manifest. What is wrong goes into the report, and then what is returned is not the whole.
-pub(super) fn parse(text: &str, shown: &str, report: &mut Report) -> Manifest {
-    let mut reading = Parser { shown, report };
+/// Reads a manifest. If it adds to the report, the result is incomplete.
+pub(super) fn parse(text: &str, display_name: &str, report: &mut Report) -> Manifest {
+    let mut parser = Parser { shown: display_name, report };
     let root = match json::parse(text) {
         Ok(root) => root,
         Err(problem) => {
             let mut body = Body::new(format!("this is not JSON: {}", problem.message));
             body.help = problem.help;
-            reading.refuse(problem.span, "", body);
+            parser.refuse(problem.span, "", body);
             return Manifest::default();
         }
     };
     if !matches!(root.kind, Kind::Map(_)) {
-        reading.refuse(
-            root.span.clone(),
-            "",
-            Body::new(format!("it is {}, not an object", root.kind.name())),
-        );
+        parser.refuse(root.span.clone(), "", Body::new(format!("it is {}, not an object", root.kind.name())));
         return Manifest::default();
     }
-    reading.schema(&root);
-    let slug = reading.text(&root, "slug", "").unwrap_or_default();
+    parser.schema(&root);
+    let slug = parser.text(&root, "slug", "").unwrap_or_default();
     if !slug.is_empty() && !is_slug(&slug) {
         let span = root.key("slug").map_or(0..0, |node| node.span.clone());
-        reading.refuse(span, "slug", Body::new(PackageError::Slug.to_string()));
+        parser.refuse(span, "slug", Body::new(PackageError::Slug.to_string()));
     }
-    let version = reading.text(&root, "version", "").unwrap_or_default();
+    let version = parser.text(&root, "version", "").unwrap_or_default();
     for key in ["name", "description"] {
-        if let Some(other) = root.key(key).filter(|node| node.as_str().is_none()) {
-            reading.refuse(other.span.clone(), key, wrong(key, "text", other));
+        if let Some(node) = root.key(key).filter(|node| node.as_str().is_none()) {
+            parser.refuse(node.span.clone(), key, wrong(key, "text", node));
         }
     }
-    let files = reading.files(&root);
+    let files = parser.files(&root);
     Manifest { slug, version, files }
 }
 
@@ -88,11 +83,11 @@ impl Parser<'_> {
         self.report.refuse(codes::PROFILE_INVALID, body.at(place));
     }
 
-    /// A text that has to be there and says something.
-    fn text(&mut self, of: &Node, key: &str, above: &str) -> Option<String> {
-        let path = format!("{above}{key}");
-        match of.key(key) {
-            None => self.refuse(brace(of), &path, Body::new(format!("`{key}` is missing"))),
+    /// A string that is required and not empty.
+    fn text(&mut self, object: &Node, key: &str, prefix: &str) -> Option<String> {
+        let path = format!("{prefix}{key}");
+        match object.key(key) {
+            None => self.refuse(brace(object), &path, Body::new(format!("`{key}` is missing"))),
             Some(node) => match node.as_str() {
                 Some(text) if !text.trim().is_empty() => return Some(text.to_owned()),
                 Some(_) => self.refuse(node.span.clone(), &path, Body::new(format!("`{key}` is empty"))),
@@ -158,16 +153,16 @@ impl Parser<'_> {
             body.help = nearest(&entry.key, KEYS).map(|near| format!("did you mean `{near}`?"));
             self.report.warn(codes::FIELD_WITHOUT_EFFECT, body);
         }
-        let above = format!("{path}.");
-        let src = self.text(item, "src", &above);
-        let dest = self.text(item, "dest", &above);
+        let prefix = format!("{path}.");
+        let src = self.text(item, "src", &prefix);
+        let dest = self.text(item, "dest", &prefix);
         let strategy = self.strategy(item, path);
         let mode = self.mode(item, path);
         let src_span = item.key("src").map_or(0..0, |node| node.span.clone());
         let src = src.and_then(|src| match check_relative_path(&src) {
             Ok(src) => Some(src),
-            Err(why) => {
-                self.refuse(src_span.clone(), &format!("{path}.src"), Body::new(format!("src {why}")));
+            Err(problem) => {
+                self.refuse(src_span.clone(), &format!("{path}.src"), Body::new(format!("src {problem}")));
                 None
             }
         });
@@ -183,9 +178,9 @@ impl Parser<'_> {
                 None
             }
             Ok(dest) => Some(dest),
-            Err(why) => {
+            Err(problem) => {
                 let span = item.key("dest").map_or(0..0, |node| node.span.clone());
-                self.refuse(span, &format!("{path}.dest"), Body::new(format!("dest {why}")));
+                self.refuse(span, &format!("{path}.dest"), Body::new(format!("dest {problem}")));
                 None
             }
         });
@@ -225,7 +220,7 @@ impl Parser<'_> {
     }
 }
 
-/// Where an object begins, for what it lacks.
+/// The place of an object's opening brace, for missing keys.
 fn brace(node: &Node) -> Range<usize> {
     node.span.start..node.span.start + 1
 }

@@ -1,16 +1,15 @@
-//! What the file of a participant's state is called: an id that every file system keeps as it is gives its own name,
-//! any other one is written with `%` and two hexadecimal digits for each byte that some file system would not keep.
+//! File names of participants' states: an id that every file system preserves is used as it is; otherwise each byte that
+//! some file system would change is written as `%` and two hexadecimal digits.
 //!
-//! No two ids share a name, also where upper and lower case are one: literal letters are always lower case, and a `%`
-//! is never literal.
+//! No two ids share a name, even where case does not matter: literal letters are always lower case, and a `%` is never
+//! literal.
 
 use quorate_manifest::workspace::is_device_name;
 use sha2::{Digest, Sha256};
 
-/// The longest name before its ending; file systems take 255 bytes, and some encrypting ones 143.
+/// The longest name without its extension, in bytes; file systems allow 255, and some encrypting ones 143.
 const MAX_NAME_BYTES: usize = 120;
 
-/// The file name of a participant's state.
 pub(super) fn for_participant(participant: &str) -> String {
     let mut name = String::with_capacity(participant.len() + 5);
     let last = participant.len().saturating_sub(1);
@@ -30,7 +29,7 @@ pub(super) fn for_participant(participant: &str) -> String {
         name.push('%');
     }
     if name.len() > MAX_NAME_BYTES {
-        // `%%` stands in no other name.
+        // `%%` occurs in no other name.
         let hash = Sha256::digest(participant.as_bytes());
         let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
         name = format!("{}%%{hex}", &name[..MAX_NAME_BYTES / 2]);
@@ -70,8 +69,8 @@ mod tests {
     #[test]
     fn no_two_ids_share_a_name() {
         use proptest::prelude::*;
-        proptest!(|(one in "\\PC{0,60}|[%.a-cA-C]{0,4}", other in "\\PC{0,60}|[%.a-cA-C]{0,4}")| {
-            prop_assert!(one == other || for_participant(&one).to_lowercase() != for_participant(&other).to_lowercase());
+        proptest!(|(first in "\\PC{0,60}|[%.a-cA-C]{0,4}", second in "\\PC{0,60}|[%.a-cA-C]{0,4}")| {
+            prop_assert!(first == second || for_participant(&first).to_lowercase() != for_participant(&second).to_lowercase());
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Appending: under the lock, behind whatever others have appended, each key once and each id once.
+//! Appends turns under the lock, behind those of other writers, each idempotency key once and each id once.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::file_stamp::FileStamp;
 
 /// How often another program may replace the journal while one turn is appended.
 const MAX_REPLACEMENTS: usize = 8;
-/// From how many appends to a long journal on a filter is worth its making.
+/// From this many appends to a long journal on, building a filter pays off.
 const FILTER_AFTER_APPENDS: usize = 4;
-/// How much of a file without turns is looked at.
+/// How much of a file without turns is checked, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
 impl JournalHandle {
-    /// Appends a turn, or finds the one that has its key; and the file that it is in, which is not synced yet.
+    /// Appends a turn, or finds the one with its key; also returns its file, which is not synced yet.
     pub(super) fn append(&mut self, new: NewTurn) -> Result<(Appended, Arc<std::fs::File>), JournalError> {
         self.lock.acquire()?;
         let file = self.open_for_append()?;
@@ -48,7 +48,7 @@ impl JournalHandle {
         Ok((Appended { turn, fresh: true }, file))
     }
 
-    /// The journal, open for appending, with everything known that is in it.
+    /// The journal, opened for appending and read to its end.
     fn open_for_append(&mut self) -> Result<Arc<std::fs::File>, JournalError> {
         for _ in 0..MAX_REPLACEMENTS {
             if self.journal.as_ref().is_none_or(|journal| !journal.is_appendable) {
@@ -71,7 +71,7 @@ impl JournalHandle {
         Err(JournalError::ConcurrentChange)
     }
 
-    /// Refuses a file that has text and no turn: it is somebody's, the manifest itself for example.
+    /// Refuses a file that has text and no turn: it is another document, for example the manifest itself.
     fn check_is_journal(&self, file: &std::fs::File) -> Result<(), JournalError> {
         if self.count > 0 || self.pending.is_some() {
             return Ok(());
@@ -81,8 +81,7 @@ impl JournalHandle {
         preamble::first_text_line(&head[..read]).map_or(Ok(()), |line| Err(JournalError::NotAJournal(line)))
     }
 
-    /// Makes sure of the filter, and with it of the index. Who appends a turn or two to a long journal is faster
-    /// without.
+    /// Builds the filter, and the index that it needs. Appending a turn or two to a long journal is faster without.
     fn ensure_filter(&mut self) -> Result<(), JournalError> {
         let unfiltered =
             self.filter.is_none() && self.count > SMALL_INDEX && self.appended < FILTER_AFTER_APPENDS;
@@ -118,15 +117,15 @@ impl JournalHandle {
             && self.find_last(self.count, |record| record.id == hash)?.is_some())
     }
 
-    /// The last of so many records that is wanted. That there is none is believed of a sound index alone: the filter
-    /// said that there may be one.
+    /// The last of the first `below` records that matches. A negative result is trusted only from a valid index, since the
+    /// filter reported a possible match.
     fn find_last(
         &mut self,
         below: u64,
-        wanted: impl Fn(&Record) -> bool,
+        matches: impl Fn(&Record) -> bool,
     ) -> Result<Option<u64>, JournalError> {
         if let Some(index) = &self.index {
-            if let Some((at, _)) = index.find_last(below, &wanted)? {
+            if let Some((at, _)) = index.find_last(below, &matches)? {
                 return Ok(Some(at));
             }
             if index.verify(self.count, self.check, |_| {})? {
@@ -135,7 +134,7 @@ impl JournalHandle {
         }
         self.rebuild_index()?;
         let index = self.index.as_ref().ok_or(JournalError::StaleIndex)?;
-        Ok(index.find_last(self.count, wanted)?.map(|(at, _)| at))
+        Ok(index.find_last(self.count, matches)?.map(|(at, _)| at))
     }
 
     /// The turn that has this key.
@@ -166,10 +165,10 @@ impl JournalHandle {
         let before = self.scanned_stamp.ok_or(JournalError::StaleIndex)?;
         let mut text = self.tail_repair.to_text();
         let offset = before.len + text.len() as u64;
-        let refused = |error: serde_json::Error| {
+        let refuse = |error: serde_json::Error| {
             JournalError::Refused(Error::Refused(format!("the turn's metadata cannot be written: {error}")))
         };
-        text.push_str(&format::render(turn).map_err(refused)?);
+        text.push_str(&format::render(turn).map_err(refuse)?);
         (&**file).write_all(text.as_bytes())?;
         let now = self.stamp()?.ok_or(JournalError::ConcurrentChange)?;
         if self.pending.is_none()
@@ -178,10 +177,10 @@ impl JournalHandle {
         {
             return self.record_appended(offset, turn, now);
         }
-        // A turn that was not shown before is shown now, or somebody who takes no lock has appended at the same moment
-        // or replaced the journal: we look what became of ours.
+        // A turn that is missing now was hidden or overwritten by a program that takes no lock: check what became
+        // of this one.
         self.refresh()?;
-        match self.with_valid_index(|book| book.find_turn(&turn.id))? {
+        match self.with_valid_index(|handle| handle.find_turn(&turn.id))? {
             Some(_) => Ok(()),
             None => Err(JournalError::ConcurrentChange),
         }

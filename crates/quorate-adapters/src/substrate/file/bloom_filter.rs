@@ -1,14 +1,13 @@
-//! A Bloom filter over the hashes of ids and keys: says of most that are new that they are new, so that an append need
-//! not look through the index.
+//! A Bloom filter over the hashes of ids and keys: it recognizes most new ones, so that an append need not search the
+//! index.
 
 use super::index::{self, Record};
 
-/// Bits for each entry, and how many of them an entry sets: one new entry in ten thousand or so is looked up in vain.
+/// Bits for each entry, and how many of them an entry sets: about one in ten thousand searches is unnecessary.
 const BITS_PER_ENTRY: usize = 20;
 const PROBES: u32 = 8;
 const MIN_CAPACITY: usize = 4_096;
 
-/// What has been seen.
 pub(super) struct Filter {
     bits: Vec<u64>,
     entries: usize,
@@ -16,18 +15,18 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// An empty one with room for twice as many entries.
+    /// An empty filter with room for twice as many entries.
     pub(super) fn for_entries(entries: usize) -> Self {
         let capacity = (entries * 2).max(MIN_CAPACITY);
         Filter { bits: vec![0; (capacity * BITS_PER_ENTRY).div_ceil(64)], entries: 0, capacity }
     }
 
-    /// Whether it lets too many through by now.
+    /// Whether it reports too many false positives by now.
     pub(super) fn is_full(&self) -> bool {
         self.entries > self.capacity
     }
 
-    /// Adds what is looked for in a record.
+    /// Adds the id and the key of a record.
     pub(super) fn add_record(&mut self, record: &Record) {
         self.add(index::low_half(&record.id));
         if record.key != 0 {
@@ -49,10 +48,10 @@ impl Filter {
 
     fn probes(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
         let size = self.bits.len() as u64 * 64;
-        // The hashes are of a cryptographic kind: their halves are independent.
-        let (one, other) = (hash as u32 as u64, hash >> 32 | 1);
+        // The hashes are cryptographic: their halves are independent.
+        let (low, high) = (hash as u32 as u64, hash >> 32 | 1);
         (0..u64::from(PROBES)).map(move |at| {
-            let mixed = (one + at * other + at * at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mixed = (low + at * high + at * at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             ((u128::from(mixed) * u128::from(size)) >> 64) as usize
         })
     }

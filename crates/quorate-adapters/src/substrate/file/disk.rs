@@ -1,4 +1,4 @@
-//! The journal's dealings with the file system: reading at a place, the lock.
+//! The journal's access to the file system: reading at an offset, and the lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::file_stamp::FileStamp;
 use crate::regular_file;
 
-/// Reads at an offset.
 #[cfg(unix)]
 pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, buffer, at)
 }
 
-/// Reads at an offset.
 #[cfg(windows)]
 pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_read(file, buffer, at)
@@ -21,7 +19,7 @@ pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usi
 
 /// Reads as much as there is at an offset, at most the buffer's length.
 pub(super) fn fill_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Result<usize> {
-    let wanted = buffer.len();
+    let length = buffer.len();
     while !buffer.is_empty() {
         match read_at(file, buffer, at) {
             Ok(0) => break,
@@ -33,16 +31,14 @@ pub(super) fn fill_at(file: &File, mut buffer: &mut [u8], mut at: u64) -> io::Re
             Err(error) => return Err(error),
         }
     }
-    Ok(wanted - buffer.len())
+    Ok(length - buffer.len())
 }
 
-/// Writes all at an offset.
 #[cfg(unix)]
 pub(super) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
 }
 
-/// Writes all at an offset.
 #[cfg(windows)]
 pub(super) fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
     while !bytes.is_empty() {
@@ -58,7 +54,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     regular_file::open(path)
 }
 
-/// Opens a file for appending and reading, and makes it, with its folder, if it is not there.
+/// Opens a file for appending and reading; creates it, and its folder, if missing.
 #[expect(clippy::disallowed_methods, reason = "this module is where journals are made")]
 pub(super) fn open_append(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
@@ -67,38 +63,37 @@ pub(super) fn open_append(path: &Path) -> io::Result<File> {
     regular_file::open_with(OpenOptions::new().read(true).append(true).create(true), path)
 }
 
-/// Makes what a folder lists last.
+/// Makes the entries of a path's folder durable.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    // Elsewhere folders cannot be opened, and need not be.
+    // Other systems cannot open folders, and need not.
     match path.parent() {
         Some(folder) if cfg!(unix) => open(folder)?.sync_all(),
         _ => Ok(()),
     }
 }
 
-/// A path with something behind it.
+/// Appends to a path's file name.
 pub(super) fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// The lock of a journal: `<journal>.lock`, a file of its own, since a journal may be replaced while it is locked, and
-/// since in some systems nobody else could even read a locked file.
+/// The lock of a journal: `<journal>.lock`, a separate file, since a journal may be replaced while it is locked, and since
+/// on some systems other processes cannot even read a locked file.
 ///
-/// Who appends holds it from the look at what others have appended until its own turn is written, and so does who
-/// brings the index up to date: nobody who takes part sees half a turn.
+/// A writer holds it from reading other writers' turns until its own turn is written, and so does a process that updates
+/// the index: no participant sees half a turn.
 pub(super) struct Lock {
     path: PathBuf,
     file: Option<File>,
     is_acquired: bool,
 }
 
-/// What came of an attempt to take the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Acquisition {
     Acquired,
-    /// Somebody else has it.
+    /// Another holder has it.
     Busy,
 }
 
@@ -107,7 +102,7 @@ impl Lock {
         Lock { path: with_suffix(journal, ".lock"), file: None, is_acquired: false }
     }
 
-    /// Takes it, and waits for it if it must.
+    /// Acquires the lock, waiting if necessary.
     pub(super) fn acquire(&mut self) -> io::Result<()> {
         while !self.is_acquired {
             self.lock_file()?.lock()?;
@@ -116,7 +111,7 @@ impl Lock {
         Ok(())
     }
 
-    /// Takes it if it is free.
+    /// Acquires the lock if it is free.
     pub(super) fn try_acquire(&mut self) -> io::Result<Acquisition> {
         while !self.is_acquired {
             match self.lock_file()?.try_lock() {
@@ -133,7 +128,7 @@ impl Lock {
             && let Some(file) = &self.file
             && file.unlock().is_err()
         {
-            // Closing it gives it back, too.
+            // Closing the file releases the lock, too.
             self.file = None;
         }
     }
@@ -146,10 +141,10 @@ impl Lock {
         self.file.as_ref().ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// Whether what is locked is still what the next one would lock.
+    /// Whether the locked file is still the one at the path.
     fn is_current(&mut self) -> io::Result<bool> {
-        let ours = self.lock_file()?.metadata().map(|meta| FileStamp::of_metadata(&meta))?;
-        let current = FileStamp::of_path(&self.path)?.is_some_and(|look| look.file_id == ours.file_id);
+        let locked = self.lock_file()?.metadata().map(|meta| FileStamp::of_metadata(&meta))?;
+        let current = FileStamp::of_path(&self.path)?.is_some_and(|look| look.file_id == locked.file_id);
         if !current {
             self.file = None;
         }

@@ -1,4 +1,4 @@
-//! What can be the matter with a journal.
+//! Errors of a journal.
 
 use std::io;
 use std::path::Path;
@@ -6,22 +6,21 @@ use std::path::Path;
 use quorate_kernel::ports::substrate::Error;
 use quorate_protocol::Name;
 
-/// Why something did not work.
 #[derive(Debug)]
 pub(super) enum JournalError {
-    /// The file system says so.
+    /// The file system failed.
     Io(io::Error),
-    /// The journal is not UTF-8 at this byte.
+    /// The journal is not UTF-8 at this offset.
     NotUtf8(u64),
-    /// The note of a turn, which begins at this byte, cannot be read.
+    /// The note of a turn, at this offset, cannot be read.
     UnreadableNote { byte: u64, turn: Name, error: serde_json::Error },
-    /// The index is not the journal's.
+    /// The index does not match the journal.
     StaleIndex,
-    /// The journal changes faster than it is read.
+    /// The journal changes faster than it can be read.
     ConcurrentChange,
     /// The file has text in this line, and no turn.
     NotAJournal(usize),
-    /// The turn cannot be kept.
+    /// The turn cannot be stored.
     Refused(Error),
 }
 
@@ -32,7 +31,6 @@ impl From<io::Error> for JournalError {
 }
 
 impl JournalError {
-    /// As the port has it.
     pub(super) fn into_port_error(self, journal: &Path) -> Error {
         let journal = journal.display();
         let unavailable = |what| Error::Unavailable { what, source: None };

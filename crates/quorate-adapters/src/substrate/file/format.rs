@@ -1,21 +1,21 @@
-//! The journal's text, both ways.
+//! Reads and writes the journal's text.
 //!
 //! The public format: a header line `=== TURN id=… participant=… ts=… ===`, then the content, then a line feed if the
-//! content does not end with one. Its reader takes every other line for content and drops all line feeds at the end.
-//! What we add to it, so that a turn comes back as it was given:
+//! content does not end with one. The public reader takes every other line for content and drops all line feeds at the
+//! end. Quorate's additions, so that a turn is read as it was written:
 //!
-//! - One line `<!-- quorate: {json} -->` right after the header, where there is a stamp or metadata, or where the
-//!   content ends with line feeds. It has the length of the content in bytes and its line feeds, by which a turn is
-//!   known that was cut off, and how many line feeds it ends with. Every `>` in it is written `\u003e`.
-//! - A line of the content that begins with any number of `\` and then with `=== TURN` or `<!-- quorate:` is written
-//!   with one more `\`.
-//! - A turn that was cut off is marked by the next append with the line `<!-- quorate: {"torn":true} -->` at its end. A
-//!   line that was cut off before it came to be part of anything (a header, one of these marks) is followed by
-//!   `<!-- quorate: {"cut":1} -->`, which says how many lines before it are not part of the content.
+//! - One line `<!-- quorate: {json} -->` right after the header, if there is a stamp or metadata, or if the content ends
+//!   with line feeds. It has the length of the content in bytes and its number of line feeds, which reveal a turn that
+//!   was cut off, and the number of line feeds at its end. Every `>` in it is written `\u003e`.
+//! - A content line that begins with any number of `\` and then with `=== TURN` or `<!-- quorate:` is written with one
+//!   more `\`.
+//! - The next append marks a turn that was cut off with the line `<!-- quorate: {"torn":true} -->` at its end. A cut-off
+//!   line that belongs to no turn (a header, one of these marks) is followed by `<!-- quorate: {"cut":1} -->`, which
+//!   tells how many lines before it are not part of the content.
 //!
-//! A header line that ends with a carriage return is one, too, for editors and some programs write journals so: of each
-//! line of such a turn the carriage return at its end is no part of the content. We end lines with line feeds alone. A
-//! byte order mark before the first line is no part of it.
+//! A header line may end with a carriage return, as some editors and programs write it: then a carriage return at the end
+//! of each line of that turn is not part of the content. Quorate ends lines with line feeds alone. A byte order mark
+//! before the first line is ignored.
 
 use std::borrow::Cow;
 
@@ -28,30 +28,29 @@ use super::id_proof::{proves, proves_any};
 
 const OPENING: &str = "=== TURN id=";
 const CLOSING: &str = " ===";
-/// What a line begins with that looks like a header.
+/// How a line begins that may be meant as a header.
 const HEADER_LIKE: &str = "=== TURN ";
 const BYTE_ORDER_MARK: &str = "\u{feff}";
-/// What a line of a content must not begin with.
+/// The prefix of content lines that must be escaped.
 const TURN: &str = "=== TURN";
 const NOTE: &str = "<!-- quorate:";
 const NOTE_OPENING: &str = "<!-- quorate: ";
-/// How every note begins that we write.
+/// How every note that Quorate writes begins.
 const OWN_NOTE_OPENING: &str = r#"<!-- quorate: {"bytes":"#;
 const NOTE_CLOSING: &str = " -->";
 const TORN: &str = r#"<!-- quorate: {"torn":true} -->"#;
 const CUT: &str = r#"<!-- quorate: {"cut":"#;
 
-/// What a header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) id: Name,
     pub(super) participant: Name,
     pub(super) timestamp: Name,
-    /// Whether its line ends with a carriage return, and so do those of its turn.
+    /// Whether its line ends with a carriage return, as those of its turn then do.
     has_carriage_returns: bool,
 }
 
-/// The header that a line (without its line feed) is. A line that would be one if it were UTF-8 is an error: the byte.
+/// The header in a line (without its line feed). A header that is not UTF-8 is an error: the offset of the bad byte.
 pub(super) fn parse_header(line: &[u8]) -> Result<Option<Header>, usize> {
     let has_carriage_returns = line.ends_with(b"\r");
     let line = &line[..line.len() - usize::from(has_carriage_returns)];
@@ -71,8 +70,8 @@ pub(super) fn parse_header(line: &[u8]) -> Result<Option<Header>, usize> {
     else {
         return Ok(None);
     };
-    let whole = |word: &str| !word.is_empty() && !word.contains(is_space);
-    Ok([id, participant, timestamp].into_iter().all(whole).then(|| Header {
+    let is_word = |word: &str| !word.is_empty() && !word.contains(is_space);
+    Ok([id, participant, timestamp].into_iter().all(is_word).then(|| Header {
         id: id.into(),
         participant: participant.into(),
         timestamp: timestamp.into(),
@@ -80,31 +79,31 @@ pub(super) fn parse_header(line: &[u8]) -> Result<Option<Header>, usize> {
     }))
 }
 
-/// How long the byte order mark is that a text begins with.
+/// The length of the byte order mark at the beginning of a text.
 pub(super) fn byte_order_mark(text: &[u8]) -> usize {
     if text.starts_with(BYTE_ORDER_MARK.as_bytes()) { BYTE_ORDER_MARK.len() } else { 0 }
 }
 
-/// Whether a line looks as if a header was meant, whatever it is.
+/// Whether a line looks like a header, valid or not.
 pub(super) fn is_like_header(line: &[u8]) -> bool {
     line[byte_order_mark(line)..].starts_with(HEADER_LIKE.as_bytes())
 }
 
-/// What the public reader's `\s` takes for white space.
+/// White space by the public reader's `\s`.
 fn is_space(c: char) -> bool {
     (c.is_whitespace() && c != '\u{85}') || c == '\u{feff}'
 }
 
-/// What stands in the line after the header.
+/// The JSON in the line after the header.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Note {
-    /// The length of the content.
+    /// The length of the content, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bytes: Option<usize>,
-    /// How many line feeds it has.
+    /// The number of line feeds in the content.
     #[serde(default)]
     lines: usize,
-    /// How many of them it ends with.
+    /// The number of line feeds at the end of the content.
     #[serde(default, skip_serializing_if = "is_zero")]
     newlines: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +120,7 @@ fn line_feeds(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// A turn as it stands in the journal.
+/// The journal's text of a turn.
 pub(super) fn render(turn: &Turn) -> Result<String, serde_json::Error> {
     let Turn { id, participant, timestamp, content, meta, stamp } = turn;
     let mut text = format!("{OPENING}{id} participant={participant} ts={timestamp}{CLOSING}\n");
@@ -134,7 +133,7 @@ pub(super) fn render(turn: &Turn) -> Result<String, serde_json::Error> {
             stamp: stamp.clone(),
             meta: meta.clone(),
         };
-        // In JSON, `>` stands in strings alone.
+        // In JSON, `>` occurs only in strings.
         let note = serde_json::to_string(&note)?.replace('>', "\\u003e");
         text.extend([NOTE_OPENING, &note, NOTE_CLOSING, "\n"]);
     }
@@ -145,19 +144,19 @@ pub(super) fn render(turn: &Turn) -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// What the end of the journal needs before something is appended.
+/// What must be appended to the end of the journal before the next turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TailRepair {
-    /// Its last line is not ended.
+    /// Its last line has no line feed.
     pub(super) line_feed: bool,
-    /// So many lines at its end are not part of the last turn.
+    /// The number of lines at its end that are not part of the last turn.
     pub(super) cut_lines: usize,
-    /// The last turn is cut off.
+    /// The last turn was cut off.
     pub(super) torn: bool,
 }
 
 impl TailRepair {
-    /// The text that mends it.
+    /// The text that repairs the end.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         if self.line_feed {
@@ -174,40 +173,38 @@ impl TailRepair {
     }
 }
 
-/// A turn as the journal has it.
+/// A turn as read from the journal.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) turn: Turn,
-    /// Whether nothing of it is there yet but its header: it is being written, or was cut off at once. It is shown when
-    /// something follows it.
+    /// Whether only its header exists: it is being written, or was cut off at once. It is shown when something follows it.
     pub(super) pending: bool,
-    /// Whether text that is nobody's stands behind it: a program has appended words without a header.
+    /// Whether text follows that belongs to no turn: a program has appended text without a header.
     pub(super) has_stray_text: bool,
     pub(super) tail_repair: TailRepair,
 }
 
-/// What stands between a header and the next one.
+/// The text between two headers.
 pub(super) struct Body<'a> {
     pub(super) text: &'a [u8],
-    /// Whether the journal ends with it.
+    /// Whether it is at the journal's end.
     pub(super) is_last: bool,
-    /// Whether the header's own line is ended.
+    /// Whether the header's line has its line feed.
     pub(super) header_line_ended: bool,
 }
 
-/// Why a turn cannot be read.
 #[derive(Debug)]
 pub(super) enum ParseError {
-    /// It is not UTF-8 at this byte of the body.
+    /// The body is not UTF-8 at this offset.
     Text(usize),
-    /// It has a whole note that is none of ours: it may hold a participant's state, so it is not shown as content.
+    /// It has a complete note that cannot be read: it may hold a participant's state, so it is not shown as content.
     Note(serde_json::Error),
 }
 
 pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, ParseError> {
     let ended = body.text.last().map_or(body.header_line_ended, |byte| *byte == b'\n');
     let open = body.is_last && !ended;
-    // What was cut off may end within a character; so may what is marked as such.
+    // A text that was cut off may end within a character, with or without its mark.
     let (text, split) = match std::str::from_utf8(body.text) {
         Ok(text) => (Cow::Borrowed(text), false),
         Err(error) => {
@@ -235,15 +232,15 @@ pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, Pars
     };
     // A note that was cut off is neither note nor content.
     let broken = note.is_none() && is_cut_note(first);
-    // Another program's content may begin as a note does. The id proves that it is content.
+    // Another program's content may begin like a note. The id then proves that it is content.
     let like_a_note = flaw.is_some() || first.starts_with(OWN_NOTE_OPENING);
     let is_note =
         broken && like_a_note && !proves_any(header, &lines, [join_content(&lines, None), lines.join("\n")]);
     if note.is_some() {
         lines.remove(0);
     }
-    let marked = strip_marks(&mut lines);
-    if let Some(error) = flaw.filter(|_| is_note && !marked.torn && !first.contains('\0')) {
+    let marks = strip_marks(&mut lines);
+    if let Some(error) = flaw.filter(|_| is_note && !marks.torn && !first.contains('\0')) {
         return Err(ParseError::Note(error));
     }
     let mut tail_repair = TailRepair { line_feed: open, ..TailRepair::default() };
@@ -252,10 +249,10 @@ pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, Pars
         let bytes = note.as_ref().and_then(|note| note.bytes);
         bytes == Some(content.len()) || proves(header, &content)
     };
-    let mut torn = marked.torn;
+    let mut torn = marks.torn;
     let mut headed = false;
     if body.is_last {
-        // A mend that was cut off after its first byte leaves what it mends ended by a line feed.
+        // A repair that was cut off after its first byte leaves a line feed behind the text that it repairs.
         let end = (!open && lines.len() > 2 && lines.last() == Some(&"")).then(|| lines.pop());
         let short = |lines: &[&str]| {
             let bytes = note.as_ref().and_then(|note| note.bytes);
@@ -263,7 +260,7 @@ pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, Pars
         };
         let mark = match &lines[..] {
             [rest @ .., mark] if open && is_cut_mark(mark) && (note.is_some() || !rest.is_empty()) => {
-                // A few bytes of a mark may be anything, but where something else was cut off before them.
+                // Any few bytes may be the beginning of a mark, but only behind other cut-off text.
                 let header = |rest: &[&str]| {
                     rest.split_last().is_some_and(|(last, rest)| is_cut_header(last) && is_whole(rest))
                 };
@@ -277,37 +274,37 @@ pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, Pars
         }
         let header = lines.len() > 1 && lines.last().is_some_and(|line| is_cut_header(line));
         let sure = open && lines.last().is_some_and(|line| line.starts_with(HEADER_LIKE));
-        if header && (sure || marked.any || is_whole(&lines[..lines.len() - 1])) {
+        if header && (sure || marks.any || is_whole(&lines[..lines.len() - 1])) {
             lines.pop();
             tail_repair.cut_lines += 1;
             headed = true;
         } else if mark {
-            // A mark was begun, and not because of a header: it was the mark of a turn that is cut off.
+            // The beginning of a mark without a cut-off header: the mark of a turn that was cut off.
             torn = true;
         }
         if tail_repair.cut_lines == 0 {
             lines.extend(end.flatten());
         }
     }
-    if is_note || broken && (marked.torn || (open && lines.len() == 1)) {
+    if is_note || broken && (marks.torn || (open && lines.len() == 1)) {
         lines.retain(|line| !std::ptr::eq(*line, first));
         torn = true;
     }
     let mut content = join_content(&lines, note.as_ref());
     let note = note.unwrap_or_default();
-    let has_stray_text = !marked.torn && is_stray(header, &note, &content);
+    let has_stray_text = !marks.torn && is_stray(header, &note, &content);
     if has_stray_text {
-        // All of the turn is there, whatever was cut off behind it.
+        // The turn is complete, whatever was cut off behind it.
         content.truncate(note.bytes.unwrap_or_default());
         torn = false;
-        // Half a character is legible once it is marked.
+        // Half a character can be read once it is marked.
         tail_repair.cut_lines = tail_repair.cut_lines.max(usize::from(split));
     } else if body.is_last && !torn {
         let empty = open && !body.text.is_empty() && body.text.iter().all(|byte| *byte == 0);
         torn =
             empty || (split && !headed) || is_truncated(&content, &note, open && tail_repair.cut_lines == 0);
     }
-    tail_repair.torn = torn && !marked.torn;
+    tail_repair.torn = torn && !marks.torn;
     let content = match torn {
         true => content.trim_end_matches(['\n', '\0']).to_owned(),
         false => content,
@@ -317,7 +314,7 @@ pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, Pars
     Ok(Entry { turn, pending, has_stray_text, tail_repair })
 }
 
-/// Reads a turn that has others behind it and nothing unusual in it, as nearly all have.
+/// Reads a turn that others follow and that has nothing unusual in it, which most do.
 fn parse_plain(header: &Header, body: &Body<'_>, text: &str) -> Option<Entry> {
     let (first, rest) = text.split_once('\n')?;
     let note = parse_note(first).ok()?;
@@ -336,17 +333,17 @@ fn parse_plain(header: &Header, body: &Body<'_>, text: &str) -> Option<Entry> {
     Some(Entry { turn, pending: false, has_stray_text, tail_repair: TailRepair::default() })
 }
 
-/// Whether a content is the whole one that its note tells of, which the id proves, with lines behind it.
+/// Whether the content consists of the whole content by its note, proved by the id, and more lines.
 fn is_stray(header: &Header, note: &Note, content: &str) -> bool {
-    let Some((own, rest)) = note.bytes.and_then(|bytes| content.split_at_checked(bytes)) else {
+    let Some((original, rest)) = note.bytes.and_then(|bytes| content.split_at_checked(bytes)) else {
         return false;
     };
-    // Words that were added to its last line are a change of what was said.
-    let behind = own.ends_with('\n') || rest.starts_with('\n');
-    behind && !rest.is_empty() && proves(header, own)
+    // Words that were added to its last line change the content.
+    let starts_line = original.ends_with('\n') || rest.starts_with('\n');
+    starts_line && !rest.is_empty() && proves(header, original)
 }
 
-/// Lines without the carriage returns at their ends.
+/// The lines without carriage returns at their ends.
 fn strip_carriage_returns(text: &str) -> Cow<'static, str> {
     let mut text = text.replace("\r\n", "\n");
     if text.ends_with('\r') {
@@ -366,57 +363,57 @@ fn build_turn(header: &Header, content: String, meta: Map<String, Json>, stamp: 
     }
 }
 
-/// Whether the content at the journal's end is less than what its note says. A line that was made shorter by hand
-/// leaves as many lines; a write that was cut off leaves fewer, or an open one.
+/// Whether the content at the journal's end is shorter than its note tells. A line that a person shortened leaves the
+/// number of lines as it was; a write that was cut off leaves fewer, or one without a line feed.
 fn is_truncated(content: &str, note: &Note, open: bool) -> bool {
     let content = if open { content.trim_end_matches('\0') } else { content };
     note.bytes.is_some_and(|bytes| content.len() < bytes && (open || line_feeds(content) < note.lines))
 }
 
-/// The note that a line is; an error where it has the form of one and cannot be read.
+/// The note in a line; an error if the line has the form of a note and cannot be read.
 fn parse_note(line: &str) -> Result<Option<Note>, serde_json::Error> {
     let json = line.strip_prefix(NOTE_OPENING).and_then(|rest| rest.strip_suffix(NOTE_CLOSING));
     let json = json.filter(|_| line != TORN && parse_cut_mark(line).is_none());
     json.map(serde_json::from_str).transpose()
 }
 
-/// How many lines before it a mark says to be cut off.
+/// The number of lines before it that a mark declares as cut off.
 pub(super) fn parse_cut_mark(line: &str) -> Option<usize> {
     let number = line.strip_prefix(CUT)?.strip_suffix("} -->")?;
     number.parse().ok()
 }
 
-/// Which marks there were.
+/// The marks in a body.
 #[derive(Default)]
 struct TailMarks {
     torn: bool,
     any: bool,
 }
 
-/// Takes the marks out of a body, and what they are about.
+/// Removes the marks from a body, with the lines that they declare as cut off.
 fn strip_marks(lines: &mut Vec<&str>) -> TailMarks {
-    let mut marked = TailMarks::default();
+    let mut marks = TailMarks::default();
     if !lines.iter().any(|line| line.starts_with(NOTE_OPENING)) {
-        return marked;
+        return marks;
     }
-    let mut kept: Vec<&str> = Vec::with_capacity(lines.len());
+    let mut content: Vec<&str> = Vec::with_capacity(lines.len());
     for line in lines.iter() {
         if *line == TORN {
-            marked = TailMarks { torn: true, any: true };
+            marks = TailMarks { torn: true, any: true };
         } else if let Some(number) = parse_cut_mark(line) {
-            marked.any = true;
-            kept.truncate(kept.len().saturating_sub(number));
+            marks.any = true;
+            content.truncate(content.len().saturating_sub(number));
         } else {
-            kept.push(line);
+            content.push(line);
         }
     }
-    *lines = kept;
-    marked
+    *lines = content;
+    marks
 }
 
-// What a write that was cut off leaves. Some file systems give a file its new length before its new bytes.
+// Remains of a write that was cut off. Some file systems set a file's new length before they write its new bytes.
 
-/// Whether a line is the beginning of a header, or of nothing at all.
+/// Whether a line is the beginning of a header, or empty.
 pub(super) fn is_cut_header(line: &str) -> bool {
     let prefix = line.trim_end_matches('\0');
     !line.is_empty() && (OPENING.starts_with(prefix) || prefix.starts_with(OPENING))
@@ -434,7 +431,7 @@ fn is_cut_mark(line: &str) -> bool {
             || prefix.strip_prefix(CUT).is_some_and(number))
 }
 
-/// Whether this can follow a character that was cut off: nothing, or the beginning of a mend.
+/// Whether a text can follow a character that was cut off: it is empty, or the beginning of a repair.
 fn may_follow_a_cut(rest: &[u8]) -> bool {
     let is_mark = |mark: &[u8]| mark.is_empty() || std::str::from_utf8(mark).is_ok_and(is_cut_mark);
     rest.iter().all(|byte| *byte == 0) || rest.strip_prefix(b"\n").is_some_and(is_mark)
@@ -455,7 +452,7 @@ fn join_content(lines: &[&str], note: Option<&Note>) -> String {
     text
 }
 
-/// How many `\` a line begins with, if what follows them must not begin a line of a content.
+/// The number of `\` at the beginning of a line whose rest must be escaped.
 fn backslashes(line: &str) -> Option<usize> {
     let rest = line.trim_start_matches('\\');
     (rest.starts_with(TURN) || rest.starts_with(NOTE)).then(|| line.len() - rest.len())

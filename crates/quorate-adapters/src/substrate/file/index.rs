@@ -1,9 +1,9 @@
-//! The tail index, `<journal>.idx`: where each turn begins, so that a cursor is found without reading the journal.
+//! The index, `<journal>.idx`: the offset of each turn, so that a cursor is found without reading the journal.
 //!
-//! A header (magic and version), then one record of fixed size for each turn, in the journal's order: the offset of
-//! its header, hashes of its id and of its key, and a check over all of that and the record before it. It is written
-//! without sync and by whoever holds the journal's lock. Several processes write the same records to the same places.
-//! Nothing that it says is believed: who follows a record looks whether the turn is there.
+//! A header (magic and version), then one record of fixed size for each turn, in the journal's order: the offset of its
+//! header, hashes of its id and of its key, and a checksum over all of that and the record before it. The holder of the
+//! journal's lock writes it, without sync. Several processes write the same records to the same places. Readers do not
+//! trust it: whoever follows a record checks that the turn is there.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use crate::regular_file;
 
 const MAGIC: [u8; 16] = *b"quorate.idx\0\x02\0\0\0";
 const RECORD_BYTES: u64 = 40;
-/// How many records are read at first, where the newest are looked at, and at most.
+/// How many records a backward search reads first, and at most at once.
 const FIRST_BATCH: u64 = 64;
 const MAX_BATCH: u64 = 1_600;
 
@@ -24,13 +24,12 @@ const MAX_BATCH: u64 = 1_600;
 pub(super) struct Record {
     pub(super) offset: u64,
     pub(super) id: [u8; 16],
-    /// Zero where the turn has no key.
+    /// Zero if the turn has no key.
     pub(super) key: u64,
-    /// Over this record and all before it.
+    /// Checksum of this record and all before it.
     pub(super) check: u64,
 }
 
-/// The hash of an id.
 pub(super) fn id_hash(id: &str) -> [u8; 16] {
     let mut hash = [0; 16];
     hash.copy_from_slice(&Sha256::digest(id.as_bytes())[..16]);
@@ -42,7 +41,7 @@ pub(super) fn key_hash(key: &str) -> u64 {
     low_half(&id_hash(key)).max(1)
 }
 
-/// Eight bytes of a hash.
+/// The first eight bytes of a hash.
 pub(super) fn low_half(hash: &[u8; 16]) -> u64 {
     let mut low = [0; 8];
     low.copy_from_slice(&hash[..8]);
@@ -50,7 +49,7 @@ pub(super) fn low_half(hash: &[u8; 16]) -> u64 {
 }
 
 impl Record {
-    /// The record of a turn that follows one with this check.
+    /// The record of a turn behind a record with the checksum `before`.
     pub(super) fn new(before: u64, offset: u64, id: &str, key: Option<&str>) -> Self {
         Record { offset, id: id_hash(id), key: key.map_or(0, key_hash), check: 0 }.with_check(before)
     }
@@ -65,7 +64,7 @@ impl Record {
         self
     }
 
-    /// Whether it is what it was when it was written, behind one with this check.
+    /// Whether its checksum is valid behind a record with the checksum `before`.
     pub(super) fn follows(&self, before: u64) -> bool {
         self.with_check(before).check == self.check
     }
@@ -96,7 +95,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index at a path, and how many records it has; `None` where there is none that can be read.
+    /// The index at a path, and its number of records; `None` if there is no readable one.
     pub(super) fn open(path: &Path) -> Option<(Self, u64)> {
         let file = regular_file::open_with(std::fs::OpenOptions::new().read(true).write(true), path).ok()?;
         let mut magic = [0; MAGIC.len()];
@@ -105,56 +104,56 @@ impl Index {
         (read == magic.len() && magic == MAGIC).then_some((Index { file }, count))
     }
 
-    /// An empty one in a file.
+    /// Starts an empty index in a file.
     pub(super) fn begin(file: File) -> io::Result<Self> {
         disk::write_at(&file, &MAGIC, 0)?;
         Ok(Index { file })
     }
 
-    /// Writes records from one place on.
+    /// Writes records from number `at` on.
     pub(super) fn put(&self, at: u64, records: &[Record]) -> io::Result<()> {
-        if let [one] = records {
-            return disk::write_at(&self.file, &one.to_bytes(), byte_offset(at));
+        if let [record] = records {
+            return disk::write_at(&self.file, &record.to_bytes(), byte_offset(at));
         }
         let bytes: Vec<u8> = records.iter().flat_map(|record| record.to_bytes()).collect();
         disk::write_at(&self.file, &bytes, byte_offset(at))
     }
 
-    /// One record; `None` where there is none.
+    /// One record; `None` beyond the end.
     pub(super) fn get(&self, at: u64) -> io::Result<Option<Record>> {
         let mut bytes = [0; RECORD_BYTES as usize];
         let read = disk::fill_at(&self.file, &mut bytes, byte_offset(at))?;
         Ok((read == bytes.len()).then(|| Record::from_bytes(&bytes)))
     }
 
-    /// The last of the first `count` records that is wanted, and where it stands; `None` where there is none, or the
-    /// index is shorter.
+    /// The last of the first `count` records that matches, and its number; `None` without a match, or if the index is
+    /// shorter.
     pub(super) fn find_last(
         &self,
         count: u64,
-        wanted: impl Fn(&Record) -> bool,
+        matches: impl Fn(&Record) -> bool,
     ) -> io::Result<Option<(u64, Record)>> {
-        let (mut to, mut step) = (count, FIRST_BATCH);
+        let (mut end, mut step) = (count, FIRST_BATCH);
         let mut buffer = vec![0; (RECORD_BYTES * FIRST_BATCH) as usize];
-        while to > 0 {
-            let from = to.saturating_sub(step);
-            buffer.resize(((to - from) * RECORD_BYTES) as usize, 0);
-            let read = disk::fill_at(&self.file, &mut buffer, byte_offset(from))?;
+        while end > 0 {
+            let start = end.saturating_sub(step);
+            buffer.resize(((end - start) * RECORD_BYTES) as usize, 0);
+            let read = disk::fill_at(&self.file, &mut buffer, byte_offset(start))?;
             let records = buffer[..read].chunks_exact(RECORD_BYTES as usize).map(Record::from_bytes);
-            if let Some((at, record)) = (from..).zip(records).filter(|(_, record)| wanted(record)).last() {
+            if let Some((at, record)) = (start..).zip(records).filter(|(_, record)| matches(record)).last() {
                 return Ok(Some((at, record)));
             }
-            (to, step) = (from, MAX_BATCH);
+            (end, step) = (start, MAX_BATCH);
         }
         Ok(None)
     }
 
-    /// Shows the first `count` records in order; whether they are all there, and the check of the last one is right.
+    /// Passes the first `count` records to `seen` in order; returns whether all exist, and the last checksum is `check`.
     pub(super) fn verify(&self, count: u64, check: u64, seen: impl FnMut(&Record)) -> io::Result<bool> {
         self.sweep_from((0, 0), count, check, seen)
     }
 
-    /// As [`Index::sweep`], but from a number on that is behind a record with the second one's check.
+    /// As [`Self::verify`], from a number on that is behind a record with the checksum `before`.
     pub(super) fn sweep_from(
         &self,
         (mut at, mut before): (u64, u64),

@@ -1,8 +1,8 @@
-//! What one handle knows of the journal: how far it has looked, which turn is the last, where the index stands. All of
-//! it can be lost: it follows from the journal.
+//! One handle's knowledge of the journal: how far it was scanned, the last turn, the state of the index. All of it can be
+//! rebuilt from the journal.
 //!
-//! Whatever changes it happens under the journal's lock. What is read without the lock is verified, and in doubt the
-//! index is built anew under it.
+//! It changes only under the journal's lock. Data read without the lock is verified; if it is invalid, the index is
+//! rebuilt under the lock.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -20,44 +20,43 @@ use super::index::{self, Index, Record};
 use super::scan::Scan;
 use crate::file_stamp::FileStamp;
 
-/// From how many bytes on a stretch is looked through by a thread of its own.
+/// A longer stretch is scanned by a thread of its own, in bytes.
 const LARGE_GROWTH_BYTES: u64 = 256 * 1024;
-/// Up to how many turns looking through the index takes no time to speak of.
+/// Searching an index of up to this many turns takes negligible time.
 pub(super) const SMALL_INDEX: u64 = 5_000;
 /// How many records are written to the index at once.
 const INDEX_BATCH: usize = 1_024;
 
-/// The journal as one handle knows it.
 pub(super) struct JournalHandle {
     pub(super) path: PathBuf,
     index_path: PathBuf,
     pub(super) lock: Lock,
-    /// Open for reading, or for appending, too.
+    /// Open for reading, or for reading and appending.
     pub(super) journal: Option<JournalFile>,
-    /// How the journal looked when it was last looked through, up to its end then.
+    /// The journal's stamp when it was scanned last, up to its end then.
     pub(super) scanned_stamp: Option<FileStamp>,
     pub(super) index: Option<Index>,
-    /// How many turns there are, all in the index, and the check of the last one's record.
+    /// The number of turns, all in the index, and the checksum of the last one's record.
     pub(super) count: u64,
     pub(super) check: u64,
-    /// The check of the record before that.
+    /// The checksum of the record before the last.
     previous_check: u64,
     pub(super) last: Option<LastTurn>,
     pub(super) tail_repair: TailRepair,
-    /// The id of a turn that the journal ends with and that is not shown yet.
+    /// The id of a turn at the journal's end that is not shown yet.
     pub(super) pending: Option<Name>,
     pub(super) filter: Option<Filter>,
-    /// How many turns this handle has appended.
+    /// The number of turns that this handle has appended.
     pub(super) appended: usize,
-    /// Whether the whole journal was looked through, and nobody but us has touched it since.
+    /// Whether the whole journal was scanned, and no other writer has changed it since.
     pub(super) fully_scanned: bool,
-    /// The number of the last turn that was given to a reader, who will ask for what follows it.
+    /// The number of the last turn that a reader received, who will ask for the next ones.
     last_delivered: Option<u64>,
 }
 
 pub(super) struct JournalFile {
     pub(super) file: Arc<File>,
-    /// Which file it is.
+    /// Device and inode.
     pub(super) file_id: (u64, u64),
     pub(super) is_appendable: bool,
 }
@@ -89,19 +88,18 @@ impl JournalHandle {
         }
     }
 
-    /// How the journal looks now.
+    /// The journal's current stamp.
     pub(super) fn stamp(&self) -> Result<Option<FileStamp>, JournalError> {
         Ok(FileStamp::of_path(&self.path)?)
     }
 
-    /// Whether something was there that is not there any more. Some programs empty a file before they write it anew.
+    /// Whether the journal became shorter or was replaced. Some programs empty a file before they write it anew.
     pub(super) fn has_lost_data(&self, now: Option<FileStamp>) -> bool {
         self.scanned_stamp
             .is_some_and(|seen| now.is_none_or(|now| now.len < seen.len || now.file_id != seen.file_id))
     }
 
-    /// Whether bringing everything up to date takes no time to speak of, where the journal looks like this now; takes
-    /// the lock if that needs it.
+    /// Whether an update takes negligible time, given the journal's stamp; acquires the lock if the update needs it.
     pub(super) fn is_cheap(&mut self, now: Option<FileStamp>, appending: bool) -> bool {
         if appending && self.filter.is_none() && self.count > SMALL_INDEX {
             return false;
@@ -110,19 +108,19 @@ impl JournalHandle {
             return true;
         }
         let same = now.is_none_or(|now| self.scanned_stamp.is_some_and(|seen| seen.file_id == now.file_id));
-        let known = if same { self.scanned_stamp.map_or(0, |seen| seen.len) } else { 0 };
-        let new = now.map_or(0, |now| now.len).abs_diff(known);
-        // What goes wrong here goes wrong again where it is told.
+        let scanned = if same { self.scanned_stamp.map_or(0, |seen| seen.len) } else { 0 };
+        let new = now.map_or(0, |now| now.len).abs_diff(scanned);
+        // If the lock fails here, it fails again where the error is reported.
         new <= LARGE_GROWTH_BYTES
-            && self.lock.try_acquire().map_or(true, |taken| taken == Acquisition::Acquired)
+            && self.lock.try_acquire().map_or(true, |acquisition| acquisition == Acquisition::Acquired)
     }
 
-    /// Brings what is known up to date.
+    /// Scans what other writers have appended.
     pub(super) fn refresh(&mut self) -> Result<(), JournalError> {
         if self.stamp()? == self.scanned_stamp {
             return Ok(());
         }
-        // Who cannot make a lock cannot append either, and sees at worst that others are just appending.
+        // A user who cannot create the lock file cannot append either, and at worst sees a turn that is being written.
         if let Err(error) = self.lock.acquire()
             && !matches!(
                 error.kind(),
@@ -140,7 +138,7 @@ impl JournalHandle {
             return Ok(());
         };
         let grown = self.scanned_stamp.is_some_and(|seen| seen.file_id == now.file_id && seen.len <= now.len);
-        // Others have been at it. What is in the middle of the journal may be different, too.
+        // Other writers changed the journal, perhaps in its middle.
         self.fully_scanned = false;
         let known = match grown && self.index.is_some() {
             true => self.scan_growth(now),
@@ -152,7 +150,7 @@ impl JournalHandle {
         }
     }
 
-    /// Looks through what was added, from the last turn on, which may have been added to.
+    /// Scans the appended part, from the last turn on, which may have grown.
     fn scan_growth(&mut self, now: FileStamp) -> Result<(), JournalError> {
         let known = match &self.last {
             Some(last) => Some((self.count - 1, last.offset, index::id_hash(&last.id), self.previous_check)),
@@ -161,7 +159,7 @@ impl JournalHandle {
         self.scan_to_end(known, now)
     }
 
-    /// Opens the journal, and its index as far as that is the journal's.
+    /// Opens the journal, and its index as far as it matches.
     fn load(&mut self, now: FileStamp) -> Result<(), JournalError> {
         self.open(now)?;
         self.filter = None;
@@ -180,20 +178,20 @@ impl JournalHandle {
         self.scan_to_end(Some((at, record.offset, record.id, previous_check)), now)
     }
 
-    /// Builds the index from the whole journal, in a file that takes the old one's place when it is done.
+    /// Builds the index from the whole journal, in a temporary file that replaces the old one.
     pub(super) fn rebuild_index(&mut self) -> Result<(), JournalError> {
         let now = self.stamp()?.ok_or(JournalError::ConcurrentChange)?;
         self.open(now)?;
         self.filter = None;
         let folder = self.index_path.parent().unwrap_or(Path::new("."));
-        let beside = tempfile::Builder::new().prefix(".quorate-").suffix(".idx").tempfile_in(folder);
-        match beside {
+        let replacement = tempfile::Builder::new().prefix(".quorate-").suffix(".idx").tempfile_in(folder);
+        match replacement {
             Ok(file) => {
                 self.index = Some(Index::begin(file.reopen()?)?);
                 self.scan_to_end(None, now)?;
                 file.persist(&self.index_path).map_err(|error| error.error)?;
             }
-            // A folder that one may only read is enough to read the journal.
+            // Reading the journal must also work in a read-only folder.
             Err(_) => {
                 self.index = Some(Index::begin(tempfile::tempfile()?)?);
                 self.scan_to_end(None, now)?;
@@ -216,8 +214,8 @@ impl JournalHandle {
         Ok(())
     }
 
-    /// Looks through the journal up to its end: from a known turn on (its number, its offset, the hash of its id, the
-    /// check before it), or from the beginning. Nothing of what was known holds if it fails.
+    /// Scans the journal to its end: from a known turn on (its number, its offset, the hash of its id, the checksum before
+    /// it), or from the beginning. After a failure the earlier state is invalid.
     fn scan_to_end(
         &mut self,
         known: Option<(u64, u64, [u8; 16], u64)>,
@@ -264,7 +262,7 @@ impl JournalHandle {
             return Err(JournalError::StaleIndex);
         }
         index.put(count - batch.len() as u64, &batch)?;
-        // Where there is no turn, text may stand that is nobody's.
+        // Without turns, the text may belong to another document.
         let tail_repair = match mend {
             Some(mend) => mend,
             None => TailRepair { line_feed: !ends_with_line_feed(&file, now.len)?, ..TailRepair::default() },
@@ -275,7 +273,7 @@ impl JournalHandle {
         Ok(())
     }
 
-    /// Notes a turn of ours that was just written.
+    /// Records a turn that this handle has just written.
     pub(super) fn record_appended(
         &mut self,
         offset: u64,
@@ -296,8 +294,8 @@ impl JournalHandle {
         Ok(())
     }
 
-    /// The number of the turn with an id; the last one where several have it, for sure: were a record behind it
-    /// damaged, that might be the one.
+    /// The number of the turn with an id; the last one if several have it, reliably: a damaged record behind it might be
+    /// that one.
     pub(super) fn find_turn(&self, id: &str) -> Result<Option<(u64, Record)>, JournalError> {
         let Some(index) = &self.index else { return Ok(None) };
         let hash = index::id_hash(id);
@@ -310,7 +308,7 @@ impl JournalHandle {
         Ok(found)
     }
 
-    /// Whether an id that was not found is not there, for sure; in doubt all is looked through again.
+    /// Whether an id that was not found is reliably missing; if in doubt, the journal is scanned again.
     fn is_missing(&mut self, id: &str) -> Result<bool, JournalError> {
         if self.count == 0 && self.scanned_stamp.is_none() {
             return Ok(true);
@@ -326,7 +324,7 @@ impl JournalHandle {
         Ok(self.find_turn(id)?.is_none())
     }
 
-    /// Runs what follows the index, and once more with a new one if that was wrong.
+    /// Runs `work`, and again with a rebuilt index if the index was invalid.
     pub(super) fn with_valid_index<T>(
         &mut self,
         mut work: impl FnMut(&mut Self) -> Result<T, JournalError>,
@@ -347,36 +345,38 @@ impl JournalHandle {
         if since.is_some() && self.last.as_ref().map(|last| &*last.id) == since {
             return Ok((Page { turns: Vec::new(), known: true }, true));
         }
-        self.with_valid_index(|book| {
+        self.with_valid_index(|handle| {
             let found = match since {
                 None => None,
-                Some(id) => match book.delivered_position(id)? {
-                    None => book.find_turn(id)?.map(|(at, _)| at),
+                Some(id) => match handle.delivered_position(id)? {
+                    None => handle.find_turn(id)?.map(|(at, _)| at),
                     given => given,
                 },
             };
             let found = match since {
-                Some(id) if found.is_none() && !book.is_missing(id)? => book.find_turn(id)?.map(|(at, _)| at),
+                Some(id) if found.is_none() && !handle.is_missing(id)? => {
+                    handle.find_turn(id)?.map(|(at, _)| at)
+                }
                 _ => found,
             };
             let from = found.map_or(0, |at| at + 1);
-            let wanted = (book.count - from).min(limit as u64);
-            // The turn that was asked from is read, too: that it is where the index says is how we know.
+            let wanted_count = (handle.count - from).min(limit as u64);
+            // The cursor's turn is read, too, since its place proves the index right.
             let mut turns = match found {
-                Some(at) => book.read_turns(at, wanted + 1, since)?,
-                None => book.read_turns(0, wanted, None)?,
+                Some(at) => handle.read_turns(at, wanted_count + 1, since)?,
+                None => handle.read_turns(0, wanted_count, None)?,
             };
             turns.drain(..usize::from(found.is_some()).min(turns.len()));
-            let all = from + turns.len() as u64 == book.count;
+            let all = from + turns.len() as u64 == handle.count;
             if !turns.is_empty() {
-                book.last_delivered = Some(from + turns.len() as u64 - 1);
+                handle.last_delivered = Some(from + turns.len() as u64 - 1);
             }
             Ok((Page { turns, known: since.is_none() || found.is_some() }, all))
         })
     }
 
-    /// The number of the turn that was given last, if it has this id. Whoever reads page by page would else have every
-    /// page looked for from the end.
+    /// The number of the turn that was delivered last, if it has this id. Without it, reading page by page would search
+    /// from the end for every page.
     fn delivered_position(&self, id: &str) -> Result<Option<u64>, JournalError> {
         let (Some(index), Some(at)) = (&self.index, self.last_delivered.filter(|at| *at < self.count)) else {
             return Ok(None);
@@ -385,17 +385,16 @@ impl JournalHandle {
         Ok(index.get(at)?.filter(|record| record.id == hash).map(|_| at))
     }
 
-    /// Up to `count` turns that end with `at`.
     pub(super) fn window(&mut self, id: &str, count: usize) -> Result<Vec<Turn>, JournalError> {
         self.refresh()?;
-        self.with_valid_index(|book| {
-            let mut found = book.find_turn(id)?;
-            if found.is_none() && !book.is_missing(id)? {
-                found = book.find_turn(id)?;
+        self.with_valid_index(|handle| {
+            let mut found = handle.find_turn(id)?;
+            if found.is_none() && !handle.is_missing(id)? {
+                found = handle.find_turn(id)?;
             }
             let Some((at, _)) = found else { return Ok(Vec::new()) };
             let wanted = (at + 1).min(count as u64);
-            let turns = book.read_turns(at + 1 - wanted, wanted, None)?;
+            let turns = handle.read_turns(at + 1 - wanted, wanted, None)?;
             match turns.last() {
                 Some(last) if &*last.id != id => Err(JournalError::StaleIndex),
                 _ => Ok(turns),
@@ -403,7 +402,7 @@ impl JournalHandle {
         })
     }
 
-    /// So many turns from a number on, the first of which has this id. They stand where the index says.
+    /// `count` turns from number `from` on; the first must have the given id. They must be where the index says.
     pub(super) fn read_turns(
         &self,
         from: u64,

@@ -1,9 +1,9 @@
-//! What stands before the first turn: titles and comments belong there, other text does not.
+//! Checks the text before the first turn: titles and comments are allowed there, other text is not.
 
 use super::format;
 
-/// The first line (counted from one) that is neither blank nor a heading, a comment, or a header that was cut off. A
-/// file without turns that has one is something else than a journal.
+/// The first line (from 1) that is neither blank nor a heading, a comment, or a header that was cut off. A file without
+/// turns that has one is no journal.
 pub(super) fn first_text_line(text: &[u8]) -> Option<usize> {
     let text = String::from_utf8_lossy(&text[format::byte_order_mark(text)..]);
     let mut commented = false;

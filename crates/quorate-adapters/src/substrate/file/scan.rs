@@ -1,4 +1,4 @@
-//! Reading a stretch of the journal turn by turn, never more than one of them at a time.
+//! Reads a stretch of the journal turn by turn, with at most one of them in memory.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
@@ -6,19 +6,18 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use super::error::JournalError;
 use super::format::{self, Body, Entry, Header, ParseError};
 
-/// How much is read at once.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A turn and where its header begins.
+/// A turn and the offset of its header.
 pub(super) struct ScannedTurn {
     pub(super) offset: u64,
     pub(super) entry: Entry,
 }
 
-/// The turns of a stretch that begins with a header, or with the journal.
+/// The turns of a stretch, which must begin with a header or at the journal's start.
 pub(super) struct Scan<'a> {
     lines: BufReader<FileRange<'a>>,
-    /// Where the next line begins.
+    /// The offset of the next line.
     at: u64,
     line: Vec<u8>,
     body: Vec<u8>,
@@ -28,17 +27,17 @@ pub(super) struct Scan<'a> {
 struct OpenHeader {
     offset: u64,
     header: Header,
-    /// Whether the header's line is ended.
+    /// Whether the header's line has its line feed.
     line_ended: bool,
 }
 
 impl<'a> Scan<'a> {
-    /// From one offset up to another one, which is taken for the end of the journal.
+    /// Scans from one offset to another one, which counts as the end of the journal.
     pub(super) fn new(file: &'a File, from: u64, to: u64) -> Self {
         Scan::buffered(file, from, to, BUFFER_BYTES)
     }
 
-    /// The same, with a buffer of this size.
+    /// The same, with a given buffer size.
     pub(super) fn buffered(file: &'a File, from: u64, to: u64, size: usize) -> Self {
         let stretch = FileRange { file, at: from, to };
         let lines = BufReader::with_capacity(size, stretch);
@@ -52,14 +51,14 @@ impl<'a> Scan<'a> {
             let offset = self.at;
             let read = self.lines.read_until(b'\n', &mut self.line)?;
             if read == 0 {
-                return self.next.take().map(|begun| self.finish_turn(begun, true)).transpose();
+                return self.next.take().map(|header| self.finish_turn(header, true)).transpose();
             }
             self.at += read as u64;
             let line_ended = self.line.ends_with(b"\n");
-            let mark = if offset == 0 { format::byte_order_mark(&self.line) } else { 0 };
-            let line = &self.line[mark..read - usize::from(line_ended)];
+            let bom = if offset == 0 { format::byte_order_mark(&self.line) } else { 0 };
+            let line = &self.line[bom..read - usize::from(line_ended)];
             let header = format::parse_header(line)
-                .map_err(|byte| JournalError::NotUtf8(offset + (mark + byte) as u64))?;
+                .map_err(|byte| JournalError::NotUtf8(offset + (bom + byte) as u64))?;
             match header {
                 Some(header) => {
                     let before = self.next.replace(OpenHeader { offset, header, line_ended });
@@ -67,16 +66,16 @@ impl<'a> Scan<'a> {
                         return self.finish_turn(before, false).map(Some);
                     }
                 }
-                // What stands before the first header is nobody's.
+                // Text before the first header belongs to no turn.
                 None if self.next.is_some() => self.body.extend_from_slice(&self.line),
                 None => {}
             }
         }
     }
 
-    fn finish_turn(&self, begun: OpenHeader, last: bool) -> Result<ScannedTurn, JournalError> {
-        let body = Body { text: &self.body, is_last: last, header_line_ended: begun.line_ended };
-        let header = begun.header;
+    fn finish_turn(&self, open: OpenHeader, last: bool) -> Result<ScannedTurn, JournalError> {
+        let body = Body { text: &self.body, is_last: last, header_line_ended: open.line_ended };
+        let header = open.header;
         let entry = format::parse_turn(&header, &body).map_err(|unreadable| {
             let end = if last { self.at } else { self.at - self.line.len() as u64 };
             let begin = end - self.body.len() as u64;
@@ -87,11 +86,11 @@ impl<'a> Scan<'a> {
                 }
             }
         })?;
-        Ok(ScannedTurn { offset: begun.offset, entry })
+        Ok(ScannedTurn { offset: open.offset, entry })
     }
 }
 
-/// A stretch of a file, whatever others do with its cursor.
+/// A stretch of a file, independent of the file's cursor.
 struct FileRange<'a> {
     file: &'a File,
     at: u64,
@@ -100,8 +99,8 @@ struct FileRange<'a> {
 
 impl Read for FileRange<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.to.saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let size = buffer.len().min(left);
+        let remaining = usize::try_from(self.to.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let size = buffer.len().min(remaining);
         let read = super::disk::read_at(self.file, &mut buffer[..size], self.at)?;
         self.at += read as u64;
         Ok(read)

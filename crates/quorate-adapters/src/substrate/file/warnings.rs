@@ -1,5 +1,5 @@
-//! What looks wrong in a journal although it can be read: text that is nobody's turn, ids that occur twice, a turn that
-//! was cut off. Looked for in the newest part alone, where it still matters.
+//! Suspicious places in a readable journal: text that belongs to no turn, duplicate ids, a turn that was cut off. Only the
+//! newest part is checked, where it still matters.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,21 +10,21 @@ use quorate_protocol::Name;
 use super::format::{self, Body, Header};
 use super::{disk, id_proof, preamble};
 
-/// How much of the journal's end is looked through.
+/// How much of the journal's end is checked, in bytes.
 const TAIL_BYTES: u64 = 1024 * 1024;
-/// How many places are named.
+/// How many places one warning names.
 const MAX_NAMED: usize = 3;
 
-/// What a person should know of the journal at a path. A file that cannot be read says nothing here: reading it does.
+/// The warnings for a journal. A file that cannot be read yields none: reading it reports the error.
 pub(super) fn for_journal(path: &Path) -> Vec<String> {
     let Some(part) = Tail::read_from(path) else { return Vec::new() };
-    let said = Findings::scan(&part).messages(&part);
-    said.into_iter().map(|said| format!("the journal {}: {said}", path.display())).collect()
+    let messages = Findings::scan(&part).messages(&part);
+    messages.into_iter().map(|message| format!("the journal {}: {message}", path.display())).collect()
 }
 
 /// The end of a journal, from the beginning of a line on.
 struct Tail {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     from: u64,
     text: Vec<u8>,
 }
@@ -43,7 +43,7 @@ impl Tail {
         Some(Tail { from: from + skipped as u64, text })
     }
 
-    /// Its lines, each with where it begins and with its line feed.
+    /// Its lines with their line feeds, each with its offset in the part.
     fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
         self.text.split_inclusive(|byte| *byte == b'\n').scan(0, |next, line| {
             let at = *next;
@@ -52,7 +52,7 @@ impl Tail {
         })
     }
 
-    /// A place as people find it.
+    /// A position in words: a line number, or an offset.
     fn describe_position(&self, at: usize) -> String {
         match self.from {
             0 => format!("line {}", 1 + self.text[..at].iter().filter(|byte| **byte == b'\n').count()),
@@ -61,32 +61,32 @@ impl Tail {
     }
 
     fn describe_positions(&self, places: &[usize]) -> String {
-        let mut named: Vec<String> =
+        let mut positions: Vec<String> =
             places.iter().take(MAX_NAMED).map(|at| self.describe_position(*at)).collect();
         if places.len() > MAX_NAMED {
-            named.push(format!("{} more", places.len() - MAX_NAMED));
+            positions.push(format!("{} more", places.len() - MAX_NAMED));
         }
-        match &named[..] {
+        match &positions[..] {
             [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-            _ => named.concat(),
+            _ => positions.concat(),
         }
     }
 }
 
-/// What was found, by where it stands in the part.
+/// The findings, by offset in the part.
 #[derive(Default)]
 struct Findings {
-    /// Where the first turn begins.
+    /// The offset of the first turn.
     first: Option<usize>,
-    /// Lines that look like headers and are none.
+    /// Lines that look like headers but are invalid.
     header_lookalikes: Vec<usize>,
-    /// Turns with nobody's text behind them.
+    /// Turns with text behind them that belongs to no turn.
     strays: Vec<usize>,
-    /// Turns whose id an earlier one has: the id, the last turn before it that has it, and itself.
+    /// Turns whose id occurred before: the id, the last earlier turn with it, and this turn.
     duplicate_ids: Vec<(Name, usize, usize)>,
     /// The last turn, if it was cut off.
     torn_turn: Option<(Header, usize)>,
-    /// Where a header stands that was cut off at the end.
+    /// The offset of a header that was cut off at the end.
     cut_header: Option<usize>,
 }
 
@@ -94,44 +94,44 @@ impl Findings {
     fn scan(part: &Tail) -> Self {
         let mut looked = Findings::default();
         let mut ids = HashMap::new();
-        let mut begun: Option<(Header, usize)> = None;
-        // Of the turn that has begun: where its body begins, and its lines that look like headers.
+        let mut current: Option<(Header, usize)> = None;
+        // The start of the current turn's body, and its lines that look like headers.
         let (mut body, mut alike): (usize, Vec<usize>) = (0, Vec::new());
         let mut starts = Vec::new();
         for (at, line) in part.lines() {
             starts.push(at);
-            let mark = if part.from == 0 && at == 0 { format::byte_order_mark(line) } else { 0 };
-            let bare = &line[mark..line.len() - usize::from(line.ends_with(b"\n"))];
-            if let Ok(Some(header)) = format::parse_header(bare) {
-                looked.check_turn(part, begun.as_ref(), body..at, &alike);
+            let bom = if part.from == 0 && at == 0 { format::byte_order_mark(line) } else { 0 };
+            let content = &line[bom..line.len() - usize::from(line.ends_with(b"\n"))];
+            if let Ok(Some(header)) = format::parse_header(content) {
+                looked.check_turn(part, current.as_ref(), body..at, &alike);
                 looked.first.get_or_insert(at);
                 if let Some(before) = ids.insert(header.id.clone(), at) {
                     looked.duplicate_ids.push((header.id.clone(), before, at));
                 }
-                begun = Some((header, at));
+                current = Some((header, at));
                 (body, alike) = (at + line.len(), Vec::new());
-            } else if format::is_like_header(bare) {
+            } else if format::is_like_header(content) {
                 alike.push(at);
-            } else if let Some(lines) = cut_mark_lines(bare) {
-                // What was cut off and is marked as such is no part of anything any more.
+            } else if let Some(lines) = cut_mark_lines(content) {
+                // Lines that are marked as cut off belong to no turn.
                 let first = starts.len().saturating_sub(lines + 1);
                 alike.retain(|at| *at < starts[first]);
             }
         }
-        looked.check_turn(part, begun.as_ref(), body..part.text.len(), &alike);
+        looked.check_turn(part, current.as_ref(), body..part.text.len(), &alike);
         looked
     }
 
-    /// Looks at a turn whose body ends; at what stands before the first one, where there is none.
+    /// Checks a turn at the end of its body, or the text before the first turn.
     fn check_turn(
         &mut self,
         part: &Tail,
-        begun: Option<&(Header, usize)>,
+        current: Option<&(Header, usize)>,
         body: Range<usize>,
         alike: &[usize],
     ) {
-        let Some((header, at)) = begun else {
-            // In a part that does not begin with the journal it is the rest of a turn, of whatever kind.
+        let Some((header, at)) = current else {
+            // In a part that does not begin with the journal this is the rest of a turn.
             if part.from == 0 {
                 self.header_lookalikes.extend(alike);
             }
@@ -145,13 +145,13 @@ impl Findings {
             self.strays.push(*at);
         }
         let mut header_lookalikes = alike;
-        // Behind a header that was cut off there may be the beginning of its mark.
+        // A header that was cut off may be followed by the beginning of its mark.
         if let [rest @ .., cut] = header_lookalikes
             && part.text[*cut..].split_inclusive(|byte| *byte == b'\n').count() <= entry.tail_repair.cut_lines
         {
             (header_lookalikes, self.cut_header) = (rest, Some(*cut));
         }
-        // The id proves what its writer said, whatever it looks like.
+        // The id proves the content, even if a line looks like a header.
         if !header_lookalikes.is_empty()
             && (entry.has_stray_text || !id_proof::proves(header, &entry.turn.content))
         {
@@ -163,11 +163,11 @@ impl Findings {
     }
 
     fn messages(&self, part: &Tail) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         if part.from == 0
             && let Some(line) = preamble::first_text_line(&part.text[..self.first.unwrap_or(part.text.len())])
         {
-            said.push(match self.first {
+            messages.push(match self.first {
                 None => format!(
                     "it has text (line {line}) and no turn, so that it is probably no journal; nothing is appended to it"
                 ),
@@ -175,20 +175,20 @@ impl Findings {
             });
         }
         if !self.header_lookalikes.is_empty() {
-            said.push(format!(
+            messages.push(format!(
                 "what looks like a header at {} is none and begins no turn; a header is `=== TURN id=… participant=… \
                  ts=… ===`, in this order and without white space in its words",
                 part.describe_positions(&self.header_lookalikes)
             ));
         }
         if !self.strays.is_empty() {
-            said.push(format!(
+            messages.push(format!(
                 "behind the turn at {} stands text without a header, which is nobody's turn; give it one",
                 part.describe_positions(&self.strays)
             ));
         }
         for (id, before, at) in self.duplicate_ids.iter().take(MAX_NAMED) {
-            said.push(format!(
+            messages.push(format!(
                 "the turn at {} has the id `{id}` of the turn at {}, and of two turns with one id one alone is \
                  answered; give it another id",
                 part.describe_position(*at),
@@ -196,7 +196,7 @@ impl Findings {
             ));
         }
         if let Some((header, at)) = &self.torn_turn {
-            said.push(format!(
+            messages.push(format!(
                 "the last turn, `{}` of `{}` at {}, was cut off; what is there of it is no answer",
                 header.id,
                 header.participant,
@@ -204,16 +204,16 @@ impl Findings {
             ));
         }
         if let Some(at) = self.cut_header {
-            said.push(format!(
+            messages.push(format!(
                 "it ends at {} with a header that was cut off; that turn is lost",
                 part.describe_position(at)
             ));
         }
-        said
+        messages
     }
 }
 
-/// How many lines before it a line says to be cut off, if it is such a mark.
+/// The number of lines before it that a line declares as cut off, if it is such a mark.
 fn cut_mark_lines(line: &[u8]) -> Option<usize> {
     format::parse_cut_mark(std::str::from_utf8(line).ok()?.trim_end())
 }

@@ -1,4 +1,4 @@
-//! Asking a server for messages, and making turns of what it gives.
+//! Requests messages from a server, and turns them into turns.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::read_history::ReadHistory;
 use super::turn_metadata::TurnMetadata;
 use crate::mcp::{Arguments, CallDeadline, CallError, Connection, Retry, ServerTools};
 
-/// The tool that gives messages.
+/// The tool that returns messages.
 pub(super) const GET_TOOL: &str = "get_messages";
-/// The tool that takes one.
+/// The tool that posts one.
 pub(super) const POST_TOOL: &str = "post_message";
 
-/// What is asked for beside the conversation.
+/// The parameters of a request for messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MessageQuery<'a> {
-    /// At most so many messages.
+    /// The most messages.
     pub(super) limit: usize,
-    /// Those strictly newer than this one.
+    /// Only messages strictly newer than this one.
     pub(super) after: Option<&'a str>,
-    /// Those strictly older than this one.
+    /// Only messages strictly older than this one.
     pub(super) before: Option<&'a str>,
     /// How long the server is to wait until there is one.
     pub(super) wait: Option<Duration>,
@@ -43,66 +43,63 @@ pub(super) struct MessagePage {
     pub(super) raw_count: usize,
     /// Whether there are more, where the server says so.
     pub(super) has_more: Option<bool>,
-    /// Whether the server knew the message that was named in `after`.
+    /// Whether the server knew the message of `after`.
     pub(super) known: bool,
-    /// What the messages' times say of their order.
+    /// The order of the messages by their times.
     pub(super) order: PageOrder,
 }
 
-/// A turn, and what else its message says.
+/// A turn with further data of its message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TurnMessage {
     pub(super) turn: Turn,
     /// Milliseconds since the Unix epoch.
     pub(super) at_ms: i64,
-    /// Which attempt of ours to post it, if it was one.
+    /// Quorate's attempt that posted it, if the metadata names one.
     pub(super) post_id: Option<String>,
 }
 
-/// A conversation, and the server that has it.
 pub(super) struct Conversation {
     connection: Arc<Connection>,
     conversation_id: String,
-    /// Who posts as whom.
     pub(super) authors: AuthorMap,
 }
 
 impl Conversation {
-    pub(super) fn new(connection: Arc<Connection>, conversation: &str, people: AuthorMap) -> Self {
-        Conversation { connection, conversation_id: conversation.to_owned(), authors: people }
+    pub(super) fn new(connection: Arc<Connection>, conversation: &str, authors: AuthorMap) -> Self {
+        Conversation { connection, conversation_id: conversation.to_owned(), authors }
     }
 
     pub(super) fn conversation_id(&self) -> &str {
         &self.conversation_id
     }
 
-    /// The conversation's name for good.
+    /// A name that stays the same after a restart and holds no secret.
     pub(super) fn stable_name(&self) -> String {
         format!("{}#{}", self.connection.stable_name(), self.conversation_id)
     }
 
-    /// What the server offers, as far as it was ever connected.
+    /// The tools of the last session, if there was one.
     pub(super) fn last_tools(&self) -> Option<Arc<ServerTools>> {
         self.connection.last_tools()
     }
 
-    /// How long a call may take.
     pub(super) fn timeout(&self) -> Duration {
         self.connection.timeout()
     }
 
-    /// What the server offers.
+    /// The server's tools; connects if necessary.
     pub(super) async fn tools(&self) -> Result<Arc<ServerTools>, Error> {
         self.connection.tools(CallDeadline::Timeout).await.map_err(|trouble| self.read_error(trouble))
     }
 
-    /// The most messages that can be asked for at once: all, of a server that takes no limit.
+    /// The most messages of one request; [`MAX_FETCH`] for a server without a limit.
     pub(super) fn max_limit(&self, offer: &ServerTools) -> usize {
         if !offer.accepts(GET_TOOL, "limit") {
             return usize::MAX;
         }
-        let maximum = offer.maximum(GET_TOOL, "limit").and_then(|most| usize::try_from(most).ok());
-        maximum.map_or(MAX_FETCH, |most| most.clamp(1, MAX_FETCH))
+        let maximum = offer.maximum(GET_TOOL, "limit").and_then(|limit| usize::try_from(limit).ok());
+        maximum.map_or(MAX_FETCH, |limit| limit.clamp(1, MAX_FETCH))
     }
 
     pub(super) async fn fetch(
@@ -123,21 +120,21 @@ impl Conversation {
         self.parse_page(memory, &value.map_err(|trouble| self.read_error(trouble))?)
     }
 
-    /// Posts, with arguments that the tool takes.
+    /// Posts a message; the tool must accept the arguments.
     pub(super) async fn post(&self, arguments: Arguments, repeat: Retry) -> Result<Json, CallError> {
         self.connection.call(POST_TOOL, arguments, repeat, CallDeadline::Timeout).await
     }
 
-    /// The arguments that every call has.
+    /// The arguments common to all calls.
     pub(super) fn arguments(&self) -> Arguments {
         Arguments::from_iter([("conversationId".to_owned(), json!(self.conversation_id))])
     }
 
     fn parse_page(&self, memory: &ReadHistory, value: &Json) -> Result<MessagePage, Error> {
-        let listed = value.as_array().or_else(|| value.get("messages")?.as_array());
-        let listed = listed.ok_or_else(|| self.malformed_error("has no list `messages`"))?;
-        let mut messages = Vec::with_capacity(listed.len());
-        for (index, value) in listed.iter().enumerate() {
+        let raw_messages = value.as_array().or_else(|| value.get("messages")?.as_array());
+        let raw_messages = raw_messages.ok_or_else(|| self.malformed_error("has no list `messages`"))?;
+        let mut messages = Vec::with_capacity(raw_messages.len());
+        for (index, value) in raw_messages.iter().enumerate() {
             let message = Message::parse(value).map_err(|why| {
                 self.malformed_error(&format!("cannot be used: message {} {why}", index + 1))
             })?;
@@ -148,11 +145,11 @@ impl Conversation {
             memory.set_direction(direction);
         }
         memory.mark_listed(messages.iter().map(|message| message.id.as_str()));
-        let mut there = HashSet::new();
-        let unique = messages.into_iter().filter(|message| there.insert(message.id.clone()));
+        let mut seen_ids = HashSet::new();
+        let unique = messages.into_iter().filter(|message| seen_ids.insert(message.id.clone()));
         Ok(MessagePage {
             messages: unique.map(|message| self.to_turn_message(memory, message)).collect(),
-            raw_count: listed.len(),
+            raw_count: raw_messages.len(),
             has_more: value.get("hasMore").and_then(Json::as_bool),
             known: value.get("known").and_then(Json::as_bool).unwrap_or(true),
             order,
@@ -160,12 +157,13 @@ impl Conversation {
     }
 
     fn to_turn_message(&self, memory: &ReadHistory, mut message: Message) -> TurnMessage {
-        let marks = TurnMetadata::take_from(&mut message.metadata);
-        let author = self.authors.resolve(&message.authors, marks.as_ref().map(|marks| &marks.participant));
-        let marks = marks.filter(|_| author.is_trusted);
+        let metadata = TurnMetadata::take_from(&mut message.metadata);
+        let author =
+            self.authors.resolve(&message.authors, metadata.as_ref().map(|metadata| &metadata.participant));
+        let metadata = metadata.filter(|_| author.is_trusted);
         let participant = memory.posted_for(&message.id).unwrap_or(author.name);
-        let (post, meta, stamp) = match marks {
-            Some(marks) => (Some(marks.post), marks.meta, marks.stamp),
+        let (post, meta, stamp) = match metadata {
+            Some(metadata) => (Some(metadata.post), metadata.meta, metadata.stamp),
             None => (None, message.metadata, None),
         };
         let turn = Turn {
@@ -179,11 +177,11 @@ impl Conversation {
         TurnMessage { turn, at_ms: message.at_ms, post_id: post }
     }
 
-    fn malformed_error(&self, why: &str) -> Error {
+    fn malformed_error(&self, problem: &str) -> Error {
         self.read_error(CallError::MalformedResult {
             server: self.connection.id().to_owned(),
             tool: GET_TOOL.to_owned(),
-            why: why.to_owned(),
+            why: problem.to_owned(),
         })
     }
 

@@ -1,4 +1,4 @@
-//! In which order a server gives its messages: it does not say, but they bear times.
+//! Infers the order of a server's messages from their times, since the server does not declare it.
 
 use super::message::Message;
 
@@ -10,22 +10,21 @@ pub(super) enum Direction {
     NewestFirst,
 }
 
-/// What the times of a page say.
+/// The order of a page by its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageOrder {
-    /// In this direction, all of them.
+    /// All times are ordered in this direction.
     Direction(Direction),
-    /// Nothing: they are all the same.
+    /// All times are equal.
     Equal,
-    /// They go to and fro.
+    /// The times are not ordered.
     Mixed,
 }
 
-/// What the times of a page say about its direction.
 pub(super) fn page_order(messages: &[Message]) -> PageOrder {
     let pairs = || messages.iter().zip(messages.iter().skip(1));
-    let ups = pairs().any(|(one, next)| one.at_ms < next.at_ms);
-    let downs = pairs().any(|(one, next)| one.at_ms > next.at_ms);
+    let ups = pairs().any(|(message, next)| message.at_ms < next.at_ms);
+    let downs = pairs().any(|(message, next)| message.at_ms > next.at_ms);
     match (ups, downs) {
         (true, false) => PageOrder::Direction(Direction::OldestFirst),
         (false, true) => PageOrder::Direction(Direction::NewestFirst),
@@ -34,17 +33,17 @@ pub(super) fn page_order(messages: &[Message]) -> PageOrder {
     }
 }
 
-/// Puts a page oldest first, given the direction that the server is known to have.
+/// Sorts a page oldest first, given the server's direction as known so far.
 pub(super) fn sort_oldest_first(messages: &mut [Message], known: Direction) -> PageOrder {
-    let told = page_order(messages);
-    let direction = match told {
+    let order = page_order(messages);
+    let direction = match order {
         PageOrder::Direction(direction) => direction,
         PageOrder::Equal | PageOrder::Mixed => known,
     };
     if direction == Direction::NewestFirst {
         messages.reverse();
     }
-    told
+    order
 }
 
 #[cfg(test)]
@@ -66,7 +65,7 @@ mod tests {
 
     fn settled(times: &[i64], known: Direction) -> (PageOrder, Vec<String>) {
         let mut page = page(times);
-        (sort_oldest_first(&mut page, known), page.into_iter().map(|one| one.id).collect())
+        (sort_oldest_first(&mut page, known), page.into_iter().map(|message| message.id).collect())
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Posting: each turn once, also where no answer comes.
+//! Posts each turn once, even if a response is lost.
 //!
-//! A server that takes `idempotencyKey` takes care of it. Where it takes metadata alone, the key stands there, and the
-//! messages since the trigger are looked through before and after. Where it takes neither, a turn that may have been
-//! posted is known by its author and its text.
+//! A server that takes `idempotencyKey` guarantees it. If it takes only metadata, the key is stored there, and the
+//! messages since the trigger are searched before and after posting. If it takes neither, a turn that may have been posted
+//! is recognized by author and text.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,18 +19,18 @@ use super::message::Receipt;
 use super::turn_metadata::TurnMetadata;
 use crate::mcp::{Arguments, CallError, Retry, ServerTools};
 
-/// How many turns in doubt are remembered.
+/// How many uncertain turns are remembered.
 const MAX_UNCERTAIN: usize = 64;
 
-/// How many requests it may take to find a message.
+/// The most requests for the search of a message.
 const MAX_REQUESTS: usize = 64;
 
-/// Turns of which it is not known whether they were posted, each with the name of the attempt.
+/// Turns that may have been posted, each with the id of the attempt.
 #[derive(Debug, Default)]
 pub(super) struct UncertainPosts(Mutex<Vec<(NewTurn, String)>>);
 
 impl UncertainPosts {
-    /// The attempt of a turn that is in doubt.
+    /// The attempt of an uncertain turn.
     fn attempt(&self, turn: &NewTurn) -> Option<String> {
         let doubts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         doubts.iter().find(|(doubted, _)| doubted == turn).map(|(_, post)| post.clone())
@@ -51,15 +51,14 @@ impl UncertainPosts {
 }
 
 impl GuildeSubstrate {
-    /// Posts a turn, once.
     pub(super) async fn post(&self, turn: NewTurn) -> Result<Appended, Error> {
         crate::substrate::check_turn(&turn)?;
         let offer = self.conversation.tools().await?;
         let doubted = self.uncertain_posts.attempt(&turn);
         let post = doubted.clone().unwrap_or_else(|| entropy::hex(&entropy::bytes::<12>()));
         let keyed = offer.accepts(POST_TOOL, "idempotencyKey");
-        let marked = keeps_of(&offer) == Keeps::Stamps;
-        let may_be_there = doubted.is_some() || (marked && turn.stamp.is_some());
+        let keeps_stamps = keeps_of(&offer) == Keeps::Stamps;
+        let may_be_there = doubted.is_some() || (keeps_stamps && turn.stamp.is_some());
         if !keyed
             && may_be_there
             && let Some(found) = self.find_posted(&offer, &turn, &post).await?
@@ -98,7 +97,7 @@ impl GuildeSubstrate {
         let key = turn.stamp.as_ref().map_or(post, |stamp| &stamp.key);
         arguments.insert("idempotencyKey".into(), json!(key));
         arguments.insert("metadata".into(), TurnMetadata::new(turn, post).to_metadata());
-        // K8: we choose who answers, and nobody else does.
+        // K8: the local dispatcher alone chooses who answers.
         arguments.insert("disableAutoOrchestration".into(), json!(true));
         offer.without_unsupported(
             POST_TOOL,
@@ -107,7 +106,7 @@ impl GuildeSubstrate {
         )
     }
 
-    /// The turn as the server has it, going by its receipt.
+    /// The turn as the server has it, according to the receipt.
     fn message_from_receipt(
         &self,
         offer: &ServerTools,
@@ -115,24 +114,24 @@ impl GuildeSubstrate {
         receipt: Receipt,
         post: &str,
     ) -> TurnMessage {
-        let marked = keeps_of(offer) == Keeps::Stamps;
-        let said = Turn {
+        let keeps_stamps = keeps_of(offer) == Keeps::Stamps;
+        let posted = Turn {
             id: Name::from(receipt.id),
             participant: turn.participant.clone(),
             timestamp: receipt.timestamp.unwrap_or_else(|| turn.timestamp.clone()).into(),
             content: turn.content.clone(),
-            meta: if marked { turn.meta.clone() } else { Map::new() },
-            stamp: turn.stamp.clone().filter(|_| marked),
+            meta: if keeps_stamps { turn.meta.clone() } else { Map::new() },
+            stamp: turn.stamp.clone().filter(|_| keeps_stamps),
         };
-        TurnMessage { turn: said, at_ms: 0, post_id: Some(post.to_owned()) }
+        TurnMessage { turn: posted, at_ms: 0, post_id: Some(post.to_owned()) }
     }
 
-    fn finish_post(&self, turn: &NewTurn, said: TurnMessage, post: &str) -> Appended {
+    fn finish_post(&self, turn: &NewTurn, message: TurnMessage, post: &str) -> Appended {
         self.uncertain_posts.resolve(turn);
-        self.read_history.record_posted(&said.turn.id, &turn.participant);
-        let fresh = said.post_id.as_deref().is_none_or(|attempt| attempt == post);
+        self.read_history.record_posted(&message.turn.id, &turn.participant);
+        let fresh = message.post_id.as_deref().is_none_or(|attempt| attempt == post);
         let participant = turn.participant.clone();
-        Appended { turn: Turn { participant, ..said.turn }, fresh }
+        Appended { turn: Turn { participant, ..message.turn }, fresh }
     }
 
     /// The turn that was posted first with this key.
@@ -143,12 +142,12 @@ impl GuildeSubstrate {
         receipt: &Receipt,
         post: &str,
     ) -> Result<Appended, Error> {
-        let is_it = |said: &TurnMessage| *said.turn.id == *receipt.id;
-        match self.search(offer, turn, is_it).await? {
-            Some(said) => {
+        let matches = |message: &TurnMessage| *message.turn.id == *receipt.id;
+        match self.search(offer, turn, matches).await? {
+            Some(message) => {
                 self.uncertain_posts.resolve(turn);
-                let fresh = said.post_id.as_deref() == Some(post);
-                Ok(Appended { turn: said.turn, fresh })
+                let fresh = message.post_id.as_deref() == Some(post);
+                Ok(Appended { turn: message.turn, fresh })
             }
             None => Err(Error::Unavailable {
                 what: format!(
@@ -160,7 +159,7 @@ impl GuildeSubstrate {
         }
     }
 
-    /// It may have been posted. It is looked for; where it is not found, the next call looks again first.
+    /// Searches for a turn that may have been posted; if it is not found, the next call searches first.
     async fn resolve_uncertain(
         &self,
         offer: &ServerTools,
@@ -181,69 +180,70 @@ impl GuildeSubstrate {
         }
     }
 
-    /// The message that is this turn.
+    /// The message of this turn.
     async fn find_posted(
         &self,
         offer: &ServerTools,
         turn: &NewTurn,
         post: &str,
     ) -> Result<Option<TurnMessage>, Error> {
-        let marked = keeps_of(offer) == Keeps::Stamps;
+        let keeps_stamps = keeps_of(offer) == Keeps::Stamps;
         let key = turn.stamp.as_ref().map(|stamp| &stamp.key);
         let operator = self.conversation.authors.operator_for(&turn.participant).map(str::to_owned);
-        let is_it = |said: &TurnMessage| match marked {
+        let matches = |message: &TurnMessage| match keeps_stamps {
             true => {
-                said.post_id.as_deref() == Some(post)
-                    || key.is_some_and(|key| said.turn.stamp.as_ref().is_some_and(|stamp| stamp.key == *key))
+                message.post_id.as_deref() == Some(post)
+                    || key
+                        .is_some_and(|key| message.turn.stamp.as_ref().is_some_and(|stamp| stamp.key == *key))
             }
             false => {
                 let author = operator.is_none()
-                    || said.turn.participant == turn.participant
-                    || operator.as_deref() == Some(&*said.turn.participant);
-                let is_new = !self.read_history.contains(&said.turn.id)
-                    && self.read_history.posted_for(&said.turn.id).is_none();
-                author && is_new && said.turn.content == turn.content
+                    || message.turn.participant == turn.participant
+                    || operator.as_deref() == Some(&*message.turn.participant);
+                let is_new = !self.read_history.contains(&message.turn.id)
+                    && self.read_history.posted_for(&message.turn.id).is_none();
+                author && is_new && message.turn.content == turn.content
             }
         };
-        self.search(offer, turn, is_it).await
+        self.search(offer, turn, matches).await
     }
 
-    /// The first message that fits, among those since the turn's trigger, or among the newest.
+    /// The first message that matches, among those since the turn's trigger, or among the newest.
     async fn search(
         &self,
         offer: &ServerTools,
         turn: &NewTurn,
-        is_it: impl Fn(&TurnMessage) -> bool,
+        matches: impl Fn(&TurnMessage) -> bool,
     ) -> Result<Option<TurnMessage>, Error> {
-        let from =
+        let start =
             turn.stamp.as_ref().map(|stamp| stamp.trigger.clone()).or_else(|| self.read_history.frontier());
-        if let Some(mut after) = from.filter(|_| offer.accepts(GET_TOOL, "after")) {
+        if let Some(mut after) = start.filter(|_| offer.accepts(GET_TOOL, "after")) {
             for _ in 0..MAX_REQUESTS {
                 let ask = MessageQuery {
                     limit: self.conversation.max_limit(offer),
                     after: Some(&after),
                     ..MessageQuery::default()
                 };
-                let given = self.conversation.fetch(&self.read_history, ask).await?;
-                let last = given.messages.last().map(|said| said.turn.id.clone());
-                if let Some(found) = given.messages.into_iter().find(&is_it) {
+                let page = self.conversation.fetch(&self.read_history, ask).await?;
+                let last = page.messages.last().map(|message| message.turn.id.clone());
+                if let Some(found) = page.messages.into_iter().find(&matches) {
                     return Ok(Some(found));
                 }
                 match last {
-                    Some(last) if given.has_more == Some(true) && last != after => after = last,
+                    Some(last) if page.has_more == Some(true) && last != after => after = last,
                     _ => break,
                 }
             }
         }
         let newest = self.fetch_newest(self.conversation.max_limit(offer)).await?;
-        Ok(newest.messages.into_iter().find(is_it))
+        Ok(newest.messages.into_iter().find(matches))
     }
 
     fn post_error(&self, trouble: CallError) -> Error {
-        let what = format!(
+        let message = format!(
             "the turn could not be posted to the conversation `{}`",
             self.conversation.conversation_id()
         );
-        Error::unavailable(what, trouble)
+        Error::unavailable(message, trouble)
     }
 }

@@ -1,5 +1,5 @@
-//! What was read already, in the order in which it was given: a message that somebody edits or moves afterwards is
-//! thereby known, and not taken for a new one. Only so much is remembered, and only while the program runs.
+//! The messages that were read, in the order of their delivery: a message that is edited or moved later is recognized
+//! and not taken for a new one. The history is bounded, and lasts as long as the process.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,22 +11,21 @@ use super::order::Direction;
 /// How many messages are remembered.
 const MAX_REMEMBERED: usize = 4096;
 
-/// How many messages are waited for that were not listed yet: who posts and never reads learns nothing of them.
+/// How many unlisted messages are remembered; a participant that posts and never reads does not learn of their listing.
 const MAX_UNLISTED: usize = 64;
 
-/// What was read already.
 #[derive(Debug, Default)]
 pub(super) struct ReadHistory(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The order in which messages were given, oldest first, without gaps.
+    /// The order of delivery, oldest first, without gaps.
     order: Vec<Name>,
-    /// Messages that we posted, and for whom.
+    /// Messages that this process posted, each with its participant.
     posted: VecDeque<(Name, Name)>,
-    /// Those of them that the server has acknowledged and not listed yet.
+    /// Posted messages that the server has acknowledged and not listed yet.
     unlisted: Vec<Unlisted>,
-    /// Up to where the last read came.
+    /// The last message that was read.
     frontier: Option<Name>,
     direction: Direction,
 }
@@ -35,13 +34,13 @@ struct Inner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unlisted {
     pub(super) id: Name,
-    /// Up to where the last read came when it was posted.
+    /// The last message that was read when it was posted.
     pub(super) after: Option<Name>,
 }
 
 impl Inner {
     fn position(&self, id: &Name) -> Option<usize> {
-        // Most questions are about the newest.
+        // Most lookups are for the newest.
         self.order.iter().rposition(|known| known == id)
     }
 }
@@ -51,17 +50,16 @@ impl ReadHistory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// In which direction the server gives its messages, as far as it was seen.
+    /// The order in which the server returns its messages, as far as known.
     pub(super) fn direction(&self) -> Direction {
         self.inner().direction
     }
 
-    /// The server gives its messages in this direction.
     pub(super) fn set_direction(&self, direction: Direction) {
         self.inner().direction = direction;
     }
 
-    /// We posted a message for somebody.
+    /// Records a message that this process posted for a participant.
     pub(super) fn record_posted(&self, id: &Name, participant: &Name) {
         let mut inner = self.inner();
         if inner.posted.len() >= MAX_REMEMBERED {
@@ -70,10 +68,10 @@ impl ReadHistory {
         inner.posted.push_back((id.clone(), participant.clone()));
     }
 
-    /// The server says that it has a message of ours; it was not seen among what it lists.
+    /// Records that the server acknowledged a message that it has not listed.
     pub(super) fn record_acknowledged(&self, id: &Name) {
         let mut inner = self.inner();
-        // A reader beside us may have been faster than the acknowledgement.
+        // A concurrent reader may have listed it before the acknowledgement.
         if inner.position(id).is_none() {
             let after = inner.frontier.clone();
             if inner.unlisted.len() >= MAX_UNLISTED {
@@ -83,65 +81,70 @@ impl ReadHistory {
         }
     }
 
-    /// The server lists these messages.
+    /// Records that the server lists these messages.
     pub(super) fn mark_listed<'n>(&self, ids: impl Iterator<Item = &'n str>) {
         let mut inner = self.inner();
         for id in ids {
             if inner.unlisted.is_empty() {
                 return;
             }
-            inner.unlisted.retain(|one| &*one.id != id);
+            inner.unlisted.retain(|unlisted| &*unlisted.id != id);
         }
     }
 
-    /// What is not listed yet and is newer than `since`, as far as we posted it.
+    /// The posted messages newer than `since` that the server has not listed.
     pub(super) fn unlisted(&self, since: Option<&Name>) -> Vec<Unlisted> {
         let inner = self.inner();
         if inner.unlisted.is_empty() {
             return Vec::new();
         }
         let place = |id: &Name| inner.posted.iter().position(|(posted, _)| posted == id);
-        let from = since.and_then(place);
-        let newer = |one: &&Unlisted| from.is_none_or(|from| place(&one.id).is_some_and(|at| at > from));
+        let start = since.and_then(place);
+        let newer =
+            |unlisted: &&Unlisted| start.is_none_or(|start| place(&unlisted.id).is_some_and(|at| at > start));
         inner.unlisted.iter().filter(newer).cloned().collect()
     }
 
-    /// Those of these that are not listed still.
-    pub(super) fn still_unlisted(&self, mut those: Vec<Unlisted>) -> Vec<Unlisted> {
+    /// Those of `those` that are still not listed.
+    pub(super) fn still_unlisted(&self, mut messages: Vec<Unlisted>) -> Vec<Unlisted> {
         let inner = self.inner();
-        those.retain(|one| inner.unlisted.contains(one));
-        those
+        messages.retain(|message| inner.unlisted.contains(message));
+        messages
     }
 
-    /// They are waited for no longer.
-    pub(super) fn give_up(&self, those: &[Unlisted]) {
-        self.inner().unlisted.retain(|one| !those.contains(one));
+    /// Stops waiting for their listing.
+    pub(super) fn give_up(&self, messages: &[Unlisted]) {
+        self.inner().unlisted.retain(|unlisted| !messages.contains(unlisted));
     }
 
-    /// For whom we posted a message, if we did.
+    /// The participant that this process posted a message for.
     pub(super) fn posted_for(&self, id: &str) -> Option<Name> {
-        self.inner().posted.iter().find(|(posted, _)| &**posted == id).map(|(_, by)| by.clone())
+        self.inner()
+            .posted
+            .iter()
+            .find(|(posted, _)| &**posted == id)
+            .map(|(_, participant)| participant.clone())
     }
 
-    /// Whether a message was given already, no later than `since`.
+    /// Whether a message was delivered no later than `since`.
     pub(super) fn precedes(&self, id: &Name, since: &Name) -> bool {
         let inner = self.inner();
         id == since || inner.position(since).zip(inner.position(id)).is_some_and(|(since, id)| id <= since)
     }
 
-    /// Whether a message was given already.
+    /// Whether a message was delivered.
     pub(super) fn contains(&self, id: &Name) -> bool {
         self.inner().position(id).is_some()
     }
 
-    /// Whether everything that was given before `since` is out of sight, so that `since` is probably as well.
+    /// Whether every message delivered before `since` is missing from a page, so that `since` probably is, too.
     pub(super) fn is_out_of_sight(&self, since: &Name, seen: impl Fn(&Name) -> bool) -> bool {
         let inner = self.inner();
         let before = inner.position(since).map_or(&[][..], |place| &inner.order[..place]);
         !before.is_empty() && !before.iter().any(seen)
     }
 
-    /// These messages were given as those newer than `since`.
+    /// Records the delivery of the messages newer than `since`.
     pub(super) fn record_delivered(&self, since: Option<&Name>, ids: &[Name]) {
         let mut inner = self.inner();
         let mut at = match since {
@@ -168,14 +171,13 @@ impl ReadHistory {
         inner.frontier = ids.last().or(since).cloned();
     }
 
-    /// The conversation is another one now.
+    /// Forgets the order, since the conversation was replaced.
     pub(super) fn clear_order(&self) {
         let mut inner = self.inner();
         inner.order.clear();
         inner.frontier = None;
     }
 
-    /// Up to where the last read came.
     pub(super) fn frontier(&self) -> Option<Name> {
         self.inner().frontier.clone()
     }

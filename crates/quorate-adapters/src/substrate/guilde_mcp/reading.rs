@@ -1,4 +1,4 @@
-//! Reading: what is newer than a turn, and the window that ends with one.
+//! Reads the turns newer than a given one, and the window that ends with one.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use super::conversation::{GET_TOOL, MessagePage, MessageQuery, TurnMessage};
 use super::order::PageOrder;
 use super::read_history::Unlisted;
 
-/// How many requests one read may take, so that no server keeps it going forever.
+/// The most requests of one read, so that no server can prolong it forever.
 const MAX_REQUESTS: usize = 256;
 
-/// How long a server may take until it lists what it has acknowledged: some six seconds in all.
+/// How long a server may take to list what it has acknowledged: some six seconds in all.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_millis(3_200);
 
-/// The newest messages, back to where somebody wanted to come.
+/// The newest messages, as far back as was required.
 struct Tail {
     messages: Vec<TurnMessage>,
-    /// Whether nothing is older.
+    /// Whether there are no older ones.
     is_complete: bool,
 }
 
@@ -33,11 +33,10 @@ impl Tail {
 }
 
 impl GuildeSubstrate {
-    /// At most `limit` turns newer than `since`.
     pub(super) async fn read_newer(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
         let posted = self.read_history.unlisted(since);
         let mut page = self.read_page(since, limit).await?;
-        // Where the page is full, what we posted may be on the next one.
+        // If the page is full, messages that this process posted may be on the next one.
         if page.turns.len() < limit {
             let missing = self.read_history.still_unlisted(posted);
             if !missing.is_empty() {
@@ -61,21 +60,22 @@ impl GuildeSubstrate {
         }
     }
 
-    /// Waits for messages that the server has acknowledged and does not list: it may take a moment. One that stays away
-    /// is said once, since waiting for it for good would keep everybody else waiting.
+    /// Waits for messages that the server has acknowledged and does not list yet. If one stays missing, it is reported once,
+    /// since waiting on would block all participants.
     async fn await_listing(&self, since: Option<&Name>, mut missing: Vec<Unlisted>) -> Result<(), Error> {
-        let asked = self.conversation.max_limit(&*self.conversation.tools().await?);
+        let limit = self.conversation.max_limit(&*self.conversation.tools().await?);
         let mut pause = FIRST_DELAY;
         loop {
-            let given = self.fetch_newest(asked).await?;
+            let newest = self.fetch_newest(limit).await?;
             missing = self.read_history.still_unlisted(missing);
             let Some(first) = missing.first() else { return Ok(()) };
             if pause > LAST_DELAY {
                 self.read_history.give_up(&missing);
-                let from = [since, first.after.as_ref()];
-                let reaches = from.into_iter().flatten().any(|id| position(&given.messages, id).is_some());
-                // So many may have come since that it is out of sight.
-                return match reaches || is_everything(&given, asked) {
+                let cursors = [since, first.after.as_ref()];
+                let reaches =
+                    cursors.into_iter().flatten().any(|id| position(&newest.messages, id).is_some());
+                // So many messages may have come since then that it is out of reach.
+                return match reaches || is_everything(&newest, limit) {
                     true => Err(self.unlisted_error(&missing)),
                     false => Ok(()),
                 };
@@ -86,11 +86,11 @@ impl GuildeSubstrate {
     }
 
     fn unlisted_error(&self, missing: &[Unlisted]) -> Error {
-        let ids: Vec<String> = missing.iter().map(|one| format!("`{}`", one.id)).collect();
-        let (what, was) = if ids.len() == 1 { ("message", "was") } else { ("messages", "were") };
+        let ids: Vec<String> = missing.iter().map(|unlisted| format!("`{}`", unlisted.id)).collect();
+        let (noun, verb) = if ids.len() == 1 { ("message", "was") } else { ("messages", "were") };
         Error::Unavailable {
             what: format!(
-                "the {what} {} {was} posted to the conversation `{}` and acknowledged, and the server does not list {}: \
+                "the {noun} {} {verb} posted to the conversation `{}` and acknowledged, and the server does not list {}: \
                  nobody will read what was said there",
                 ids.join(", "),
                 self.conversation.conversation_id(),
@@ -100,40 +100,40 @@ impl GuildeSubstrate {
         }
     }
 
-    /// From a server that can say what is newer than a message.
+    /// Reads from a server that accepts `after`.
     async fn read_after(&self, since: &Name, limit: usize) -> Result<Page, Error> {
         let mut page = Page { turns: Vec::new(), known: true };
         let mut after = since.clone();
         for request in 0..MAX_REQUESTS {
             let limit_left = limit - page.turns.len();
-            let given = self
+            let received = self
                 .get_in_order(MessageQuery {
                     limit: limit_left,
                     after: Some(&after),
                     ..MessageQuery::default()
                 })
                 .await?;
-            if !given.known {
+            if !received.known {
                 match request {
                     0 => page.known = false,
-                    // The message that came last was taken away since. What there is, is right.
+                    // The last message was removed meanwhile. The turns so far are right.
                     _ => break,
                 }
             }
-            let goes_on = given.has_more == Some(true);
-            let last = given.messages.last().map(|said| said.turn.id.clone());
+            let has_more = received.has_more == Some(true);
+            let last = received.messages.last().map(|message| message.turn.id.clone());
             let known = page.known;
             let is_new = |turn: &Turn, turns: &[Turn]| {
-                let was_given = known && self.read_history.precedes(&turn.id, since);
-                !was_given && turns.iter().all(|other| other.id != turn.id)
+                let delivered = known && self.read_history.precedes(&turn.id, since);
+                !delivered && turns.iter().all(|listed| listed.id != turn.id)
             };
-            for said in given.messages {
-                if is_new(&said.turn, &page.turns) {
-                    page.turns.push(said.turn);
+            for message in received.messages {
+                if is_new(&message.turn, &page.turns) {
+                    page.turns.push(message.turn);
                 }
             }
             match last {
-                Some(last) if goes_on && page.turns.len() < limit && last != after => after = last,
+                Some(last) if has_more && page.turns.len() < limit && last != after => after = last,
                 _ => break,
             }
         }
@@ -141,36 +141,38 @@ impl GuildeSubstrate {
         Ok(page)
     }
 
-    /// A page after a message. Where its times go to and fro, either the server's clock was set back or its order means
-    /// nothing. It is asked what comes after a message that an older one follows: if that one comes after it, the order
-    /// holds; if not, the times decide.
+    /// A page after a message. If its times are not ordered, either the server's clock was set back or its order means
+    /// nothing. To decide, it is asked for the messages after one that is followed by an older one: if that one is among them,
+    /// the order holds; if not, the times decide.
     async fn get_in_order(&self, ask: MessageQuery<'_>) -> Result<MessagePage, Error> {
-        let mut given = self.conversation.fetch(&self.read_history, ask).await?;
-        let mut pairs = given.messages.iter().zip(given.messages.iter().skip(1));
-        let step_back = pairs.find(|(one, next)| given.order == PageOrder::Mixed && one.at_ms > next.at_ms);
-        if let Some((one, next)) = step_back {
-            let behind = self
+        let mut page = self.conversation.fetch(&self.read_history, ask).await?;
+        let mut pairs = page.messages.iter().zip(page.messages.iter().skip(1));
+        let step_back =
+            pairs.find(|(earlier, next)| page.order == PageOrder::Mixed && earlier.at_ms > next.at_ms);
+        if let Some((earlier, next)) = step_back {
+            let after = self
                 .conversation
-                .fetch(&self.read_history, MessageQuery { after: Some(&one.turn.id), ..ask })
+                .fetch(&self.read_history, MessageQuery { after: Some(&earlier.turn.id), ..ask })
                 .await?;
-            if !behind.messages.iter().any(|said| said.turn.id == next.turn.id) {
-                given.messages.sort_by_key(|said| said.at_ms);
+            if !after.messages.iter().any(|message| message.turn.id == next.turn.id) {
+                page.messages.sort_by_key(|message| message.at_ms);
             }
         }
-        Ok(given)
+        Ok(page)
     }
 
-    /// From a server that gives its newest messages alone.
+    /// Reads from a server that returns only its newest messages.
     async fn read_among_newest(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
-        let tail = self.read_tail(|said| since.is_some_and(|since| position(said, since).is_some())).await?;
-        let page = |said: Vec<TurnMessage>, known| {
-            let new = said.into_iter().filter(|said| {
-                !since.is_some_and(|since| known && self.read_history.precedes(&said.turn.id, since))
+        let tail =
+            self.read_tail(|messages| since.is_some_and(|since| position(messages, since).is_some())).await?;
+        let page = |messages: Vec<TurnMessage>, known| {
+            let new = messages.into_iter().filter(|message| {
+                !since.is_some_and(|since| known && self.read_history.precedes(&message.turn.id, since))
             });
-            Page { turns: new.map(|said| said.turn).take(limit).collect(), known }
+            Page { turns: new.map(|message| message.turn).take(limit).collect(), known }
         };
         let Some(since) = since else {
-            // A server that takes no limit has said all that it ever will.
+            // A server without a limit has returned all that it can.
             let is_all =
                 tail.is_complete && (!self.accepts_limits().await? || self.honors_limits(&tail).await?);
             return match is_all {
@@ -191,20 +193,23 @@ impl GuildeSubstrate {
         Ok(page(tail.messages, false))
     }
 
-    /// The newest messages, until they are `enough`, or as far back as the server goes.
+    /// The newest messages, until `enough` accepts them, or as far back as the server goes.
     async fn read_tail(&self, enough: impl Fn(&[TurnMessage]) -> bool) -> Result<Tail, Error> {
         let offer = self.conversation.tools().await?;
         let reach = self.conversation.max_limit(&offer);
-        let mut asked = if offer.accepts(GET_TOOL, "limit") { self.initial_fetch.min(reach) } else { reach };
-        let mut given = self.fetch_newest(asked).await?;
+        let mut limit = if offer.accepts(GET_TOOL, "limit") { self.initial_fetch.min(reach) } else { reach };
+        let mut newest = self.fetch_newest(limit).await?;
         let mut tail = Tail { messages: Vec::new(), is_complete: false };
-        let mut disordered = given.order == PageOrder::Mixed;
+        let mut disordered = newest.order == PageOrder::Mixed;
         if offer.accepts(GET_TOOL, "before") {
-            tail.messages = given.messages;
-            tail.is_complete = given.raw_count == 0 || given.has_more == Some(false);
+            tail.messages = newest.messages;
+            tail.is_complete = newest.raw_count == 0 || newest.has_more == Some(false);
             for _ in 0..MAX_REQUESTS {
-                let Some(oldest) =
-                    tail.messages.first().filter(|_| !tail.is_complete).map(|said| said.turn.id.clone())
+                let Some(oldest) = tail
+                    .messages
+                    .first()
+                    .filter(|_| !tail.is_complete)
+                    .map(|message| message.turn.id.clone())
                 else {
                     break;
                 };
@@ -223,16 +228,16 @@ impl GuildeSubstrate {
                 tail.messages.splice(0..0, page.messages);
             }
         } else {
-            while !enough(&given.messages) && !is_everything(&given, asked) && asked < reach {
-                asked = (asked * 2).min(reach);
-                given = self.fetch_newest(asked).await?;
-                disordered = given.order == PageOrder::Mixed;
+            while !enough(&newest.messages) && !is_everything(&newest, limit) && limit < reach {
+                limit = (limit * 2).min(reach);
+                newest = self.fetch_newest(limit).await?;
+                disordered = newest.order == PageOrder::Mixed;
             }
-            tail.is_complete = is_everything(&given, asked);
-            tail.messages = given.messages;
+            tail.is_complete = is_everything(&newest, limit);
+            tail.messages = newest.messages;
         }
         if disordered {
-            tail.messages.sort_by_key(|said| said.at_ms);
+            tail.messages.sort_by_key(|message| message.at_ms);
         }
         Ok(tail)
     }
@@ -241,19 +246,19 @@ impl GuildeSubstrate {
         self.conversation.fetch(&self.read_history, MessageQuery { limit, ..MessageQuery::default() }).await
     }
 
-    /// Whether the server gives as many messages as it is asked for, so that fewer mean that there are no more.
+    /// Whether the server returns as many messages as it is asked for, so that fewer mean that there are no more.
     async fn honors_limits(&self, tail: &Tail) -> Result<bool, Error> {
         Ok(tail.messages.len() < 2 || self.fetch_newest(1).await?.raw_count == 1)
     }
 
-    /// Whether the server can be told how many messages to give.
+    /// Whether the server accepts a limit.
     async fn accepts_limits(&self) -> Result<bool, Error> {
         Ok(self.conversation.tools().await?.accepts(GET_TOOL, "limit"))
     }
 
-    async fn out_of_reach_error(&self, what: &str, tail: &Tail) -> Result<Error, Error> {
+    async fn out_of_reach_error(&self, subject: &str, tail: &Tail) -> Result<Error, Error> {
         let gives = format!(
-            "{what} of the conversation `{}` cannot be seen: the server gives the newest {} messages and none before \
+            "{subject} of the conversation `{}` cannot be seen: the server gives the newest {} messages and none before \
              them. Run more often, or begin with a new conversation",
             self.conversation.conversation_id(),
             tail.messages.len(),
@@ -267,7 +272,6 @@ impl GuildeSubstrate {
         }))
     }
 
-    /// Up to `count` turns that end with `at`.
     pub(super) async fn window_ending_at(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
         if count == 0 {
             return Ok(Vec::new());
@@ -279,38 +283,43 @@ impl GuildeSubstrate {
         {
             return Ok(window);
         }
-        let tail = self.read_tail(|said| position(said, at).is_some_and(|place| place + 1 >= count)).await?;
+        let tail =
+            self.read_tail(|messages| position(messages, at).is_some_and(|place| place + 1 >= count)).await?;
         let Some(place) = tail.position(at) else {
             return match tail.is_complete {
                 true => Ok(Vec::new()),
                 false => Err(self.out_of_reach_error(&format!("the message `{at}`"), &tail).await?),
             };
         };
-        let mut turns: Vec<Turn> = tail.messages.into_iter().take(place + 1).map(|said| said.turn).collect();
+        let mut turns: Vec<Turn> =
+            tail.messages.into_iter().take(place + 1).map(|message| message.turn).collect();
         turns.drain(..turns.len().saturating_sub(count));
         Ok(turns)
     }
 
-    /// The window, from a server that can go both ways from a message; `None` where that leads nowhere.
+    /// The window, from a server that accepts `after` and `before`; `None` if these do not find it.
     async fn window_around(&self, at: &Name, count: usize) -> Result<Option<Vec<Turn>>, Error> {
         let before = MessageQuery { limit: count, before: Some(at), ..MessageQuery::default() };
         let mut older = self.conversation.fetch(&self.read_history, before).await?;
-        let Some(last) = older.messages.last().map(|said| said.turn.id.clone()) else { return Ok(None) };
+        let Some(last) = older.messages.last().map(|message| message.turn.id.clone()) else {
+            return Ok(None);
+        };
         let after = MessageQuery { limit: 1, after: Some(&last), ..MessageQuery::default() };
         let after = self.conversation.fetch(&self.read_history, after).await?;
-        let Some(found) = after.messages.into_iter().find(|said| said.turn.id == *at).filter(|_| after.known)
+        let Some(found) =
+            after.messages.into_iter().find(|message| message.turn.id == *at).filter(|_| after.known)
         else {
             return Ok(None);
         };
         let mut window = vec![found];
         for _ in 0..MAX_REQUESTS {
-            older.messages.retain(|said| position(&window, &said.turn.id).is_none());
-            let came = older.messages.len();
+            older.messages.retain(|message| position(&window, &message.turn.id).is_none());
+            let received = older.messages.len();
             window.splice(0..0, older.messages);
-            if came == 0 || window.len() >= count || older.has_more == Some(false) {
+            if received == 0 || window.len() >= count || older.has_more == Some(false) {
                 break;
             }
-            let Some(first) = window.first().map(|said| said.turn.id.clone()) else { break };
+            let Some(first) = window.first().map(|message| message.turn.id.clone()) else { break };
             let limit = count - window.len();
             older = self
                 .conversation
@@ -321,15 +330,15 @@ impl GuildeSubstrate {
                 .await?;
         }
         window.drain(..window.len().saturating_sub(count));
-        Ok(Some(window.into_iter().map(|said| said.turn).collect()))
+        Ok(Some(window.into_iter().map(|message| message.turn).collect()))
     }
 }
 
-fn position(said: &[TurnMessage], id: &Name) -> Option<usize> {
-    said.iter().position(|said| said.turn.id == *id)
+fn position(messages: &[TurnMessage], id: &Name) -> Option<usize> {
+    messages.iter().position(|message| message.turn.id == *id)
 }
 
-/// Whether these are all messages that there are.
-fn is_everything(given: &MessagePage, asked: usize) -> bool {
-    given.has_more.map_or(given.raw_count < asked, |more| !more)
+/// Whether a page holds all messages of the conversation.
+fn is_everything(page: &MessagePage, limit: usize) -> bool {
+    page.has_more.map_or(page.raw_count < limit, |more| !more)
 }

@@ -1,30 +1,28 @@
-//! What we write beside a turn: `metadata.quorate`.
+//! The metadata that Quorate writes with a turn: `metadata.quorate`.
 
 use quorate_kernel::conversation::{NewTurn, Stamp};
 use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-/// The key of the metadata that is ours.
 const METADATA_KEY: &str = "quorate";
 
-/// What we write beside a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct TurnMetadata {
-    /// Who takes the turn.
+    /// The author.
     pub(super) participant: Name,
-    /// Which attempt to post it is, so that it is found again when no answer comes.
+    /// The id of the attempt to post it, so that it is found if the response is lost.
     pub(super) post: String,
-    /// What its author adds.
+    /// The author's own metadata.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(super) meta: Map<String, Json>,
-    /// What ties it to the turn that it answers.
+    /// Ties it to the turn that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stamp: Option<Stamp>,
 }
 
 impl TurnMetadata {
-    /// The marks of a turn that is to be posted.
+    /// The metadata of a turn to post.
     pub(super) fn new(turn: &NewTurn, post: &str) -> Self {
         TurnMetadata {
             participant: turn.participant.clone(),
@@ -35,13 +33,13 @@ impl TurnMetadata {
     }
 
     pub(super) fn to_metadata(&self) -> Json {
-        // A struct of texts and JSON has no reason not to become JSON.
-        let ours = serde_json::to_value(self).unwrap_or_default();
-        Json::Object(Map::from_iter([(METADATA_KEY.to_owned(), ours)]))
+        // A struct of strings and JSON always serializes.
+        let value = serde_json::to_value(self).unwrap_or_default();
+        Json::Object(Map::from_iter([(METADATA_KEY.to_owned(), value)]))
     }
 
-    /// Takes the marks out of metadata. What is not in our form is nobody's, and dropped.
+    /// Removes Quorate's part from metadata. A part in another form is dropped.
     pub(super) fn take_from(metadata: &mut Map<String, Json>) -> Option<Self> {
-        metadata.remove(METADATA_KEY).and_then(|ours| serde_json::from_value(ours).ok())
+        metadata.remove(METADATA_KEY).and_then(|value| serde_json::from_value(value).ok())
     }
 }

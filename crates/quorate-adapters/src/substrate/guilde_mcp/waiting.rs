@@ -1,4 +1,4 @@
-//! Waiting for news: the server waits where it can, else it is asked now and then.
+//! Waits for new messages: by a waiting request if the server supports it, else by polling.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use super::GuildeSubstrate;
 use super::conversation::{GET_TOOL, MessagePage, MessageQuery};
 use crate::mcp::ServerTools;
 
-/// How long a server is asked to wait.
+/// The longest waiting request.
 const MAX_WAIT: Duration = Duration::from_secs(25);
 
-/// How many of the newest messages are looked at.
+/// How many of the newest messages a poll reads.
 const NEWS_LIMIT: usize = 10;
 
 impl GuildeSubstrate {
-    /// Returns when there may be a message that the last read did not give.
+    /// Returns when there may be a message that was not delivered yet.
     pub(super) async fn wait_for_news(&self) -> Result<(), Error> {
         let offer = self.conversation.tools().await?;
         let waits = offer.accepts(GET_TOOL, "after") && offer.accepts(GET_TOOL, "waitMs");
@@ -28,21 +28,21 @@ impl GuildeSubstrate {
     }
 
     async fn wait_after(&self, offer: &ServerTools, frontier: Name) -> Result<(), Error> {
-        let most = offer.maximum(GET_TOOL, "waitMs").map_or(MAX_WAIT, Duration::from_millis);
-        let wait = MAX_WAIT.min(self.conversation.timeout()).min(most);
+        let maximum = offer.maximum(GET_TOOL, "waitMs").map_or(MAX_WAIT, Duration::from_millis);
+        let wait = MAX_WAIT.min(self.conversation.timeout()).min(maximum);
         let mut after = frontier.clone();
         loop {
-            let asked = Instant::now();
+            let requested_at = Instant::now();
             let ask = MessageQuery { limit: NEWS_LIMIT, after: Some(&after), before: None, wait: Some(wait) };
-            let given = self.conversation.fetch(&self.read_history, ask).await?;
-            if !given.known || self.is_news(&given, Some(&frontier)) {
+            let page = self.conversation.fetch(&self.read_history, ask).await?;
+            if !page.known || self.is_news(&page, Some(&frontier)) {
                 return Ok(());
             }
-            // What was given before and has been moved behind the frontier is no news, and is not waited for again.
-            if let Some(last) = given.messages.last() {
+            // A message that was delivered before and moved behind the frontier is not new; do not wait for it again.
+            if let Some(last) = page.messages.last() {
                 after = last.turn.id.clone();
             }
-            if asked.elapsed() < wait / 2 {
+            if requested_at.elapsed() < wait / 2 {
                 sleep(self.poll_interval).await;
             }
         }
@@ -50,19 +50,19 @@ impl GuildeSubstrate {
 
     async fn poll_for_news(&self, frontier: Option<&Name>) -> Result<(), Error> {
         loop {
-            let given = self.fetch_newest(NEWS_LIMIT).await?;
-            if self.is_news(&given, frontier) {
+            let page = self.fetch_newest(NEWS_LIMIT).await?;
+            if self.is_news(&page, frontier) {
                 return Ok(());
             }
             sleep(self.poll_interval).await;
         }
     }
 
-    /// Whether something among these was not given yet.
-    fn is_news(&self, given: &MessagePage, frontier: Option<&Name>) -> bool {
-        let place =
-            frontier.and_then(|frontier| given.messages.iter().position(|said| said.turn.id == *frontier));
-        let behind = given.messages.iter().skip(place.map_or(0, |place| place + 1));
-        behind.into_iter().any(|said| !self.read_history.contains(&said.turn.id))
+    /// Whether a page holds a message that was not delivered yet.
+    fn is_news(&self, page: &MessagePage, frontier: Option<&Name>) -> bool {
+        let place = frontier
+            .and_then(|frontier| page.messages.iter().position(|message| message.turn.id == *frontier));
+        let later = page.messages.iter().skip(place.map_or(0, |place| place + 1));
+        later.into_iter().any(|message| !self.read_history.contains(&message.turn.id))
     }
 }

@@ -1,10 +1,9 @@
-//! The key `cli`: who is asked, by the name of a preset or by the path of an AIP-45 manifest (`AGENT-CLI.md`).
+//! The key `cli`: the name of a preset, or the path of an AIP-45 manifest (`AGENT-CLI.md`).
 //!
-//! An AIP-45 manifest describes a CLI that is spoken to in a protocol, for a whole session. Here a CLI is started for one
-//! prompt on stdin, so that of the manifest count `bin`, `bin_args`, and how it is given a model: the option `model` with
-//! its `bin_args_template`, and `models.default`. Where `bin` is the program of a preset, the preset knows how it takes
-//! one prompt, and `bin_args` do not count. The arguments of any other CLI that speaks `acp` or `mcp` start its server,
-//! which no plain prompt is for; the block's own `args` say then how it is called instead.
+//! An AIP-45 manifest describes a CLI that speaks a protocol for a whole session. Quorate starts a CLI for one prompt
+//! on stdin, so it reads only `bin`, `bin_args`, `models.default`, and the `bin_args_template` of the option `model`.
+//! If `bin` is the program of a preset, the preset replaces `bin_args`. For any other CLI that speaks `acp` or `mcp`,
+//! `bin_args` start its server, which takes no plain prompt; the block must set `args`.
 
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "the tests write manifests"))]
 
@@ -21,30 +20,29 @@ use crate::block::quoted_list;
 use crate::regular_file;
 
 const KEY: &str = "cli";
-/// The longest manifest that is read.
+/// The longest manifest that is read, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
-/// What a model is put in the place of.
+/// The placeholder for the model's name in a template.
 const MODEL_PLACEHOLDER: &str = "{value}";
 
-/// What `cli` names.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cli {
-    /// The preset, where it is a CLI that is known by name.
+    /// The preset of that name, or of the manifest's `bin`.
     pub(super) preset: Option<&'static str>,
-    /// The program, where a manifest names it.
+    /// The manifest's program.
     pub(super) command: Option<String>,
-    /// Its arguments for one prompt; `None` where nobody says them.
+    /// Its arguments for one prompt; `None` if neither preset nor manifest gives them.
     pub(super) args: Option<Vec<String>>,
-    /// The model that it is given unless the block names another.
+    /// The model unless the block names another.
     pub(super) model: Option<String>,
-    /// The manifest's file, where there is one.
+    /// The manifest's file.
     pub(super) path: Option<PathBuf>,
-    /// How it is given a model: arguments, with [`VALUE`] in the model's place.
+    /// The arguments that set the model, with [`MODEL_PLACEHOLDER`] in the model's place.
     model_args: Option<Vec<String>>,
 }
 
 impl Cli {
-    /// Reads what the key says; a path is relative to `dir`.
+    /// Reads the key's value; a path is relative to `dir`.
     pub(super) fn resolve(written: &str, dir: &Path) -> Result<Self, ConfigError> {
         let is_path = written.contains('/') || Path::new(written).extension().is_some();
         if !is_path {
@@ -59,8 +57,8 @@ impl Cli {
             });
         }
         let path = dir.join(written);
-        let refused = |what: String| {
-            ConfigError::for_key(KEY, format!("`{}` {what}", path.display())).with_help(format!(
+        let refuse = |problem: String| {
+            ConfigError::for_key(KEY, format!("`{}` {problem}", path.display())).with_help(format!(
                 "name the AIP-45 manifest of a CLI by its path, or one of {}",
                 quoted_list(&preset_names())
             ))
@@ -68,29 +66,29 @@ impl Cli {
         let text =
             regular_file::read_text(&path, MAX_MANIFEST_BYTES).map_err(|error| match error.kind() {
                 std::io::ErrorKind::FileTooLarge => {
-                    refused(format!("is larger than {} MiB", MAX_MANIFEST_BYTES >> 20))
+                    refuse(format!("is larger than {} MiB", MAX_MANIFEST_BYTES >> 20))
                 }
-                _ => refused(format!("cannot be read: {error}")),
+                _ => refuse(format!("cannot be read: {error}")),
             })?;
         let yaml = frontmatter::split(&text)
-            .map_err(|problem| refused(format!("is no manifest: {}", problem.message)))?;
+            .map_err(|problem| refuse(format!("is no manifest: {}", problem.message)))?;
         let (node, problems) = tree::yaml::parse(&text[yaml.yaml]);
         match (node, problems.into_iter().next()) {
-            (Some(node), None) => Cli::from_manifest(&node.to_json(), &path).map_err(refused),
-            (_, problem) => Err(refused(
+            (Some(node), None) => Cli::from_manifest(&node.to_json(), &path).map_err(refuse),
+            (_, problem) => Err(refuse(
                 problem.map_or("is empty".to_owned(), |problem| format!("is no YAML: {}", problem.message)),
             )),
         }
     }
 
-    /// Takes from a manifest what counts.
+    /// Reads the keys of a manifest that apply here.
     fn from_manifest(manifest: &Json, path: &Path) -> Result<Self, String> {
         let text =
             |pointer: &str| manifest.pointer(pointer).and_then(Json::as_str).filter(|text| !text.is_empty());
         let bin = text("/bin").ok_or("has no `bin`, which names the program")?;
         let protocol = text("/protocol").ok_or("has no `protocol`")?;
-        let named = |preset: &&Preset| bin.rsplit('/').next() == Some(preset.command);
-        let preset = PRESETS.iter().find(named);
+        let has_command = |preset: &&Preset| bin.rsplit('/').next() == Some(preset.command);
+        let preset = PRESETS.iter().find(has_command);
         let model_args = match manifest.pointer("/options") {
             None => None,
             Some(options) => options
@@ -115,13 +113,13 @@ impl Cli {
         })
     }
 
-    /// The arguments that give it a model; `None` where only its name is known to nobody's template.
+    /// The arguments that set the model; `None` without a template.
     pub(super) fn model_args(&self, model: &str) -> Option<Vec<String>> {
         let template = self.model_args.as_ref()?;
         Some(template.iter().map(|arg| arg.replace(MODEL_PLACEHOLDER, model)).collect())
     }
 
-    /// What answers depend on: all that was taken from the manifest.
+    /// What answers depend on: everything that was read from the manifest.
     pub(super) fn fingerprint(&self) -> Json {
         json!({"preset": self.preset, "command": self.command, "args": self.args, "model": self.model,
                "model_args": self.model_args})
@@ -155,9 +153,9 @@ mod tests {
     fn a_name_is_a_preset() {
         let cli = Cli::resolve("codex", Path::new("/")).unwrap();
         assert_eq!((cli.preset, cli.command), (Some("codex"), None));
-        let refused = Cli::resolve("codxe", Path::new("/")).unwrap_err();
+        let error = Cli::resolve("codxe", Path::new("/")).unwrap_err();
         assert_eq!(
-            (refused.key.as_deref(), refused.help.as_deref()),
+            (error.key.as_deref(), error.help.as_deref()),
             (Some("cli"), Some("did you mean `codex`?"))
         );
     }
@@ -200,8 +198,8 @@ mod tests {
             ("bin: x\nprotocol: acp\nbin_args: acp", "no list of texts"),
             ("bin: [", "no YAML"),
         ] {
-            let refused = read(frontmatter).unwrap_err();
-            assert!(refused.message.contains(says), "{refused:?}");
+            let error = read(frontmatter).unwrap_err();
+            assert!(error.message.contains(says), "{error:?}");
         }
         assert!(
             Cli::resolve("gone/AGENT-CLI.md", Path::new("/")).unwrap_err().message.contains("cannot be read")

@@ -1,9 +1,8 @@
 //! The preset `claude`: `claude --print --output-format json --json-schema …`, prompt on stdin, one JSON envelope on
 //! stdout.
 //!
-//! Where the manifest says which tools a participant has, `--tools` leaves it no other built-in ones, `--allowedTools`
-//! lets it use those without asking, and `--strict-mcp-config` with `--mcp-config` gives it the named MCP servers and no
-//! others.
+//! If the manifest restricts a participant's tools, `--tools` limits the built-in ones, `--allowedTools` permits them
+//! without a prompt, and `--strict-mcp-config` with `--mcp-config` passes exactly the named MCP servers.
 
 mod judge;
 
@@ -73,7 +72,7 @@ fn tools(mut arguments: ArgumentBuilder, ask: &ArgumentInputs<'_>) -> ArgumentBu
     let mut rules: Vec<String> = granted.allowed_tools.unwrap_or_default().to_vec();
     for server in &granted.servers {
         let all = format!("{MCP_TOOL_PREFIX}{}", server.id.replace(|c: char| !is_name_char(c), "_"));
-        // Whoever names single tools of a server does not mean all of them.
+        // Rules for single tools of a server must not allow all of them.
         if !rules.iter().any(|rule| *rule == all || rule.starts_with(&format!("{all}__"))) {
             rules.push(all);
         }
@@ -88,15 +87,15 @@ fn tools(mut arguments: ArgumentBuilder, ask: &ArgumentInputs<'_>) -> ArgumentBu
     }
 }
 
-/// What the names of tools of MCP servers begin with.
+/// The prefix of tools of MCP servers.
 const MCP_TOOL_PREFIX: &str = "mcp__";
 
 fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// The schema as the CLI accepts it: it becomes the input of a tool, where alternatives at the top are refused, and
-/// its validator knows no newer dialects by name. What is left out here is checked by us on the answer.
+/// The schema in a form that the CLI accepts: it becomes the input of a tool, where alternatives at the top are refused,
+/// and its validator knows no newer dialects by name. The attempt checks the answer against the full schema.
 fn accepted_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     let mut schema = schema.clone();
     if let Some(keywords) = schema.as_object_mut() {
@@ -107,7 +106,7 @@ fn accepted_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     Some(schema).filter(|schema| schema.to_string().len() <= MAX_SCHEMA_BYTES)
 }
 
-/// The envelope in what was printed: with `--verbose` that is the list of all messages, and the result comes last.
+/// The envelope in an output: with `--verbose` that is the list of all messages, and the result comes last.
 fn envelope(stdout: &str) -> Option<Json> {
     match serde_json::from_str(stdout.trim()).ok()? {
         Json::Array(mut messages) => Some(messages.pop().unwrap_or_else(|| Json::Array(Vec::new()))),
@@ -115,7 +114,7 @@ fn envelope(stdout: &str) -> Option<Json> {
     }
 }
 
-/// What an attempt cost and the model that answered, whether or not there is a reply.
+/// The attempt's usage and the model that answered, with or without a reply.
 pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
     envelope(stdout).map_or_else(ModelAndUsage::default, |envelope| (model(&envelope), usage(&envelope)))
 }
@@ -123,7 +122,7 @@ pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndU
 /// The reply in an envelope.
 pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyError> {
     let envelope = &envelope(stdout).ok_or(ReplyError::Malformed)?;
-    // An object with none of these is no envelope: something else than the CLI printed it.
+    // An object with none of these keys is no envelope of the CLI.
     if !["type", "subtype", "is_error", "result", "structured_output"]
         .iter()
         .any(|key| envelope.get(key).is_some())
@@ -146,16 +145,15 @@ fn subtype(envelope: &Json) -> &str {
     envelope.get("subtype").and_then(Json::as_str).unwrap_or("there is no result")
 }
 
-/// The model that wrote most: small helper models are listed beside it.
+/// The model with the most output; small helper models are listed next to it.
 fn model(envelope: &Json) -> Option<String> {
     let models = envelope.get("modelUsage")?.as_object()?;
     models.iter().max_by_key(|(_, usage)| count(usage, "outputTokens")).map(|(name, _)| name.clone())
 }
 
-/// Tokens of all models together, where each is listed, else of the main one. What was read from and written to the cache
-/// was read too.
+/// Tokens of all models if each is listed, else of the main one. Cache reads and writes count as input.
 fn usage(envelope: &Json) -> Usage {
-    let of = |usage: &Json, [input, written, cached, output]: [&str; 4]| {
+    let tokens_of = |usage: &Json, [input, written, cached, output]: [&str; 4]| {
         let read = [input, written, cached].into_iter().filter_map(|key| count(usage, key));
         Usage {
             tokens_in: read.reduce(u64::saturating_add),
@@ -172,12 +170,12 @@ fn usage(envelope: &Json) -> Usage {
     let mut listed = models.into_iter().flat_map(serde_json::Map::values).peekable();
     let mut usage = Usage::default();
     if listed.peek().is_some_and(|model| count(model, LISTED[0]).is_some()) {
-        listed.for_each(|model| usage.add(of(model, LISTED)));
+        listed.for_each(|model| usage.add(tokens_of(model, LISTED)));
     } else if let Some(main) = envelope.get("usage") {
-        usage = of(main, MAIN);
+        usage = tokens_of(main, MAIN);
     }
     let cost = envelope.get("total_cost_usd").and_then(Json::as_f64).filter(|usd| *usd >= 0.0);
-    // A cast saturates, and 18 billion dollars are enough.
+    // The cast saturates at 18 billion dollars.
     Usage { usd_nanos: cost.map(|usd| (usd * 1e9).round() as u64), ..usage }
 }
 
@@ -223,9 +221,9 @@ mod tests {
         let servers =
             fixture::servers(&json!({"git.hub": {"url": "https://x/mcp"}, "db": {"command": "db"}}));
         let nothing = json!({});
-        let given = |allowed, ids: &[&str]| {
-            let speaking = fixture::conversation(allowed, ids);
-            let granted = ToolGrants::for_speaker(Some(&speaking), &servers, Path::new("/"));
+        let arguments_for = |allowed, ids: &[&str]| {
+            let conversation = fixture::conversation(allowed, ids);
+            let granted = ToolGrants::for_speaker(Some(&conversation), &servers, Path::new("/"));
             let files = AttemptFiles::new(None, Some(&granted.mcp_config())).unwrap();
             let ask = ArgumentInputs {
                 schema: None,
@@ -239,7 +237,7 @@ mod tests {
             (list.collect::<Vec<_>>(), read)
         };
         let (list, read) =
-            given(Some(&["Read", "Bash(git:*)", "Bash(ls)", "mcp__db__query"]), &["git.hub", "db"]);
+            arguments_for(Some(&["Read", "Bash(git:*)", "Bash(ls)", "mcp__db__query"]), &["git.hub", "db"]);
         let expected = [
             "--tools=Read,Bash",
             "--allowedTools=Read,Bash(git:*),Bash(ls),mcp__db__query,mcp__git_hub",
@@ -248,8 +246,8 @@ mod tests {
         ];
         assert_eq!(list, expected);
         assert!(read.contains("https://x/mcp"), "{read}");
-        assert_eq!(given(Some(&[]), &[]).0, ["--tools=", "--strict-mcp-config"]);
-        assert_eq!(given(None, &[]).0, [""; 0]);
+        assert_eq!(arguments_for(Some(&[]), &[]).0, ["--tools=", "--strict-mcp-config"]);
+        assert_eq!(arguments_for(None, &[]).0, [""; 0]);
     }
 
     #[test]

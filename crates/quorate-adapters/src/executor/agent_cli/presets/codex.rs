@@ -1,8 +1,8 @@
 //! The preset `codex`: `codex exec --json … -`, prompt on stdin, events as JSON lines on stdout, the last message in a
 //! file of its own. It runs in the read-only sandbox and keeps no session.
 //!
-//! The CLI has no list of tools that it may use; the sandbox is what holds it. The MCP servers of a participant are
-//! given to it beside its own, as overrides of its configuration.
+//! The CLI has no list of allowed tools; the sandbox restricts it. The MCP servers of a participant are added to its own
+//! as overrides of its configuration.
 
 mod judge;
 mod strict_schema;
@@ -47,7 +47,7 @@ fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
         arguments = arguments.flag("--output-last-message", files.last_message_path());
     }
     for server in &ask.tool_grants.servers {
-        arguments = server_overrides(server).iter().fold(arguments, |all, one| all.flag("-c", one));
+        arguments = server_overrides(server).iter().fold(arguments, |all, setting| all.flag("-c", setting));
     }
     let mut list =
         arguments.judge_config(ask.judge_config).model("--model", ask.model).extra_args(ask.extra_args).list;
@@ -55,9 +55,9 @@ fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
     list
 }
 
-/// A server as overrides. They are TOML, of which JSON's texts and lists are a part.
+/// A server as overrides. They are TOML, which shares JSON's strings and lists.
 fn server_overrides(server: &Server<'_>) -> Vec<String> {
-    // The path of an override is split at its dots, whatever is quoted.
+    // The CLI splits the path of an override at its dots, even within quotes.
     if !server.id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
         return Vec::new();
     }
@@ -80,7 +80,7 @@ fn chooses_sandbox(arg: &str) -> bool {
     matches!(flag, "--sandbox" | "-s" | "--dangerously-bypass-approvals-and-sandbox" | "--yolo")
 }
 
-/// The reply in the events and the file.
+/// The reply in the events, or in the file of the last message.
 pub(in crate::executor::agent_cli) fn read(
     stdout: &str,
     last_message: Option<String>,
@@ -105,15 +105,15 @@ pub(in crate::executor::agent_cli) fn read(
     Ok(Reply { text, ..Reply::default() })
 }
 
-/// What an attempt cost, whether or not there is a reply. The events do not name the model.
+/// The attempt's usage, with or without a reply. The events do not name the model.
 pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
     let mut usage = Usage::default();
     for event in events(stdout) {
-        if let Some(of) = event.get("usage") {
+        if let Some(counts) = event.get("usage") {
             usage = Usage {
-                tokens_in: count(of, "input_tokens"),
-                tokens_cached: count(of, "cached_input_tokens"),
-                tokens_out: count(of, "output_tokens"),
+                tokens_in: count(counts, "input_tokens"),
+                tokens_cached: count(counts, "cached_input_tokens"),
+                tokens_out: count(counts, "output_tokens"),
                 usd_nanos: None,
             };
         }
@@ -198,8 +198,8 @@ mod tests {
             "near": {"command": "n", "args": ["a b"], "env": ["K"], "cwd": "/w"},
             "no.bare.key": {"command": "n"}
         }));
-        let speaking = fixture::conversation(Some(&["Read"]), &["far", "near", "no.bare.key"]);
-        let granted = ToolGrants::for_speaker(Some(&speaking), &servers, Path::new("/"));
+        let conversation = fixture::conversation(Some(&["Read"]), &["far", "near", "no.bare.key"]);
+        let granted = ToolGrants::for_speaker(Some(&conversation), &servers, Path::new("/"));
         let nothing = json!({});
         let ask =
             ArgumentInputs { schema: None, ..ArgumentInputs::structured(None, &[], &nothing, &granted) };

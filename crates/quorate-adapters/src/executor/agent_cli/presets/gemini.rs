@@ -1,9 +1,8 @@
 //! The preset `gemini`: `gemini --output-format json`, prompt on stdin, one JSON envelope on stdout. The CLI has no
 //! flag for a schema; the prompt asks for the shape.
 //!
-//! Of what a participant may use, `--allowed-tools` lets it use tools without asking, and `--allowed-mcp-server-names`
-//! leaves it those of the CLI's own MCP servers that have the same names. No flag of the CLI takes tools away, nor adds
-//! a server.
+//! `--allowed-tools` permits a participant's tools without a prompt, and `--allowed-mcp-server-names` restricts the CLI's
+//! own MCP servers to those of the same names. No flag of the CLI removes tools or adds a server.
 
 mod judge;
 
@@ -55,14 +54,14 @@ pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyE
     Ok(Reply { text, ..Reply::default() })
 }
 
-/// The envelope in what was printed: some versions print notices before it.
+/// The envelope in an output: some versions print notices before it.
 fn envelope(stdout: &str) -> Option<Json> {
     let start = stdout.find('{').unwrap_or(0);
     let first = serde_json::Deserializer::from_str(&stdout[start..]).into_iter().next();
     first.and_then(Result::ok).filter(Json::is_object)
 }
 
-/// What an attempt cost, whether or not there is a reply: tokens of all models together, and the model that wrote most,
+/// The attempt's usage, with or without a reply: tokens of all models together, and the model with the most output,
 /// since a small one may route before it.
 pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
     let envelope = envelope(stdout).unwrap_or_default();
@@ -73,15 +72,16 @@ pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndU
     let written = |model: &Json| {
         ["candidates", "thoughts"].iter().filter_map(|key| tokens(model, key)).reduce(u64::saturating_add)
     };
-    let sum = |of: &dyn Fn(&Json) -> Option<u64>| models.values().filter_map(of).reduce(u64::saturating_add);
+    let sum =
+        |count: &dyn Fn(&Json) -> Option<u64>| models.values().filter_map(count).reduce(u64::saturating_add);
     let usage = Usage {
         tokens_in: sum(&|model| tokens(model, "prompt")),
         tokens_cached: sum(&|model| tokens(model, "cached")),
         tokens_out: sum(&written),
         usd_nanos: None,
     };
-    let most = models.iter().max_by_key(|(_, model)| written(model)).map(|(name, _)| name.clone());
-    (most, usage)
+    let model = models.iter().max_by_key(|(_, model)| written(model)).map(|(name, _)| name.clone());
+    (model, usage)
 }
 
 #[cfg(test)]
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn tools_and_servers_are_named_one_by_one() {
         let servers = fixture::servers(&json!({"db": {"command": "db"}}));
-        let speaking = fixture::conversation(Some(&["read_file", "run_shell_command(git)"]), &["db"]);
-        let granted = ToolGrants::for_speaker(Some(&speaking), &servers, Path::new("/"));
+        let conversation = fixture::conversation(Some(&["read_file", "run_shell_command(git)"]), &["db"]);
+        let granted = ToolGrants::for_speaker(Some(&conversation), &servers, Path::new("/"));
         let nothing = json!({});
         let ask =
             ArgumentInputs { schema: None, ..ArgumentInputs::structured(None, &[], &nothing, &granted) };

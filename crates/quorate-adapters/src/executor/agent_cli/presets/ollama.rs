@@ -1,5 +1,5 @@
-//! The preset `ollama`: `ollama run MODEL --format json`, prompt on stdin, the answer itself on stdout. The CLI can ask
-//! for JSON but not for a schema; the prompt asks for the shape. It has no tools.
+//! The preset `ollama`: `ollama run MODEL --format json`, prompt on stdin, the answer itself on stdout. The CLI accepts
+//! no schema, only a request for JSON; the prompt asks for the shape. It has no tools.
 
 use std::ffi::OsString;
 

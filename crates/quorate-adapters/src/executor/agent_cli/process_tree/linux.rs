@@ -1,5 +1,5 @@
-//! Everything that one member started, on Linux: its process group, and whoever left the group but carries the mark
-//! or descends from one who does.
+//! All processes that one member started, on Linux: its process group, and processes outside of it that carry the tag or
+//! descend from one that does.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::executor::agent_cli::process_table::{self, Process};
 use crate::executor::agent_cli::process_tag::{CallTag, Scope};
 
-/// The processes of one invocation. The leader must not have been reaped while this is in use: its number is the
-/// group's, and stays ours until then.
+/// The processes of one invocation. The leader must not have been reaped while this is in use: until then the system
+/// cannot reuse its id, which is also the group's.
 #[derive(Debug)]
 pub(in crate::executor::agent_cli) struct ProcessTree {
     leader: Pid,
@@ -18,25 +18,25 @@ pub(in crate::executor::agent_cli) struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// The family of a process that was just started in a group of its own.
-    pub(in crate::executor::agent_cli) fn new(leader: Pid, mark: CallTag) -> Self {
+    /// The process tree of a process that was just started in a group of its own.
+    pub(in crate::executor::agent_cli) fn new(leader: Pid, tag: CallTag) -> Self {
         let start_ticks = Process::read(leader).map_or(0, |process| process.start_ticks);
-        ProcessTree { leader, start_ticks, scope: Scope::Call(mark) }
+        ProcessTree { leader, start_ticks, scope: Scope::Call(tag) }
     }
 
-    /// Asks everybody to end; those that are stopped are woken, as they could not hear it otherwise.
+    /// Sends SIGTERM to all; stopped processes are woken, since they could not receive it otherwise.
     pub(in crate::executor::agent_cli) fn request_exit(&self) {
         self.signal(Signal::TERM);
         self.signal(Signal::CONT);
     }
 
-    /// Whether nobody is left, given that the leader has exited.
+    /// Whether no process is left, given that the leader has exited.
     pub(in crate::executor::agent_cli) fn is_gone(&self) -> bool {
         self.other_processes().iter().all(|process| process.zombie)
     }
 
-    /// Ends everybody, leader included, and takes the exit status of those that we adopted. It looks again until
-    /// nobody is found, because who is being killed may just have started somebody.
+    /// Kills all processes with their leader, and reaps those that were adopted. It repeats until none is found, since a
+    /// process may start another while it is being killed.
     pub(in crate::executor::agent_cli) fn kill_all(&self) {
         let _ = kill_process_group(self.leader, Signal::KILL);
         kill_until_gone(|| self.other_processes());
@@ -54,8 +54,8 @@ impl ProcessTree {
     }
 }
 
-/// Ends whomever `find` finds, until it finds nobody. It gives up on what not even a kill ends (a process stuck in the
-/// kernel) after about a second.
+/// Kills the processes that `find` returns, until it returns none. After about a second it gives up on processes that
+/// cannot be killed (stuck in the kernel).
 pub(in crate::executor::agent_cli) fn kill_until_gone(find: impl Fn() -> Vec<Process>) {
     const LOOKS: u32 = 200;
     const PAUSE: Duration = Duration::from_millis(5);
@@ -70,8 +70,8 @@ pub(in crate::executor::agent_cli) fn kill_until_gone(find: impl Fn() -> Vec<Pro
         if clean && !found_any {
             return;
         }
-        // After a find one clean look is not enough: a child may have been born behind the place in the table where
-        // the look had been already.
+        // After a hit, one empty search is not enough: a new child may have a place in the table that the search had
+        // already passed.
         found_any = !clean;
         std::thread::sleep(PAUSE);
     }

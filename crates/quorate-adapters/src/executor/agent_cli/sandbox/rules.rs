@@ -1,5 +1,5 @@
-//! Which rules keep some paths out of reach. Landlock only ever allows, and what it allows for a directory holds for
-//! everything below: so no directory above a protected path gets a rule, and each of its other entries gets one.
+//! Computes the rules that protect some paths. Landlock can only allow, and allowing a directory allows everything below
+//! it: so no directory above a protected path gets a rule, and each of its other entries gets one.
 
 use std::path::{Path, PathBuf};
 
@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
-    /// Write, make, rename and remove files and directories.
+    /// Write, create, rename and remove files and directories.
     Write,
     Both,
 }
 
-/// What is protected: absolute paths without links, whether or not they are there.
+/// The protected paths: absolute and without links; they need not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Protected {
-    /// Neither read nor written.
+    /// Neither readable nor writable.
     pub(super) hidden: Vec<PathBuf>,
-    /// Read, and not written.
+    /// Readable, not writable.
     pub(super) read_only: Vec<PathBuf>,
 }
 
 impl Protected {
-    /// Whether a path has something protected below it, so that it gets no rule for writing itself.
+    /// Whether a path contains a protected one, so that it gets no rule for writing itself.
     pub(super) fn has_entries_below(&self, path: &Path) -> bool {
         below(&self.hidden, path) || below(&self.read_only, path)
     }
 }
 
-/// The rules, from the root on. `entries` gives the full paths of a directory's entries.
+/// The rules, from the root down. `entries` returns the full paths of a directory's entries.
 pub(super) fn access_rules(
     protected: &Protected,
     entries: impl Fn(&Path) -> Vec<PathBuf>,
@@ -59,11 +59,11 @@ pub(super) fn access_rules(
 }
 
 fn within(all: &[PathBuf], path: &Path) -> bool {
-    all.iter().any(|one| path.starts_with(one))
+    all.iter().any(|protected| path.starts_with(protected))
 }
 
 fn below(all: &[PathBuf], path: &Path) -> bool {
-    all.iter().any(|one| one != path && one.starts_with(path))
+    all.iter().any(|protected| protected != path && protected.starts_with(path))
 }
 
 #[cfg(test)]
@@ -119,10 +119,10 @@ mod tests {
         assert_eq!(ruled["/srv/ada/ws/draft.md"], Access::Read);
         assert_eq!(ruled["/srv/ada/.claude.json"], Access::Both);
         assert!(!ruled.keys().any(|path| path.contains(".quorate")), "{ruled:?}");
-        let alone = super::tests::ruled(&[], &["/srv/ada/ws/draft.md"]);
-        assert_eq!(alone["/"], Access::Read);
-        assert_eq!(alone["/srv/ada/ws/.quorate"], Access::Write);
-        assert!(!alone.contains_key("/srv/ada/ws/draft.md"), "{alone:?}");
+        let rules = super::tests::ruled(&[], &["/srv/ada/ws/draft.md"]);
+        assert_eq!(rules["/"], Access::Read);
+        assert_eq!(rules["/srv/ada/ws/.quorate"], Access::Write);
+        assert!(!rules.contains_key("/srv/ada/ws/draft.md"), "{rules:?}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The rules as the kernel takes them. The set is made before the fork, since that allocates; the child only imposes it on
-//! itself.
+//! The rules in the kernel's form. The set is created before the fork, since that allocates; the child only imposes it
+//! on itself.
 
 #![expect(clippy::disallowed_methods, reason = "rules are about the files that there are")]
 
@@ -15,16 +15,15 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
 use super::rules::Access;
 
-/// Rules, ready to be imposed.
 #[derive(Debug)]
 pub(in crate::executor::agent_cli) struct Ruleset(Option<RulesetCreated>);
 
 impl Ruleset {
-    /// Makes the set. What went away since it was listed needs no rule.
+    /// Creates the set. A path that was removed since it was listed needs no rule.
     pub(super) fn new(rules: &[(PathBuf, Access)]) -> io::Result<Self> {
-        let mut made = base_ruleset().and_then(Unmade::create).map_err(io::Error::other)?;
+        let mut ruleset = base_ruleset().and_then(Unmade::create).map_err(io::Error::other)?;
         for (path, access) in rules {
-            // A link gets no rule: where it leads to has one, or is to have none.
+            // A link gets no rule: its target has one, or must have none.
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let Ok(file) = openat(CWD, path, flags, Mode::empty()) else { continue };
             let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
@@ -35,18 +34,18 @@ impl Ruleset {
                 FileType::Directory => rights(*access),
                 _ => rights(*access) & AccessFs::from_file(ABI::V3),
             };
-            made = made.add_rule(PathBeneath::new(file, rights)).map_err(io::Error::other)?;
+            ruleset = ruleset.add_rule(PathBeneath::new(file, rights)).map_err(io::Error::other)?;
         }
-        Ok(Ruleset(Some(made)))
+        Ok(Ruleset(Some(ruleset)))
     }
 
-    /// Imposes the rules on the calling process, for good. For the child of a fork: it makes two system calls, and neither
+    /// Imposes the rules on the calling process, irrevocably. For the child of a fork: it makes two system calls, and neither
     /// allocates nor takes a lock.
     pub(in crate::executor::agent_cli) fn impose(&mut self) -> io::Result<()> {
-        let refused = || io::Error::from(io::ErrorKind::PermissionDenied);
-        let imposed = self.0.take().ok_or_else(refused)?.restrict_self().map_err(|_| refused())?;
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let imposed = self.0.take().ok_or_else(denied)?.restrict_self().map_err(|_| denied())?;
         match imposed.ruleset {
-            landlock::RulesetStatus::NotEnforced => Err(refused()),
+            landlock::RulesetStatus::NotEnforced => Err(denied()),
             _ => Ok(()),
         }
     }
@@ -58,8 +57,8 @@ pub(super) fn available() -> Result<(), &'static str> {
     let found = FOUND.get_or_init(|| {
         use landlock::{CompatLevel, Compatible as _};
         let first = Unmade::default().set_compatibility(CompatLevel::HardRequirement);
-        // Renaming across directories and truncating came with versions 2 and 3; without them a file that must not be
-        // opened for writing can be changed all the same.
+        // Versions 2 and 3 added renaming across directories and truncating; without them a file that must not be
+        // opened for writing can be changed nevertheless.
         first.handle_access(AccessFs::from_write(ABI::V3)).and_then(Unmade::create).is_ok()
     });
     match found {
@@ -73,7 +72,7 @@ pub(super) fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
     std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// What is refused unless a rule allows it. Programs are run, and directories are listed, as ever.
+/// Denies all access that a rule does not allow. Executing programs and listing directories stay allowed.
 fn base_ruleset() -> Result<Unmade, landlock::RulesetError> {
     Unmade::default().handle_access(rights(Access::Both))
 }

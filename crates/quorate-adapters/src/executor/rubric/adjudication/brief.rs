@@ -11,12 +11,12 @@ const MAX_QUOTE_CHARS: usize = 48;
 /// How many items a brief lists.
 const MAX_ITEMS: usize = 20;
 
-/// One thing to change, and who asks for it.
+/// One change, and the members that ask for it.
 pub(super) struct Item<'a> {
-    /// The words that it is about, the shortest of those given.
+    /// The words that it concerns, the shortest of the given quotes.
     pub(super) quote: &'a str,
     pub(super) line: Option<usize>,
-    /// Who raised it, in roster order.
+    /// The members that raised it, in roster order.
     pub(super) members: Vec<&'a str>,
     blocked: bool,
     span: Option<Range<usize>>,
@@ -24,7 +24,7 @@ pub(super) struct Item<'a> {
     fixes: Vec<&'a str>,
 }
 
-/// Merges the findings of all members: what blocks first, then what most raised, then as it stands in the text.
+/// Merges the findings of all members: blocking ones first, then by number of members, then in the order of the text.
 pub(super) fn merge<'a>(
     document: &Document<'_>,
     members: impl Iterator<Item = &'a PeerAnswer>,
@@ -44,7 +44,7 @@ pub(super) fn merge<'a>(
     items
 }
 
-/// The items as a numbered list; `None` where there are none.
+/// The items as a numbered list.
 pub(super) fn numbered(items: &[Item<'_>]) -> Option<String> {
     let mut lines: Vec<String> = items
         .iter()
@@ -79,8 +79,8 @@ impl<'a> Item<'a> {
 
     fn is_same_place(&self, document: &Document<'_>, finding: &PeerFinding) -> bool {
         match (&self.span, &finding.span) {
-            // A quoted sentence and a word in it are one item only where they are alike in size: a sentence that is
-            // too long and a phrase in it want two edits.
+            // A quoted sentence and a word in it are one item only if they are of similar size: a sentence that is too
+            // long and a phrase in it need two edits.
             (Some(a), Some(b)) => {
                 overlaps(a, b)
                     && document.line_of(a.start) == document.line_of(b.start)
@@ -121,7 +121,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// A quote as far as it takes to find the place.
+/// A quote, shortened to what a reader needs to find the place.
 fn short(quote: &str) -> String {
     match quote.char_indices().nth(MAX_QUOTE_CHARS) {
         None => quote.to_owned(),

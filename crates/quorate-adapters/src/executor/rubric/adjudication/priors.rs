@@ -1,4 +1,4 @@
-//! What earlier verdicts on the same type of text show.
+//! Reads earlier verdicts on the same type of text.
 
 use serde_json::Value;
 
@@ -15,31 +15,31 @@ struct PriorVerdict {
 }
 
 impl PriorVerdicts {
-    /// Reads the part. What is not of its form says nothing.
+    /// Reads the part. Text in another format yields no verdicts.
     pub(super) fn read(text: &str) -> PriorVerdicts {
         let Ok(Value::Array(all)) = serde_json::from_str(text) else { return PriorVerdicts(Vec::new()) };
         let prior = |value: &Value| {
             let string = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let verdict =
                 [string("verdict"), string("final_verdict")].into_iter().find(|word| !word.is_empty())?;
-            let told = format!("{}\n{}", string("reasoning"), string("revision_brief"));
+            let text = format!("{}\n{}", string("reasoning"), string("revision_brief"));
             Some(PriorVerdict {
                 artifact: string("artifact"),
                 verdict: verdict.to_uppercase(),
-                topics: topics::found_in(&told).iter().map(|topic| topic.name).collect(),
+                topics: topics::found_in(&text).iter().map(|topic| topic.name).collect(),
             })
         };
         PriorVerdicts(all.iter().filter_map(prior).collect())
     }
 
-    /// How many of the newest in a row were HOLD for this very artifact with a topic in common that is there again;
-    /// `None` where the newest was not. Verdicts on others' texts say nothing about whether asking again helps.
+    /// How many of the newest verdicts in a row were HOLD on this artifact and on a current topic; `None` if the newest was
+    /// not. Verdicts on other artifacts do not show whether a repetition helps.
     pub(super) fn repeated_holds(&self, artifact: &str, current: &[&'static str]) -> Option<usize> {
-        let own = self.0.iter().take_while(|prior| prior.artifact == artifact).count();
-        self.repeated_topics(current).map(|(times, _)| times.min(own)).filter(|times| *times > 0)
+        let same_artifact = self.0.iter().take_while(|prior| prior.artifact == artifact).count();
+        self.repeated_topics(current).map(|(times, _)| times.min(same_artifact)).filter(|times| *times > 0)
     }
 
-    /// What they show, in a sentence; nothing where there are none.
+    /// A sentence about the verdicts and recurring topics; `None` without verdicts.
     pub(super) fn summary(&self, current: &[&'static str]) -> Option<String> {
         let newest = self.0.first()?;
         if let Some((times, common)) = self.repeated_topics(current).filter(|(_, common)| !common.is_empty())

@@ -1,4 +1,4 @@
-//! Banned phrases in use. Repetitions of one phrase are one finding that counts more.
+//! Banned phrases. Repetitions of one phrase are one finding with a higher weight.
 
 use std::collections::BTreeMap;
 
@@ -57,10 +57,10 @@ fn words<'a>(corpus: &'a Document<'_>) -> Vec<&'a str> {
     corpus.words.iter().filter(|word| word.kind != WordKind::Code).map(|word| &*word.text).collect()
 }
 
-/// Whether the voice corpus that the member was given uses the phrase itself.
-fn is_in_context(phrase: &str, house: &[Vec<&str>]) -> bool {
-    let wanted: Vec<&str> = phrase.split(' ').collect();
-    house.iter().any(|words| words.windows(wanted.len()).any(|window| window == wanted))
+/// Whether the voice corpus in the member's context uses the phrase.
+fn is_in_context(phrase: &str, corpus: &[Vec<&str>]) -> bool {
+    let sought: Vec<&str> = phrase.split(' ').collect();
+    corpus.iter().any(|words| words.windows(sought.len()).any(|window| window == sought))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The goals document: a text that serves none of the goals, touches a non-goal, or reports a reason to stop. Words
-//! are compared, not meanings, so these findings ask rather than judge.
+//! Compares a text with the goals document: it serves none of the goals, touches a non-goal, or reports a reason to stop.
+//! It compares words, not meanings, so its findings ask rather than judge.
 
 use std::collections::HashSet;
 

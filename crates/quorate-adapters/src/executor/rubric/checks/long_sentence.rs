@@ -8,14 +8,14 @@ use crate::executor::rubric::lens::Lens;
 /// The voice lens asks for sentences that can be read aloud.
 pub(super) static CHECK: Check = Check { name: "sentence length", lens: Lens::Voice, yields_to: &[], run };
 
-/// More words than this are long.
+/// Words; a longer sentence is a finding.
 const LONG: usize = 35;
-/// More than this are severe.
+/// Words; a longer sentence is a severe finding.
 const SEVERE: usize = 50;
 
 fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
-    let spoken = |kind| matches!(kind, BlockKind::Paragraph | BlockKind::Item);
-    let sentences = document.sentences.iter().filter(|sentence| spoken(document.kind_of(sentence)));
+    let is_prose = |kind| matches!(kind, BlockKind::Paragraph | BlockKind::Item);
+    let sentences = document.sentences.iter().filter(|sentence| is_prose(document.kind_of(sentence)));
     let long = sentences.filter(|sentence| sentence.words.len() > LONG);
     long.map(|sentence| {
         let count = sentence.words.len();
@@ -33,10 +33,13 @@ mod tests {
 
     #[test]
     fn length_sets_the_severity() {
-        let of = |n: usize| {
+        let sentence_of = |n: usize| {
             findings(&CHECK, &format!("{}end.", "word ".repeat(n - 1))).first().map(|f| f.severity)
         };
-        assert_eq!((of(35), of(36), of(51)), (None, Some(Severity::Minor), Some(Severity::Major)));
+        assert_eq!(
+            (sentence_of(35), sentence_of(36), sentence_of(51)),
+            (None, Some(Severity::Minor), Some(Severity::Major))
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A text whose claims have no source at all: not a slip here and there but nothing to stand on.
+//! A text in which no claim has a source.
 
 use super::unsourced_number::{claim, has_source};
 use super::{Check, Criteria, superlative, unsourced_number, vague_authority};
@@ -6,24 +6,25 @@ use crate::executor::rubric::document::Document;
 use crate::executor::rubric::finding::Finding;
 use crate::executor::rubric::lens::Lens;
 
-/// The evidence lens asks whether anything is shown.
+/// The evidence lens asks for any source.
 pub(super) static CHECK: Check = Check { name: "evidence at all", lens: Lens::Evidence, yields_to: &[], run };
 
-/// From this many claims on, each without a source, the text rests on nothing.
+/// From this many claims without a source on, the text is a finding.
 const CLAIMS: usize = 5;
-/// And this many words to a claim at most.
+/// At most this many words for each claim.
 const WORDS_PER_CLAIM: usize = 80;
 
 fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
     let checks = [&unsourced_number::CHECK, &superlative::CHECK, &vague_authority::CHECK];
-    let bare: Vec<Finding> = checks.iter().flat_map(|check| (check.run)(document, criteria)).collect();
-    let shown = document
+    let unsourced: Vec<Finding> = checks.iter().flat_map(|check| (check.run)(document, criteria)).collect();
+    let has_sourced_claim = document
         .sentences
         .iter()
         .enumerate()
-        .any(|(at, one)| claim(document, one).is_some() && has_source(document, at));
-    let enough = bare.len() >= CLAIMS && bare.len() * WORDS_PER_CLAIM >= document.word_count();
-    let Some(first) = bare.iter().min_by_key(|finding| finding.span.start).filter(|_| enough && !shown)
+        .any(|(at, sentence)| claim(document, sentence).is_some() && has_source(document, at));
+    let enough = unsourced.len() >= CLAIMS && unsourced.len() * WORDS_PER_CLAIM >= document.word_count();
+    let Some(first) =
+        unsourced.iter().min_by_key(|finding| finding.span.start).filter(|_| enough && !has_sourced_claim)
     else {
         return Vec::new();
     };
@@ -31,7 +32,7 @@ fn run(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Finding> {
         first.span.clone(),
         format!(
             "{} claims and no source for any of them: the text rests on nothing that can be looked up.",
-            bare.len()
+            unsourced.len()
         ),
         "Find the evidence first, then write what it supports.",
     )]

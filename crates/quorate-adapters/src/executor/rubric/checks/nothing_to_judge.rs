@@ -1,5 +1,5 @@
-//! Texts that no lens can judge: empty, next to empty, code alone, or not in English. They block under every lens, so
-//! that they cannot pass for want of findings.
+//! Texts that no lens can judge: empty, nearly empty, code alone, or not in English. They block under every lens, so that
+//! they do not pass for lack of findings.
 
 use quorate_diagnostics::word_list::WordList;
 
@@ -13,16 +13,16 @@ const WORDS: &str = include_str!("../words/nothing_to_judge.txt");
 /// Every lens runs it, before all others.
 pub(super) static CHECK: Check = Check { name: "substance", lens: Lens::General, yields_to: &[], run };
 
-/// Fewer words than this are nothing to judge.
+/// Fewer words than this cannot be judged.
 const MIN_WORDS: usize = 20;
-/// Nor are words that repeat, if fewer than this differ.
+/// Nor can repeated words, if fewer than this are distinct.
 const MIN_DISTINCT_WORDS: usize = 12;
-/// Fewer different words than this are as good as none.
+/// A text with fewer distinct words than this counts as empty.
 const NONE: usize = 3;
-/// English prose is about two fifths function words; a text with less than one in this many is something else.
+/// About two fifths of English prose are function words; a text with less than one in this many is not English.
 const FUNCTION_WORDS_ONE_IN: usize = 12;
 
-/// A text with less than one in this many that no other language has is not English, however many it shares with English.
+/// Nor is a text in which less than one word in this many is a function word that only English has.
 const OWN_WORDS_ONE_IN: usize = 30;
 
 static FUNCTION_WORDS: WordList = WordList::new(WORDS, "function words");
@@ -35,7 +35,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     let words = document.word_count();
     let distinct = document.distinct_words(MIN_DISTINCT_WORDS);
     if distinct < NONE {
-        let (what, fix) = if document.has_code_or_quotations {
+        let (issue, fix) = if document.has_code_or_quotations {
             (
                 "There is no prose of the author's own, only code, quotations or markup; this council reads prose.",
                 "Say in words what the reader is to know.",
@@ -43,19 +43,19 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
         } else {
             ("There is nothing here to judge.", "Write the text first.")
         };
-        return vec![Finding::beyond_edit(opening_or_first_line(document), what, fix)];
+        return vec![Finding::beyond_edit(opening_or_first_line(document), issue, fix)];
     }
     if words < MIN_WORDS || distinct < MIN_DISTINCT_WORDS {
-        let what = format!("{words} words, {distinct} of them different, are too little to judge.");
-        let what = if distinct < MIN_DISTINCT_WORDS {
-            what
+        let issue = format!("{words} words, {distinct} of them different, are too little to judge.");
+        let issue = if distinct < MIN_DISTINCT_WORDS {
+            issue
         } else {
             format!("{words} words are too little to judge.")
         };
         return vec![Finding::new(
             opening_or_first_line(document),
             Severity::Critical,
-            what,
+            issue,
             "Say what it is about, for whom, and why it matters.",
         )];
     }
@@ -72,9 +72,9 @@ fn not_english(document: &Document<'_>) -> Finding {
     }
 }
 
-/// Whether the text as a whole does, and no third of it stands in paragraphs that do not.
+/// Whether the whole text reads as English, with less than a third of it in paragraphs that do not.
 fn reads_as_english(document: &Document<'_>) -> bool {
-    let mut whole = WordCounts::default();
+    let mut total = WordCounts::default();
     let mut foreign = 0;
     for block in &document.blocks {
         let mut block_counts = WordCounts::default();
@@ -86,12 +86,12 @@ fn reads_as_english(document: &Document<'_>) -> bool {
         if block_counts.all >= MIN_WORDS && !block_counts.is_english() {
             foreign += block_counts.all;
         }
-        whole.add(&block_counts);
+        total.add(&block_counts);
     }
-    whole.is_english() && foreign * 3 <= whole.all
+    total.is_english() && foreign * 3 <= total.all
 }
 
-/// How many words there are, and how many of them hold English sentences together.
+/// The number of words, and how many of them are function words.
 #[derive(Default)]
 struct WordCounts {
     all: usize,
@@ -121,7 +121,7 @@ impl WordCounts {
     }
 }
 
-/// The opening, else whatever the first line with something on it says.
+/// The opening, else the first line that is not blank.
 fn opening_or_first_line(document: &Document<'_>) -> std::ops::Range<usize> {
     let opening = opening_span(document);
     if !opening.is_empty() {

@@ -1,14 +1,14 @@
-//! Pivots: “it's not just X, it's Y”, “not X but Y”. They set up a straw man to knock down.
+//! Pivots: “it's not just X, it's Y”, “not X but Y”. They deny a claim that was never made.
 
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{Channel, Document, Word};
 use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 
-/// The voice lens asks for the point itself.
+/// The voice lens asks for the plain statement.
 pub(super) static CHECK: Check = Check { name: "pivots", lens: Lens::Voice, yields_to: &[], run };
 
-/// How far apart the two halves may stand.
+/// The longest distance of the two halves, in words.
 const REACH: usize = 12;
 const NOT: &[&str] = &["not", "isn't", "aren't", "wasn't", "doesn't", "don't"];
 const MERELY: &[&str] = &["just", "merely", "simply", "only", "about"];
@@ -29,7 +29,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The pivot that a sentence makes, from the words before its denial to its turn.
+/// The pivot in a sentence, from the words before its denial to its turn.
 fn pivot(document: &Document<'_>, words: &[Word<'_>], next: &[Word<'_>]) -> Option<std::ops::Range<usize>> {
     let at = words.iter().position(|word| NOT.contains(&&*word.text) && !word.quoted)?;
     let after = words.get(at + 1)?;
@@ -38,7 +38,7 @@ fn pivot(document: &Document<'_>, words: &[Word<'_>], next: &[Word<'_>]) -> Opti
     let turn = rest.iter().skip(1).position(|word| is_turn(document, word)).map(|offset| offset + 1);
     if MERELY.contains(&&*after.text) {
         let but = rest.iter().position(|word| word.text == "but");
-        // "not only … but also" is how English adds things up, and manuals add a lot.
+        // "not only … but also" is an enumeration, which manuals use a lot.
         let adds = but.is_some() && (after.text == "only" || document.channel == Channel::Manual);
         let within = turn.or(but).map(|offset| rest[offset].end);
         return within

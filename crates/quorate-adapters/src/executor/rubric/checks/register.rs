@@ -1,5 +1,5 @@
-//! Register: whether the tone fits what the text is written for. Modest on purpose, since it goes by a word list: a
-//! report or a manual that cheers, an outward text that reads like a contract, a wall of text anywhere outward.
+//! Register: whether the tone fits the purpose of the text. It goes by a word list and therefore reports little: a report
+//! or a manual that cheers, an outward text that reads like a contract, a very long paragraph in an outward text.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,12 @@ use crate::executor::rubric::finding::{Finding, Severity};
 use crate::executor::rubric::lens::Lens;
 use crate::executor::rubric::lexicon::Lexicon;
 
-/// The voice lens asks whether it sounds right where it goes.
+/// The voice lens asks whether the tone fits.
 pub(super) static CHECK: Check = Check { name: "register", lens: Lens::Voice, yields_to: &[], run };
 
-/// At most this many findings: tone is a matter of taste.
+/// At most this many findings, since tone is a matter of taste.
 const MAX_FINDINGS: usize = 3;
-/// A paragraph of more words than this is a wall in an outward text.
+/// A longer paragraph in an outward text is a finding.
 const MAX_PARAGRAPH_WORDS: usize = 130;
 
 static CHEER: LazyLock<Lexicon<()>> = LazyLock::new(|| {
@@ -58,7 +58,7 @@ fn run(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
     findings
 }
 
-fn find_phrases(document: &Document<'_>, list: &Lexicon<()>, what: &str, fix: &str) -> Vec<Finding> {
+fn find_phrases(document: &Document<'_>, list: &Lexicon<()>, issue: &str, fix: &str) -> Vec<Finding> {
     let hits = document.sentences.iter().flat_map(|sentence| {
         let words = document.words_of(sentence);
         list.all(words).into_iter().filter(|hit| !words[hit.words.start].quoted).map(|hit| {
@@ -66,7 +66,7 @@ fn find_phrases(document: &Document<'_>, list: &Lexicon<()>, what: &str, fix: &s
             Finding::new(
                 span.clone(),
                 Severity::Minor,
-                format!("“{}” {what}.", document.one_line(&span)),
+                format!("“{}” {issue}.", document.one_line(&span)),
                 fix,
             )
         })

@@ -1,4 +1,4 @@
-//! Survivorship: those who stayed speak for all.
+//! Survivorship: conclusions about all from those who stayed.
 
 use std::sync::LazyLock;
 

@@ -1,11 +1,11 @@
-//! Verse: short lines that are broken on purpose, and mostly in the middle of a sentence.
+//! Verse: short lines that are broken on purpose, mostly within a sentence.
 
-/// A stanza has so many lines.
+/// The fewest lines of a stanza.
 const MIN_STANZA_LINES: usize = 3;
-/// A line of verse is at most so long, in characters; prose is broken later.
+/// The longest line of verse, in characters; prose wraps later.
 const MAX_LINE_CHARS: usize = 60;
 
-/// Whether a paragraph is a stanza. Short sentences below each other, as in an advertisement, are none.
+/// Whether a paragraph is a stanza. Short sentences one below the other, as in an advertisement, are not.
 pub(super) fn is_stanza(paragraph: &str) -> bool {
     let lines: Vec<&str> = paragraph.trim().lines().map(str::trim).collect();
     let short = lines.iter().all(|line| line.chars().count() <= MAX_LINE_CHARS);

@@ -1,11 +1,10 @@
-//! Words: folded for comparing, with their place in the source.
+//! Words, normalized for comparison, with their place in the source.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::parse::CODE_FILL;
 
-/// What a word is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Letters,
@@ -27,11 +26,11 @@ pub(crate) struct Word<'t> {
     pub(crate) kind: Kind,
     /// Whether a hyphen joins it to the word before.
     pub(crate) joined: bool,
-    /// Whether it stands between quotation marks.
+    /// Whether it is between quotation marks.
     pub(crate) quoted: bool,
 }
 
-/// Adds the words of a span of the prose.
+/// Appends the words of a span of the prose.
 pub(super) fn tokenize<'t>(
     text: &'t str,
     prose: &str,
@@ -50,22 +49,22 @@ pub(super) fn tokenize<'t>(
         let joined = out.last().is_some_and(|last| {
             last.end + 1 == at && last.end >= span.start && prose[last.end..].starts_with('-')
         });
-        let spoken = speech.partition_point(|range| range.end <= at);
-        let quoted = speech.get(spoken).is_some_and(|range| range.contains(&at));
+        let next_quotation = speech.partition_point(|range| range.end <= at);
+        let quoted = speech.get(next_quotation).is_some_and(|range| range.contains(&at));
         let folded = if kind == Kind::Code { Cow::Borrowed("`") } else { fold(&text[at..at + length]) };
         out.push(Word { start: at, end: at + length, text: folded, kind, joined, quoted });
         at += length;
     }
 }
 
-/// The words of a place in a text, whatever markup stands in it.
+/// The words of a span, including those in markup.
 pub(super) fn tokenize_all<'t>(text: &'t str, span: Range<usize>) -> Vec<Word<'t>> {
     let mut words = Vec::new();
     tokenize(text, text, span, &[], &mut words);
     words
 }
 
-/// The folded words of a phrase, as [`add`] would cut it.
+/// The normalized words of a phrase, split as by [`tokenize`].
 pub(crate) fn split(phrase: &str) -> Vec<String> {
     let mut words = Vec::new();
     tokenize(phrase, phrase, 0..phrase.len(), &[], &mut words);
@@ -84,12 +83,12 @@ fn token(rest: &str, first: char) -> (Kind, usize) {
     let mut chars = rest.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|(_, next)| *next);
-        let goes_on = match c {
+        let continues = match c {
             '\'' | '’' => next.is_some_and(char::is_alphabetic),
             '.' | ',' | ':' | '/' | '-' => number && next.is_some_and(|next| next.is_ascii_digit()),
             _ => c.is_alphanumeric() && !is_ideograph(c),
         };
-        if !goes_on {
+        if !continues {
             return (if number { Kind::Number } else { Kind::Letters }, at);
         }
     }

@@ -1,7 +1,7 @@
-//! What may be said to a producer, and how: the wording of a body, and the folding by which two texts are the same.
+//! The wording of a body, and the normalization by which two texts count as the same.
 //!
-//! A producer is told how to write, never that somebody reads what it writes. And it is told nothing that an artifact
-//! says: quoted pieces are left out, and so is a text that repeats some words of what was quoted.
+//! A producer is told how to write, never that its work is reviewed, and nothing that an artifact says: quoted pieces
+//! are left out, and so is a text that repeats several words of a quote.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use quorate_protocol::locks::fold;
 
 use super::recurring::{RecurringIssue, Run};
 
-/// The longest sentence that is taken over, in characters.
+/// The longest sentence that is adopted, in characters.
 const MAX_SENTENCE_CHARS: usize = 300;
-/// So many words in a row of something quoted make a text a quotation; a shorter quotation has to be there whole.
+/// This many consecutive words of a quote make a text a quotation; a shorter quote must occur whole.
 const QUOTED_ROW_WORDS: usize = 4;
-/// How words begin that reveal that somebody reads what a producer writes, or that talk of playbooks themselves.
+/// Prefixes of words that reveal a review, or that mention playbooks themselves.
 const REVEALING_PREFIXES: &[&str] =
     &["adjudicat", "council", "deliberat", "judg", "playbook", "quorate", "review", "rubric", "verdict"];
-/// The same of words that have to be there whole.
+/// The same for whole words.
 const REVEALING_WORDS: &[&str] = &["finding", "findings", "jury", "juror", "jurors"];
-/// What stands in place of a quoted piece.
+/// Replaces a quoted piece.
 const QUOTATION_PLACEHOLDER: char = '\u{fffc}';
-/// Quotation marks that open, each with those that close.
+/// Opening quotation marks, each with its closing ones.
 const QUOTATION_MARKS: &[(char, &str)] = &[
     ('"', "\""),
     ('`', "`"),
@@ -37,11 +37,11 @@ const QUOTATION_MARKS: &[(char, &str)] = &[
     ('\'', "'"),
 ];
 
-/// What no body says.
+/// Words that no body may contain.
 pub(super) struct ForbiddenWords {
-    /// The words of the ids of those who found something.
+    /// The words of the ids of members.
     member_ids: BTreeSet<Vec<String>>,
-    /// What stands in quotations, in rows of a few words.
+    /// Consecutive words of quotes.
     quoted_rows: BTreeSet<Vec<String>>,
 }
 
@@ -61,7 +61,7 @@ impl ForbiddenWords {
         unsaid
     }
 
-    /// Whether a text may be said to a producer.
+    /// Whether a producer may be told a text.
     fn allows(&self, text: &str) -> bool {
         let words = words(text);
         let joined = fold(text).replace(['-', '\u{2010}', '\u{2011}', '\''], "");
@@ -80,20 +80,20 @@ impl ForbiddenWords {
     }
 }
 
-/// The body for a topic, one or two sentences; `None` where nothing can be said.
+/// The body for a topic, one or two sentences; `None` if no allowed sentence is left.
 pub(super) fn body(topic: &RecurringIssue<'_>, unsaid: &ForbiddenWords) -> Option<String> {
     let lead = lead_sentence(topic, unsaid);
     let fixes = topic.findings.iter().map(|(run, raised)| (run.id, one_line(raised.fix)));
-    // Where as many runs advise one thing as another, none of it is what all of them are about.
+    // If two fixes tie, neither applies to all runs.
     let fix = most_common(fixes.filter(|(_, fix)| !fix.is_empty()))
         .filter(|(fix, tied)| !(*tied && lead.is_some()) && unsaid.allows(fix));
     let fix = fix.and_then(|(fix, _)| {
-        let mut said = sentence(first_sentence(&fix))?;
+        let mut body = sentence(first_sentence(&fix))?;
         let rest = fix[first_sentence(&fix).len()..].trim_start();
         if let Some(second) = sentence(first_sentence(rest)).filter(|_| lead.is_none()) {
-            said = format!("{said} {second}");
+            body = format!("{body} {second}");
         }
-        Some(said)
+        Some(body)
     });
     match (lead, fix) {
         (Some(lead), Some(fix)) => Some(format!("{lead} {fix}")),
@@ -101,8 +101,7 @@ pub(super) fn body(topic: &RecurringIssue<'_>, unsaid: &ForbiddenWords) -> Optio
     }
 }
 
-/// What to look out for, from the issue's words: a passage takes the place of the one that was quoted, and a number that
-/// is another each time is just a number.
+/// The warning, from the issue's words: "a passage" replaces the quote, and numbers that differ between runs become N.
 fn lead_sentence(topic: &RecurringIssue<'_>, unsaid: &ForbiddenWords) -> Option<String> {
     let forms =
         topic.findings.iter().map(|(run, raised)| (run.id, one_line(&replace_quotations(raised.issue))));
@@ -115,12 +114,12 @@ fn lead_sentence(topic: &RecurringIssue<'_>, unsaid: &ForbiddenWords) -> Option<
     if several {
         form = replace_numbers(&form);
     }
-    // Whatever else was quoted has left a gap, which is not plain.
+    // Any other quotation has left a placeholder, which is not plain prose.
     let first = sentence(first_sentence(&form)).filter(|_| unsaid.allows(&form))?;
     Some(format!("Avoid this: {}", lowercase_first(&first)))
 }
 
-/// What was said in the most runs; of several such texts the first by letters, and whether there are several.
+/// The text of the most runs; of a tie the first in alphabetical order, and whether there is a tie.
 fn most_common<'r>(texts: impl Iterator<Item = (&'r str, String)>) -> Option<(String, bool)> {
     let mut runs: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for (run, text) in texts {
@@ -131,7 +130,7 @@ fn most_common<'r>(texts: impl Iterator<Item = (&'r str, String)>) -> Option<(St
     Some((first.next()?, first.next().is_some()))
 }
 
-/// Numbers as the letter N.
+/// Replaces numbers by the letter N.
 fn replace_numbers(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -144,18 +143,18 @@ fn replace_numbers(text: &str) -> String {
     out
 }
 
-/// The words by which two texts are the same: folded, without quoted pieces, digits and punctuation.
+/// The key by which two texts count as the same: normalized, without quoted pieces, digits and punctuation.
 pub(super) fn comparison_key(text: &str) -> String {
-    let folded = replace_quotations(&fold(&replace_quotations(text)));
-    let letters: String = folded
+    let normalized = replace_quotations(&fold(&replace_quotations(text)));
+    let letters_only: String = normalized
         .chars()
         .filter(|c| !c.is_numeric() && !matches!(c, '\'' | '\u{2019}'))
         .map(|c| if c.is_alphabetic() { c } else { ' ' })
         .collect();
-    letters.split_whitespace().collect::<Vec<_>>().join(" ")
+    letters_only.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text on one line, without characters that are not seen.
+/// A text on one line, without invisible characters.
 pub(super) fn one_line(text: &str) -> String {
     let seen = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     seen.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
@@ -172,7 +171,7 @@ pub(super) fn first_sentence(text: &str) -> &str {
     ends.find(ends_here).map_or(text, |end| &text[..end])
 }
 
-/// A sentence with a capital and an end; `None` where there is none, or it is long.
+/// A sentence with a capital and an end; `None` if the text is empty or too long.
 fn sentence(text: &str) -> Option<String> {
     let text = text.trim().trim_end_matches([',', ':', ';', '-', '–', '—', ' ']);
     let first = text.chars().next()?;
@@ -183,10 +182,10 @@ fn sentence(text: &str) -> Option<String> {
     Some(format!("{}{}{end}", first.to_uppercase(), &text[first.len_utf8()..]))
 }
 
-/// A sentence as it goes on after a colon: a first word of more than one capital keeps its own.
+/// A sentence in the form that follows a colon: a first word with several capitals keeps them.
 fn lowercase_first(text: &str) -> String {
-    let mut letters = text.chars();
-    match (letters.next(), letters.next()) {
+    let mut chars = text.chars();
+    match (chars.next(), chars.next()) {
         (Some(first), Some(second)) if !second.is_uppercase() && (first != 'I' || second.is_lowercase()) => {
             format!("{}{}", first.to_lowercase(), &text[first.len_utf8()..])
         }
@@ -194,42 +193,46 @@ fn lowercase_first(text: &str) -> String {
     }
 }
 
-/// Whether a text is prose and no more: no markup, no quotation, no address, nothing that a reader does not see.
+/// Whether a text is plain prose: no markup, quotation, address, or invisible character.
 fn is_plain_prose(text: &str) -> bool {
-    let letters: Vec<char> = text.chars().collect();
+    let chars: Vec<char> = text.chars().collect();
     let may = |(at, c): (usize, &char)| match c {
         '\'' | '\u{2019}' => {
-            let beside =
-                |at: Option<usize>| at.and_then(|at| letters.get(at)).is_some_and(|c| c.is_alphanumeric());
-            beside(at.checked_sub(1)) && beside(Some(at + 1))
+            let is_alphanumeric_at =
+                |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
+            is_alphanumeric_at(at.checked_sub(1)) && is_alphanumeric_at(Some(at + 1))
         }
         c => c.is_alphanumeric() || " .,;:!?()-–—/%&+…€$£".contains(*c),
     };
-    letters.iter().enumerate().all(may) && !text.contains("//") && !text.contains("www.")
+    chars.iter().enumerate().all(may) && !text.contains("//") && !text.contains("www.")
 }
 
-/// Whether a word has Latin letters and others, as words have that want to look like one they are not.
+/// Whether a word mixes Latin and other letters, as imitations of other words do.
 fn is_mixed(word: &str) -> bool {
     word.bytes().any(|byte| byte.is_ascii_alphabetic())
         && word.chars().any(|c| c.is_alphabetic() && !c.is_ascii())
 }
 
-/// The words of a text, folded.
+/// The normalized words of a text.
 fn words(text: &str) -> Vec<String> {
     split(&fold(text))
 }
 
-fn split(folded: &str) -> Vec<String> {
-    folded.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+fn split(normalized: &str) -> Vec<String> {
+    normalized
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
-/// A text with a sign in place of each quoted piece. A quotation that does not end goes on to the end.
+/// Replaces each quoted piece by a placeholder. A quotation without an end extends to the end of the text.
 fn replace_quotations(text: &str) -> String {
-    let letters: Vec<char> = text.chars().collect();
+    let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
-    while let Some(&c) = letters.get(at) {
-        match closing_quote(&letters, at) {
+    while let Some(&c) = chars.get(at) {
+        match closing_quote(&chars, at) {
             Some(end) => {
                 out.push(QUOTATION_PLACEHOLDER);
                 at = end;
@@ -243,28 +246,28 @@ fn replace_quotations(text: &str) -> String {
     out
 }
 
-/// Where the quotation ends that begins here, if one does.
-fn closing_quote(letters: &[char], at: usize) -> Option<usize> {
-    let open = letters[at];
+/// The end of the quotation that begins at `at`, if one does.
+fn closing_quote(chars: &[char], at: usize) -> Option<usize> {
+    let open = chars[at];
     let (_, closers) = QUOTATION_MARKS.iter().find(|(mark, _)| *mark == open)?;
-    let word = |at: Option<usize>| at.and_then(|at| letters.get(at)).is_some_and(|c| c.is_alphanumeric());
-    // These are apostrophes as well.
+    let word = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
+    // These are apostrophes too.
     let single = matches!(open, '\'' | '\u{2018}');
     if single && (word(at.checked_sub(1)) || !word(Some(at + 1))) {
         return None;
     }
-    // Code may stand between several.
-    let run = letters[at..].iter().take_while(|c| **c == open).count();
+    // Code may be delimited by several.
+    let run = chars[at..].iter().take_while(|c| **c == open).count();
     let wide = if open == '`' { run } else { 1 };
     let mut end = at + wide;
-    while end < letters.len() {
-        let closes = closers.contains(letters[end]) && !(single && word(Some(end + 1)));
+    while end < chars.len() {
+        let closes = closers.contains(chars[end]) && !(single && word(Some(end + 1)));
         let as_wide =
-            letters[end..].iter().take(wide).all(|c| closers.contains(*c)) && end + wide <= letters.len();
+            chars[end..].iter().take(wide).all(|c| closers.contains(*c)) && end + wide <= chars.len();
         if closes && as_wide {
             return Some(end + wide);
         }
         end += 1;
     }
-    (!single).then_some(letters.len())
+    (!single).then_some(chars.len())
 }

@@ -1,7 +1,7 @@
 //! `claude` as a judge. `--safe-mode` and `--setting-sources=` each keep hooks, skills, plugins and memory files out;
-//! `--strict-mcp-config` keeps MCP servers out, `--tools=` takes the built-in tools away. A variable is what keeps
-//! `@path` in the prompt from attaching files; releases that know `--safe-mode` know it. The CLI's own instructions name
-//! the working directory, which is another one in each call: [`SYSTEM`] in their place lets calls share a cached prefix.
+//! `--strict-mcp-config` keeps MCP servers out, and `--tools=` removes the built-in tools. A variable keeps `@path` in
+//! the prompt from attaching files; releases with `--safe-mode` support it. The CLI's own instructions name the working
+//! directory, which differs in each call: [`SYSTEM_PROMPT`] in their place lets calls share a cached prefix.
 
 use crate::executor::agent_cli::judge::{Judge, JudgeSetup, SYSTEM_PROMPT};
 use crate::executor::agent_cli::presets::ArgumentBuilder;

@@ -1,7 +1,7 @@
-//! `codex` as a judge. Which tools the CLI offers follows from its features and from its catalog of models, which wins
-//! over them: so the CLI is asked for the catalog that it ships with, and given it back without tools. A directory of its
-//! own in place of `~/.codex` leaves the user's memory file, skills, MCP servers, hooks and history out; the login is
-//! linked into it. `--strict-config` makes a release that does not know one of the settings fail.
+//! `codex` as a judge. The tools that the CLI offers follow from its features and from its catalog of models, which takes
+//! precedence: so the CLI is asked for its built-in catalog, and given it back without tools. A private directory in place
+//! of `~/.codex` keeps the user's memory file, skills, MCP servers, hooks and history out; the login is linked into it.
+//! `--strict-config` makes a release fail that does not know one of the settings.
 
 use quorate_protocol::Json;
 use serde_json::json;
@@ -14,7 +14,7 @@ const SHELL: &str = "shell";
 const WEB_SEARCH: &str = "web_search";
 const VIEW_IMAGE: &str = "view_image";
 
-/// The features that offer tools or run something, with the tool of ours that a feature belongs to.
+/// The features that offer tools or run something, with the Quorate tool that a feature belongs to.
 const FEATURES: &[(&str, Option<&str>)] = &[
     ("shell_tool", Some(SHELL)),
     ("unified_exec", Some(SHELL)),
@@ -27,7 +27,7 @@ const FEATURES: &[(&str, Option<&str>)] = &[
     ("hooks", None),
 ];
 
-/// What a judge is not told and does not have, whatever the CLI does by default.
+/// Switches off instructions and abilities that the CLI has by default.
 const SETTINGS: &[&str] = &[
     "agents.enabled=false",
     "tools.experimental_request_user_input.enabled=false",
@@ -109,7 +109,7 @@ pub(super) const JUDGE: Judge = Judge {
 fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
     let catalog = without_tools(session.preflight_output.unwrap_or_default())?;
     let path = |name: &str| json!(session.private_dir.join(name)).to_string();
-    // The CLI refuses a flag that is given twice.
+    // The CLI refuses a flag that occurs twice.
     let flags = ["--ignore-user-config", "--ignore-rules", "--strict-config"];
     let flags: Vec<&str> = flags.into_iter().filter(|flag| !session.sets_flag(flag)).collect();
     let mut arguments = ArgumentBuilder::new(&flags);
@@ -140,7 +140,7 @@ fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
     })
 }
 
-/// The catalog with every model's own tools taken out.
+/// The catalog without the models' own tools.
 fn without_tools(printed: &str) -> Result<String, String> {
     let unreadable = || "`codex debug models --bundled` did not print its catalog of models".to_owned();
     let mut catalog: Json = serde_json::from_str(printed.trim()).map_err(|_| unreadable())?;

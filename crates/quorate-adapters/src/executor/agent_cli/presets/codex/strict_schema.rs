@@ -1,20 +1,20 @@
-//! A schema as the service behind `codex --output-schema` takes it: every object closed, every property required, no
-//! alternatives at the top, and only keywords that it knows; others are refused there, call by call. What is left out of
-//! the form is checked by us on the answer, as always.
+//! A schema in the form that the service behind `codex --output-schema` accepts: every object closed, every property
+//! required, no alternatives at the top, and only keywords that it knows; it refuses others at each call. The attempt
+//! checks the answer against the full schema.
 
 use quorate_protocol::{Json, answers};
 use serde_json::{Map, json};
 
-/// The schema in that form; `None` where the form of the answer cannot be had so without losing what it is for.
+/// The schema in that form; `None` if the form would lose what the schema is for.
 pub(super) fn to_strict(form: answers::Schema, schema: &Json) -> Option<Json> {
     match form {
-        // What these carry in objects of any keys would be lost.
+        // These contain objects with arbitrary keys, which a closed object would lose.
         answers::Schema::PlainText | answers::Schema::Turn | answers::Schema::Deltas => None,
         _ => close(&first_alternative(schema)),
     }
 }
 
-/// The schema with the first of its alternatives at the top taken for all of them.
+/// The schema with the first of its alternatives at the top merged into it.
 fn first_alternative(schema: &Json) -> Json {
     let mut schema = schema.clone();
     let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.as_object_mut()?.remove(*key));
@@ -36,52 +36,54 @@ fn first_alternative(schema: &Json) -> Json {
 fn close(schema: &Json) -> Option<Json> {
     let keywords = schema.as_object()?;
     let mut kinds = types(keywords);
-    let mut kept: Map<String, Json> = Map::new();
+    let mut strict: Map<String, Json> = Map::new();
     for key in ["description", "enum"] {
         if let Some(value) = keywords.get(key) {
-            kept.insert(key.to_owned(), value.clone());
+            strict.insert(key.to_owned(), value.clone());
         }
     }
     if kinds.contains(&"object") {
         let properties = properties(keywords)?;
-        kept.insert("required".to_owned(), properties.keys().cloned().collect());
-        kept.insert("properties".to_owned(), Json::Object(properties));
-        kept.insert("additionalProperties".to_owned(), Json::Bool(false));
+        strict.insert("required".to_owned(), properties.keys().cloned().collect());
+        strict.insert("properties".to_owned(), Json::Object(properties));
+        strict.insert("additionalProperties".to_owned(), Json::Bool(false));
     }
     if kinds.contains(&"array") {
-        // A list, or a text in its place: the list.
+        // A list, or a string in its place: the list.
         kinds.retain(|kind| *kind != "string");
         let items = keywords.get("items").map_or_else(|| Some(json!({"type": "string"})), close)?;
-        kept.insert("items".to_owned(), items);
+        strict.insert("items".to_owned(), items);
     }
     let kind = match kinds[..] {
-        [] if kept.contains_key("enum") => return Some(Json::Object(kept)),
+        [] if strict.contains_key("enum") => return Some(Json::Object(strict)),
         [] => return None,
         [kind] => json!(kind),
         _ => json!(kinds),
     };
-    kept.insert("type".to_owned(), kind);
-    Some(Json::Object(kept))
+    strict.insert("type".to_owned(), kind);
+    Some(Json::Object(strict))
 }
 
-/// The properties, all of them to be required. Of those that need not be there only what may be null, or is null in
-/// place of being absent, can stay; what cannot be closed goes.
+/// The properties, all of them required. An optional property stays only if it may be null, or if null can mean that it
+/// is absent; an object that cannot be closed is dropped.
 fn properties(keywords: &Map<String, Json>) -> Option<Map<String, Json>> {
     let required = |name: &str| {
         let names = keywords.get("required").and_then(Json::as_array);
         names.is_some_and(|names| names.iter().any(|required| required == name))
     };
     let all = keywords.get("properties")?.as_object()?;
-    let mut kept = Map::new();
+    let mut required_properties = Map::new();
     for (name, schema) in all {
         let may_be_null = schema.as_object().is_some_and(|keywords| types(keywords).contains(&"null"));
         match close(schema) {
-            Some(property) if required(name) || may_be_null => kept.insert(name.clone(), property),
+            Some(property) if required(name) || may_be_null => {
+                required_properties.insert(name.clone(), property)
+            }
             None if required(name) => return None,
             _ => None,
         };
     }
-    Some(kept)
+    Some(required_properties)
 }
 
 fn types(keywords: &Map<String, Json>) -> Vec<&str> {
@@ -98,7 +100,7 @@ mod tests {
     use quorate_protocol::{Json, answers};
     use serde_json::json;
 
-    /// Whether the service takes a schema.
+    /// Whether the service accepts a schema.
     fn taken(schema: &Json) -> bool {
         const KNOWN: &[&str] =
             &["type", "description", "enum", "properties", "required", "additionalProperties", "items"];

@@ -1,10 +1,10 @@
-//! `gemini` as a judge. A policy of its own denies every tool, and a tool that is denied is not offered. A directory of
-//! its own in place of the user's leaves memory files, MCP servers, hooks, extensions and chats out; the login is linked
-//! into it. It is named relative to the working directory, since the CLI tells the model where it is: an absolute path
-//! would be another one in each call, and no call would find the prefix of the one before in the cache.
+//! `gemini` as a judge. A policy denies every tool, and the CLI does not offer denied tools. A private directory in place
+//! of the user's keeps memory files, MCP servers, hooks, extensions and chats out; the login is linked into it. Its path
+//! is relative to the working directory, since the CLI tells the model the path: an absolute one would differ in each
+//! call and defeat the prefix cache.
 //!
-//! The CLI attaches `@path` from its working directory, which is empty. It looks for `.env` upwards from there: one in the
-//! private directory, the user's own where there is one, keeps it from those of strangers.
+//! The CLI attaches `@path` from its working directory, which is empty. It looks for `.env` upwards from there: the
+//! private directory holds one (the user's own if it exists), so that the CLI finds no other.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub(super) const JUDGE: Judge = Judge {
         "--experimental-acp",
     ],
     forbidden_settings: &[],
-    // With a directory to work in the CLI would attach `@path` from it, and read its memory files.
+    // With a directory to work in, the CLI would attach `@path` from it and read its memory files.
     tools: Some(&["google_web_search", "web_fetch"]),
     preflight: None,
     configure: furnish,
@@ -64,7 +64,7 @@ fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
         }
     }
     match users.map(|users| users.join(".env")).filter(|file| file.is_file()) {
-        Some(own) => links.push((".env".to_owned(), own)),
+        Some(dotenv) => links.push((".env".to_owned(), dotenv)),
         None => files.push((".env".to_owned(), String::new())),
     }
     let variables =
@@ -77,8 +77,8 @@ fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
     })
 }
 
-/// What stands in for the user's settings: how the user logs in, and nothing that runs or remembers. Without a marker of
-/// a boundary the CLI looks for no memory file above its working directory.
+/// Settings in place of the user's: the login, and nothing that runs commands or keeps memory. Without boundary markers
+/// the CLI looks for no memory file above its working directory.
 fn settings(users: Option<&Path>) -> Json {
     let mut settings = json!({
         "general": {"enableAutoUpdate": false},
@@ -98,7 +98,7 @@ fn settings(users: Option<&Path>) -> Json {
     settings
 }
 
-/// How the user's settings say to log in.
+/// The login method of the user's settings.
 #[expect(clippy::disallowed_methods, reason = "the user's own settings are looked up")]
 fn selected_login(path: &Path) -> Option<String> {
     const LONGEST: u64 = 1 << 20;
@@ -108,13 +108,13 @@ fn selected_login(path: &Path) -> Option<String> {
     settings.pointer("/security/auth/selectedType").and_then(Json::as_str).map(str::to_owned)
 }
 
-/// Every tool is denied but those that are named.
+/// Denies every tool but the given ones.
 fn policy(tools: &[String]) -> String {
     let rule = |tool: &str, decision: &str, priority: u32| {
         format!("[[rule]]\ntoolName = {}\ndecision = \"{decision}\"\npriority = {priority}\n", json!(tool))
     };
-    let named = tools.iter().map(|tool| rule(tool, "allow", 999));
-    [rule("*", "deny", 998)].into_iter().chain(named).collect()
+    let allowed = tools.iter().map(|tool| rule(tool, "allow", 999));
+    [rule("*", "deny", 998)].into_iter().chain(allowed).collect()
 }
 
 #[cfg(test)]
@@ -126,8 +126,8 @@ mod tests {
     fn a_policy_denies_everything_but_what_is_named() {
         let none = "[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\npriority = 998\n";
         assert_eq!(policy(&[]), none);
-        let one = "[[rule]]\ntoolName = \"web_fetch\"\ndecision = \"allow\"\npriority = 999\n";
-        assert_eq!(policy(&["web_fetch".into()]), format!("{none}{one}"));
+        let allow_rule = "[[rule]]\ntoolName = \"web_fetch\"\ndecision = \"allow\"\npriority = 999\n";
+        assert_eq!(policy(&["web_fetch".into()]), format!("{none}{allow_rule}"));
     }
 
     #[test]
@@ -135,8 +135,9 @@ mod tests {
     fn of_the_users_settings_the_login_is_kept_and_nothing_else() {
         let users = tempfile::tempdir().unwrap();
         assert_eq!(settings(Some(users.path())).get("security"), None);
-        let own = json!({"security": {"auth": {"selectedType": "oauth-personal"}}, "mcpServers": {"x": {}}});
-        std::fs::write(users.path().join("settings.json"), own.to_string()).unwrap();
+        let user_settings =
+            json!({"security": {"auth": {"selectedType": "oauth-personal"}}, "mcpServers": {"x": {}}});
+        std::fs::write(users.path().join("settings.json"), user_settings.to_string()).unwrap();
         let settings = settings(Some(users.path()));
         assert_eq!(settings["security"]["auth"]["selectedType"], "oauth-personal");
         assert_eq!((settings.get("mcpServers"), &settings["hooksConfig"]["enabled"]), (None, &json!(false)));
