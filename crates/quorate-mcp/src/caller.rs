@@ -1,4 +1,4 @@
-//! Whoever calls a tool: whether it still waits, and how it is told of progress.
+//! The caller of a tool: its cancellation, and its progress notifications.
 
 use std::time::Duration;
 
@@ -8,10 +8,9 @@ use rmcp::service::{Peer, RequestContext};
 
 use super::progress::Progress;
 
-/// How long it may take to tell of progress. A client that does not read keeps nobody from the result.
+/// The longest wait for a progress notification. A client that does not read must not delay the result.
 const NOTIFY_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Whoever calls a tool.
 pub(super) struct Caller {
     request: Option<RequestContext<RoleServer>>,
     token: Option<ProgressToken>,
@@ -23,13 +22,13 @@ impl Caller {
         Caller { request: Some(request), token }
     }
 
-    /// One who waits for ever.
+    /// A caller that never cancels.
     #[cfg(test)]
     pub(super) fn nobody() -> Caller {
         Caller { request: None, token: None }
     }
 
-    /// Returns when the caller has taken its request back.
+    /// Returns when the caller has cancelled its request.
     pub(super) async fn cancelled(&self) {
         match &self.request {
             Some(request) => request.ct.cancelled().await,
@@ -37,14 +36,14 @@ impl Caller {
         }
     }
 
-    /// Tells of progress, if the caller wants to know; false where it does not, or does not listen.
+    /// Sends progress if the caller asked for it; returns false if it did not, or if it does not read.
     pub(super) async fn report_progress(&self, progress: &Progress) -> bool {
         let (Some(peer), Some(token)) = (self.peer(), &self.token) else { return false };
         let (steps, total) = progress.steps();
-        let mut told = ProgressNotificationParam::new(token.clone(), steps);
-        told.total = total;
-        told.message = progress.last.clone();
-        matches!(tokio::time::timeout(NOTIFY_TIMEOUT, peer.notify_progress(told)).await, Ok(Ok(())))
+        let mut notification = ProgressNotificationParam::new(token.clone(), steps);
+        notification.total = total;
+        notification.message = progress.last.clone();
+        matches!(tokio::time::timeout(NOTIFY_TIMEOUT, peer.notify_progress(notification)).await, Ok(Ok(())))
     }
 
     fn peer(&self) -> Option<&Peer<RoleServer>> {

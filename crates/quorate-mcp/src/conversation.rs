@@ -1,5 +1,5 @@
-//! One conversation as remote parties read it: the newest turns, what is newer than one, what is older than one, and
-//! waiting for what comes. It knows substrates by their port alone.
+//! One conversation for remote readers: the newest turns, those after or before a turn, and waiting for new ones. It knows
+//! substrates by their port alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,27 +12,26 @@ use tokio::time::Instant;
 
 use super::caller::Caller;
 
-/// How many turns are read at once on the way to the newest.
+/// How many turns one read fetches on the way to the newest.
 const PAGE_SIZE: usize = 512;
-/// A substrate may wake whoever waits for nothing; it does not make this process spin.
+/// The pause after each wake-up, since a substrate may wake its waiter without news.
 const WAKE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Turns that were read, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct TurnPage {
     pub(super) turns: Vec<Turn>,
-    /// Whether there are more on the side that was read towards.
+    /// Whether there are more in the direction of the read.
     pub(super) more: bool,
-    /// Whether the turn that it was read from is there.
+    /// Whether the turn that the read started from exists.
     pub(super) known: bool,
 }
 
-/// A reader of a conversation that several may use at once.
+/// A reader of a conversation, for concurrent use.
 pub(super) struct Conversation {
     substrate: Arc<dyn Substrate>,
-    /// The newest turn that was ever seen, so that the newest are found without reading everything again.
+    /// The newest turn seen so far, from which the newest ones are found without reading everything again.
     newest: Mutex<Option<Name>>,
-    /// Something was read or appended. A substrate owes news only to the last reader, so that readers tell each other.
+    /// Notified of reads and appends. A substrate wakes only its last reader, so readers wake each other.
     news: Notify,
 }
 
@@ -41,7 +40,7 @@ impl Conversation {
         Conversation { substrate, newest: Mutex::new(None), news: Notify::new() }
     }
 
-    /// Something was appended through this process.
+    /// Notifies waiters of an append by this process.
     pub(super) fn notify_appended(&self) {
         self.news.notify_waiters();
     }
@@ -57,7 +56,7 @@ impl Conversation {
         Ok(TurnPage { turns, more, known: true })
     }
 
-    /// The turns right before one.
+    /// The turns right before `at`.
     pub(super) async fn before(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let mut turns = self.substrate.window(at, limit + 2).await?;
         let known = turns.pop().is_some();
@@ -66,7 +65,7 @@ impl Conversation {
         Ok(TurnPage { turns, more, known })
     }
 
-    /// The turns right after one; where it is not there, the first ones.
+    /// The turns right after `at`; the first ones if `at` does not exist.
     pub(super) async fn after(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let page = self.substrate.read(Some(at), limit + 1).await?;
         let (mut turns, known) = (page.turns, page.known);
@@ -78,8 +77,8 @@ impl Conversation {
         Ok(TurnPage { turns, more, known })
     }
 
-    /// As [`Conversation::after`], once there are any; after `wait` there may still be none. With no turn to read
-    /// from, the newest.
+    /// As [`Conversation::after`], once there are any; none if there are none within `wait`. Without a turn to start from,
+    /// the newest.
     pub(super) async fn wait_for_turns(
         &self,
         at: Option<&Name>,
@@ -91,7 +90,7 @@ impl Conversation {
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
-            // From here on nothing is missed, whoever reads it first.
+            // From here on no notification is missed, even if another reader reads the turn first.
             news.as_mut().enable();
             let found = match at {
                 Some(at) => self.after(at, limit).await?,
@@ -114,13 +113,13 @@ impl Conversation {
         }
     }
 
-    /// The newest turn there is.
+    /// The newest turn.
     pub(super) async fn newest_id(&self) -> Result<Option<Name>, Error> {
         let mut newest = self.newest.lock().await;
         loop {
             let page = self.substrate.read(newest.as_ref(), PAGE_SIZE).await?;
             if !page.known {
-                // Somebody has cut or replaced the conversation: what was given is from its beginning.
+                // The conversation was cut or replaced: the page is from its beginning.
                 *newest = None;
             }
             let Some(last) = page.turns.last() else { return Ok(newest.clone()) };

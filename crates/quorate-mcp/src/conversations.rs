@@ -1,5 +1,5 @@
-//! The conversations that are offered: one for each manifest, found by the manifest's id, by what its substrate calls the
-//! conversation, or by what whoever serves it calls it.
+//! The offered conversations: one for each manifest, found by the manifest's id, its substrate's name for the conversation,
+//! or the id that the command line gives it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,53 +16,50 @@ use quorate::service::host::Host;
 use quorate::service::runtime::{self, OpenRuntime, Runtime};
 use quorate::service::workspace::PathOverrides;
 
-/// The key of a participant's `meta` that names its operator, as the `guilde-mcp` substrate reads it.
+/// The `meta` key of a participant that names its operator, as in the `guilde-mcp` substrate.
 const OPERATOR_ID_KEY: &str = "operatorId";
 
-/// A manifest and its conversation.
+/// A runtime and its conversation.
 pub(super) struct OfferedConversation {
-    /// The runtime.
     pub(super) runtime: Runtime,
-    /// Its conversation.
     pub(super) conversation: Conversation,
     environment: Environment,
-    asked: runtime::Request,
+    request: runtime::Request,
 }
 
 impl OfferedConversation {
-    /// The runtime as its manifest says now, with the ledger open: for whoever has somebody asked.
+    /// The runtime by the manifest's current content, with the ledger open, for calls that ask members.
     pub(super) async fn reopen(&self) -> Result<OpenRuntime, ServiceError> {
-        runtime::open(&self.environment, &PathOverrides::default(), &self.asked, &self.environment.host)?
+        runtime::open(&self.environment, &PathOverrides::default(), &self.request, &self.environment.host)?
             .open_ledger()
             .await
     }
 
-    /// The participant of an id, or of an operator's.
+    /// The participant with this id or this operator.
     pub(super) fn participant(&self, id: &str) -> Option<&Participant> {
         let all = || self.runtime.participants.iter();
         all()
-            .find(|one| one.meta_text(OPERATOR_ID_KEY) == Some(id))
-            .or_else(|| all().find(|one| *one.id == *id))
+            .find(|participant| participant.meta_text(OPERATOR_ID_KEY) == Some(id))
+            .or_else(|| all().find(|participant| *participant.id == *id))
     }
 }
 
-/// What a participant is called outside: its operator's id, if it has one.
+/// A participant's id for clients: its operator's id, if it has one.
 pub(super) fn external_id(participant: &Participant) -> &str {
     participant.meta_text(OPERATOR_ID_KEY).unwrap_or(&participant.id)
 }
 
-/// All of them.
 pub(super) struct Conversations {
     all: Vec<Arc<OfferedConversation>>,
-    /// By every name that they go by.
+    /// By each of their ids.
     by_id: BTreeMap<String, usize>,
 }
 
 impl Conversations {
-    /// Opens manifests. Nothing is connected before it is asked for.
+    /// Opens manifests. Substrates connect at first use.
     ///
     /// # Errors
-    /// When a manifest is refused, or two go by one name.
+    /// When a manifest is refused, or two share an id.
     pub(super) fn open(
         environment: &Environment,
         places: &PathOverrides,
@@ -72,14 +69,14 @@ impl Conversations {
         let mut report = Report::new();
         let mut conversations = Conversations { all: Vec::new(), by_id: BTreeMap::new() };
         for manifest in &request.manifests {
-            let asked = runtime::Request { path: manifest.path.clone(), ..runtime::Request::default() };
-            let mut runtime = runtime::open(environment, places, &asked, host)?;
+            let request = runtime::Request { path: manifest.path.clone(), ..runtime::Request::default() };
+            let mut runtime = runtime::open(environment, places, &request, host)?;
             report.absorb(std::mem::take(&mut runtime.report));
             let at = conversations.all.len();
             let names =
                 [Some(runtime.id.clone()), runtime.substrate.about().conversation, manifest.id.clone()];
             for id in names.into_iter().flatten() {
-                if conversations.by_id.insert(id.clone(), at).is_some_and(|other| other != at) {
+                if conversations.by_id.insert(id.clone(), at).is_some_and(|earlier| earlier != at) {
                     let body = Body::new(format!("two manifests have the conversation `{id}`"));
                     let help = "a conversation's id is its manifest's, what its substrate calls it, or what \
                                 `--manifest ID=PATH` says; serve one of them";
@@ -92,7 +89,7 @@ impl Conversations {
                 runtime,
                 conversation,
                 environment,
-                asked,
+                request,
             }));
         }
         Ok((conversations, report))
@@ -102,12 +99,11 @@ impl Conversations {
         self.all.is_empty()
     }
 
-    /// Every id that a conversation goes by.
+    /// All ids of all conversations.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.by_id.keys().map(String::as_str)
     }
 
-    /// The conversation of an id.
     pub(super) fn find(&self, id: &str) -> Result<&Arc<OfferedConversation>, Failure> {
         self.by_id.get(id).and_then(|at| self.all.get(*at)).ok_or_else(|| {
             let known: Vec<&str> = self.ids().collect();
@@ -117,7 +113,7 @@ impl Conversations {
         })
     }
 
-    /// The conversation whose state is meant: the first manifest's.
+    /// The conversation whose state is served: the first manifest's.
     pub(super) fn first(&self) -> Result<&Arc<OfferedConversation>, Failure> {
         self.all.first().ok_or_else(|| {
             Failure::usage("no conversation is offered", "start the server with `--manifest PATH`")

@@ -1,8 +1,8 @@
-//! Why a tool gave nothing, with a code. What a call asks for and cannot have is the tool's error, which clients show to
-//! whoever asked; a call that does not fit its tool is one of the protocol.
+//! Why a tool failed, with a code. A request that cannot be fulfilled is a tool error, which clients show to the user or
+//! the model; a call that does not fit the tool's schema is an error of the protocol.
 //!
-//! The text says everything. What programs read stands beside it, in `_meta` and `data`: clients hold the structured
-//! content of a result against the tool's output schema, of errors, too.
+//! The text is complete. Programs read `_meta` and `data`, since clients check structured content against the tool's output
+//! schema, in errors, too.
 
 use std::sync::Arc;
 
@@ -19,37 +19,37 @@ use quorate::service::redaction::CurrentRedactor;
 /// The key of a result's `_meta` that has `{code, message, help}`.
 const META: &str = "quorate/error";
 
-/// Why a tool gave nothing. A job keeps it for everybody who asks later.
+/// Why a tool failed. A job keeps it for later polls.
 #[derive(Debug, Clone)]
 pub(super) struct Failure {
     code: &'static str,
     message: String,
     help: Option<String>,
-    /// Everything that there is to say, where that is more than the first thing.
+    /// All diagnostics, if there are more than the first one.
     diagnostics: Option<Arc<Value>>,
     /// For people.
     text: String,
-    /// Whether the call does not fit what `tools/list` says of the tool.
+    /// Whether the call does not fit the schema in `tools/list`.
     pub(super) malformed: bool,
 }
 
 impl Failure {
-    /// One refusal.
+    /// A failure with one refusal.
     pub(super) fn new(code: RefusalCode, body: Body) -> Failure {
         ServiceError::configuration(code, body).into()
     }
 
-    /// What was asked for makes no sense.
+    /// An unusable argument.
     pub(super) fn usage(message: impl Into<String>, help: impl Into<String>) -> Failure {
         Failure::new(codes::USAGE, Body::new(message).help(help))
     }
 
-    /// The call does not fit what `tools/list` says of the tool.
+    /// The call does not fit the schema in `tools/list`.
     pub(super) fn malformed(message: impl Into<String>, help: impl Into<String>) -> Failure {
         Failure { malformed: true, ..Failure::usage(message, help) }
     }
 
-    /// As a tool's result, without secrets.
+    /// The failure as a tool's result, with secrets redacted.
     pub(super) fn result(&self, redacted: &CurrentRedactor) -> CallToolResult {
         let mut result = CallToolResult::error(vec![ContentBlock::text(redacted.redact_text(&self.text))]);
         let mut meta = MetaObject::new();
@@ -58,7 +58,7 @@ impl Failure {
         result
     }
 
-    /// As an error of the protocol, without secrets.
+    /// The failure as an error of the protocol, with secrets redacted.
     pub(super) fn error(&self, redacted: &CurrentRedactor) -> ErrorData {
         let text = match &self.help {
             Some(help) => format!("{} ({help})", self.message),
@@ -81,17 +81,17 @@ impl From<ServiceError> for Failure {
     fn from(error: ServiceError) -> Failure {
         let report = &error.report;
         let first = report.refusals.first();
-        let said = report.refusals.len() + report.warnings.len();
-        let places = report.refusals.iter().any(|one| one.body.place.is_some());
-        let diagnostics = (said > 1 || places).then(|| {
+        let count = report.refusals.len() + report.warnings.len();
+        let places = report.refusals.iter().any(|refusal| refusal.body.place.is_some());
+        let diagnostics = (count > 1 || places).then(|| {
             let mut all = json::diagnostics(report);
             with_parameter_names_json(&mut all);
             Arc::new(all)
         });
         Failure {
-            code: first.map_or(codes::USAGE.as_str(), |one| one.code.as_str()),
+            code: first.map_or(codes::USAGE.as_str(), |refusal| refusal.code.as_str()),
             message: with_parameter_names(&error.first_message()),
-            help: first.and_then(|one| one.body.help.as_deref().map(with_parameter_names)),
+            help: first.and_then(|refusal| refusal.body.help.as_deref().map(with_parameter_names)),
             diagnostics,
             text: with_parameter_names(concise(report).trim_end()),
             malformed: false,

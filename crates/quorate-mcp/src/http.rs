@@ -1,4 +1,4 @@
-//! MCP over streamable HTTP, on the loopback interface unless said. `guard` looks at who asks before anything is read.
+//! MCP over streamable HTTP, by default on the loopback interface. `guard` checks each request before it is read.
 
 mod body;
 mod guard;
@@ -22,24 +22,24 @@ pub use guard::Origin;
 use quorate::service::error::{ExitClass, ServiceError};
 use sessions::Sessions;
 
-/// Where MCP is served below the address.
+/// The path of the endpoint.
 pub const PATH: &str = "/mcp";
 
-/// How long a session that nobody uses is kept. A call is at most as long as a client waits.
+/// How long an idle session is kept. Clients wait less for one call.
 const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// How it is served.
+/// The settings of the server.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Where; port 0 for one that is free.
+    /// Port 0 selects a free port.
     pub address: SocketAddr,
-    /// What whoever asks has to know.
+    /// The bearer token that clients must send.
     pub token: Option<String>,
-    /// The pages that may ask from a browser.
+    /// The origins of web pages that may send requests.
     pub origins: Vec<Origin>,
 }
 
-/// A server that listens, and has not answered yet.
+/// A bound listener that does not answer yet.
 pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
@@ -47,10 +47,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen.
+    /// Binds the address.
     ///
     /// # Errors
-    /// When the address cannot be had, or everybody could ask and there is no token.
+    /// When the address is unavailable, or is reachable from other machines without a token.
     pub async fn open(request: Request) -> Result<Listener, ServiceError> {
         if !request.address.ip().is_loopback() && request.token.is_none() {
             let message = format!("{} can be reached from elsewhere, and there is no token", request.address);
@@ -73,12 +73,12 @@ impl Listener {
         Ok(Listener { listener, address, request })
     }
 
-    /// Where it listens.
+    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until the future is dropped.
+    /// Answers requests until the future is dropped.
     ///
     /// # Errors
     /// When the listener fails.
@@ -87,9 +87,9 @@ impl Listener {
         sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
         let mut config = StreamableHttpServerConfig::default();
         config.max_request_body_bytes = MAX_MESSAGE_BYTES;
-        // When this future is dropped, connections that are open end with it.
+        // Dropping this future closes open connections, too.
         let ends = config.cancellation_token.clone().drop_guard();
-        // `guard` knows more of Host than the library, so that it alone decides; Origin is held twice.
+        // `guard` checks Host more precisely than the library and decides alone; both check Origin.
         let config = config
             .disable_allowed_hosts()
             .with_allowed_origins(self.request.origins.iter().map(Origin::to_string))

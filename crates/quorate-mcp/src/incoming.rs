@@ -1,5 +1,5 @@
-//! What comes in, before it is a message: a line or a body that is none gets an answer, and never silence. A client that
-//! can be told for which of its requests is told so by the request's id.
+//! Parses incoming messages: a line or a body that is no message gets an answer. If its request id can be read, the answer
+//! carries it.
 
 use rmcp::model::{ErrorData, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 /// The longest message, in bytes: a line, or the body of a request.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a client sends.
 pub(super) type Message = RxJsonRpcMessage<RoleServer>;
 
-/// Why something is no message.
+/// Why input is not a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct InvalidMessage {
     error: ErrorData,
@@ -21,43 +20,42 @@ pub(super) struct InvalidMessage {
 }
 
 impl InvalidMessage {
-    /// It is longer than [`LONGEST`].
+    /// It is longer than [`MAX_MESSAGE_BYTES`].
     pub(super) fn too_long(id: Option<RequestId>) -> InvalidMessage {
-        let why = format!("Invalid Request: the message is longer than {MAX_MESSAGE_BYTES} bytes");
-        InvalidMessage { error: ErrorData::invalid_request(why, None), id }
+        let message = format!("Invalid Request: the message is longer than {MAX_MESSAGE_BYTES} bytes");
+        InvalidMessage { error: ErrorData::invalid_request(message, None), id }
     }
 
-    /// There is nothing in it.
     pub(super) fn empty() -> InvalidMessage {
-        let why = "Parse error: the body is empty; it has to be one JSON-RPC 2.0 message";
-        InvalidMessage { error: ErrorData::parse_error(why, None), id: None }
+        let message = "Parse error: the body is empty; it has to be one JSON-RPC 2.0 message";
+        InvalidMessage { error: ErrorData::parse_error(message, None), id: None }
     }
 
-    /// The answer to it. Where no id could be read it is null, as JSON-RPC has it; the library would leave it out.
+    /// The answer. An unreadable id is null, as JSON-RPC requires; the library would omit it.
     pub(super) fn answer(&self) -> Value {
         json!({"jsonrpc": "2.0", "id": self.id, "error": self.error})
     }
 }
 
-/// The parts of a message that say what it is, however deep the rest goes.
+/// The members that identify a message, however deep the rest is nested.
 #[derive(Deserialize)]
 struct Outline {
     id: Option<Value>,
     method: Option<String>,
 }
 
-/// How the parser says of a number that it cannot be held; it has no kind of error for it.
+/// The parser's text for a number that does not fit; it has no error kind for it.
 const OUT_OF_RANGE: &str = "number out of range";
 
-/// A message without a byte order mark and the white space around it.
+/// A message without byte order mark and surrounding white space.
 pub(super) fn without_blanks(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii()
 }
 
-/// Reads a message. `None` where there is nothing to answer: white space, and notifications that are not known here.
+/// Reads a message. `None` for input without an answer: white space, and unknown notifications.
 ///
 /// # Errors
-/// When it is no message, with the answer that says so.
+/// The answer to invalid input.
 pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
     let bytes = without_blanks(bytes);
     if bytes.is_empty() {
@@ -75,44 +73,41 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
     let id = outline.as_ref().and_then(|outline| {
         outline.id.as_ref().and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok())
     });
-    let why = match (error.is_syntax(), bytes.first(), &outline) {
-        // What is JSON all the same has a number that no 64 bits hold, or is too deep.
+    let message = match (error.is_syntax(), bytes.first(), &outline) {
+        // Valid JSON fails only for a number beyond 64 bits, or for its depth.
         (true, _, Some(_)) if error.to_string().starts_with(OUT_OF_RANGE) => {
-            let why = "Invalid params: a number is out of range: it does not fit in 64 bits";
-            return Err(InvalidMessage { error: ErrorData::invalid_params(why, None), id });
+            let message = "Invalid params: a number is out of range: it does not fit in 64 bits";
+            return Err(InvalidMessage { error: ErrorData::invalid_params(message, None), id });
         }
         (true, ..) => "it is nested too deeply: 128 levels at most".to_owned(),
         (false, Some(b'['), _) => "batches are not served: send one message at a time".to_owned(),
         (false, _, Some(Outline { id: None, method: Some(_) })) => return Ok(None),
         _ => "it is no JSON-RPC 2.0 message".to_owned(),
     };
-    Err(InvalidMessage { error: ErrorData::invalid_request(format!("Invalid Request: {why}"), None), id })
+    Err(InvalidMessage { error: ErrorData::invalid_request(format!("Invalid Request: {message}"), None), id })
 }
 
-/// Finds the id of a message that is too long to keep: the value of the key `id` of the outermost object.
+/// Finds the id of a message that is too long to store: the value of the key `id` of the outermost object.
 #[derive(Debug, Default)]
 pub(super) struct IdFinder {
     depth: usize,
-    /// Within a string.
     quoted: bool,
     escaped: bool,
-    /// The last string of the outermost object, as it is written.
+    /// The last string of the outermost object, undecoded.
     last: Vec<u8>,
-    /// The value of `id` as far as it was read.
+    /// The part of `id`'s value read so far.
     value: Option<Vec<u8>>,
     found: Option<RequestId>,
 }
 
-/// A key or an id that is longer is none.
+/// A longer key or id is ignored.
 const MAX_ID_BYTES: usize = 128;
 
 impl IdFinder {
-    /// Reads on.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.feed_byte(*byte));
     }
 
-    /// The id, if there was one.
     pub(super) fn found(self) -> Option<RequestId> {
         self.found
     }
@@ -185,7 +180,7 @@ mod tests {
         ] {
             let said = said(text);
             let short: String = text.chars().take(60).collect();
-            // The id is there also where it is null.
+            // The id is present even if it is null.
             assert_eq!(
                 (&said["error"]["code"], said.get("id")),
                 (&json!(code), Some(&id)),

@@ -1,4 +1,4 @@
-//! Jobs: work that outlives the call that starts it, since clients cut calls at 60 seconds. It is started, polled and
+//! Jobs: work that outlives the call that starts it, since clients time out after 60 seconds. A job is started, polled and
 //! cancelled; dropping its future ends its members within two seconds.
 
 use std::collections::BTreeMap;
@@ -20,24 +20,23 @@ use super::failure::Failure;
 use super::progress::{Progress, Reporter};
 use quorate::service::worker_thread::run_on_own_thread;
 
-/// How many jobs are at work at once. Each may ask several members.
+/// The most concurrent jobs. Each may ask several members.
 const MAX_RUNNING: usize = 16;
-/// How many jobs that have ended are remembered; the oldest are forgotten.
+/// The most ended jobs that are remembered; the oldest are forgotten.
 const MAX_ENDED: usize = 256;
 
-/// How long a cancellation waits until the work is dropped. It is dropped when it next waits for something.
+/// How long a cancellation waits for the work to be dropped, which happens at its next `await`.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
-    /// How far it is.
     pub(super) progress: Progress,
-    /// What came of it, once it has ended.
+    /// The result, once the job has ended.
     outcome: Option<Result<Json, Failure>>,
 }
 
-/// What a caller gets to know of a job.
+/// A job as its callers see it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Standing {
     /// The job, for `job_poll` and `job_cancel`.
@@ -52,19 +51,18 @@ pub(super) struct Standing {
     pub(super) progress: Option<Progress>,
 }
 
-/// All jobs of this process.
 #[derive(Default)]
 pub(super) struct Jobs {
-    /// By age: ids are no order.
+    /// By age, since ids are random.
     all: Mutex<BTreeMap<u64, Arc<Job>>>,
 }
 
-/// What a job leaves where it is ended early.
+/// What a job leaves when it is ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Residue {
-    /// Runs in the ledger, which can be gone on with.
+    /// Runs in the ledger, which `quorate resume` can finish.
     Runs,
-    /// Nothing that could be.
+    /// Nothing that can be resumed.
     Nothing,
 }
 
@@ -80,23 +78,23 @@ impl Job {
         self.state.borrow().outcome.is_none()
     }
 
-    /// Whether its work is not dropped yet: what was cancelled may still compute.
+    /// Whether its work still runs, even if the job was cancelled.
     fn is_working(&self) -> bool {
         Arc::strong_count(&self.ending) > 1
     }
 }
 
-/// Why nobody waits any more.
+/// Why a wait ended.
 enum WaitOutcome {
     Ended(Result<Json, Failure>),
     NotYet(Progress),
-    /// The caller has taken its request back.
+    /// The caller has cancelled its request.
     Deserted,
 }
 
 impl Jobs {
-    /// Starts work and waits for it for a while. Who takes the request back before it is answered never learns the
-    /// job's id, so that the job ends with it.
+    /// Starts work and waits up to `wait` for it. If the caller cancels the request, it never learns the job's id, so the job
+    /// ends, too.
     pub(super) async fn start<W>(
         &self,
         wait: Duration,
@@ -108,7 +106,7 @@ impl Jobs {
         W: Future<Output = Result<Json, Failure>> + Send + 'static,
     {
         let job = self.spawn(leaves, work)?;
-        // Also where this future is dropped.
+        // Also ends the job if this future is dropped.
         let deserted = AbandonGuard(Some(job.task.clone()));
         let waited = wait_for(&job, wait, caller).await;
         if !matches!(waited, WaitOutcome::Deserted) {
@@ -117,15 +115,15 @@ impl Jobs {
         job_status(&job, waited)
     }
 
-    /// Waits for a job for a while.
+    /// Waits for a job.
     pub(super) async fn poll(&self, id: &str, wait: Duration, caller: &Caller) -> Result<Standing, Failure> {
         let job = self.find(id)?;
         let waited = wait_for(&job, wait, caller).await;
         job_status(&job, waited)
     }
 
-    /// Ends a job; false where it had ended by itself. Where the work computes something it is dropped after that, and
-    /// nobody waits for it.
+    /// Ends a job; returns false if it had ended before. Work that is computing is dropped at its next `await`, which this
+    /// does not wait for.
     pub(super) async fn cancel(&self, id: &str) -> Result<bool, Failure> {
         let job = self.find(id)?;
         if !job.running() {
@@ -139,7 +137,6 @@ impl Jobs {
         Ok(!matches!(outcome, Some(Ok(_))))
     }
 
-    /// Ends all jobs.
     pub(super) fn abort_all(&self) {
         self.lock().values().for_each(|job| job.task.abort());
     }
@@ -199,20 +196,20 @@ impl Drop for Jobs {
 async fn wait_for(job: &Job, wait: Duration, caller: &Caller) -> WaitOutcome {
     let mut state = job.state.clone();
     let error = Instant::now() + wait;
-    let (mut told, mut listens) = (0.0, true);
+    let (mut reported, mut notify) = (0.0, true);
     loop {
         let now = state.borrow_and_update().clone();
         if let Some(outcome) = now.outcome {
             return WaitOutcome::Ended(outcome);
         }
-        if listens && now.progress.steps().0 > told {
-            told = now.progress.steps().0;
-            listens = caller.report_progress(&now.progress).await;
+        if notify && now.progress.steps().0 > reported {
+            reported = now.progress.steps().0;
+            notify = caller.report_progress(&now.progress).await;
             continue;
         }
         tokio::select! {
             biased;
-            // The sender lives as long as the job has not ended.
+            // The sender lives until the job ends.
             changed = state.changed() => if changed.is_err() { return WaitOutcome::NotYet(now.progress) },
             () = caller.cancelled() => return WaitOutcome::Deserted,
             () = tokio::time::sleep_until(error) => return WaitOutcome::NotYet(now.progress),
@@ -234,8 +231,8 @@ fn job_status(job: &Job, waited: WaitOutcome) -> Result<Standing, Failure> {
     }
 }
 
-fn ended_early(why: &str, leaves: Residue) -> Failure {
-    let body = Body::new(format!("the job ended without a result: {why}"));
+fn ended_early(reason: &str, leaves: Residue) -> Failure {
+    let body = Body::new(format!("the job ended without a result: {reason}"));
     let help = match leaves {
         Residue::Runs => {
             "a run that was recorded can be gone on with: `quorate runs` lists it, `quorate resume` goes on"
@@ -245,10 +242,10 @@ fn ended_early(why: &str, leaves: Residue) -> Failure {
     Failure::new(codes::JOB_ENDED, body.help(help))
 }
 
-/// Why a job has no result that was ended early.
+/// The reason in the failure of a cancelled job.
 const CANCELLED: &str = "it was cancelled";
 
-/// Tells whoever waits of a job's end.
+/// Reports a job's end to its waiters.
 struct Completion {
     state: watch::Sender<State>,
     leaves: Residue,
@@ -262,17 +259,17 @@ impl Completion {
     }
 }
 
-/// Sees to it that whoever waits learns of a job's end, however it ends. The work has it.
+/// Reports a job's end when it is dropped, however the work ended. The work owns it.
 struct CompletionGuard(Arc<Completion>);
 
 impl Drop for CompletionGuard {
     fn drop(&mut self) {
-        let why = if std::thread::panicking() { "a bug of Quorate stopped it" } else { CANCELLED };
-        self.0.complete(Err(ended_early(why, self.0.leaves)));
+        let reason = if std::thread::panicking() { "a bug of Quorate stopped it" } else { CANCELLED };
+        self.0.complete(Err(ended_early(reason, self.0.leaves)));
     }
 }
 
-/// Ends a job that nobody will hear of, unless it is told otherwise.
+/// Ends a job when it is dropped, unless it was disarmed.
 struct AbandonGuard(Option<AbortHandle>);
 
 impl AbandonGuard {
@@ -303,9 +300,9 @@ mod tests {
             .await
             .unwrap();
         assert_eq!((quick.done, quick.result), (true, Some(json!(1))));
-        let (go, gone) = tokio::sync::oneshot::channel::<()>();
+        let (go, released) = tokio::sync::oneshot::channel::<()>();
         let slow = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
-            gone.await.unwrap();
+            released.await.unwrap();
             Ok(json!(2))
         });
         let slow = slow.await.unwrap();
@@ -319,9 +316,9 @@ mod tests {
     #[tokio::test]
     async fn a_job_that_is_cancelled_is_dropped_and_stays_known() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
-        let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
+        let (alive, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
         let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
-            let _held = held;
+            let _alive = alive;
             std::future::pending().await
         });
         let job = job.await.unwrap().job;
@@ -334,53 +331,53 @@ mod tests {
 
     #[tokio::test]
     async fn a_job_that_computes_keeps_nobody_and_is_cancelled_at_once() {
-        // One thread for everything.
+        // One thread, so that the work blocks the runtime.
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
-        let (go, gone) = std::sync::mpsc::channel::<()>();
-        let (begin, begun) = tokio::sync::oneshot::channel();
+        let (go, released) = std::sync::mpsc::channel::<()>();
+        let (begin, started) = tokio::sync::oneshot::channel();
         let job = jobs.start(Duration::ZERO, &caller, Residue::Runs, |_| async move {
             let _ = begin.send(());
-            let _ = gone.recv();
+            let _ = released.recv();
             Ok(json!(1))
         });
         let job = job.await.unwrap().job;
-        begun.await.expect("it computes before it is cancelled");
+        started.await.expect("it computes before it is cancelled");
         assert!(
             tokio::time::timeout(CANCEL_TIMEOUT * 4, jobs.cancel(&job))
                 .await
                 .expect("it is bounded")
                 .unwrap()
         );
-        let why = format!("{:?}", jobs.poll(&job, Duration::from_secs(60), &caller).await.unwrap_err());
-        assert!(why.contains(CANCELLED), "{why}");
-        // It computes still, and counts as one of those that do.
+        let failure = format!("{:?}", jobs.poll(&job, Duration::from_secs(60), &caller).await.unwrap_err());
+        assert!(failure.contains(CANCELLED), "{failure}");
+        // It still computes, and counts as running.
         assert!(jobs.lock().values().all(|job| job.is_working()));
         go.send(()).unwrap();
         while jobs.lock().values().any(|job| job.is_working()) {
             tokio::task::yield_now().await;
         }
-        // What it came to in the end makes no difference.
+        // Its late result is ignored.
         assert!(jobs.poll(&job, Duration::ZERO, &caller).await.is_err());
     }
 
     #[tokio::test]
     async fn only_who_leaves_runs_is_told_of_runs() {
-        for (leaves, told) in [(Residue::Runs, true), (Residue::Nothing, false)] {
+        for (leaves, mentions_resume) in [(Residue::Runs, true), (Residue::Nothing, false)] {
             let (jobs, caller) = (Jobs::default(), Caller::nobody());
             let job =
                 jobs.start(Duration::ZERO, &caller, leaves, |_| std::future::pending()).await.unwrap().job;
             assert!(jobs.cancel(&job).await.unwrap());
-            let why = format!("{:?}", jobs.poll(&job, Duration::ZERO, &caller).await.unwrap_err());
-            assert_eq!(why.contains("quorate resume"), told, "{why}");
+            let failure = format!("{:?}", jobs.poll(&job, Duration::ZERO, &caller).await.unwrap_err());
+            assert_eq!(failure.contains("quorate resume"), mentions_resume, "{failure}");
         }
     }
 
     #[tokio::test]
     async fn who_takes_the_request_back_takes_the_job_back() {
         let (jobs, caller) = (Jobs::default(), Caller::nobody());
-        let (held, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
+        let (alive, mut dropped) = tokio::sync::mpsc::channel::<()>(1);
         let start = jobs.start(Duration::from_secs(60), &caller, Residue::Runs, |_| async move {
-            let _held = held;
+            let _alive = alive;
             std::future::pending().await
         });
         assert!(tokio::time::timeout(Duration::from_millis(20), start).await.is_err());

@@ -1,9 +1,9 @@
 //! `quorate mcp`: an MCP server over stdio or HTTP that offers conversations, the Council and assemblies as tools. It
-//! is a front end: tools parse, call `service/`, and give what `--format json` prints.
+//! is a front end: tools parse, call `service/`, and return what `--format json` prints.
 //!
-//! `tool` says what a tool is and `tools/` has one file for each; `jobs` keeps what takes longer than a call;
-//! `conversations` are the manifests that were given; `root` confines paths; `stdio` and `http` are the transports. The
-//! library that speaks the protocol is named here, in `tool`, `caller`, `failure`, `screen` and the transports alone.
+//! `tool` defines a tool and `tools/` has one file for each; `jobs` runs what takes longer than a call; `conversations`
+//! holds the offered manifests; `root` confines paths; `stdio` and `http` are the transports. Only this file, `tool`,
+//! `caller`, `failure`, `incoming` and the transports name the protocol library.
 
 mod caller;
 mod conversation;
@@ -46,32 +46,30 @@ use quorate::service::workspace::PathOverrides;
 use root::Root;
 use tool::{Effect, ToolEntry};
 
-/// How many calls compute at once that are no jobs. The others wait.
+/// The most concurrent computations outside of jobs. Further calls wait.
 const MAX_CONCURRENT_READS: usize = 16;
 
-/// A manifest whose conversation is offered.
 #[derive(Debug, Clone, Default)]
 pub struct Manifest {
-    /// The id that its conversation goes by, beside the manifest's own and its substrate's.
+    /// An id of its conversation, besides the manifest's own and its substrate's.
     pub id: Option<String>,
-    /// Where it is: from the root where one is said, else from the working directory.
+    /// Relative to the root if one is set, else to the working directory.
     pub path: PathBuf,
 }
 
-/// What is served.
+/// The settings of the server.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The manifests whose conversations are offered.
     pub manifests: Vec<Manifest>,
-    /// The workspace; without it the one that the working directory is in.
+    /// The workspace; by default the one that contains the working directory.
     pub root: Option<PathBuf>,
-    /// Whether tools that change something are left out.
+    /// Whether to omit tools that change something.
     pub read_only: bool,
 }
 
-/// Everything that tools work with, for all connections.
+/// The state that tools share, for all connections.
 pub struct ServerState {
-    /// The surroundings; the working directory is the root.
+    /// The environment, with the root as working directory.
     environment: Environment,
     places: PathOverrides,
     host: Host,
@@ -79,13 +77,13 @@ pub struct ServerState {
     jobs: Jobs,
     conversations: Conversations,
     tools: Vec<ToolEntry>,
-    /// Tools that compute and are no jobs.
+    /// Permits for computations outside of jobs.
     read_permits: Semaphore,
     read_only: bool,
 }
 
 impl ServerState {
-    /// Opens what is served, and gives the warnings that there are.
+    /// Opens the workspace and the manifests; returns warnings, too.
     ///
     /// # Errors
     /// When the root or a manifest is unusable.
@@ -98,9 +96,9 @@ impl ServerState {
         let dir = find_root(environment, request.root.as_deref(), &environment.directory);
         let root = Root::open(dir)?;
         let within = Environment { directory: root.dir().to_owned(), ..environment.clone() };
-        // What is said together with a root is said from there.
-        let from = if request.root.is_some() { &within } else { environment };
-        let (conversations, report) = Conversations::open(from, &places, &host, request)?;
+        // With a root, manifests are relative to it.
+        let base = if request.root.is_some() { &within } else { environment };
+        let (conversations, report) = Conversations::open(base, &places, &host, request)?;
         let environment = within;
         let mut tools = tools::all();
         tools.retain(|tool| !request.read_only || tool.effect == Effect::Reads);
@@ -110,7 +108,7 @@ impl ServerState {
         let jobs = Jobs::default();
         let read_only = request.read_only;
         let read_permits = Semaphore::new(MAX_CONCURRENT_READS);
-        let served = ServerState {
+        let state = ServerState {
             environment,
             places,
             host,
@@ -121,21 +119,21 @@ impl ServerState {
             read_permits,
             read_only,
         };
-        Ok((Arc::new(served), report))
+        Ok((Arc::new(state), report))
     }
 
-    /// Ends all jobs, and with them the members that they have asked.
+    /// Ends all jobs, with their members.
     pub fn close(&self) {
         self.jobs.abort_all();
     }
 
-    /// Does what computes on a thread of its own.
+    /// Runs a computation on a thread of its own.
     async fn run_computation<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let _permit = self.read_permits.acquire().await;
         run_on_own_thread(work).await
     }
 
-    /// Why there is no tool of a name.
+    /// The failure for an unknown tool, with the reason if it is disabled.
     fn unknown_tool(&self, name: &str) -> Failure {
         let help = match tools::all().iter().find(|tool| tool.name == name) {
             Some(tool) if self.read_only && tool.effect != Effect::Reads => {
@@ -151,7 +149,6 @@ impl ServerState {
     }
 }
 
-/// One connection.
 #[derive(Clone)]
 struct Connection(Arc<ServerState>);
 
@@ -180,15 +177,15 @@ impl ServerHandler for Connection {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let served = &self.0;
-        let Some(tool) = served.tools.iter().find(|tool| tool.name == request.name) else {
-            return Err(served.unknown_tool(&request.name).error(&served.environment.redactor));
+        let state = &self.0;
+        let Some(tool) = state.tools.iter().find(|tool| tool.name == request.name) else {
+            return Err(state.unknown_tool(&request.name).error(&state.environment.redactor));
         };
         let caller = Caller::of(context);
-        Ok(tool.call(served, request.arguments.unwrap_or_default(), &caller).await?.into())
+        Ok(tool.call(state, request.arguments.unwrap_or_default(), &caller).await?.into())
     }
 
-    /// The library gives a request whose parameters it cannot read as one that it does not know.
+    /// The library passes a request whose parameters it cannot parse as an unknown one.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

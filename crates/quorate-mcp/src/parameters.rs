@@ -1,8 +1,8 @@
-//! What refusals say to a client: it has parameters where the command line has flags.
+//! Rewrites refusals for a client, which passes parameters where the command line has flags.
 
 use serde_json::Value;
 
-/// The flags of the command line that tools take as parameters, and what these are called.
+/// Flags of the command line, and the parameters of tools that correspond to them.
 const PARAMETERS: [(&str, &str); 22] = [
     ("--class", "class"),
     ("--conversation", "conversation"),
@@ -28,15 +28,15 @@ const PARAMETERS: [(&str, &str); 22] = [
     ("--trying", "trying"),
 ];
 
-/// Flags that a client has nothing for, and whose matter it is then.
+/// Flags without a parameter, and the server's setting that corresponds to them.
 const SERVER_SETTINGS: [(&str, &str); 1] = [("--ledger", "`[ledger] path` in the server's quorate.toml")];
 
-/// A text in which parameters stand in the place of flags. A command that is quoted, as in `quorate show --full`, stays.
+/// Replaces flags in a text by parameters. Quoted commands, as in `quorate show --full`, stay.
 pub(super) fn with_parameter_names(text: &str) -> String {
     text.split_inclusive('`').fold((String::new(), false), rewrite_part).0
 }
 
-/// The next part of a text between two backticks, and whether it is within them.
+/// Rewrites the next part of a text split at backticks; `within` tells whether it is quoted.
 fn rewrite_part((mut out, within): (String, bool), part: &str) -> (String, bool) {
     if within && part.starts_with("quorate ") {
         out.push_str(part);
@@ -53,7 +53,7 @@ fn rewrite_part((mut out, within): (String, bool), part: &str) -> (String, bool)
     (out, within != part.ends_with('`'))
 }
 
-/// A part without flags.
+/// A part with its flags replaced.
 fn replace_flags(part: &str) -> String {
     let mut out = String::new();
     let mut rest = part;
@@ -63,9 +63,9 @@ fn replace_flags(part: &str) -> String {
         let known =
             PARAMETERS.iter().find_map(|(name, parameter)| Some((*parameter, strip_flag(flag, name)?)));
         match known.filter(|_| !before.ends_with(|last: char| last.is_alphanumeric() || last == '-')) {
-            Some((parameter, behind)) => {
+            Some((parameter, tail)) => {
                 out.push_str(parameter);
-                rest = behind;
+                rest = tail;
             }
             None => {
                 let hyphens = flag.len() - flag.trim_start_matches('-').len();
@@ -78,19 +78,19 @@ fn replace_flags(part: &str) -> String {
     out
 }
 
-/// What stands behind a flag and its placeholder, as in `--rounds N`.
+/// The text behind a flag and its placeholder, as in `--rounds N`.
 fn strip_flag<'a>(text: &'a str, flag: &str) -> Option<&'a str> {
-    let behind = text.strip_prefix(flag)?;
-    if behind.starts_with(|next: char| next.is_alphanumeric() || next == '-') {
+    let tail = text.strip_prefix(flag)?;
+    if tail.starts_with(|next: char| next.is_alphanumeric() || next == '-') {
         return None;
     }
-    let word = behind.strip_prefix(' ').unwrap_or_default();
+    let word = tail.strip_prefix(' ').unwrap_or_default();
     let end = word.find(|c: char| !c.is_ascii_uppercase()).unwrap_or(word.len());
     let ends = word[end..].starts_with(['`', ']', '\n']) || end == word.len();
-    Some(if end > 0 && ends { &word[end..] } else { behind })
+    Some(if end > 0 && ends { &word[end..] } else { tail })
 }
 
-/// The same in every text of a value.
+/// The same for every string of a JSON value.
 pub(super) fn with_parameter_names_json(value: &mut Value) {
     match value {
         Value::String(text) => *text = with_parameter_names(text),

@@ -1,4 +1,4 @@
-//! How far a job is: what the kernel's observer and a sweep's watcher tell, kept where whoever waits can see it.
+//! The progress of a job, from the kernel's observer or a sweep's watcher, shared with its waiters.
 
 use quorate_kernel::observer::{Observer, RunEvent};
 use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
@@ -35,7 +35,7 @@ impl Progress {
     }
 }
 
-/// Writes a job's progress down.
+/// Updates a job's progress.
 pub(super) struct Reporter {
     state: watch::Sender<State>,
 }

@@ -1,4 +1,4 @@
-//! The workspace's root: no path that a client names leads out of it, whatever `..`, absolute paths and symlinks say.
+//! The workspace's root: no path of a client leads out of it, by `..`, an absolute path or a symlink.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,19 +12,19 @@ use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::manifests::{find_root, search_start};
 
-/// The root of all that clients can name.
+/// The directory that confines all paths of clients.
 #[derive(Debug, Clone)]
 pub(super) struct Root {
     dir: PathBuf,
 }
 
 impl Root {
-    /// The root whose folder is `dir`, an absolute path.
+    /// The root at `dir`, an absolute path.
     ///
     /// # Errors
     /// When there is no such directory, or it cannot be opened.
     pub(super) fn open(dir: PathBuf) -> Result<Root, ServiceError> {
-        // It is opened again for each call: a folder that is put in its place later is the root then.
+        // It is opened again for each call, so a directory that replaces it later becomes the root.
         Confined::open(&dir).map_err(|error| {
             let body = Body::new(format!("cannot open the workspace {}: {error}", dir.display()));
             ServiceError::not_found(codes::FILE_UNREADABLE, body.help("name a directory with `--root`"))
@@ -32,35 +32,34 @@ impl Root {
         Ok(Root { dir })
     }
 
-    /// Its folder.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Reads a text below the root, as what a review is about.
-    pub(super) fn artifact(&self, named: &Path) -> Result<Artifact, ServiceError> {
-        let below = self.relative(named)?;
-        let bytes = match self.read(&below) {
-            Err(Error::Outside) => return Err(self.outside_error(named)),
+    /// Reads a text below the root, for a review.
+    pub(super) fn artifact(&self, path: &Path) -> Result<Artifact, ServiceError> {
+        let relative = self.relative(path)?;
+        let bytes = match self.read(&relative) {
+            Err(Error::Outside) => return Err(self.outside_error(path)),
             Err(Error::Missing) => Err(std::io::ErrorKind::NotFound.into()),
             Err(error) => Err(std::io::Error::other(error)),
             Ok(bytes) => Ok(bytes),
         };
-        artifact::from_bytes(below.clone(), Some(self.dir.join(below)), bytes)
+        artifact::from_bytes(relative.clone(), Some(self.dir.join(relative)), bytes)
     }
 
-    /// A manifest below the root, or the directory that holds one, and the workspace that its refs resolve in.
+    /// A manifest below the root, or the directory that holds one, and the workspace in which its refs resolve.
     pub(super) fn manifest(
         &self,
         environment: &Environment,
-        named: &Path,
+        requested: &Path,
     ) -> Result<(PathBuf, PathBuf), ServiceError> {
-        let below = self.relative(named)?;
-        // Whatever it is, it must not lead out: a directory is no file, which is another failure.
-        if matches!(self.read(&below), Err(Error::Outside)) {
-            return Err(self.outside_error(named));
+        let relative = self.relative(requested)?;
+        // A path that leads out is refused here; other failures of reading, such as a directory, are not.
+        if matches!(self.read(&relative), Err(Error::Outside)) {
+            return Err(self.outside_error(requested));
         }
-        let path = self.dir.join(&below);
+        let path = self.dir.join(&relative);
         let file = match path.is_dir() {
             true => path.join(Doctype::Assembly.file_name().unwrap_or_default()),
             false => path.clone(),
@@ -70,32 +69,32 @@ impl Root {
         Ok((path, root))
     }
 
-    fn read(&self, below: &str) -> Result<Vec<u8>, Error> {
-        let below = if below.is_empty() { "." } else { below };
+    fn read(&self, relative: &str) -> Result<Vec<u8>, Error> {
+        let relative = if relative.is_empty() { "." } else { relative };
         Confined::open(&self.dir)
             .map_err(Error::Unreadable)?
-            .read_up_to(Path::new(below), artifact::MAX_BYTES)
+            .read_up_to(Path::new(relative), artifact::MAX_BYTES)
     }
 
-    /// A path from the root, with `/`; where the file system is not asked, `..` is taken out by its words.
-    fn relative(&self, named: &Path) -> Result<String, ServiceError> {
-        let path = named.strip_prefix(&self.dir).unwrap_or(named);
+    /// The path relative to the root, with `/`; `..` is resolved by name, without the file system.
+    fn relative(&self, requested: &Path) -> Result<String, ServiceError> {
+        let path = requested.strip_prefix(&self.dir).unwrap_or(requested);
         let mut names: Vec<&str> = Vec::new();
         for part in path.components() {
             match part {
                 Component::CurDir => {}
                 Component::Normal(name) => {
-                    names.push(name.to_str().ok_or_else(|| self.outside_error(named))?)
+                    names.push(name.to_str().ok_or_else(|| self.outside_error(requested))?)
                 }
-                Component::ParentDir => drop(names.pop().ok_or_else(|| self.outside_error(named))?),
-                Component::RootDir | Component::Prefix(_) => return Err(self.outside_error(named)),
+                Component::ParentDir => drop(names.pop().ok_or_else(|| self.outside_error(requested))?),
+                Component::RootDir | Component::Prefix(_) => return Err(self.outside_error(requested)),
             }
         }
         Ok(names.join("/"))
     }
 
-    fn outside_error(&self, named: &Path) -> ServiceError {
-        let body = Body::new(format!("{} leads out of the workspace that is served", named.display()));
+    fn outside_error(&self, path: &Path) -> ServiceError {
+        let body = Body::new(format!("{} leads out of the workspace that is served", path.display()));
         ServiceError::configuration(
             codes::PATH_OUTSIDE,
             body.help("name a file below the root, from the root"),
@@ -110,8 +109,8 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "a test's own files")]
     fn place() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();
-        for below in ["root/in", "out"] {
-            std::fs::create_dir_all(dir.path().join(below)).unwrap();
+        for folder in ["root/in", "out"] {
+            std::fs::create_dir_all(dir.path().join(folder)).unwrap();
         }
         for file in ["root/in/draft.md", "out/secret.md", "out/ASSEMBLY.md"] {
             std::fs::write(dir.path().join(file), "text").unwrap();
@@ -123,9 +122,9 @@ mod tests {
     #[test]
     fn what_lies_below_is_read_however_it_is_written() {
         let (dir, root) = place();
-        for named in ["in/draft.md", "./in/draft.md", "in/../in/draft.md"] {
-            let artifact = root.artifact(Path::new(named)).unwrap();
-            assert_eq!((&*artifact.display_name, &*artifact.text), ("in/draft.md", "text"), "{named}");
+        for path in ["in/draft.md", "./in/draft.md", "in/../in/draft.md"] {
+            let artifact = root.artifact(Path::new(path)).unwrap();
+            assert_eq!((&*artifact.display_name, &*artifact.text), ("in/draft.md", "text"), "{path}");
         }
         assert!(root.artifact(&dir.path().join("root/in/draft.md")).is_ok());
         let missing = root.artifact(Path::new("in/none.md")).unwrap_err();
@@ -142,17 +141,17 @@ mod tests {
         link("file.md", "out/secret.md");
         link("folder", "out");
         let absolute = dir.path().join("out/secret.md");
-        for named in
+        for path in
             ["../out/secret.md", "in/../../out/secret.md", "file.md", "folder/secret.md", "/etc/hosts"]
         {
-            let error = root.artifact(Path::new(named)).unwrap_err();
-            assert_eq!(error.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");
+            let error = root.artifact(Path::new(path)).unwrap_err();
+            assert_eq!(error.report.refusals[0].code, codes::PATH_OUTSIDE, "{path}");
         }
         assert!(root.artifact(&absolute).is_err());
         let environment = Environment::new(root.dir());
-        for named in ["../out", "folder", "folder/ASSEMBLY.md"] {
-            let error = root.manifest(&environment, Path::new(named)).unwrap_err();
-            assert_eq!(error.report.refusals[0].code, codes::PATH_OUTSIDE, "{named}");
+        for path in ["../out", "folder", "folder/ASSEMBLY.md"] {
+            let error = root.manifest(&environment, Path::new(path)).unwrap_err();
+            assert_eq!(error.report.refusals[0].code, codes::PATH_OUTSIDE, "{path}");
         }
     }
 }

@@ -1,19 +1,19 @@
-//! The schemas of what tools take and give, in the words that every client knows: no refs, no formats of Rust's numbers,
-//! and what may be left out is not said to be null as well.
+//! The schemas of tools' arguments and results, in a form that every client supports: no refs, no Rust number formats, and
+//! optional values without null.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-/// Which way a value goes.
+/// Whether a schema is for input or output.
 #[derive(Clone, Copy)]
 pub(super) enum Direction {
     Input,
     Output,
 }
 
-/// The schema of a type, all in one piece.
+/// The schema of a type, without refs.
 pub(super) fn schema_of<T: JsonSchema>(side: Direction) -> Map<String, Value> {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
@@ -27,7 +27,7 @@ pub(super) fn schema_of<T: JsonSchema>(side: Direction) -> Map<String, Value> {
     object
 }
 
-/// Says it without null and without formats of numbers. `true` becomes `{}`, which is the same.
+/// Removes null and number formats. `true` becomes `{}`, which is equivalent.
 fn simplify(schema: &mut Schema) {
     let schema = schema.ensure_object();
     let numeric = |format: &str| {
@@ -40,7 +40,7 @@ fn simplify(schema: &mut Schema) {
     });
     for (key, null) in [("type", Value::from("null")), ("enum", Value::Null)] {
         if let Some(Value::Array(all)) = schema.get_mut(key) {
-            all.retain(|one| *one != null);
+            all.retain(|value| *value != null);
         }
     }
     if let Some(Value::Array(types)) = schema.get_mut("type")
@@ -50,7 +50,7 @@ fn simplify(schema: &mut Schema) {
         schema.insert("type".to_owned(), only);
     }
     let Some(Value::Array(any)) = schema.get_mut("anyOf") else { return };
-    any.retain(|one| one.get("type") != Some(&Value::from("null")));
+    any.retain(|schema| schema.get("type") != Some(&Value::from("null")));
     if let [Value::Object(only)] = any.as_mut_slice() {
         let only = std::mem::take(only);
         schema.remove("anyOf");

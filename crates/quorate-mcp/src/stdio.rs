@@ -1,4 +1,4 @@
-//! MCP over standard input and output: one client, and when it goes everything that it started ends.
+//! MCP over standard input and output, for one client; when it disconnects, everything that it started ends.
 
 mod lines;
 
@@ -13,19 +13,19 @@ use super::{Connection, ServerState};
 use lines::LineTransport;
 use quorate::service::error::{ServiceError, error_chain};
 
-/// Serves until standard input ends. Answers that are on their way then get a few seconds.
+/// Serves until standard input ends. Pending answers then get a few seconds.
 ///
 /// # Errors
-/// When what comes in is not MCP.
-pub async fn serve(served: &Arc<ServerState>) -> Result<(), ServiceError> {
+/// When the input is not MCP.
+pub async fn serve(state: &Arc<ServerState>) -> Result<(), ServiceError> {
     let (reader, writer) = stdio_pipes();
-    match Connection(served.clone()).serve(LineTransport::new(reader, writer)).await {
+    match Connection(state.clone()).serve(LineTransport::new(reader, writer)).await {
         Ok(running) => {
-            // How it came to an end makes no difference: it is one.
+            // The reason of the end does not matter.
             let _ = running.waiting().await;
             Ok(())
         }
-        // Whoever says nothing has nothing to be told.
+        // A client that sent nothing gets no answer.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => {
             let body = Body::new(format!("whoever started this does not speak MCP: {}", error_chain(&error)));

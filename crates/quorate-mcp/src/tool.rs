@@ -1,5 +1,5 @@
-//! What a tool is: a name, what it takes and gives as types, and what it does. Schemas, and the reading of arguments,
-//! follow from the types.
+//! Defines a tool: its name, the types of its arguments and result, and its function. The types determine the schemas and
+//! the parsing of arguments.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,50 +16,47 @@ use super::caller::Caller;
 use super::failure::Failure;
 use super::schema::{self, Direction};
 
-/// What a call does to the world.
+/// The effect of a call on stored data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It looks.
+    /// It reads.
     Reads,
-    /// It adds, and what was there stays.
+    /// It adds data and keeps what exists.
     Adds,
-    /// It puts something in the place of what was there.
+    /// It replaces existing data.
     Replaces,
 }
 
 /// A tool. One file each in `tools/`.
 pub(super) trait Tool: 'static {
-    /// Its name.
     const NAME: &'static str;
-    /// What people see.
+    /// Shown to users.
     const TITLE: &'static str;
-    /// What a model is told of it.
+    /// The description for a model.
     const ABOUT: &'static str;
-    /// What a call does to the world.
     const EFFECT: Effect;
-    /// What it takes.
     type Arguments: DeserializeOwned + JsonSchema + Send;
-    /// What it gives; an object.
+    /// Serializes to an object.
     type Output: Serialize + JsonSchema;
 
-    /// Does it.
+    /// Runs the tool.
     fn call(
-        served: &Arc<ServerState>,
+        server: &Arc<ServerState>,
         arguments: Self::Arguments,
         caller: &Caller,
     ) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
 }
 
-/// What comes of a call: an error where it does not fit the tool.
+/// The result of a call; an error of the protocol if the call does not fit the tool.
 type CallResult = Result<CallToolResult, ErrorData>;
 
 type CallFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
 
-/// A tool, whatever it takes and gives.
+/// A tool without its types.
 pub(super) struct ToolEntry {
     pub(super) name: &'static str,
     pub(super) effect: Effect,
-    /// As clients see it.
+    /// Its entry in `tools/list`.
     pub(super) about: model::Tool,
     call: for<'a> fn(&'a Arc<ServerState>, JsonObject, &'a Caller) -> CallFuture<'a>,
 }
@@ -82,41 +79,41 @@ impl ToolEntry {
 
     pub(super) async fn call(
         &self,
-        served: &Arc<ServerState>,
+        server: &Arc<ServerState>,
         arguments: JsonObject,
         caller: &Caller,
     ) -> CallResult {
-        (self.call)(served, arguments, caller).await
+        (self.call)(server, arguments, caller).await
     }
 }
 
 fn call_tool<'a, T: Tool>(
-    served: &'a Arc<ServerState>,
+    server: &'a Arc<ServerState>,
     arguments: JsonObject,
     caller: &'a Caller,
 ) -> CallFuture<'a> {
     Box::pin(async move {
-        let redacted = &served.environment.redactor;
-        let given = match read(T::NAME, arguments) {
-            Ok(arguments) => T::call(served, arguments, caller).await,
+        let redacted = &server.environment.redactor;
+        let result = match read(T::NAME, arguments) {
+            Ok(arguments) => T::call(server, arguments, caller).await,
             Err(failure) => Err(failure),
         };
-        match given.map(|given| serde_json::to_value(&given).expect("what tools give are plain objects")) {
-            Ok(given) => Ok(CallToolResult::structured(redacted.redact_json(given))),
+        match result.map(|output| serde_json::to_value(&output).expect("what tools give are plain objects")) {
+            Ok(output) => Ok(CallToolResult::structured(redacted.redact_json(output))),
             Err(failure) if failure.malformed => Err(failure.error(redacted)),
             Err(failure) => Ok(failure.result(redacted)),
         }
     })
 }
 
-/// Reads arguments; the one that cannot be read is named.
+/// Parses arguments; an error names the one that cannot be parsed.
 fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Failure> {
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
-        let why = error.into_inner();
+        let cause = error.into_inner();
         let message = match path.as_str() {
-            "." => format!("`{tool}`: {why}"),
-            path => format!("`{tool}`: the argument `{path}`: {why}"),
+            "." => format!("`{tool}`: {cause}"),
+            path => format!("`{tool}`: the argument `{path}`: {cause}"),
         };
         Failure::malformed(message, format!("`tools/list` shows the schema of what `{tool}` takes"))
     })

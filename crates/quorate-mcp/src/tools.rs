@@ -26,12 +26,12 @@ use super::ServerState;
 use super::tool::{Tool as _, ToolEntry};
 use super::whole::Whole;
 
-/// The longest that a call waits, in milliseconds: clients cut calls at 60 seconds.
+/// The longest wait of a call, in milliseconds: clients time out after 60 seconds.
 const MAX_WAIT_MS: u64 = 50_000;
-/// How long a call waits for a job unless said, in milliseconds.
+/// The default wait of a call for its job, in milliseconds.
 const DEFAULT_WAIT_MS: u64 = 20_000;
 
-/// All of them, in the order in which they are listed.
+/// All tools, in the order of `tools/list`.
 pub(super) fn all() -> Vec<ToolEntry> {
     vec![
         ToolEntry::of::<post_message::PostMessage>(),
@@ -51,7 +51,7 @@ pub(super) fn all() -> Vec<ToolEntry> {
     ]
 }
 
-/// Whether a tool is of no use without a conversation.
+/// Whether a tool needs a conversation.
 pub(super) fn needs_conversation(name: &str) -> bool {
     [
         post_message::PostMessage::NAME,
@@ -63,35 +63,35 @@ pub(super) fn needs_conversation(name: &str) -> bool {
     .contains(&name)
 }
 
-/// What a model is told of the server as a whole.
-pub(super) fn instructions(served: &ServerState) -> String {
+/// The server's instructions for a model.
+pub(super) fn instructions(server: &ServerState) -> String {
     let mut text = "Quorate: councils and assemblies of agents whose decisions are recorded.".to_owned();
-    if !served.read_only {
+    if !server.read_only {
         text.push_str(
             " Long work is a job: a call that has no result after `wait_ms` gives the job's id, `job_poll` waits for \
              its end, `job_cancel` ends it.",
         );
     }
-    let ids: Vec<String> = served.conversations.ids().map(|id| format!("`{id}`")).collect();
+    let ids: Vec<String> = server.conversations.ids().map(|id| format!("`{id}`")).collect();
     if !ids.is_empty() {
         text.push_str(&format!(" Conversations: {}.", ids.join(", ")));
     }
     text
 }
 
-/// An object whose keys are told elsewhere: the one that a command prints with `--format json`.
+/// A JSON object that a command prints with `--format json`, without a schema of its own.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 struct Object(Map<String, Value>);
 
 impl Object {
-    /// What a renderer of the command line has printed.
+    /// Parses the JSON output of a command's renderer.
     fn from_json_text(text: &str) -> Object {
         Object(serde_json::from_str(text).expect("`--format json` prints one object"))
     }
 }
 
-/// How many calls a run may make.
+/// The most calls of a run.
 type MaxCalls = Whole<0, { u32::MAX as u64 }>;
 
 /// How long a call waits for its job, in milliseconds.

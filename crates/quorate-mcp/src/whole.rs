@@ -1,27 +1,26 @@
-//! Whole numbers within bounds, as arguments of tools. One that is out of its bounds is told so, and nothing is done.
+//! Integers within bounds, as arguments of tools; one out of bounds is refused.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 
-/// A whole number from `LEAST` to `MOST`, also written `3.0`.
+/// An integer from `LEAST` to `MOST`, also written `3.0`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Whole<const LEAST: u64, const MOST: u64>(u64);
 
 impl<const LEAST: u64, const MOST: u64> Whole<LEAST, MOST> {
-    /// The number.
     pub(super) fn get(self) -> u64 {
         self.0
     }
 }
 
 impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<LEAST, MOST> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let number = Number::deserialize(from)?;
-        let whole = number.as_u64().or_else(|| whole_float(number.as_f64()?));
-        match whole.filter(|whole| (LEAST..=MOST).contains(whole)) {
-            Some(whole) => Ok(Whole(whole)),
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = Number::deserialize(deserializer)?;
+        let integer = number.as_u64().or_else(|| whole_float(number.as_f64()?));
+        match integer.filter(|integer| (LEAST..=MOST).contains(integer)) {
+            Some(integer) => Ok(Whole(integer)),
             None => Err(D::Error::custom(format!(
                 "it is {number}; it has to be {}",
                 match MOST {
@@ -33,9 +32,9 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Whole<LEAST, M
     }
 }
 
-/// A float that is a whole number; JSON has no other kind of number, and some clients write all of them so.
+/// A float without a fraction: some clients write all numbers as floats.
 fn whole_float(float: f64) -> Option<u64> {
-    // Up to here every whole number is a float.
+    // Up to here a float represents every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     #[expect(
         clippy::cast_possible_truncation,
@@ -56,7 +55,7 @@ impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         match MOST {
-            // No client could hold the most that there is.
+            // Many clients cannot represent the maximum of u64.
             u64::MAX => json_schema!({"type": "integer", "minimum": LEAST}),
             _ => json_schema!({"type": "integer", "minimum": LEAST, "maximum": MOST}),
         }
@@ -77,12 +76,12 @@ mod tests {
         for written in
             [json!(0), json!(10), json!(-1), json!(1.5), json!(1e300), json!(u64::MAX), json!(-1e300)]
         {
-            let why = from_value::<Whole<1, 9>>(written.clone()).unwrap_err().to_string();
-            assert!(why.ends_with("; it has to be a whole number from 1 to 9"), "{written}: {why}");
+            let message = from_value::<Whole<1, 9>>(written.clone()).unwrap_err().to_string();
+            assert!(message.ends_with("; it has to be a whole number from 1 to 9"), "{written}: {message}");
         }
         for written in [json!("3"), json!(true), json!([3]), Value::Null] {
-            let why = from_value::<Whole<1, 9>>(written.clone()).unwrap_err().to_string();
-            assert!(why.starts_with("invalid type"), "{written}: {why}");
+            let message = from_value::<Whole<1, 9>>(written.clone()).unwrap_err().to_string();
+            assert!(message.starts_with("invalid type"), "{written}: {message}");
         }
         assert_eq!(from_value::<Whole<0, { u64::MAX }>>(json!(u64::MAX)).unwrap().get(), u64::MAX);
         assert!(

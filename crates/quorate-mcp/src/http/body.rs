@@ -1,4 +1,4 @@
-//! The body of a request, before it is a message. What is too long or no message is answered as over standard input.
+//! Checks the body of a request. One that is too long or no message gets the same answer as over standard input.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -9,13 +9,13 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::incoming::{self, InvalidMessage, MAX_MESSAGE_BYTES};
 
-/// Lets through what is a message.
+/// Passes valid messages on.
 pub(super) async fn validate_body(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
     let (head, body) = request.into_parts();
-    // Who breaks off does not read an answer, so that there is one reason.
+    // A client that disconnected does not read an answer, so the only reason is the length.
     let Ok(bytes) = to_bytes(body, MAX_MESSAGE_BYTES).await else {
         return answer(StatusCode::PAYLOAD_TOO_LARGE, &InvalidMessage::too_long(None));
     };
@@ -25,11 +25,11 @@ pub(super) async fn validate_body(request: Request, next: Next) -> Response {
             answer(StatusCode::BAD_REQUEST, &InvalidMessage::empty())
         }
         Ok(None) => StatusCode::ACCEPTED.into_response(),
-        Err(refused) => answer(StatusCode::BAD_REQUEST, &refused),
+        Err(invalid) => answer(StatusCode::BAD_REQUEST, &invalid),
     }
 }
 
-fn answer(status: StatusCode, refused: &InvalidMessage) -> Response {
-    let text = refused.answer().to_string();
+fn answer(status: StatusCode, invalid: &InvalidMessage) -> Response {
+    let text = invalid.answer().to_string();
     (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }

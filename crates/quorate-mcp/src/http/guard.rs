@@ -1,6 +1,6 @@
-//! Who may ask: the Host has to be this server's, so that no name can be rebound to it; an Origin, which only browsers
-//! send, has to be allowed; and who has a token asks for it. A page that is allowed is answered so that its browser shows
-//! it the answer, and a preflight is answered here.
+//! Checks who may send requests: Host must name this server, which prevents DNS rebinding; an Origin, which only browsers
+//! send, must be allowed; and the bearer token must match. Answers to an allowed page carry CORS headers, and preflight
+//! requests are answered here.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -65,13 +65,13 @@ impl fmt::Display for Origin {
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
-/// What a page may read of an answer beside what it always may.
+/// Response headers that a page may read beyond the default ones.
 const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate";
 
-/// What is asked of every request.
+/// Checks every request.
 pub(super) struct Guard {
     address: SocketAddr,
-    /// The token's SHA-256: of one length, whatever is compared with it.
+    /// The token's SHA-256, so that comparisons have a fixed length.
     token: Option<String>,
     origins: Vec<Origin>,
 }
@@ -81,57 +81,59 @@ impl Guard {
         Guard { address, token: token.map(|token| sha256_hex(token.as_bytes())), origins }
     }
 
-    /// What is answered in place of what was asked for.
+    /// The refusal of a request, if it is refused.
     fn refuse(&self, method: &Method, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
-        let said = |text: &'static str| Some((StatusCode::FORBIDDEN, text).into_response());
+        let forbidden = |text: &'static str| Some((StatusCode::FORBIDDEN, text).into_response());
         if !self.is_ours(headers, uri) {
-            return said("Host is not this server's: ask for it by the address that it listens on\n");
+            return forbidden("Host is not this server's: ask for it by the address that it listens on\n");
         }
         let foreign = |value: &HeaderValue| {
             let origin = value.to_str().ok().and_then(|text| text.parse::<Origin>().ok());
             !origin.is_some_and(|origin| self.origins.contains(&origin))
         };
         if headers.get_all(ORIGIN).iter().any(foreign) {
-            return said("Origin is not allowed: start the server with --allow-origin\n");
+            return forbidden("Origin is not allowed: start the server with --allow-origin\n");
         }
         if let Some(answer) = preflight(method, headers) {
             return Some(answer);
         }
         if self.token.as_ref().is_some_and(|token| !token_matches(headers, token)) {
             let challenge = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
-            let why = match headers.contains_key(AUTHORIZATION) {
+            let reason = match headers.contains_key(AUTHORIZATION) {
                 true => "the bearer token is wrong\n",
                 false => "there is no bearer token: send `Authorization: Bearer ...`\n",
             };
-            return Some((StatusCode::UNAUTHORIZED, challenge, why).into_response());
+            return Some((StatusCode::UNAUTHORIZED, challenge, reason).into_response());
         }
         None
     }
 
-    /// Whether the request is for this server. An address cannot be rebound as a name can, so that where it listens on
-    /// all of them any is right.
+    /// Whether the request is for this server. An IP address cannot be rebound like a name, so any is right if the server
+    /// listens on all.
     fn is_ours(&self, headers: &HeaderMap, uri: &Uri) -> bool {
-        let asked = single_header(headers, HOST).and_then(|host| Authority::try_from(host).ok());
-        let Some(asked) = asked.or_else(|| uri.authority().cloned()) else { return false };
-        if asked.as_str().contains('@') || asked.port_u16().unwrap_or(80) != self.address.port() {
+        let requested = single_header(headers, HOST).and_then(|host| Authority::try_from(host).ok());
+        let Some(requested) = requested.or_else(|| uri.authority().cloned()) else { return false };
+        if requested.as_str().contains('@') || requested.port_u16().unwrap_or(80) != self.address.port() {
             return false;
         }
         let bound = self.address.ip();
-        match host_of(&asked).parse::<IpAddr>() {
-            Ok(asked) => {
-                asked == bound || bound.is_unspecified() || (asked.is_loopback() && bound.is_loopback())
+        match host_of(&requested).parse::<IpAddr>() {
+            Ok(requested) => {
+                requested == bound
+                    || bound.is_unspecified()
+                    || (requested.is_loopback() && bound.is_loopback())
             }
-            Err(_) => host_of(&asked) == "localhost" && (bound.is_loopback() || bound.is_unspecified()),
+            Err(_) => host_of(&requested) == "localhost" && (bound.is_loopback() || bound.is_unspecified()),
         }
     }
 }
 
-/// Lets through what may pass.
+/// Passes permitted requests on.
 pub(super) async fn check_request(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
     let mut answer = match guard.refuse(request.method(), request.headers(), request.uri()) {
-        Some(refused) if refused.status() == StatusCode::FORBIDDEN => return refused,
-        Some(refused) => refused,
+        Some(refusal) if refusal.status() == StatusCode::FORBIDDEN => return refusal,
+        Some(refusal) => refusal,
         None => next.run(request).await,
     };
     if let Some(origin) = origin {
@@ -143,7 +145,7 @@ pub(super) async fn check_request(State(guard): State<Arc<Guard>>, request: Requ
     answer
 }
 
-/// The answer to a browser that asks whether a page may ask; its origin is allowed. It never sends a token.
+/// The answer to a preflight request of an allowed origin. Browsers send no token with it.
 fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
     let asks = method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
@@ -152,27 +154,30 @@ fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
         return None;
     }
     let mut answer = StatusCode::NO_CONTENT.into_response();
-    let told = answer.headers_mut();
-    told.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
-    told.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
-    told.insert(VARY, HeaderValue::from_static("Access-Control-Request-Headers"));
-    // A page that may ask may say with it what the protocol, this version or a later one, has it say.
+    let headers_out = answer.headers_mut();
+    headers_out.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers_out.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    headers_out.insert(VARY, HeaderValue::from_static("Access-Control-Request-Headers"));
+    // An allowed page may send any header, since later versions of the protocol may define others.
     if let Some(names) = headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
-        told.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+        headers_out.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
     }
     if headers.contains_key(REQUEST_PRIVATE_NETWORK) {
-        told.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+        headers_out.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
     }
     Some(answer)
 }
 
-/// Whether the token is known, in a time that does not tell how much of it is.
+/// Whether the token is right, in constant time.
 fn token_matches(headers: &HeaderMap, token: &str) -> bool {
-    let said = single_header(headers, AUTHORIZATION).and_then(|value| value.split_once(' '));
-    let said = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map_or("", |(_, said)| said);
-    let said = sha256_hex(said.trim().as_bytes());
-    let differ = said.bytes().zip(token.bytes()).fold(0, |differ, (one, other)| differ | (one ^ other));
-    std::hint::black_box(differ) == 0 && said.len() == token.len()
+    let token_hash = single_header(headers, AUTHORIZATION).and_then(|value| value.split_once(' '));
+    let token_hash = token_hash
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map_or("", |(_, token_hash)| token_hash);
+    let token_hash = sha256_hex(token_hash.trim().as_bytes());
+    let differ =
+        token_hash.bytes().zip(token.bytes()).fold(0, |differ, (left, right)| differ | (left ^ right));
+    std::hint::black_box(differ) == 0 && token_hash.len() == token.len()
 }
 
 /// A header's value, if there is exactly one and it is text.
@@ -181,7 +186,7 @@ fn single_header(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     values.next().filter(|_| values.next().is_none())?.to_str().ok()
 }
 
-/// A host as it is compared: without brackets, in lower case.
+/// A normalized host: without brackets, in lower case.
 fn host_of(authority: &Authority) -> String {
     authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
 }
@@ -236,7 +241,7 @@ mod tests {
     #[test]
     fn a_token_has_to_be_known() {
         let guard = Guard::new("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
-        let with = |said| status(&guard, &[(HOST, "localhost"), (AUTHORIZATION, said)]);
+        let with = |authorization| status(&guard, &[(HOST, "localhost"), (AUTHORIZATION, authorization)]);
         assert_eq!(with("Bearer secret"), None);
         assert_eq!(with("bearer secret"), None);
         for bad in ["Bearer", "Bearer ", "Bearer secre", "Bearer secrets", "Basic secret", "secret"] {
@@ -251,8 +256,8 @@ mod tests {
         let said = async |headers: &[(HeaderName, &'static str)]| {
             let headers =
                 headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
-            let refused = guard.refuse(&Method::POST, &headers, &Uri::from_static("/mcp")).unwrap();
-            let body = axum::body::to_bytes(refused.into_body(), 1_000).await.unwrap();
+            let response = guard.refuse(&Method::POST, &headers, &Uri::from_static("/mcp")).unwrap();
+            let body = axum::body::to_bytes(response.into_body(), 1_000).await.unwrap();
             String::from_utf8(body.to_vec()).unwrap()
         };
         assert!(said(&[(HOST, "localhost")]).await.contains("there is no bearer token"));

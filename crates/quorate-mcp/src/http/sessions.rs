@@ -1,5 +1,5 @@
-//! Sessions over HTTP, at most [`MOST`]: each takes some fifty kilobytes and a task, and whoever reaches the address may
-//! open one with each request. One more closes the one that was longest idle.
+//! Sessions over HTTP, at most [`MAX_SESSIONS`]: each takes some fifty kilobytes and a task, and each request may open one.
+//! A further one closes the session that was idle longest.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,23 +12,21 @@ use rmcp::transport::streamable_http_server::session::{
 };
 use tokio::time::Instant;
 
-/// How many sessions there are at once.
 const MAX_SESSIONS: usize = 256;
 
-/// The library's sessions, with an upper bound.
 #[derive(Debug)]
 pub(super) struct Sessions {
     all: LocalSessionManager,
     used: Mutex<HashMap<SessionId, SessionUse>>,
-    /// Held while one is made, so that several at once do not all find the same room.
+    /// Locked while a session is created, so that concurrent ones do not all use the same free place.
     create_lock: tokio::sync::Mutex<()>,
 }
 
-/// When a session was last used, and by what it is used now.
+/// When a session was last used, and its open streams.
 #[derive(Debug)]
 struct SessionUse {
     last: Instant,
-    /// A clone for each stream that is open.
+    /// Each open stream holds a clone.
     streams: Arc<()>,
 }
 
@@ -53,7 +51,7 @@ impl Sessions {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that a session is used; gives what is kept as long as the use lasts.
+    /// Records the use of a session; returns a token to hold as long as the use lasts.
     fn touch(&self, id: &SessionId) -> Option<Arc<()>> {
         let mut used = self.used();
         let session = used.get_mut(id)?;
@@ -61,13 +59,13 @@ impl Sessions {
         Some(session.streams.clone())
     }
 
-    /// Closes sessions until there is room for one more: those that have ended, then the one that was longest idle, then
-    /// the one that was longest without a request.
+    /// Closes sessions until one more fits: those that have ended, then the one that was idle longest, then the one with the
+    /// oldest request.
     async fn make_room(&self) -> Result<(), Error> {
-        let there: Vec<SessionId> = self.all.sessions.read().await.keys().cloned().collect();
+        let existing: Vec<SessionId> = self.all.sessions.read().await.keys().cloned().collect();
         let surplus = {
             let mut used = self.used();
-            used.retain(|id, _| there.contains(id));
+            used.retain(|id, _| existing.contains(id));
             let mut order: Vec<(bool, Instant, SessionId)> =
                 used.iter().map(|(id, session)| (!session.is_idle(), session.last, id.clone())).collect();
             order.sort_unstable();
@@ -81,11 +79,11 @@ impl Sessions {
         Ok(())
     }
 
-    /// Has a stream keep its session from being taken for an idle one.
+    /// Keeps a stream's session from counting as idle.
     fn keep_alive<S: Stream>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S> {
-        let held = self.touch(id);
+        let use_token = self.touch(id);
         stream.map(move |item| {
-            let _ = &held;
+            let _ = &use_token;
             item
         })
     }
@@ -126,9 +124,9 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + 'static, Error> {
-        let held = self.touch(id);
+        let use_token = self.touch(id);
         let stream = self.all.create_stream(id, message).await?;
-        drop(held);
+        drop(use_token);
         Ok(self.keep_alive(id, stream))
     }
 
@@ -171,20 +169,20 @@ mod tests {
     async fn one_session_too_many_closes_the_one_that_was_longest_idle() {
         let sessions = Sessions::new(LocalSessionManager::default());
         let mut ids = Vec::new();
-        // Who drops a transport ends the session's task.
+        // Dropping a transport would end the session's task.
         let mut transports = Vec::new();
         for _ in 0..MAX_SESSIONS + 10 {
             let (id, transport) = sessions.create_session().await.unwrap();
             ids.push(id);
             transports.push(transport);
-            // The first one is used again and again.
+            // The first one stays in use.
             drop(sessions.touch(&ids[0]));
         }
         assert_eq!(sessions.all.sessions.read().await.len(), MAX_SESSIONS);
         assert_eq!(sessions.used().len(), MAX_SESSIONS);
         for (at, id) in ids.iter().enumerate() {
-            let there = sessions.has_session(id).await.unwrap();
-            assert_eq!(there, at == 0 || at > 10, "{at}");
+            let exists = sessions.has_session(id).await.unwrap();
+            assert_eq!(exists, at == 0 || at > 10, "{at}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Messages as lines. Unlike the library's own transport it answers what is no message: a line that is too long, nested
-//! too deeply, or no JSON.
+//! Messages as lines. Unlike the library's transport it answers invalid input: a line that is too long, nested too deeply,
+//! or not JSON.
 
 use std::io::Error;
 use std::sync::Arc;
@@ -14,28 +14,25 @@ use tokio::task::JoinHandle;
 
 use crate::incoming::{self, IdFinder, InvalidMessage, MAX_MESSAGE_BYTES, Message};
 
-/// Where lines are written; nowhere once it is closed.
+/// The writer; `None` once it is closed.
 type SharedWriter<W> = Arc<Mutex<Option<W>>>;
 
-/// A transport whose messages are lines.
 pub(super) struct LineTransport<R, W> {
     read: BufReader<R>,
-    /// What there is of the next line: `receive` may be dropped at any time, and goes on with it.
+    /// The part of the next line read so far: `receive` may be dropped and called again.
     line: Vec<u8>,
-    /// The line is too long; what comes until its end is not kept.
+    /// Set while the line is too long; the rest of it is discarded.
     oversized: Option<IdFinder>,
-    /// The answer that is being written to something that was no message. One at a time: who sends nonsense and reads
-    /// nothing is not heard any more.
+    /// The pending answer to invalid input. Only one: a client that sends invalid input and does not read blocks its own
+    /// further input.
     answering: Option<JoinHandle<()>>,
     out: SharedWriter<W>,
 }
 
-/// The next line.
 enum Line {
-    /// It is whole.
     Whole(Vec<u8>),
     TooLong(IdFinder),
-    /// There is none.
+    /// The input has ended.
     End,
 }
 
@@ -50,13 +47,13 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> LineTr
         }
     }
 
-    /// Reads on to the end of a line. Nothing is lost where it is dropped.
+    /// Reads to the end of a line. Cancellation loses no data.
     async fn next(&mut self) -> Line {
         loop {
-            let there = self.read.fill_buf().await.unwrap_or_default();
-            let end = there.iter().position(|byte| *byte == b'\n');
-            let part = &there[..end.unwrap_or(there.len())];
-            let ended = there.is_empty();
+            let buffered = self.read.fill_buf().await.unwrap_or_default();
+            let end = buffered.iter().position(|byte| *byte == b'\n');
+            let part = &buffered[..end.unwrap_or(buffered.len())];
+            let ended = buffered.is_empty();
             if self.oversized.is_none() && self.line.len() + part.len() > MAX_MESSAGE_BYTES {
                 let mut finder = IdFinder::default();
                 finder.feed(&std::mem::take(&mut self.line));
@@ -108,7 +105,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
     async fn receive(&mut self) -> Option<Message> {
         loop {
             if let Some(answering) = &mut self.answering {
-                // A client that does not read any more says so by what it sends.
+                // If the client no longer reads, its input will end, too.
                 let _ = answering.await;
                 self.answering = None;
             }
@@ -120,10 +117,10 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
             match read {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                Err(refused) => {
+                Err(invalid) => {
                     let out = self.out.clone();
-                    let answer = refused.answer();
-                    // A task, so that half an answer is never left behind where `receive` is dropped.
+                    let answer = invalid.answer();
+                    // A task, so that dropping `receive` does not leave half an answer.
                     self.answering = Some(tokio::spawn(async move { drop(write(&out, &answer).await) }));
                 }
             }
@@ -158,12 +155,12 @@ mod tests {
             client.write_all(b"\"},\"jsonrpc\":\"2.0\",\"id\":9}\n").await.unwrap();
             client.write_all(ping).await.unwrap();
             client.write_all(b"\r\n").await.unwrap();
-            // The last one has no end.
+            // The last line has no line feed.
             client.write_all(ping).await.unwrap();
             client.shutdown().await.unwrap();
-            let mut said = String::new();
-            client.read_to_string(&mut said).await.unwrap();
-            said
+            let mut output = String::new();
+            client.read_to_string(&mut output).await.unwrap();
+            output
         });
         for _ in 0..2 {
             assert!(matches!(lines.receive().await, Some(Message::Request(_))));
@@ -171,10 +168,10 @@ mod tests {
         assert!(lines.receive().await.is_none());
         lines.close().await.unwrap();
         drop(lines);
-        let said: Vec<Value> =
+        let answers: Vec<Value> =
             talk.await.unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let outline = |one: &Value| (one["id"].clone(), one["error"]["code"].clone());
-        let outlines: Vec<_> = said.iter().map(outline).collect();
+        let outline = |answer: &Value| (answer["id"].clone(), answer["error"]["code"].clone());
+        let outlines: Vec<_> = answers.iter().map(outline).collect();
         assert_eq!(outlines, [(Value::Null, json!(-32700)), (json!(9), json!(-32600))]);
     }
 }

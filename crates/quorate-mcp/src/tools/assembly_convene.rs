@@ -33,40 +33,40 @@ pub(super) struct Arguments {
     assembly: PathBuf,
     /// Advisory: the conversation, as .jsonl or .md
     conversation: Option<Subject>,
-    /// Advisory: whom to ask; session unless said
+    /// Advisory: which members to ask, by phase; default session
     phase: Option<String>,
-    /// Advisory: what made you ask; manual unless said
+    /// Advisory: the reason for asking; default manual
     trigger: Option<Trigger>,
     /// Advisory: ask the sentinels first; they can end it
     #[serde(default)]
     sentinel_first: bool,
     /// Voting: the proposal
     proposal: Option<Subject>,
-    /// Voting: the proposal's class; without it only those vote who vote on everything
+    /// Voting: the proposal's class; without it only members without classes vote
     class: Option<String>,
     /// Peer: the topic
     topic: Option<Subject>,
-    /// Peer: how many rounds at most, in place of what the manifest says
+    /// Peer: the most rounds, in place of the manifest's
     rounds: Option<Whole<1, 100>>,
-    /// Hierarchy: what is to be assessed
+    /// Hierarchy: the matter to assess
     request: Option<Subject>,
     /// Who answers, for all members: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     executor: Option<String>,
-    /// How many calls the run may make
+    /// The most calls of the run
     max_calls: Option<MaxCalls>,
-    /// How long each member may take, for example 90s or 5m
+    /// The timeout of each member, for example 90s or 5m
     timeout: Option<String>,
     /// The operator that has made what it is about, for `quorate playbook` to learn from; nobody who judges is told
     made_by: Option<String>,
     /// The playbooks in shadow that were in its prompt then
     #[serde(default)]
     trying: Vec<String>,
-    /// How long to wait for the outcome, in milliseconds: 20000 unless said, 50000 at most
+    /// How long to wait for the outcome, in milliseconds: default 20000, at most 50000
     #[serde(default)]
     wait_ms: Wait,
 }
 
-/// What an assembly is convened on: a file, from the workspace's root, or a text.
+/// The subject of an assembly: a file, by its path from the workspace's root, or a text.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a path, or an object {text, name}")]
 enum Subject {
@@ -74,13 +74,12 @@ enum Subject {
     Text {
         /// The text
         text: String,
-        /// What it is called; its end, for example .jsonl, says what it is
+        /// Its name; the extension, for example .jsonl, determines the format
         name: Option<String>,
     },
 }
 
 impl Subject {
-    /// What it is called.
     fn name(&self) -> PathBuf {
         match self {
             Subject::Path(path) => path.clone(),
@@ -89,7 +88,7 @@ impl Subject {
     }
 }
 
-/// What made somebody ask.
+/// The reason for asking.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
 struct Trigger(members::Trigger);
@@ -98,7 +97,7 @@ impl TryFrom<String> for Trigger {
     type Error = String;
 
     fn try_from(word: String) -> Result<Trigger, String> {
-        let found = members::Trigger::ALL.into_iter().find(|one| one.as_str() == word);
+        let found = members::Trigger::ALL.into_iter().find(|trigger| trigger.as_str() == word);
         let words = || members::Trigger::ALL.map(members::Trigger::as_str).join(", ");
         found.map(Trigger).ok_or_else(|| format!("`{word}` is none of {}", words()))
     }
@@ -124,71 +123,75 @@ impl Tool for AssemblyConvene {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
-        let (wait, within) = (given.wait_ms.duration(), served.clone());
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        caller: &Caller,
+    ) -> Result<Standing, Failure> {
+        let (wait, within) = (arguments.wait_ms.duration(), server.clone());
         let options = RunOptions {
-            executor: given.executor.clone(),
+            executor: arguments.executor.clone(),
             model: None,
-            max_calls: given.max_calls.map(|calls| calls.get() as u32),
-            timeout: timeout(given.timeout.as_deref())?,
-            producer: Producer::from_flags(given.made_by.as_deref(), &given.trying),
+            max_calls: arguments.max_calls.map(|calls| calls.get() as u32),
+            timeout: timeout(arguments.timeout.as_deref())?,
+            producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
         };
-        let (path, root) = served.root.manifest(&served.environment, &given.assembly)?;
+        let (path, root) = server.root.manifest(&server.environment, &arguments.assembly)?;
         let work = |observer: Arc<Reporter>| async move {
             let environment = &within.environment;
-            let (input, workspace, options) = prepare_input(&within, given, path, root, options)?;
+            let (input, workspace, options) = prepare_input(&within, arguments, path, root, options)?;
             let spec = spec::build(environment, &workspace, &input, &options)?;
             let session = open_session::open(environment.clone(), workspace).await?;
             let convened = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
             Ok(convened?.json())
         };
-        served.jobs.start(wait, caller, Residue::Runs, work).await
+        server.jobs.start(wait, caller, Residue::Runs, work).await
     }
 }
 
-/// Reads everything that a convening needs, from below the root.
+/// Reads the inputs of an assembly from below the root.
 fn prepare_input(
-    served: &ServerState,
-    given: Arguments,
+    server: &ServerState,
+    arguments: Arguments,
     path: PathBuf,
     root: PathBuf,
     options: RunOptions,
 ) -> Result<(convene::ConveneInput, quorate::service::workspace::Workspace, RunOptions), Failure> {
-    let subjects = [&given.conversation, &given.proposal, &given.topic, &given.request];
+    let subjects = [&arguments.conversation, &arguments.proposal, &arguments.topic, &arguments.request];
     let inline = subjects.into_iter().flatten().find_map(|subject| match subject {
         Subject::Text { text, .. } => Some(text.clone()),
         Subject::Path(_) => None,
     });
-    let named = |subject: &Option<Subject>| subject.as_ref().map(Subject::name);
+    let name_of = |subject: &Option<Subject>| subject.as_ref().map(Subject::name);
     let request = Request {
         path,
         root: Some(root),
         inputs: Inputs {
-            conversation: named(&given.conversation),
-            phase: given.phase,
-            trigger: given.trigger.map(|trigger| trigger.0),
-            sentinel_first: given.sentinel_first,
-            proposal: named(&given.proposal),
-            class: given.class,
-            topic: named(&given.topic),
-            rounds: given.rounds.map(|rounds| rounds.get() as u32),
-            request: named(&given.request),
+            conversation: name_of(&arguments.conversation),
+            phase: arguments.phase,
+            trigger: arguments.trigger.map(|trigger| trigger.0),
+            sentinel_first: arguments.sentinel_first,
+            proposal: name_of(&arguments.proposal),
+            class: arguments.class,
+            topic: name_of(&arguments.topic),
+            rounds: arguments.rounds.map(|rounds| rounds.get() as u32),
+            request: name_of(&arguments.request),
         },
         options,
     };
     let read = |subject: &artifact::Subject| match (inline, subject) {
-        // An assembly is convened on one thing, which is the only one that is given.
+        // An assembly has one subject, so the given text is it.
         (Some(text), artifact::Subject::File(name)) => {
             artifact::from_bytes(name.display().to_string(), None, Ok(text.into_bytes()))
         }
         (Some(text), artifact::Subject::Stdin) => {
             artifact::from_bytes("-".to_owned(), None, Ok(text.into_bytes()))
         }
-        (None, artifact::Subject::File(path)) => served.root.artifact(path),
-        (None, artifact::Subject::Stdin) => served.root.artifact(Path::new("-")),
+        (None, artifact::Subject::File(path)) => server.root.artifact(path),
+        (None, artifact::Subject::Stdin) => server.root.artifact(Path::new("-")),
     };
     let (input, workspace) =
-        convene::prepare_with(&served.environment, &served.places, &request, &served.host, read)?;
+        convene::prepare_with(&server.environment, &server.places, &request, &server.host, read)?;
     Ok((input, workspace, request.options))
 }

@@ -1,4 +1,4 @@
-//! `council_audit`: what the log tells of a council over time.
+//! `council_audit`: statistics of a council over time, from the log.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ pub(super) struct CouncilAudit;
 pub(super) struct Arguments {
     /// How far back: 24h, 7d, 2w, a date, or all; all unless said
     since: Option<String>,
-    /// This verdict alone
+    /// Only this verdict
     verdict: Option<Verdict>,
-    /// This type of artifact alone
+    /// Only this type of artifact
     #[serde(rename = "type")]
     artifact_type: Option<String>,
 }
@@ -58,17 +58,21 @@ impl Tool for CouncilAudit {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
-        let within = served.clone();
-        served.run_computation(Box::pin(async move { run_audit(&within, given).await })).await
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        _caller: &Caller,
+    ) -> Result<Object, Failure> {
+        let within = server.clone();
+        server.run_computation(Box::pin(async move { run_audit(&within, arguments).await })).await
     }
 }
 
-async fn run_audit(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
-    let (environment, places) = (&served.environment, &served.places);
-    let since_ms = since(given.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
-    let verdict = given.verdict.map(|verdict| verdict.word().to_owned());
-    let filter = Filter { since_ms, verdict, artifact_type: given.artifact_type };
+async fn run_audit(server: &ServerState, arguments: Arguments) -> Result<Object, Failure> {
+    let (environment, places) = (&server.environment, &server.places);
+    let since_ms = since(arguments.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
+    let verdict = arguments.verdict.map(|verdict| verdict.word().to_owned());
+    let filter = Filter { since_ms, verdict, artifact_type: arguments.artifact_type };
     let request = Request { filter, reindex: false };
     if let Some(empty) = audit::empty(environment, places, &request)? {
         return Ok(Object::from_json_text(&audit::json::json(&empty)));

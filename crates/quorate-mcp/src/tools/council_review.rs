@@ -30,27 +30,27 @@ pub(super) struct Arguments {
     path: Option<PathBuf>,
     /// The text itself; or `path`
     text: Option<String>,
-    /// What the text is called; its end, for example .md, says what it is
+    /// The text's name; the extension, for example .md, determines the format
     name: Option<String>,
-    /// Its type, under which verdicts are remembered; without it what the tier rules say
+    /// Its type, under which verdicts are remembered; by default from the tier rules
     #[serde(rename = "type")]
     artifact_type: Option<String>,
-    /// Its tier, in place of what the tier rules say
+    /// Its tier, in place of the tier rules
     tier: Option<Whole<1, 3>>,
-    /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    /// The executor: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     executor: Option<String>,
-    /// The verdict policy; without it the one that council.yaml names, else seed
+    /// The verdict policy; by default council.yaml's, else seed
     policy: Option<PolicyName>,
-    /// How many calls the run may make
+    /// The most calls of the run
     max_calls: Option<MaxCalls>,
-    /// How long each member may take, for example 90s or 5m
+    /// The timeout of each member, for example 90s or 5m
     timeout: Option<String>,
     /// The operator that has made what it is about, for `quorate playbook` to learn from; nobody who judges is told
     made_by: Option<String>,
     /// The playbooks in shadow that were in its prompt then
     #[serde(default)]
     trying: Vec<String>,
-    /// How long to wait for the verdict, in milliseconds: 20000 unless said, 50000 at most
+    /// How long to wait for the verdict, in milliseconds: default 20000, at most 50000
     #[serde(default)]
     wait_ms: Wait,
 }
@@ -64,25 +64,29 @@ impl Tool for CouncilReview {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
-        let artifact = artifact(served, &given)?;
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        caller: &Caller,
+    ) -> Result<Standing, Failure> {
+        let artifact = artifact(server, &arguments)?;
         let request = Request {
-            artifact_type: given.artifact_type,
-            tier: given.tier.and_then(|number| Tier::from_number(number.get())),
+            artifact_type: arguments.artifact_type,
+            tier: arguments.tier.and_then(|number| Tier::from_number(number.get())),
             tier_policy: TierPolicy::Ignore,
-            policy: given.policy.map(Into::into),
+            policy: arguments.policy.map(Into::into),
             options: RunOptions {
-                executor: given.executor,
+                executor: arguments.executor,
                 model: None,
-                max_calls: given.max_calls.map(|calls| calls.get() as u32),
-                timeout: timeout(given.timeout.as_deref())?,
-                producer: Producer::from_flags(given.made_by.as_deref(), &given.trying),
+                max_calls: arguments.max_calls.map(|calls| calls.get() as u32),
+                timeout: timeout(arguments.timeout.as_deref())?,
+                producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
             },
         };
-        let (wait, served) = (given.wait_ms.duration(), served.clone());
-        let jobs = served.clone();
+        let (wait, server) = (arguments.wait_ms.duration(), server.clone());
+        let jobs = server.clone();
         let work = |observer: Arc<Reporter>| async move {
-            let session = review::open_session(&served.environment, &served.places, &artifact).await?;
+            let session = review::open_session(&server.environment, &server.places, &artifact).await?;
             let reviewed = review::review(&session, artifact, &request, observer).await;
             session.close().await;
             match reviewed? {
@@ -96,11 +100,11 @@ impl Tool for CouncilReview {
     }
 }
 
-fn artifact(served: &ServerState, given: &Arguments) -> Result<Artifact, Failure> {
-    match (&given.path, &given.text) {
-        (Some(path), None) => Ok(served.root.artifact(path)?),
+fn artifact(server: &ServerState, arguments: &Arguments) -> Result<Artifact, Failure> {
+    match (&arguments.path, &arguments.text) {
+        (Some(path), None) => Ok(server.root.artifact(path)?),
         (None, Some(text)) => {
-            let name = given.name.clone().unwrap_or_else(|| "-".to_owned());
+            let name = arguments.name.clone().unwrap_or_else(|| "-".to_owned());
             Ok(artifact::from_bytes(name, None, Ok(text.clone().into_bytes()))?)
         }
         (Some(_), Some(_)) => Err(Failure::malformed("there are both `path` and `text`", "leave one out")),

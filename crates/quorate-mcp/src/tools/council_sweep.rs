@@ -19,7 +19,7 @@ use quorate::service::run_options::RunOptions;
 use quorate::service::runs;
 use quorate::service::sweep::{self, FileFilter, JudgedPolicy, Mode, Request};
 
-/// How many reviews are held at once, unless said and at most.
+/// The number of concurrent reviews: default and maximum.
 const DEFAULT_JOBS: u64 = 4;
 const MAX_JOBS: u64 = 64;
 
@@ -30,25 +30,25 @@ pub(super) struct CouncilSweep;
 pub(super) struct Arguments {
     /// Only files whose path from the root matches, for example drafts/**/*.md
     pattern: Option<String>,
-    /// Only files changed since then: 24h, 7d, a date, or all; 24h unless said
+    /// Only files changed since then: 24h, 7d, a date, or all; default 24h
     since: Option<String>,
-    /// Review again what was judged already
+    /// Review again what was judged before
     #[serde(default)]
     force: bool,
-    /// Only say what would be reviewed
+    /// Only list what would be reviewed
     #[serde(default)]
     dry_run: bool,
-    /// How many reviews are held at once; 4 unless said
+    /// The number of concurrent reviews; default 4
     jobs: Option<Whole<1, MAX_JOBS>>,
-    /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    /// The executor: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     executor: Option<String>,
-    /// The verdict policy; without it the one that council.yaml names, else seed
+    /// The verdict policy; by default council.yaml's, else seed
     policy: Option<PolicyName>,
-    /// How many calls each review may make
+    /// The most calls of each review
     max_calls: Option<MaxCalls>,
-    /// How long each member may take, for example 90s or 5m
+    /// The timeout of each member, for example 90s or 5m
     timeout: Option<String>,
-    /// How long to wait for the end, in milliseconds: 20000 unless said, 50000 at most
+    /// How long to wait for the end, in milliseconds: default 20000, at most 50000
     #[serde(default)]
     wait_ms: Wait,
 }
@@ -62,37 +62,41 @@ impl Tool for CouncilSweep {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
-        let pattern = given.pattern.as_deref().map(|pattern| {
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        caller: &Caller,
+    ) -> Result<Standing, Failure> {
+        let pattern = arguments.pattern.as_deref().map(|pattern| {
             let glob = GlobBuilder::new(pattern).literal_separator(true).build();
             glob.map(|glob| glob.compile_matcher())
                 .map_err(|error| Failure::usage(format!("`pattern`: {error}"), "write drafts/**/*.md"))
         });
-        let now_ms = served.environment.clock.now_ms();
+        let now_ms = server.environment.clock.now_ms();
         let request = Request {
-            since_ms: since(given.since.as_deref().unwrap_or("24h"), now_ms)?,
-            judged: if given.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
-            mode: if given.dry_run { Mode::DryRun } else { Mode::Run },
-            filter: FileFilter { below: Some(served.root.dir().to_owned()), pattern: pattern.transpose()? },
-            jobs: given.jobs.map_or(DEFAULT_JOBS, Whole::get) as usize,
-            policy: given.policy.map(Into::into),
+            since_ms: since(arguments.since.as_deref().unwrap_or("24h"), now_ms)?,
+            judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
+            mode: if arguments.dry_run { Mode::DryRun } else { Mode::Run },
+            filter: FileFilter { below: Some(server.root.dir().to_owned()), pattern: pattern.transpose()? },
+            jobs: arguments.jobs.map_or(DEFAULT_JOBS, Whole::get) as usize,
+            policy: arguments.policy.map(Into::into),
             options: RunOptions {
-                executor: given.executor,
+                executor: arguments.executor,
                 model: None,
-                max_calls: given.max_calls.map(|calls| calls.get() as u32),
-                timeout: timeout(given.timeout.as_deref())?,
+                max_calls: arguments.max_calls.map(|calls| calls.get() as u32),
+                timeout: timeout(arguments.timeout.as_deref())?,
                 producer: None,
             },
         };
-        let (wait, within) = (given.wait_ms.duration(), served.clone());
+        let (wait, within) = (arguments.wait_ms.duration(), server.clone());
         let work = |watcher: Arc<Reporter>| async move {
             let session = Arc::new(runs::open_for_writing(&within.environment, &within.places).await?);
-            let swept = sweep::sweep(&session, &request, watcher).await;
+            let result = sweep::sweep(&session, &request, watcher).await;
             if let Some(session) = Arc::into_inner(session) {
                 session.close().await;
             }
-            Ok(Object::from_json_text(&sweep::json::json(&swept?)).0.into())
+            Ok(Object::from_json_text(&sweep::json::json(&result?)).0.into())
         };
-        served.jobs.start(wait, caller, Residue::Runs, work).await
+        server.jobs.start(wait, caller, Residue::Runs, work).await
     }
 }

@@ -1,4 +1,4 @@
-//! `get_messages`: reads a conversation, and waits for what comes.
+//! `get_messages`: reads a conversation, and waits for new messages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
 use crate::whole::Whole;
 
-/// How many messages are given unless said, and at most.
+/// The number of messages: default and maximum.
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 500;
 
@@ -29,13 +29,13 @@ pub(super) struct GetMessages;
 pub(super) struct Arguments {
     /// The conversation
     conversation_id: String,
-    /// How many at most; 50 unless said
+    /// The most messages; default 50
     limit: Option<Whole<1, MAX_LIMIT>>,
-    /// Only messages newer than the one of this id; one that is not there gives the first ones, with known: false
+    /// Only messages newer than this id; if it does not exist, the first ones, with known: false
     after: Option<String>,
-    /// Only messages older than the one of this id: the nearest
+    /// Only messages older than this id: the nearest ones
     before: Option<String>,
-    /// How long to wait for the first one where there is none, in milliseconds; 50000 at most
+    /// How long to wait if there is no message, in milliseconds; at most 50000
     wait_ms: Option<Whole<0, MAX_WAIT_MS>>,
 }
 
@@ -46,25 +46,23 @@ pub(super) struct Messages {
     messages: Vec<Message>,
     /// Whether there are more: newer ones with after, else older ones.
     has_more: bool,
-    /// Whether the message of after or before is there; true without them.
+    /// Whether the message of after or before exists; true without them.
     known: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
-    /// Its id.
     id: String,
-    /// Who said it: a participant's operator id or id, or any other name.
+    /// A participant's operator id or id, or any other name.
     author_id: String,
-    /// What a participant is called.
+    /// A participant's display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     author_name: Option<String>,
-    /// What was said.
     content: String,
-    /// When, as RFC 3339.
+    /// RFC 3339.
     timestamp: String,
-    /// What its author added. `quorate` is what ties a runtime's turn to the one that it answers.
+    /// The author's metadata. `quorate` ties a runtime's turn to the one that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Map<String, Value>>,
 }
@@ -78,12 +76,16 @@ impl Tool for GetMessages {
     type Arguments = Arguments;
     type Output = Messages;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Messages, Failure> {
-        let offered = served.conversations.find(&given.conversation_id)?;
-        let limit = given.limit.map_or(DEFAULT_LIMIT, Whole::get) as usize;
-        let wait = Duration::from_millis(given.wait_ms.map_or(0, Whole::get));
-        let conversation = &offered.conversation;
-        let found = match (given.after, given.before) {
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        caller: &Caller,
+    ) -> Result<Messages, Failure> {
+        let entry = server.conversations.find(&arguments.conversation_id)?;
+        let limit = arguments.limit.map_or(DEFAULT_LIMIT, Whole::get) as usize;
+        let wait = Duration::from_millis(arguments.wait_ms.map_or(0, Whole::get));
+        let conversation = &entry.conversation;
+        let page = match (arguments.after, arguments.before) {
             (Some(_), Some(_)) => {
                 return Err(Failure::malformed("there are both `after` and `before`", "leave one out"));
             }
@@ -93,18 +95,18 @@ impl Tool for GetMessages {
                 conversation.wait_for_turns(after.as_ref(), limit, wait, caller).await?
             }
         };
-        let messages = found.turns.into_iter().map(|turn| message(offered, turn)).collect();
-        Ok(Messages { messages, has_more: found.more, known: found.known })
+        let messages = page.turns.into_iter().map(|turn| message(entry, turn)).collect();
+        Ok(Messages { messages, has_more: page.more, known: page.known })
     }
 }
 
-fn message(offered: &OfferedConversation, mut turn: Turn) -> Message {
-    let author = offered.runtime.participants.iter().find(|one| one.id == turn.participant);
+fn message(entry: &OfferedConversation, mut turn: Turn) -> Message {
+    let author = entry.runtime.participants.iter().find(|participant| participant.id == turn.participant);
     let metadata = metadata(&mut turn);
     Message {
         id: turn.id.to_string(),
-        author_id: author.map_or(&*turn.participant, |one| external_id(one)).to_owned(),
-        author_name: author.map(|one| one.display_name.clone()),
+        author_id: author.map_or(&*turn.participant, |participant| external_id(participant)).to_owned(),
+        author_name: author.map(|participant| participant.display_name.clone()),
         content: turn.content.to_string(),
         timestamp: turn.timestamp.to_string(),
         metadata,

@@ -23,7 +23,7 @@ pub(super) struct Arguments {
 pub(super) struct Cancelled {
     /// The job.
     job: String,
-    /// Whether it was ended; false where it had come to an end by itself.
+    /// False if the job had ended before.
     cancelled: bool,
 }
 
@@ -36,11 +36,11 @@ impl Tool for JobCancel {
     type Output = Cancelled;
 
     async fn call(
-        served: &Arc<ServerState>,
-        given: Arguments,
+        server: &Arc<ServerState>,
+        arguments: Arguments,
         _caller: &Caller,
     ) -> Result<Cancelled, Failure> {
-        let cancelled = served.jobs.cancel(&given.job).await?;
-        Ok(Cancelled { job: given.job, cancelled })
+        let cancelled = server.jobs.cancel(&arguments.job).await?;
+        Ok(Cancelled { job: arguments.job, cancelled })
     }
 }

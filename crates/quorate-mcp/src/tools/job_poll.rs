@@ -19,7 +19,7 @@ pub(super) struct JobPoll;
 pub(super) struct Arguments {
     /// The job
     job: String,
-    /// How long to wait for its end, in milliseconds: 20000 unless said, 50000 at most
+    /// How long to wait for its end, in milliseconds: default 20000, at most 50000
     #[serde(default)]
     wait_ms: Wait,
 }
@@ -28,12 +28,16 @@ impl Tool for JobPoll {
     const NAME: &'static str = "job_poll";
     const TITLE: &'static str = "Wait for a job";
     const ABOUT: &'static str = "Waits for a job's end and gives its result, or says how far it is.";
-    // It looks, but where nothing may be changed there are no jobs.
+    // It only reads, but a read-only server has no jobs.
     const EFFECT: Effect = Effect::Adds;
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
-        served.jobs.poll(&given.job, given.wait_ms.duration(), caller).await
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        caller: &Caller,
+    ) -> Result<Standing, Failure> {
+        server.jobs.poll(&arguments.job, arguments.wait_ms.duration(), caller).await
     }
 }

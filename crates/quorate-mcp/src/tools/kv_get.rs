@@ -22,7 +22,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Entry {
-    /// The entry; {} where there is none.
+    /// The entry; {} if there is none.
     value: Map<String, Value>,
 }
 
@@ -35,8 +35,12 @@ impl Tool for KvGet {
     type Arguments = Arguments;
     type Output = Entry;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Entry, Failure> {
-        let state = &served.conversations.first()?.runtime.state;
-        Ok(Entry { value: state.read(&given.key).await? })
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        _caller: &Caller,
+    ) -> Result<Entry, Failure> {
+        let state = &server.conversations.first()?.runtime.state;
+        Ok(Entry { value: state.read(&arguments.key).await? })
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct KvSet;
 pub(super) struct Arguments {
     /// The entry: a participant's id, or any other text
     key: String,
-    /// What it is from now on, as a whole
+    /// The new value, which replaces the whole entry
     value: Map<String, Value>,
 }
 
@@ -33,8 +33,12 @@ impl Tool for KvSet {
     type Arguments = Arguments;
     type Output = Done;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Done, Failure> {
-        served.conversations.first()?.runtime.state.write(&given.key, &given.value).await?;
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        _caller: &Caller,
+    ) -> Result<Done, Failure> {
+        server.conversations.first()?.runtime.state.write(&arguments.key, &arguments.value).await?;
         Ok(Done {})
     }
 }

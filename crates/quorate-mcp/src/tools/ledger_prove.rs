@@ -1,4 +1,4 @@
-//! `ledger_prove`: a proof of a record or a run for somebody without the ledger.
+//! `ledger_prove`: a proof of a record or a run for a party without the ledger.
 
 use std::sync::Arc;
 
@@ -31,15 +31,19 @@ impl Tool for LedgerProve {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
-        let within = served.clone();
-        served.run_computation(Box::pin(async move { run_prove(&within, given).await })).await
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        _caller: &Caller,
+    ) -> Result<Object, Failure> {
+        let within = server.clone();
+        server.run_computation(Box::pin(async move { run_prove(&within, arguments).await })).await
     }
 }
 
-async fn run_prove(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
-    let session = runs::open_read_only(&served.environment, &served.places).await?;
-    let proved = prove::prove(&session, &given.what).await;
+async fn run_prove(server: &ServerState, arguments: Arguments) -> Result<Object, Failure> {
+    let session = runs::open_read_only(&server.environment, &server.places).await?;
+    let proved = prove::prove(&session, &arguments.what).await;
     session.close().await;
     let text = serde_json::to_string(&proved?).expect("a proof is JSON");
     Ok(Object::from_json_text(&text))

@@ -1,4 +1,4 @@
-//! `ledger_verify`: whether the ledger is what it was when it was recorded.
+//! `ledger_verify`: verifies the ledger.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ fn is_key(text: &str) -> bool {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Trust the checkpoint over so many records, and look only at what stands after it
+    /// Trust the checkpoint over this many records, and verify only the records after it
     since: Option<Whole<0, { u64::MAX }>>,
-    /// Keys that have to have signed a checkpoint, as you have them from the ledger's owner: verifiers' lines
+    /// Keys that must have signed a checkpoint, as received from the ledger's owner: verifiers' lines
     keys: Option<Vec<String>>,
 }
 
@@ -39,28 +39,32 @@ impl Tool for LedgerVerify {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
-        let within = served.clone();
-        served.run_computation(Box::pin(async move { run_verify(&within, given).await })).await
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        _caller: &Caller,
+    ) -> Result<Object, Failure> {
+        let within = server.clone();
+        server.run_computation(Box::pin(async move { run_verify(&within, arguments).await })).await
     }
 }
 
-async fn run_verify(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
-    let keys = given.keys.unwrap_or_default();
-    // On the command line a key may be a file; here nothing outside the root can be named.
-    if let Some(odd) = keys.iter().find(|key| !is_key(key)) {
+async fn run_verify(server: &ServerState, arguments: Arguments) -> Result<Object, Failure> {
+    let keys = arguments.keys.unwrap_or_default();
+    // The command line also accepts a file; here no path outside the root may be named.
+    if let Some(invalid) = keys.iter().find(|key| !is_key(key)) {
         return Err(Failure::usage(
-            format!("`keys` has `{odd}`, which is no key"),
+            format!("`keys` has `{invalid}`, which is no key"),
             "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
         ));
     }
     let request = Request {
-        since: given.since.map(|size| size.get().to_string()),
+        since: arguments.since.map(|size| size.get().to_string()),
         witness: None,
         keys,
         strict: false,
-        places: served.places.clone(),
+        places: server.places.clone(),
     };
-    let verified = verify::verify(&served.environment, &request).await?;
+    let verified = verify::verify(&server.environment, &request).await?;
     Ok(Object::from_json_text(&verify::json::json(&verified)))
 }

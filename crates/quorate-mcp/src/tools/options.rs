@@ -1,4 +1,4 @@
-//! What several tools take: who answers and what it may cost, as the command line's options say it.
+//! Arguments that several tools share, with the meaning of the command line's options.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// A verdict policy.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum PolicyName {
@@ -25,7 +24,7 @@ impl From<PolicyName> for Policy {
     }
 }
 
-/// A deadline, as `quorate.toml` writes it.
+/// Parses a timeout, as in `quorate.toml`.
 pub(super) fn timeout(text: Option<&str>) -> Result<Option<Duration>, Failure> {
     let Some(text) = text else { return Ok(None) };
     match quorate_manifest::duration::parse(text) {
@@ -35,7 +34,7 @@ pub(super) fn timeout(text: Option<&str>) -> Result<Option<Duration>, Failure> {
     }
 }
 
-/// How far back, as `--since` takes it.
+/// Parses a time in the past, as `--since` does.
 pub(super) fn since(text: &str, now_ms: i64) -> Result<Option<i64>, Failure> {
     quorate::service::since::parse(text, now_ms)
         .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))

@@ -28,13 +28,13 @@ pub(super) struct PostMessage;
 pub(super) struct Arguments {
     /// The conversation
     conversation_id: String,
-    /// What is said
+    /// The text
     content: String,
-    /// Who says it: a participant's id or operator id, or any other name without white space; user unless said
+    /// The author: a participant's id or operator id, or any other name without white space; default user
     as_operator_id: Option<String>,
-    /// A message is kept once for each key: the same one again gets the first back, and another one is refused
+    /// A message is stored once for each key: the same message again returns the first, another one is refused
     idempotency_key: Option<String>,
-    /// What is kept with it
+    /// Metadata to store with it
     metadata: Option<Map<String, Value>>,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct Arguments {
 pub(super) struct Posted {
     /// The message's id.
     id: String,
-    /// When it was kept, as RFC 3339.
+    /// When it was stored, as RFC 3339.
     timestamp: String,
-    /// Whether a message with this key was there already.
+    /// Whether a message with this key existed before.
     duplicate: bool,
 }
 
@@ -57,29 +57,39 @@ impl Tool for PostMessage {
     type Arguments = Arguments;
     type Output = Posted;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Posted, Failure> {
-        let offered = served.conversations.find(&given.conversation_id)?;
-        let meta = given.metadata.unwrap_or_default();
-        let beside = || meta.get(METADATA_KEY)?.get("participant")?.as_str();
-        // A runtime elsewhere says for whom it posts where it has no operator for that one.
-        let said = given.as_operator_id.as_deref().or_else(beside).unwrap_or(conversation::DEFAULT_SPEAKER);
-        let by = offered.participant(said).map_or_else(|| Name::from(said), |one| one.id.clone());
-        let stamp = stamp(&meta, given.idempotency_key)?;
-        check_message(&given.content, &by)?;
-        let (content, meta) = offered.runtime.redact(&given.content, meta).await;
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        _caller: &Caller,
+    ) -> Result<Posted, Failure> {
+        let entry = server.conversations.find(&arguments.conversation_id)?;
+        let meta = arguments.metadata.unwrap_or_default();
+        let metadata_participant = || meta.get(METADATA_KEY)?.get("participant")?.as_str();
+        // The metadata of another runtime names the participant if that has no operator.
+        let speaker = arguments
+            .as_operator_id
+            .as_deref()
+            .or_else(metadata_participant)
+            .unwrap_or(conversation::DEFAULT_SPEAKER);
+        let author = entry
+            .participant(speaker)
+            .map_or_else(|| Name::from(speaker), |participant| participant.id.clone());
+        let stamp = stamp(&meta, arguments.idempotency_key)?;
+        check_message(&arguments.content, &author)?;
+        let (content, meta) = entry.runtime.redact(&arguments.content, meta).await;
         let answers = stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
         let turn = NewTurn {
-            participant: by.clone(),
+            participant: author.clone(),
             content: content.as_str().into(),
-            timestamp: rfc3339(served.environment.clock.now_ms()),
+            timestamp: rfc3339(server.environment.clock.now_ms()),
             meta,
             stamp,
         };
-        let appended = offered.runtime.substrate.append(turn).await?;
-        offered.conversation.notify_appended();
+        let appended = entry.runtime.substrate.append(turn).await?;
+        entry.conversation.notify_appended();
         let first = &appended.turn;
-        let is_another = *first.content != *content || first.participant != by;
-        // A runtime that answers a turn again after it was killed may say something else; its first answer holds.
+        let is_another = *first.content != *content || first.participant != author;
+        // A runtime that answers a turn again after a crash may have another text; its first answer counts.
         if !appended.fresh && !answers && is_another {
             let key = first.stamp.as_ref().map_or("", |stamp| &stamp.key);
             let body =
@@ -95,7 +105,7 @@ impl Tool for PostMessage {
     }
 }
 
-/// What can be said, and by whom, as `quorate say` holds it.
+/// Checks content and author, by the rules of `quorate say`.
 fn check_message(content: &str, by: &str) -> Result<(), Failure> {
     if content.trim().is_empty() {
         return Err(Failure::usage("`content`: there is nothing to say", "give a text"));
@@ -107,7 +117,7 @@ fn check_message(content: &str, by: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A key under which something is kept once.
+/// Checks an idempotency key.
 pub(super) fn idempotency_name(key: &str) -> Result<Name, Failure> {
     match key.is_empty() || key.contains(char::is_whitespace) {
         true => Err(Failure::usage("`idempotencyKey` is empty or has white space", "use a UUID")),
@@ -115,26 +125,26 @@ pub(super) fn idempotency_name(key: &str) -> Result<Name, Failure> {
     }
 }
 
-/// What ties a message to its key. A runtime elsewhere says beside its message which turn it answers, so that it counts
-/// as a participant's here; its state and its place stay its own.
+/// Ties a message to its key. The metadata of another runtime names the turn that its message answers, so that it counts
+/// as a participant's turn here; the runtime's state is not copied.
 fn stamp(meta: &Map<String, Value>, key: Option<String>) -> Result<Option<Stamp>, Failure> {
     let Some(key) = key else { return Ok(None) };
     let key = idempotency_name(&key)?;
-    let beside =
+    let remote =
         meta.get(METADATA_KEY).and_then(|marks| serde_json::from_value(marks.get("stamp")?.clone()).ok());
-    let beside: Option<Stamp> = beside.filter(|stamp: &Stamp| stamp.key == key);
-    let (runtime, trigger, selected) = match beside {
+    let remote: Option<Stamp> = remote.filter(|stamp: &Stamp| stamp.key == key);
+    let (runtime, trigger, selected) = match remote {
         Some(stamp) => (format!("{DETACHED_RUNTIME_PREFIX}{}", stamp.runtime), stamp.trigger, stamp.selected),
         None => (DETACHED_RUNTIME_PREFIX.to_owned(), "".into(), Vec::new()),
     };
     Ok(Some(Stamp { key, runtime: runtime.into(), trigger, selected, state: None }))
 }
 
-/// What is shown beside a message: its author's metadata, and what ties a runtime's turn to the one that it answers. A
-/// participant's state is nobody else's business.
+/// The metadata that readers see: the author's, and the stamp that ties a runtime's turn to the one that it answers,
+/// without the participant's state.
 pub(super) fn metadata(turn: &mut Turn) -> Option<Map<String, Value>> {
     let mut meta = std::mem::take(&mut turn.meta);
-    // What was posted from elsewhere has beside it what its author wrote there.
+    // A message posted by another client carries that client's own metadata.
     let own =
         |stamp: &Stamp| !stamp.runtime.starts_with(DETACHED_RUNTIME_PREFIX) || !stamp.trigger.is_empty();
     let stamp = turn.stamp.take().filter(|stamp| own(stamp) && !meta.contains_key(METADATA_KEY));
@@ -163,8 +173,8 @@ mod tests {
         let meta = object(json!({"quorate": {"participant": "a", "post": "p", "stamp": elsewhere}}));
         let stamp = stamp(&meta, Some("turn/t1/a".to_owned())).unwrap().unwrap();
         assert_eq!((&*stamp.runtime, &*stamp.trigger, stamp.state), ("mcp:swarm", "t1", None));
-        let other = super::stamp(&meta, Some("k".to_owned())).unwrap().unwrap();
-        assert_eq!((&*other.runtime, &*other.trigger), ("mcp:", ""));
+        let unrelated = super::stamp(&meta, Some("k".to_owned())).unwrap().unwrap();
+        assert_eq!((&*unrelated.runtime, &*unrelated.trigger), ("mcp:", ""));
         assert!(super::stamp(&meta, None).unwrap().is_none());
         assert!(super::stamp(&meta, Some("a b".to_owned())).is_err());
     }
@@ -179,25 +189,25 @@ mod tests {
             meta: object(meta),
             stamp,
         };
-        let given = json!({"quorate": {"post": "p"}, "mood": "calm"});
-        let from = Stamp {
+        let metadata_in = json!({"quorate": {"post": "p"}, "mood": "calm"});
+        let stamp = Stamp {
             key: "k".into(),
             runtime: "mcp:swarm".into(),
             trigger: "t1".into(),
             selected: Vec::new(),
             state: None,
         };
-        assert_eq!(metadata(&mut turn(given.clone(), Some(from.clone()))), Some(object(given)));
-        let own = Stamp { runtime: "swarm".into(), state: Some(Map::new()), ..from.clone() };
-        let shown = Value::Object(metadata(&mut turn(json!({}), Some(own))).unwrap());
-        assert_eq!(shown["quorate"]["stamp"]["trigger"], "t1");
-        assert_eq!(shown["quorate"]["stamp"].get("state"), None);
+        assert_eq!(metadata(&mut turn(metadata_in.clone(), Some(stamp.clone()))), Some(object(metadata_in)));
+        let own = Stamp { runtime: "swarm".into(), state: Some(Map::new()), ..stamp.clone() };
+        let visible = Value::Object(metadata(&mut turn(json!({}), Some(own))).unwrap());
+        assert_eq!(visible["quorate"]["stamp"]["trigger"], "t1");
+        assert_eq!(visible["quorate"]["stamp"].get("state"), None);
         assert_eq!(metadata(&mut turn(json!({}), None)), None);
-        // A participant that was asked by `run_operator` has answered, too; a person with a key has not.
-        let asked = Stamp { runtime: "mcp:here".into(), ..from.clone() };
-        let shown = Value::Object(metadata(&mut turn(json!({}), Some(asked))).unwrap());
-        assert_eq!(shown["quorate"]["stamp"]["trigger"], "t1");
-        let keyed = Stamp { runtime: "mcp:".into(), trigger: "".into(), ..from };
+        // A participant that `run_operator` asked has answered; a person who posts with a key has not.
+        let asked = Stamp { runtime: "mcp:here".into(), ..stamp.clone() };
+        let visible = Value::Object(metadata(&mut turn(json!({}), Some(asked))).unwrap());
+        assert_eq!(visible["quorate"]["stamp"]["trigger"], "t1");
+        let keyed = Stamp { runtime: "mcp:".into(), trigger: "".into(), ..stamp };
         assert_eq!(metadata(&mut turn(json!({}), Some(keyed))), None);
     }
 }

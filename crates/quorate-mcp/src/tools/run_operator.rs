@@ -1,4 +1,4 @@
-//! `run_operator`: has one participant answer the newest message.
+//! `run_operator`: asks one participant to answer the newest message.
 
 use std::sync::Arc;
 
@@ -26,23 +26,23 @@ pub(super) struct Arguments {
     conversation_id: String,
     /// The participant: its id, or its operator id
     operator_id: String,
-    /// Whether what it says is appended to the conversation; if not, it is only given back
+    /// Whether to append the reply to the conversation; if not, it is only returned
     #[serde(default)]
     post_reply: bool,
-    /// With postReply: the reply is kept once for each key
+    /// With postReply: the reply is stored once for each key
     idempotency_key: Option<String>,
-    /// How long to wait for it, in milliseconds: 20000 unless said, 50000 at most
+    /// How long to wait, in milliseconds: default 20000, at most 50000
     #[serde(default)]
     wait_ms: Wait,
 }
 
-/// What was said.
+/// The reply.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Said {
     /// The text.
     text: String,
-    /// The message that it is, where it was posted.
+    /// The id of the posted message.
     #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Option<String>,
 }
@@ -56,43 +56,47 @@ impl Tool for RunOperator {
     type Arguments = Arguments;
     type Output = Standing;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, caller: &Caller) -> Result<Standing, Failure> {
-        let offered = served.conversations.find(&given.conversation_id)?.clone();
-        let participant = offered.participant(&given.operator_id).ok_or_else(|| {
-            let known: Vec<&str> = offered.runtime.participants.iter().map(external_id).collect();
-            let body = Body::new(format!("there is no participant `{}`", given.operator_id));
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        caller: &Caller,
+    ) -> Result<Standing, Failure> {
+        let entry = server.conversations.find(&arguments.conversation_id)?.clone();
+        let participant = entry.participant(&arguments.operator_id).ok_or_else(|| {
+            let known: Vec<&str> = entry.runtime.participants.iter().map(external_id).collect();
+            let body = Body::new(format!("there is no participant `{}`", arguments.operator_id));
             let help = format!("the participants are {}", known.join(", "));
             Failure::new(codes::PARTICIPANT_UNKNOWN, body.help(help))
         })?;
         let participant = participant.id.clone();
-        let reply = match (given.post_reply, given.idempotency_key) {
+        let reply = match (arguments.post_reply, arguments.idempotency_key) {
             (true, key) => ReplyMode::Post(key.map(|key| idempotency_name(&key)).transpose()?),
-            // It is harmless: nothing is kept that there could be two of.
+            // Without a posted reply there is nothing that could exist twice.
             (false, _) => ReplyMode::ReturnOnly,
         };
         let work = |reporter: Arc<Reporter>| async move {
-            let Some(newest) = offered.conversation.newest_id().await? else {
+            let Some(newest) = entry.conversation.newest_id().await? else {
                 return Err(Failure::usage(
                     "the conversation has no message yet",
                     "post one with `post_message`",
                 ));
             };
-            let ready = offered.reopen().await?;
+            let runtime = entry.reopen().await?;
             let request = Request {
                 participant,
-                substrate: offered.runtime.substrate.clone(),
-                state: offered.runtime.state.clone(),
+                substrate: entry.runtime.substrate.clone(),
+                state: entry.runtime.state.clone(),
                 newest,
                 reply,
             };
-            let said = operate(&ready, request, reporter).await;
-            ready.seal().await;
-            ready.close().await;
-            offered.conversation.notify_appended();
-            let said = said?;
-            let said = Said { text: said.text, message_id: said.turn.map(|turn| turn.to_string()) };
-            Ok(serde_json::to_value(said).expect("texts are JSON"))
+            let reply = operate(&runtime, request, reporter).await;
+            runtime.seal().await;
+            runtime.close().await;
+            entry.conversation.notify_appended();
+            let reply = reply?;
+            let reply = Said { text: reply.text, message_id: reply.turn.map(|turn| turn.to_string()) };
+            Ok(serde_json::to_value(reply).expect("texts are JSON"))
         };
-        served.jobs.start(given.wait_ms.duration(), caller, Residue::Nothing, work).await
+        server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Nothing, work).await
     }
 }

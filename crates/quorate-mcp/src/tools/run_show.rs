@@ -1,4 +1,4 @@
-//! `run_show`: what a run came to, and why.
+//! `run_show`: the outcome of a run and its reasons.
 
 use std::sync::Arc;
 
@@ -30,17 +30,21 @@ impl Tool for RunShow {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(served: &Arc<ServerState>, given: Arguments, _caller: &Caller) -> Result<Object, Failure> {
-        let within = served.clone();
-        served.run_computation(Box::pin(async move { load_run(&within, given).await })).await
+    async fn call(
+        server: &Arc<ServerState>,
+        arguments: Arguments,
+        _caller: &Caller,
+    ) -> Result<Object, Failure> {
+        let within = server.clone();
+        server.run_computation(Box::pin(async move { load_run(&within, arguments).await })).await
     }
 }
 
-async fn load_run(served: &ServerState, given: Arguments) -> Result<Object, Failure> {
-    let (session, run) = runs::open_run(&served.environment, &served.places, &given.run).await?;
-    let shown = runs::load_report(&session, &run).await;
+async fn load_run(server: &ServerState, arguments: Arguments) -> Result<Object, Failure> {
+    let (session, run) = runs::open_run(&server.environment, &server.places, &arguments.run).await?;
+    let report = runs::load_report(&session, &run).await;
     session.close().await;
-    let json = match shown? {
+    let json = match report? {
         RunReport::Review(report) => report.json(),
         RunReport::Assembly(report) => report.json(),
     };
