@@ -17,13 +17,12 @@ use quorate::service::run_options::RunOptions;
 use quorate::service::since;
 use quorate::service::workspace::PathOverrides;
 
-/// Where configuration and ledger are.
 #[derive(Debug, Clone, Args)]
 pub(super) struct PathArguments {
-    /// The council's file; without it council.yaml is looked for from the artifact up, else the built-in council sits
+    /// The council's file; by default the nearest council.yaml from the artifact's directory up, else the built-in council
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The ledger's file; without it .quorate/ledger.db beside the configuration
+    /// The ledger's file; by default .quorate/ledger.db beside the configuration
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
 }
@@ -34,13 +33,13 @@ impl PathArguments {
     }
 }
 
-/// Who has made what is judged, which nobody who judges it is told.
+/// The producer of the reviewed text, which its judges are not told.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ProducerArguments {
-    /// The operator that made it; `quorate playbook` learns from it, and whoever judges is not told
+    /// The operator that produced it; `quorate playbook` learns from it, and the judges are not told
     #[arg(long, value_name = "OPERATOR")]
     made_by: Option<String>,
-    /// The playbooks in shadow that were in its prompt then (see `quorate weave --trying`)
+    /// The shadow playbooks that were in its prompt (see `quorate weave --trying`)
     #[arg(long, value_name = "SLUG", value_delimiter = ',', requires = "made_by")]
     trying: Vec<String>,
 }
@@ -51,19 +50,19 @@ impl ProducerArguments {
     }
 }
 
-/// Who answers, and what it may cost.
+/// The executor of a run, and its limits.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ExecutorArguments {
-    /// Who answers: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
+    /// The executor: a table of quorate.toml, claude, codex, gemini, ollama, or rubric
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
-    /// Which model answers, in place of the one that the executor is set up with
+    /// The model, in place of the executor's own
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     model: Option<String>,
-    /// How many calls a run may make, re-prompts and retries included
+    /// The most calls of a run, including re-prompts and retries
     #[arg(long, value_name = "N")]
     max_calls: Option<u32>,
-    /// How long each member may take, for example 90s or 5m
+    /// The timeout of each member, for example 90s or 5m
     #[arg(long, value_name = "D", value_parser = duration)]
     timeout: Option<Duration>,
 }
@@ -80,10 +79,10 @@ impl ExecutorArguments {
     }
 }
 
-/// How a review is held.
+/// The options of a review.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ReviewArguments {
-    /// The verdict policy; without it the one that council.yaml names, else seed
+    /// The verdict policy; by default council.yaml's, else seed
     #[arg(long, value_enum)]
     policy: Option<PolicyArgument>,
     #[command(flatten)]
@@ -99,10 +98,10 @@ impl ReviewArguments {
     }
 }
 
-/// What the exit code says of a verdict.
+/// Maps verdicts to exit codes.
 #[derive(Debug, Clone, Args)]
 pub(super) struct FailOnArguments {
-    /// Exit with 0 on anything milder than this; without it each verdict has its own exit code
+    /// Exit with 0 on anything milder than this; by default each verdict has its own exit code
     #[arg(long, value_enum, value_name = "VERDICT")]
     fail_on: Option<FailOnArgument>,
 }
@@ -120,38 +119,36 @@ impl FailOnArguments {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FailOnArgument {
-    /// SHIP over a block exits with 1, the others as ever
+    /// SHIP over a block exits with 1, other verdicts as usual
     ShipWithBlocks,
-    /// SHIP exits with 0, the others as ever
+    /// SHIP exits with 0, other verdicts as usual
     Revise,
     /// REVISE exits with 0, too
     Hold,
-    /// Only INCOMPLETE does not exit with 0
+    /// Every verdict but INCOMPLETE exits with 0
     Incomplete,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PolicyArgument {
-    /// 3+ irreducible blocks hold, 3+ blocks hold or are reasoned down to REVISE, the rest ships with the brief
+    /// 3+ irreducible blocks hold; 3+ blocks hold or are downgraded to REVISE with a reason; the rest ships with the brief
     Seed,
-    /// Any irreducible dissent or 3+ blocks hold, 1 or 2 revise, none ships
+    /// Any irreducible dissent or 3+ blocks hold, 1 or 2 blocks revise, none ships
     Strict,
 }
 
-/// How it is printed, and where configuration and ledger are.
 #[derive(Debug, Clone, Args)]
 pub(super) struct OutputArguments {
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     pub(super) format: HumanOrJson,
     #[command(flatten)]
     pub(super) places: PathArguments,
 }
 
-/// A format for people or programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum HumanOrJson {
-    /// For people
+    /// Text to read
     Human,
     /// One JSON object
     Json,
@@ -166,13 +163,13 @@ impl From<HumanOrJson> for Format {
     }
 }
 
-/// Reads a `--since`: how far back, in milliseconds since the Unix epoch; `None` for all.
+/// Parses a `--since`, in milliseconds since the Unix epoch; `None` for all.
 pub(super) fn since(text: &str, environment: &Environment) -> Result<Option<i64>, ServiceError> {
     since::parse(text, environment.clock.now_ms())
         .map_err(|error| ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(error.to_string())))
 }
 
-/// A duration as quorate.toml writes it.
+/// Parses a duration, as in quorate.toml.
 fn duration(text: &str) -> Result<Duration, String> {
     match quorate_manifest::duration::parse(text) {
         Ok(zero) if zero.is_zero() => Err("it must be longer than nothing".to_owned()),

@@ -1,4 +1,4 @@
-//! The command line: one file for each command, with its arguments and its help. Nothing is decided here.
+//! The command line: one file for each command, with its arguments and its help. The logic is in the library.
 
 mod audit;
 mod check;
@@ -50,13 +50,13 @@ use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::trust::Trust;
 
-/// How long members that were dropped may take to end.
+/// How long the members of dropped calls may take to end.
 const MEMBER_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(2_500);
 
-/// How long tasks get to be dropped; only one that waits for standard input needs it.
+/// How long tasks may take to be dropped; only one that reads standard input needs it.
 const TASK_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How many threads may compute and wait apart: 16 jobs of 64 reviews each, and what these have read.
+/// The most blocking threads: 16 jobs with 64 reviews each, and as many reads.
 const MAX_BLOCKING_THREADS: usize = 2_048;
 
 /// Councils of agents whose decisions you can audit.
@@ -70,23 +70,22 @@ const MAX_BLOCKING_THREADS: usize = 2_048;
     after_help = "Start here:\n  quorate review examples/launch-post.md\n  quorate init council\n\nEvery diagnostic has a page: quorate explain CODE"
 )]
 struct Arguments {
-    /// Trust for this command what files of the workspace would run or send; see `quorate trust`
+    /// Trust, for this command, what workspace files would run or send; see `quorate trust`
     #[arg(long, global = true)]
     trust: bool,
-    /// Results, warnings and errors alone: no progress, and no word on what to do next
+    /// Print only results, warnings and errors, without progress and hints
     #[arg(long, short, global = true)]
     quiet: bool,
     /// Log what is done on standard error: runs and members; -vv also attempts and appends
     #[arg(long, short, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
-    /// When to use colours: `auto` is on terminals, unless `NO_COLOR` is set
+    /// When to use colours: `auto` means on terminals, unless `NO_COLOR` is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     color: Color,
     #[command(subcommand)]
     command: Command,
 }
 
-/// When colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Color {
     Auto,
@@ -95,7 +94,7 @@ enum Color {
 }
 
 impl Color {
-    /// Decides for the whole process, before anything is printed.
+    /// Sets the colours of the whole process, before anything is printed.
     fn apply(self) {
         match self {
             Color::Auto => anstream::ColorChoice::Auto,
@@ -105,19 +104,19 @@ impl Color {
         .write_global();
     }
 
-    /// What the command line says, before it is read: help and a wrong command line have colours, too.
+    /// Reads the option before the command line is parsed, so that help and parse errors have the right colours, too.
     fn from_command_line(words: impl Iterator<Item = OsString>) -> Color {
         let mut words = words.take_while(|word| word != "--").map(|word| word.to_string_lossy().into_owned());
-        let mut asked = Color::Auto;
+        let mut colour = Color::Auto;
         while let Some(word) = words.next() {
             let value = match word.strip_prefix("--color") {
                 Some("") => words.next(),
                 Some(rest) => rest.strip_prefix('=').map(str::to_owned),
                 None => None,
             };
-            asked = value.and_then(|value| Color::from_str(&value, false).ok()).unwrap_or(asked);
+            colour = value.and_then(|value| Color::from_str(&value, false).ok()).unwrap_or(colour);
         }
-        asked
+        colour
     }
 }
 
@@ -156,7 +155,7 @@ enum Command {
     Man(man::Arguments),
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command of this process's arguments.
 pub(crate) fn run() -> ExitCode {
     Color::from_command_line(std::env::args_os()).apply();
     let arguments = match Arguments::try_parse() {
@@ -164,20 +163,20 @@ pub(crate) fn run() -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     arguments.color.apply();
-    // Only a sweep and a server have several things to compute at once; elsewhere a second thread would cost more than it
-    // does.
+    // Only a sweep and a server compute several things at once; for other commands a second thread costs more than it
+    // saves.
     let mut builder = match arguments.command {
         Command::Sweep(_) | Command::Mcp(_) => tokio::runtime::Builder::new_multi_thread(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
-    // Each review of a sweep is on a thread of its own and waits there for others: there has to be one more at any time.
+    // Each review of a sweep blocks a thread of its own while it waits for others: one more must always be available.
     builder.max_blocking_threads(MAX_BLOCKING_THREADS);
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return exit::bug(&error),
     };
     let exit = runtime.block_on(dispatch(arguments));
-    // What is still under way is dropped, which ends its members; they get their two seconds.
+    // Pending work is dropped, which ends its members; they get their two seconds.
     runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
     quorate_adapters::process::wait_for_members(MEMBER_SHUTDOWN_TIMEOUT);
     exit.into()
@@ -188,7 +187,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
     let mut environment = environment::from_process();
     environment.trust = match (trust, &command) {
         (true, _) => Trust::default().trusting_all(),
-        // What a client of a server asks for is no question to the person at its terminal.
+        // A server's client must not cause a question at the server's terminal.
         (false, Command::Mcp(_)) => Trust::default(),
         (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
     };
@@ -201,7 +200,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
         return exit::exit_with_error(&error, Format::Human, &terminal);
     }
     let exit = Box::pin(run_command(command, &environment, &terminal)).await;
-    // A verdict that nobody could read is no verdict.
+    // If the verdict could not be printed, its exit code must not stand for it.
     if terminal.failed() { Exit::UNREADABLE } else { exit }
 }
 

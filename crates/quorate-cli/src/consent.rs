@@ -1,4 +1,4 @@
-//! The person at the terminal, who is asked whether to trust what a workspace would run or send.
+//! Asks the person at the terminal whether to trust what a workspace would run or send.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::render::paint::one_line as shown_line;
 use quorate::service::redaction::CurrentRedactor;
 use quorate::service::trust::{Consent, ConsentAnswer, Trust};
 
-/// Asks where both ends of the conversation are a terminal, and nowhere else: an answer from a pipe is nobody's.
+/// Asks only if input and output are terminals: an answer from a pipe is not a person's.
 pub(super) fn asking_at_terminal(trust: Trust, redacted: CurrentRedactor) -> Trust {
     match std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         true => trust.with_consent(Arc::new(TerminalPrompt { redactor: redacted })),
@@ -38,7 +38,7 @@ impl Consent for TerminalPrompt {
     }
 }
 
-/// Waits until something was typed. Reading would wait on after Ctrl-C, since that is heard elsewhere; this ends with it.
+/// Waits for input. A blocking read would not end at Ctrl-C, which another thread handles; this wait does.
 fn wait_for_input() -> std::io::Result<()> {
     let stdin = std::io::stdin();
     rustix::event::poll(&mut [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)], None)?;

@@ -1,4 +1,4 @@
-//! What this process's environment gives: the working directory, variables, the user.
+//! Reads the environment of the process: the working directory, variables, the user.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,6 @@ use quorate::service::environment::Environment;
 use quorate::service::trust::inventory;
 use quorate::service::variables::Variables;
 
-/// The surroundings of this process.
 #[expect(clippy::disallowed_methods, reason = "the one place where the working directory is read")]
 pub(super) fn from_process() -> Environment {
     let variables = variables();
@@ -23,13 +22,13 @@ pub(super) fn from_process() -> Environment {
     environment.with_variables(variables)
 }
 
-/// A variable that is set and text.
+/// A variable that is set and UTF-8.
 #[expect(clippy::disallowed_methods, reason = "one of the places where the environment is read")]
 pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// All variables that are text.
+/// All variables that are UTF-8.
 #[expect(clippy::disallowed_methods, reason = "one of the places where the environment is read")]
 pub(super) fn variables() -> Variables {
     let variables = std::env::vars_os();
@@ -38,20 +37,20 @@ pub(super) fn variables() -> Variables {
         .collect()
 }
 
-/// A path, which need not be text.
+/// A variable with a path, which need not be UTF-8.
 #[expect(clippy::disallowed_methods, reason = "one of the places where the environment is read")]
 fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// A relative path in `XDG_STATE_HOME` counts as unset, as its specification has it.
+/// The state directory. A relative `XDG_STATE_HOME` counts as unset, as its specification demands.
 fn state_dir() -> Option<PathBuf> {
     let absolute = |name: &str| path(name).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
     state.map(|state| state.join("quorate"))
 }
 
-/// Who called `sudo`, where root is at work: their files may configure us, too.
+/// The user who called `sudo`, if this process runs as root: that user's files are trusted as configuration, too.
 fn sudo_caller(trusted_uids: &[u32], caller: Option<String>) -> Option<u32> {
     caller.filter(|_| trusted_uids == [0])?.parse().ok()
 }

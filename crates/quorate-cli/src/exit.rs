@@ -1,4 +1,4 @@
-//! Exit codes: verdicts and failures become numbers here and nowhere else.
+//! Exit codes: the only place that turns verdicts and failures into numbers.
 
 use std::process::ExitCode;
 
@@ -10,30 +10,27 @@ use super::render::{self, Format};
 use super::terminal::Terminal;
 use super::workflow;
 
-/// How the process exits.
+/// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exit(u8);
 
 impl Exit {
-    /// It did what was asked for.
+    /// The command succeeded.
     pub(super) const DONE: Exit = Exit(0);
     /// Skipped because of its tier, or not due.
     pub(super) const SKIPPED: Exit = Exit(6);
-    /// Somebody who was asked has not answered.
+    /// A participant that was asked has not answered.
     pub(super) const INCOMPLETE: Exit = Exit(3);
-    /// Interrupted.
     pub(super) const INTERRUPTED: Exit = Exit(130);
     /// The result could not be written.
     pub(super) const UNREADABLE: Exit = Exit(5);
-    /// What was checked does not hold.
+    /// A check has failed.
     pub(super) const REFUSED: Exit = Exit(1);
 
-    /// Its number.
     pub(super) const fn code(self) -> u8 {
         self.0
     }
 
-    /// The code of a verdict.
     pub(super) const fn verdict(code: u8) -> Exit {
         Exit(code)
     }
@@ -45,7 +42,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Says why a use case stopped, on standard error; with a machine's format on standard output.
+/// Prints the error of a command to standard error; in a machine's format to standard output.
 pub(super) fn exit_with_error(error: &ServiceError, format: Format, terminal: &Terminal) -> Exit {
     match format {
         Format::Human | Format::Markdown => {
@@ -58,14 +55,14 @@ pub(super) fn exit_with_error(error: &ServiceError, format: Format, terminal: &T
     Exit(error.class.code())
 }
 
-/// The command line could not be read, or help was asked for.
+/// Prints an error of the command line, or the requested help.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    let said = error.to_string();
-    let shown = CurrentRedactor::new(environment::variables()).redact_text(&said);
-    let shown = workflow::status_text(&shown);
-    // It quotes what was typed. Nothing is left to do when standard error is gone.
-    match error.exit_code() != 0 && *shown != *said {
-        true => anstream::eprint!("{shown}"),
+    let text = error.to_string();
+    let redacted = CurrentRedactor::new(environment::variables()).redact_text(&text);
+    let redacted = workflow::status_text(&redacted);
+    // The text quotes the command line. If standard error is closed, there is nothing left to do.
+    match error.exit_code() != 0 && *redacted != *text {
+        true => anstream::eprint!("{redacted}"),
         false => drop(error.print()),
     }
     match error.exit_code() {
@@ -74,7 +71,7 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Something that never happens did.
+/// Reports an internal error.
 pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
     anstream::eprintln!("{}", workflow::status_text(&format!("quorate: {error}")));
     ExitCode::from(ExitClass::Bug.code())

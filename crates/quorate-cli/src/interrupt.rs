@@ -1,6 +1,6 @@
-//! Ctrl-C, SIGTERM, and SIGHUP, which is the end of the terminal. The first one drops what is under way, which ends its
-//! members, and the run stays resumable; the command then closes what it has open. The next one, and any that comes while
-//! the command opens or closes something, ends the process at once.
+//! Handles Ctrl-C, SIGTERM, and SIGHUP (the end of the terminal). The first signal drops pending work, which ends its
+//! members, and the run stays resumable; the command then closes what it has open. The next signal, and any that arrives
+//! while the command opens or closes something, ends the process at once.
 
 use std::future::Future;
 
@@ -8,22 +8,22 @@ use std::future::Future;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interrupted;
 
-/// Hears signals from now on. Before a command listens the first one ends the process, with the exit code of an
-/// interruption and after its members.
+/// Handles signals from now on. Before a command calls [`until_interrupted`] the first one ends the process, with the exit
+/// code of an interruption and after its members.
 pub(super) fn start_listening() {
     #[cfg(unix)]
     listener::start();
 }
 
-/// From now on a signal is how the command is meant to end, as with a server: the process then ends with the exit code of what
-/// is done, also where the signal comes while the command ends by itself.
+/// Makes a signal the regular end of the command, as for a server: the process then exits with success, even if the
+/// signal arrives while the command ends by itself.
 #[cfg(feature = "mcp")]
 pub(super) fn exit_cleanly_on_signal() {
     #[cfg(unix)]
     listener::EXIT_CODE.store(super::exit::Exit::DONE.code(), std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Runs to the end or to an interruption.
+/// Runs to completion, or to an interruption.
 pub(super) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Interrupted> {
     tokio::select! {
         biased;
@@ -35,7 +35,7 @@ pub(super) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Resul
 
 #[cfg(unix)]
 async fn signalled() {
-    // Dropping the receiver is how the watch learns that the work is over.
+    // Dropping the receiver tells the listener that the work is done.
     if listener::listen().await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -48,7 +48,7 @@ async fn signalled() {
     }
 }
 
-/// A thread that hears signals whatever the command is busy with: files that do not answer, a ledger that is locked.
+/// A thread that receives signals even while the command blocks: on files that do not answer, or a locked ledger.
 #[cfg(unix)]
 mod listener {
     use std::sync::atomic::{AtomicU8, Ordering};
@@ -59,13 +59,13 @@ mod listener {
 
     use super::super::exit::Exit;
 
-    /// Who wants to be told of the next signal.
+    /// The receiver of the next signal.
     static LISTENER: Mutex<Option<oneshot::Sender<()>>> = Mutex::new(None);
 
-    /// The exit code of a signal that nobody listens for.
+    /// The exit code for a signal without a receiver.
     pub(super) static EXIT_CODE: AtomicU8 = AtomicU8::new(Exit::INTERRUPTED.code());
 
-    /// Tells of the next signal, as long as the receiver is there.
+    /// Reports the next signal, as long as the receiver exists.
     pub(super) fn listen() -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         *LISTENER.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
@@ -73,8 +73,8 @@ mod listener {
         receiver
     }
 
-    /// Starts the thread once, and returns when signals are heard. Where that fails the default holds: the process ends
-    /// at the first one, and the guard ends its members.
+    /// Starts the thread once, and returns when it receives signals. If that fails, the system's default holds: the first
+    /// signal ends the process, and the guard ends its members.
     pub(super) fn start() {
         static STARTED: Once = Once::new();
         STARTED.call_once(start_thread);
@@ -92,12 +92,12 @@ mod listener {
                 else {
                     return;
                 };
-                // A terminal that ends is no reason to end for what was told to outlive it.
+                // A process that was started to outlive its terminal (nohup) ignores SIGHUP.
                 let mut hangups = match quorate_adapters::process::ignores_hangups() {
                     true => None,
                     false => signal(SignalKind::hangup()).ok(),
                 };
-                // The receiver waits for exactly this.
+                // The receiver waits for exactly this message.
                 let _ = ready.send(());
                 loop {
                     tokio::select! {
@@ -110,7 +110,7 @@ mod listener {
             });
         });
         if thread.is_ok() {
-            // An error is a thread that has given up.
+            // An error means that the thread has ended.
             let _ = is_ready.recv();
         }
     }
@@ -122,7 +122,7 @@ mod listener {
         }
     }
 
-    /// Tells who listens; where nobody does, the process ends.
+    /// Notifies the receiver; without one, ends the process.
     fn notify_or_exit() {
         let listens = LISTENER.lock().unwrap_or_else(PoisonError::into_inner).take();
         if listens.is_none_or(|listens| listens.send(()).is_err()) {

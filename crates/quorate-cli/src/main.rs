@@ -1,5 +1,5 @@
-//! The `quorate` binary: sets the process up, reads the command line and runs one command. Nothing is decided here:
-//! each command calls the library `quorate`, and `render` shows what it gives.
+//! The `quorate` binary: sets the process up, parses the command line and runs one command. Each command calls the
+//! library `quorate`, and `render` formats the result.
 
 mod arguments;
 mod commands;
@@ -19,9 +19,9 @@ use std::process::ExitCode;
 use quorate_adapters::process;
 
 fn main() -> ExitCode {
-    // The helper that ends members when this process is killed runs from the same file.
+    // The helper that ends members if this process is killed is the same executable.
     process::run_guard_if_asked();
-    // Until then Ctrl-C ends the process without a word and with no exit code of its own.
+    // Before this call Ctrl-C ends the process without a message or an exit code of its own.
     interrupt::start_listening();
     process::deny_inspection();
     process::restore_signals();

@@ -1,5 +1,5 @@
-//! What is seen on standard error while members work. It is cleared at the end, so that the verdict stands alone; where
-//! nobody watches there is nothing, and it costs nothing.
+//! Progress on standard error while members work. It is cleared at the end, so that the verdict stands alone; without a
+//! terminal there is none.
 
 mod council;
 mod lines;
@@ -16,18 +16,18 @@ use quorate::service::sweep::{SweepObserver, SweptFile};
 pub(super) use screen::Glyphs;
 use screen::Screen;
 
-/// One review or convening: a line for each member of the step that is on.
+/// The progress of one review or convening: a line for each member of the current step.
 pub(crate) struct Progress {
     run: Mutex<Option<String>>,
-    shown: Display<council::Council, lines::Council>,
+    display: Display<council::Council, lines::Council>,
 }
 
-/// A sweep: one bar for all drafts.
+/// The progress of a sweep: one bar for all drafts.
 pub(crate) struct SweepProgress {
-    shown: Display<sweep::Sweep, lines::Sweep>,
+    display: Display<sweep::Sweep, lines::Sweep>,
 }
 
-/// What is shown on which screen.
+/// A live display, or lines.
 enum Display<L, P> {
     Nothing,
     Lines(P),
@@ -35,24 +35,24 @@ enum Display<L, P> {
 }
 
 impl Progress {
-    /// `watched`: whether standard error is a terminal.
+    /// `watched` tells whether standard error is a terminal.
     pub(crate) fn new(watched: bool) -> Progress {
-        let shown = match Screen::of_stderr(watched) {
+        let display = match Screen::of_stderr(watched) {
             Screen::Off => Display::Nothing,
             Screen::Lines => Display::Lines(lines::Council::new()),
             Screen::Live(glyphs) => Display::Live(council::Council::new(glyphs, screen::stderr())),
         };
-        Progress { run: Mutex::new(None), shown }
+        Progress { run: Mutex::new(None), display }
     }
 
-    /// The run, once it is recorded: from then on it can be resumed.
+    /// The run, once it is recorded and can be resumed.
     pub(crate) fn run(&self) -> Option<String> {
         lock(&self.run).clone()
     }
 
-    /// Takes everything off the screen.
+    /// Removes the display from the screen.
     pub(crate) fn clear(&self) {
-        if let Display::Live(live) = &self.shown {
+        if let Display::Live(live) = &self.display {
             live.clear();
         }
     }
@@ -63,7 +63,7 @@ impl Observer for Progress {
         if let RunEvent::Opened { run } = &event {
             *lock(&self.run) = Some(run.to_string());
         }
-        match (&self.shown, event) {
+        match (&self.display, event) {
             (Display::Lines(lines), RunEvent::Asked { invocation, .. }) => lines.asked(&invocation),
             (Display::Lines(lines), RunEvent::Retried { invocation, why, .. }) => {
                 lines.asked_again(&invocation, &why);
@@ -86,19 +86,19 @@ impl Observer for Progress {
 }
 
 impl SweepProgress {
-    /// `watched`: whether standard error is a terminal.
+    /// `watched` tells whether standard error is a terminal.
     pub(crate) fn new(watched: bool) -> SweepProgress {
-        let shown = match Screen::of_stderr(watched) {
+        let display = match Screen::of_stderr(watched) {
             Screen::Off => Display::Nothing,
             Screen::Lines => Display::Lines(lines::Sweep::default()),
             Screen::Live(glyphs) => Display::Live(sweep::Sweep::new(glyphs, screen::stderr())),
         };
-        SweepProgress { shown }
+        SweepProgress { display }
     }
 
-    /// Takes everything off the screen.
+    /// Removes the display from the screen.
     pub(crate) fn clear(&self) {
-        if let Display::Live(live) = &self.shown {
+        if let Display::Live(live) = &self.display {
             live.clear();
         }
     }
@@ -106,7 +106,7 @@ impl SweepProgress {
 
 impl SweepObserver for SweepProgress {
     fn planned(&self, reviews: usize) {
-        match &self.shown {
+        match &self.display {
             Display::Nothing => {}
             Display::Lines(lines) => lines.planned(reviews),
             Display::Live(live) => live.planned(reviews),
@@ -114,13 +114,13 @@ impl SweepObserver for SweepProgress {
     }
 
     fn started(&self, path: &str) {
-        if let Display::Live(live) = &self.shown {
+        if let Display::Live(live) = &self.display {
             live.started(path);
         }
     }
 
     fn ended(&self, swept: &SweptFile) {
-        match &self.shown {
+        match &self.display {
             Display::Nothing => {}
             Display::Lines(lines) => lines.ended(swept),
             Display::Live(live) => live.ended(&swept.path),
@@ -128,7 +128,7 @@ impl SweepObserver for SweepProgress {
     }
 }
 
-/// What a panicking thread left behind is still good enough to be shown.
+/// Locks; state that a panicking thread left behind is good enough to display.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

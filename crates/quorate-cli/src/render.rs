@@ -1,5 +1,5 @@
-//! What commands print: one file for each thing that is shown, one function for each format. Everything comes from
-//! what a use case returned; nothing is decided or looked up here.
+//! Formats the output of commands: one file for each kind of output, one function for each format. All data comes from
+//! the library's result.
 
 pub(crate) mod audit;
 mod brief;
@@ -44,14 +44,13 @@ pub(crate) use human::human;
 pub(crate) use markdown::markdown;
 pub(crate) use sarif::{sarif, sarif_of};
 
-/// How a report is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
     Human,
     /// One JSON object
     Json,
-    /// For pasting into a pull request
+    /// Markdown for a pull request
     Markdown,
     /// SARIF 2.1.0, for code scanning tools
     Sarif,
@@ -59,19 +58,18 @@ pub(crate) enum Format {
     Github,
 }
 
-/// How much people are shown of a report.
+/// How much of a report the text shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Of a SHIP what fits a screen: what it rests on, and each fix once.
+    /// Of a SHIP what fits a screen: its basis, and each fix once.
     Screen,
-    /// Everything.
     Full,
 }
 
-/// A report in a format. It ends with one line break.
-pub(crate) fn report(report: &Report, format: Format, extent: Extent, look: TextOptions) -> String {
+/// A report in a format, ending with one line break.
+pub(crate) fn report(report: &Report, format: Format, extent: Extent, options: TextOptions) -> String {
     match format {
-        Format::Human => human(report, extent, look),
+        Format::Human => human(report, extent, options),
         Format::Json => json(report),
         Format::Markdown => markdown(report),
         Format::Sarif => sarif(report),
@@ -79,15 +77,15 @@ pub(crate) fn report(report: &Report, format: Format, extent: Extent, look: Text
     }
 }
 
-/// A report as a JSON object, `{"diagnostics": […]}`.
+/// Diagnostics as a JSON object, `{"diagnostics": […]}`.
 pub(crate) fn json(report: &Report) -> String {
     format!("{:#}\n", report.json())
 }
 
-/// Diagnostics in a format; empty where there are none and the format has no frame.
-pub(crate) fn diagnostics(report: &Diagnostics, format: Format, look: TextOptions) -> String {
+/// Diagnostics in a format; empty if there are none and the format has no frame.
+pub(crate) fn diagnostics(report: &Diagnostics, format: Format, options: TextOptions) -> String {
     match format {
-        Format::Human => diagnostic::full(report, look),
+        Format::Human => diagnostic::full(report, options),
         Format::Json => diagnostic::json(report),
         Format::Sarif => diagnostic::sarif(report),
         Format::Github => diagnostic::github(report),

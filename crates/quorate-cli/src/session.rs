@@ -1,4 +1,4 @@
-//! Commands at a session: it is opened, something is done and said, and it is closed, whatever came of it.
+//! Runs commands in a ledger session: opens it, prints the result, and closes it in any case.
 
 use super::exit::{Exit, exit_with_error};
 use super::render::{self, Format};
@@ -6,7 +6,7 @@ use super::terminal::Terminal;
 use quorate::service::error::ServiceError;
 use quorate::service::session::LedgerSession;
 
-/// Works at a session and closes it.
+/// Runs a command in a session and closes it.
 pub(super) async fn with_session(
     opened: Result<LedgerSession, ServiceError>,
     format: Format,
@@ -25,7 +25,7 @@ pub(super) async fn with_session(
     exit
 }
 
-/// Seals what was appended, says what is wrong with that, and closes the session.
+/// Seals the appended records, prints failures as warnings, and closes the session.
 pub(super) async fn seal_and_close(session: LedgerSession, terminal: &Terminal) {
     if session.store.has_appended() {
         Box::pin(session.seal()).await;
@@ -34,12 +34,12 @@ pub(super) async fn seal_and_close(session: LedgerSession, terminal: &Terminal) 
     Box::pin(session.close()).await;
 }
 
-/// Prints what was done at a session.
+/// Prints the result of a command in a session.
 pub(super) fn print_result(text: &str, session: &LedgerSession, terminal: &Terminal) -> Exit {
     print_result_as(Format::Human, text, session, terminal)
 }
 
-/// Prints what was done at a session, in a format.
+/// Prints the result of a command in a session, in a format.
 pub(super) fn print_result_as(
     format: Format,
     text: &str,
@@ -51,7 +51,7 @@ pub(super) fn print_result_as(
     Exit::DONE
 }
 
-/// Prints why a command at a session stopped.
+/// Prints the error of a command in a session.
 pub(super) fn print_error(
     error: &ServiceError,
     session: &LedgerSession,
@@ -65,7 +65,7 @@ pub(super) fn print_error(
     exit_with_error(error, format, terminal)
 }
 
-/// Prints what a session has to say besides the result.
+/// Prints the warnings of a session.
 pub(super) fn print_warnings(session: &LedgerSession, terminal: &Terminal) {
     let report = session.take_warnings();
     if !report.is_empty() {

@@ -1,5 +1,5 @@
-//! The terminal: what is data goes to standard output, what is talk to standard error, each as plain or colourful
-//! as its end can show.
+//! The terminal: data goes to standard output; progress, hints and warnings go to standard error, each with the colours
+//! that its stream supports.
 
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
@@ -11,23 +11,21 @@ use super::render::Format;
 use super::workflow;
 use quorate::service::redaction::CurrentRedactor;
 
-/// How often it is looked whether standard output still has a reader.
+/// How often standard output is checked for a reader.
 const READER_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Both ends.
+/// Standard output and standard error.
 pub(super) struct Terminal {
-    /// How standard output looks.
     pub(super) stdout: TextOptions,
-    /// How standard error looks.
     pub(super) stderr: TextOptions,
-    /// Whether somebody watches standard error and wants to see what goes on.
+    /// Whether standard error is a terminal whose user wants progress.
     pub(super) shows_progress: bool,
-    /// Whether each step is told.
+    /// Whether to print each step.
     pub(super) verbose: bool,
-    /// Whether nothing is said that is neither result, warning nor error.
+    /// Whether hints are suppressed.
     quiet: bool,
     failed: Cell<bool>,
-    /// Whether standard output takes nothing any more.
+    /// Whether standard output accepts no more data.
     stdout_closed: Cell<bool>,
     redactor: CurrentRedactor,
 }
@@ -51,18 +49,18 @@ impl Terminal {
         }
     }
 
-    /// Writes data, without secrets and workflow commands, and so that every character is seen.
+    /// Writes data: secrets are redacted, workflow commands neutralized, and invisible characters shown.
     pub(super) fn data(&self, text: &str) {
         self.raw_data(&workflow::visible_data(text));
     }
 
-    /// Writes data that is for a model or another program, without secrets and workflow commands: what is not seen in it
-    /// stays what it is.
+    /// Writes data for a model or another program: secrets are redacted and workflow commands neutralized; invisible
+    /// characters stay.
     pub(super) fn raw_data(&self, text: &str) {
         self.write(&workflow::neutralize(&self.redactor.redact_text(text)));
     }
 
-    /// Writes data in a format, of which one consists of workflow commands.
+    /// Writes data in a format; only the GitHub format may contain workflow commands.
     pub(super) fn data_as(&self, format: Format, text: &str) {
         match format {
             Format::Github => self.write(&workflow::commands(&self.redactor.redact_text(text))),
@@ -70,8 +68,8 @@ impl Terminal {
         }
     }
 
-    /// Writes data as it is: what is ours, or what somebody has given to get it back. A reader that has gone away is no error; anything else is said, and the command fails for it.
-    /// Only a runner that would read it as commands is not given it so.
+    /// Writes text unchanged: Quorate's own, or a user's own input. A closed reader is no error; any other failure is reported,
+    /// and the command fails. A runner that would execute workflow commands gets the neutralized text.
     pub(super) fn verbatim(&self, text: &str) {
         match is_file() {
             true => self.write(text),
@@ -89,29 +87,29 @@ impl Terminal {
         }
     }
 
-    /// Whether data was lost on the way out.
+    /// Whether writing data has failed.
     pub(super) fn failed(&self) -> bool {
         self.failed.get()
     }
 
-    /// Returns when the reader of standard output has gone away: a command that goes on for it alone ends then.
+    /// Returns when the reader of standard output has gone: a command that continues only for it then ends.
     pub(super) async fn reader_gone(&self) {
         while !self.stdout_closed.get() && is_read() {
             tokio::time::sleep(READER_POLL_INTERVAL).await;
         }
     }
 
-    /// Writes what helps and nobody depends on: what to do next, how much was looked at. `--quiet` leaves it out.
+    /// Writes a hint, such as the next command or a count; `--quiet` suppresses it.
     pub(super) fn hint(&self, text: &str) {
         if !self.quiet {
             self.status(text);
         }
     }
 
-    /// Writes talk, without secrets and workflow commands.
+    /// Writes to standard error: secrets are redacted, and workflow commands neutralized.
     pub(super) fn status(&self, text: &str) {
-        let shown = self.redactor.redact_text(text);
-        let text = workflow::status_text(&shown);
+        let redacted = self.redactor.redact_text(text);
+        let text = workflow::status_text(&redacted);
         let mut out = std::io::stderr().lock();
         let _ = out.write_all(text.as_bytes());
         if !text.ends_with('\n') && !text.is_empty() {
@@ -120,29 +118,29 @@ impl Terminal {
     }
 }
 
-/// Whether standard output can still be read by somebody.
+/// Whether standard output still has a reader.
 #[cfg(unix)]
 fn is_read() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = std::io::stdout();
-    // A pipe without a reader is in error; nothing else is asked.
+    // A pipe without a reader polls as an error; no other event is requested.
     let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
     let now = Timespec::default();
     poll(&mut polled, Some(&now)).is_err() || !polled[0].revents().contains(PollFlags::ERR)
 }
 
-/// Where it cannot be asked, the next write says so.
+/// On this system only the next write can tell.
 #[cfg(not(unix))]
 fn is_read() -> bool {
     true
 }
 
-/// Whether standard output is a file: it can be read back byte for byte, and no runner reads it.
+/// Whether standard output is a file: its content can be read back byte for byte, and no runner interprets it.
 #[cfg(unix)]
 fn is_file() -> bool {
     use std::os::fd::AsFd as _;
     let copy = std::io::stdout().as_fd().try_clone_to_owned();
-    copy.map(std::fs::File::from).and_then(|file| file.metadata()).is_ok_and(|about| about.is_file())
+    copy.map(std::fs::File::from).and_then(|file| file.metadata()).is_ok_and(|metadata| metadata.is_file())
 }
 
 #[cfg(not(unix))]
@@ -150,7 +148,7 @@ fn is_file() -> bool {
     false
 }
 
-/// The terminal's width; 100 where there is none.
+/// The terminal's width; 100 without a terminal.
 fn width() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).clamp(40, 120))
 }

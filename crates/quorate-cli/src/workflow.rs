@@ -1,6 +1,6 @@
-//! Workflow commands: a runner of GitHub Actions reads what a step prints, and obeys a line that begins with `::`, blanks
-//! aside, and `##[` anywhere in a line. Texts of others must not command it. What we mean as a command is written by
-//! [`commands`]; everything else passes [`neutral`] on its way out.
+//! Workflow commands: a runner of GitHub Actions executes lines of a step's output that begin with `::` (after blanks), and
+//! `##[` anywhere in a line. Foreign text must not contain commands. [`commands`] writes intended ones; all other output
+//! passes through [`neutralize`].
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -10,18 +10,18 @@ use serde::de::IgnoredAny;
 
 use crate::environment;
 
-/// Whether a runner reads what is printed.
+/// Whether a runner reads the output.
 fn is_read_by_runner() -> bool {
     static READ: OnceLock<bool> = OnceLock::new();
     *READ.get_or_init(|| environment::variable("GITHUB_ACTIONS").is_some_and(|value| !value.is_empty()))
 }
 
-/// A text in which nothing is a command, where a runner reads it. JSON stays JSON of the same values.
+/// A text without commands, if a runner reads it. JSON keeps its values.
 pub(super) fn neutralize(text: &str) -> Cow<'_, str> {
     if is_read_by_runner() { escape_commands(text) } else { Cow::Borrowed(text) }
 }
 
-/// Lines that are commands, in none of which there is another.
+/// Lines that are one command each.
 pub(super) fn commands(text: &str) -> Cow<'_, str> {
     match is_read_by_runner() && text.contains("##[") {
         true => Cow::Owned(text.replace("##[", "#\\#[")),
@@ -29,13 +29,13 @@ pub(super) fn commands(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text for people without characters that have no look of their own and change that of others.
+/// A text without invisible characters that change how others look.
 pub(super) fn visible(text: &str) -> Cow<'_, str> {
-    // What begins a colour is ours.
+    // Escape characters begin Quorate's own colours.
     invisible::escape_invisible_except(text, |c| c == '\u{1b}')
 }
 
-/// Data in which every character is seen: JSON of the same values, or a text for people.
+/// Data with visible characters only: JSON of the same values, or text.
 pub(super) fn visible_data(text: &str) -> Cow<'_, str> {
     match visible(text) {
         Cow::Owned(_) if is_json(text) => invisible::escape_invisible_json(text),
@@ -43,7 +43,7 @@ pub(super) fn visible_data(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Talk to people: nothing in it is a command, and every character is seen.
+/// A message for people: without commands, and with visible characters only.
 pub(super) fn status_text(text: &str) -> Cow<'_, str> {
     match neutralize(text) {
         Cow::Borrowed(text) => visible(text),
@@ -55,7 +55,7 @@ fn escape_commands(text: &str) -> Cow<'_, str> {
     if !text.contains("##[") && !text.contains("::") {
         return Cow::Borrowed(text);
     }
-    // In JSON only strings have a number sign, and no line begins with a colon.
+    // In JSON number signs occur only in strings, and no line begins with a colon.
     if is_json(text) {
         return Cow::Owned(text.replace("##[", "#\\u0023["));
     }
@@ -71,14 +71,14 @@ fn escape_commands(text: &str) -> Cow<'_, str> {
     Cow::Owned(inert)
 }
 
-/// Whether a text is a value of JSON, or one in each line.
+/// Whether a text is a JSON value, or one on each line.
 fn is_json(text: &str) -> bool {
     let value = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
-    let begins = text.trim_start().starts_with(['{', '[', '"']);
-    begins && (value(text) || text.lines().filter(|line| !line.trim().is_empty()).all(value))
+    let begins_like_json = text.trim_start().starts_with(['{', '[', '"']);
+    begins_like_json && (value(text) || text.lines().filter(|line| !line.trim().is_empty()).all(value))
 }
 
-/// What a runner may pass over before a command, and what it may not show.
+/// Characters that a runner skips before a command, or does not show.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || invisible::is_invisible(c)
 }

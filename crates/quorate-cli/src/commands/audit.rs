@@ -16,33 +16,33 @@ use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::runs;
 
-/// Say what the log tells of the council: verdicts, behaviour, drift, overrides
+/// Summarize a council's log: verdicts, members' behaviour, drift, overrides
 ///
-/// Reads `council_log.jsonl`, lines of the public Agent Council included.
+/// Reads `council_log.jsonl`, including lines of the public Agent Council.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate audit --since 30d\n  quorate audit --type linkedin_post --format markdown\n  quorate audit --log council_log.jsonl --format markdown --output audit.md"
 )]
 pub(super) struct Arguments {
-    /// How far back: 24h, 7d, 2w, a date, or all
+    /// Start of the period: 24h, 7d, 2w, a date, or all
     #[arg(long, value_name = "WHEN", default_value = "all")]
     since: String,
-    /// This verdict alone
+    /// Only this verdict
     #[arg(long, value_enum, ignore_case = true)]
     verdict: Option<VerdictArgument>,
-    /// This type of artifact alone
+    /// Only this type of artifact
     #[arg(long = "type", value_name = "TYPE")]
     artifact_type: Option<String>,
-    /// This log alone, wherever it lies: no ledger or configuration is read
+    /// Only this log, in any place: no ledger or configuration is read
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reindex", "config", "ledger"])]
     log: Option<PathBuf>,
-    /// Write it to a file, in place of what is there
+    /// Write to a file, replacing it
     #[arg(long, value_name = "FILE", visible_alias = "out")]
     output: Option<PathBuf>,
-    /// Read the whole log again, where `quorate ledger verify` says that its index does not follow from it
+    /// Read the whole log again, if `quorate ledger verify` reports that its index does not match it
     #[arg(long)]
     reindex: bool,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = AuditFormat::Human)]
     format: AuditFormat,
     #[command(flatten)]
@@ -51,21 +51,21 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum VerdictArgument {
-    /// It may go out
+    /// May be published
     Ship,
-    /// It may go out once it is changed
+    /// May be published after changes
     Revise,
-    /// It must not go out
+    /// Must not be published
     Hold,
-    /// Not enough was answered to say
+    /// Too few answers to decide
     Incomplete,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AuditFormat {
-    /// For people
+    /// Text to read
     Human,
-    /// For pasting elsewhere
+    /// Markdown for other documents
     Markdown,
     /// One JSON object
     Json,
@@ -91,9 +91,9 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let places = arguments.places.path_overrides();
     let request = Request { filter, reindex: arguments.reindex };
     let print = |audit: &Audit| -> Result<Exit, ServiceError> {
-        let look = if arguments.output.is_some() { TextOptions::default() } else { terminal.stdout };
+        let options = if arguments.output.is_some() { TextOptions::default() } else { terminal.stdout };
         let text = match arguments.format {
-            AuditFormat::Human => render::audit::human(audit, look),
+            AuditFormat::Human => render::audit::human(audit, options),
             AuditFormat::Markdown => render::audit::markdown(audit),
             AuditFormat::Json => audit::json::json(audit),
         };

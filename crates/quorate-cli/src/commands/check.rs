@@ -14,16 +14,16 @@ use quorate::service::check::{self, Outcome, Request};
 use quorate::service::environment::Environment;
 use quorate::service::{disk, modularity};
 
-/// Check manifests, and say everything that is wrong with them
+/// Check manifests, and report every problem
 ///
-/// Reads assemblies, personas, playbooks, operators, runtimes, council.yaml and quorate.toml: files that are named,
-/// files below a directory, globs, or standard input for `-`. What a file is says its `schema`, else its name, else
-/// its keys; what is found in a directory and is no manifest is passed over and counted.
+/// Reads assemblies, personas, playbooks, operators, runtimes, council.yaml and quorate.toml: named files, files below a
+/// directory, globs, or standard input for `-`. The kind of a file follows from its `schema`, else its name, else its
+/// keys; files in a directory that are no manifests are skipped and counted.
 ///
-/// Refs resolve in the workspace: the outermost directory with a quorate.toml, else the directory that is named, else
-/// the working directory.
+/// Refs resolve in the workspace: the outermost directory with a quorate.toml, else the named directory, else the
+/// working directory.
 ///
-/// Exits with 0 when nothing is refused, with 1 when something is, and with 5 when a file cannot be read at all.
+/// Exits with 0 when nothing is refused, with 1 when something is, and with 5 when a file cannot be read.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate check .\n  quorate check 'assemblies/**/ASSEMBLY.md' --format github\n  quorate check --no-refs ASSEMBLY.md\n  quorate check --modularity ../our-agents"
@@ -35,27 +35,26 @@ pub(super) struct Arguments {
     /// Count warnings as refusals in the exit code
     #[arg(long)]
     strict: bool,
-    /// Check the shape of refs, and not whether they lead anywhere
+    /// Check the form of refs, and not whether their targets exist
     #[arg(long)]
     no_refs: bool,
     /// The workspace that refs resolve in
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Check instead that nothing that produces artifacts knows of the council: scans `agents/*/prompt.md`, OPERATOR.md,
-    /// PERSONA.md and playbooks below a directory
+    /// Check instead that no producer of artifacts mentions the council: scans `agents/*/prompt.md`, OPERATOR.md, PERSONA.md
+    /// and playbooks below a directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["paths", "strict", "no_refs", "root"])]
     modularity: Option<PathBuf>,
-    /// How the result is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
     format: OutputFormat,
 }
 
-/// How diagnostics are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// For people, with the source underlined
+    /// Text to read, with the source underlined
     Human,
-    /// One line for each
+    /// One line for each diagnostic
     Concise,
     /// One JSON object
     Json,
@@ -104,16 +103,16 @@ fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &T
     let text = match format {
         OutputFormat::Json => format!("{:#}\n", diagnostic::json::check(&report, files)),
         OutputFormat::Concise => diagnostic::concise(&report),
-        other => render::diagnostics(&report, other.format(), terminal.stdout),
+        format => render::diagnostics(&report, format.format(), terminal.stdout),
     };
     terminal.data_as(format.format(), &text);
     let (refusals, warnings) = (report.refusals.len(), report.warnings.len());
     if format == OutputFormat::Human {
         notes.iter().for_each(|note| terminal.hint(note));
     }
-    let over = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
+    let skipped = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
     terminal.hint(&format!(
-        "{} checked{over}: {}, {}",
+        "{} checked{skipped}: {}, {}",
         count_of(files, "file"),
         count_of(refusals, "refusal"),
         count_of(warnings, "warning")
@@ -124,8 +123,8 @@ fn check_manifests(arguments: Arguments, environment: &Environment, terminal: &T
     if refusals > 0 || (arguments.strict && warnings > 0) { Exit::REFUSED } else { Exit::DONE }
 }
 
-fn count_of(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+fn count_of(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 fn scan_modularity(dir: &Path, format: OutputFormat, environment: &Environment, terminal: &Terminal) -> Exit {

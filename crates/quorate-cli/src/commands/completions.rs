@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use crate::exit::Exit;
 use crate::terminal::Terminal;
 
-/// Print completions for a shell
+/// Print shell completions
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  quorate completions bash > ~/.local/share/bash-completion/completions/quorate"

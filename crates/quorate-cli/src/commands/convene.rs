@@ -25,13 +25,13 @@ use quorate::service::open_session;
 use quorate::service::run_options::RunOptions;
 use quorate::service::session::LedgerSession;
 
-/// Convene an assembly: guidance, a vote, a talk among equals, or an assessment that is rolled up
+/// Convene an assembly: guidance, a vote, a discussion among peers, or an assessment up a hierarchy
 ///
-/// The mode of the ASSEMBLY.md says what it is convened on: a conversation (advisory), a proposal (voting), a topic
-/// (peer), a request (hierarchy). Members without an executor of their own are answered for by the built-in rubric,
-/// which asks no model.
+/// The mode of the ASSEMBLY.md determines its subject: a conversation (advisory), a proposal (voting), a topic (peer), a
+/// request (hierarchy). Members without an executor of their own are answered for by the built-in rubric, which calls no
+/// model.
 ///
-/// The exit code is the outcome: of a vote 0 pass and 1 fail, of the other modes 0 done; 2 refused, 3 incomplete; 4 not
+/// The exit code is the outcome: of a vote 0 pass and 1 fail, of other modes 0 done; 2 refused, 3 incomplete; 4 not
 /// found, 5 unusable configuration or input, 6 not due (with --if-due), 64 wrong command line.
 #[derive(Debug, Args)]
 #[command(
@@ -44,10 +44,10 @@ pub(super) struct Arguments {
     /// Advisory: the conversation, as .jsonl or .md, or - for standard input
     #[arg(long, value_name = "FILE")]
     conversation: Option<PathBuf>,
-    /// Advisory: whom to ask; session unless said
+    /// Advisory: which members to ask, by phase; default session
     #[arg(long, value_name = "PHASE", value_parser = NonEmptyStringValueParser::new())]
     phase: Option<String>,
-    /// Advisory: what made you ask; manual unless said
+    /// Advisory: the reason for asking; default manual
     #[arg(long, value_name = "TRIGGER", value_parser = trigger())]
     trigger: Option<Trigger>,
     /// Advisory: ask the sentinels first; they can end it
@@ -56,28 +56,28 @@ pub(super) struct Arguments {
     /// Voting: the proposal, or - for standard input
     #[arg(long, value_name = "FILE")]
     proposal: Option<PathBuf>,
-    /// Voting: the proposal's class; without it only those vote who vote on everything
+    /// Voting: the proposal's class; without it only members without classes vote
     #[arg(long, value_name = "CLASS", value_parser = NonEmptyStringValueParser::new())]
     class: Option<String>,
     /// Peer: the topic, or - for standard input
     #[arg(long, value_name = "FILE")]
     topic: Option<PathBuf>,
-    /// Peer: how many rounds at most, in place of what the manifest says
+    /// Peer: the most rounds, in place of the manifest's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
-    /// Hierarchy: what is to be assessed, or - for standard input
+    /// Hierarchy: the matter to assess, or - for standard input
     #[arg(long, value_name = "FILE")]
     request: Option<PathBuf>,
-    /// Do nothing, with exit code 6, unless the manifest's `defaults` say that it is due
+    /// Do nothing, with exit code 6, unless the assembly is due by its manifest's `defaults`
     #[arg(long, conflicts_with = "dry_run")]
     if_due: bool,
-    /// Say who would be asked what, with the prompts, and ask nobody
+    /// Show the members and their prompts, and ask none
     #[arg(long)]
     dry_run: bool,
-    /// The workspace that refs resolve in
+    /// The workspace in which refs resolve
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// How the outcome is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
     format: OutputFormat,
     #[command(flatten)]
@@ -88,14 +88,13 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-/// How an outcome is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputFormat {
-    /// For people
+    /// Text to read
     Human,
     /// One JSON object
     Json,
-    /// For pasting, with Mermaid diagrams
+    /// Markdown with Mermaid diagrams
     Markdown,
 }
 
@@ -111,7 +110,7 @@ impl From<OutputFormat> for Format {
 
 fn trigger() -> impl clap::builder::TypedValueParser<Value = Trigger> {
     PossibleValuesParser::new(Trigger::ALL.map(Trigger::as_str)).map(|word| {
-        let found = Trigger::ALL.into_iter().find(|one| one.as_str() == word);
+        let found = Trigger::ALL.into_iter().find(|trigger| trigger.as_str() == word);
         found.expect("only the words of triggers are let through")
     })
 }
@@ -194,7 +193,7 @@ pub(super) fn print_report(
     terminal: &Terminal,
 ) -> Exit {
     print_warnings(session, terminal);
-    // Formats without words for an assembly are refused before anybody is asked.
+    // Formats that cannot show an assembly were refused before the run.
     if let Some(text) = render::convene::report(report, format, terminal.stdout) {
         terminal.data(&text);
     }

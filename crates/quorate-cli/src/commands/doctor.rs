@@ -12,17 +12,16 @@ use crate::terminal::Terminal;
 use quorate::service::doctor::{self, Check, Status};
 use quorate::service::environment::Environment;
 
-/// Look whether everything is there that a review needs
+/// Check that everything that a review needs is in place
 ///
-/// Each executor is really called once, with a harmless text. Exits with 0 when all is well and with 5 when something
-/// does not work.
+/// Calls each executor once, with a harmless text. Exits with 0 if all is well and with 5 if something does not work.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate doctor --seconds 30")]
 pub(super) struct Arguments {
-    /// How long each executor may take
+    /// The timeout of each executor, in seconds
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// How the result is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]
@@ -39,8 +38,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let text = match arguments.format {
         HumanOrJson::Human => render::doctor::human(&checks, terminal.stdout),
         HumanOrJson::Json => {
-            let one = |check: &Check| json!({"name": check.name, "state": status_word(check.status), "detail": check.detail});
-            format!("{:#}\n", json!({"checks": checks.iter().map(one).collect::<Vec<_>>()}))
+            let check_json = |check: &Check| json!({"name": check.name, "state": status_word(check.status), "detail": check.detail});
+            format!("{:#}\n", json!({"checks": checks.iter().map(check_json).collect::<Vec<_>>()}))
         }
     };
     terminal.data(&text);

@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     code: Option<String>,
 }
 
-/// The codes of outcomes, which `--format json` has beside them, with what each means.
+/// The codes of outcomes, which `--format json` prints, and their meanings.
 const OUTCOMES: [(&str, &str); 7] = [
     ("all_refused", "Every message of the peers violates a locked trait: `quorate show RUN` says which."),
     (
@@ -37,9 +37,9 @@ const OUTCOMES: [(&str, &str); 7] = [
     ("no_voters", "No member votes on proposals of this class."),
 ];
 
-/// What the code of an outcome means.
+/// The meaning of an outcome's code.
 fn outcome(code: &str) -> Option<&'static str> {
-    OUTCOMES.iter().find(|(known, _)| *known == code.trim()).map(|(_, meaning)| *meaning)
+    OUTCOMES.iter().find(|(listed, _)| *listed == code.trim()).map(|(_, meaning)| *meaning)
 }
 
 pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {

@@ -14,10 +14,10 @@ use quorate::service::disk;
 use quorate::service::environment::Environment;
 use quorate::service::fmt::{self, Mode};
 
-/// Put manifests into canonical key order and spacing; comments stay
+/// Format manifests: canonical key order and spacing; comments stay
 ///
-/// What a file means is never changed: it is read again before it is written, and a file that would come out
-/// otherwise is left as it is. Bodies are left alone. `-` reads standard input and writes standard output.
+/// The meaning of a file never changes: the result is parsed before it is written, and if it differs the file is left as
+/// it is. Bodies are not formatted. `-` reads standard input and writes standard output.
 ///
 /// Exits with 1 when `--check` finds a file that is not formatted, or a file cannot be read as a manifest.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     /// Files, directories or globs; `-` reads standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Only say which files are not formatted
+    /// Only list the files that are not formatted
     #[arg(long)]
     check: bool,
 }

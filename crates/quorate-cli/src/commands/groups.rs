@@ -1,8 +1,8 @@
-//! The commands in groups, as `quorate --help` lists them.
+//! The groups of commands in `quorate --help`.
 
 use clap::builder::{StyledStr, Styles};
 
-/// A group's name, and the commands in it, in the order in which they are listed. Each command is in one group.
+/// The groups and their commands, in the order of the help. Each command is in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Decide", &["review", "sweep", "convene", "resume", "override"]),
     ("Look", &["runs", "show", "replay", "audit"]),
@@ -12,10 +12,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Set up", &["init", "provision", "trust", "doctor", "explain", "completions", "man", "help"]),
 ];
 
-/// What clap itself adds.
+/// The command that clap adds.
 const HELP: (&str, &str) = ("help", "Print the help of a command");
 
-/// The template of the help: as clap has it, with the commands in their groups.
+/// The template of the help: clap's, with the commands in groups.
 pub(super) fn template(commands: &clap::Command) -> StyledStr {
     let about = |name: &str| {
         let command = commands.get_subcommands().find(|command| command.get_name() == name);
@@ -26,27 +26,27 @@ pub(super) fn template(commands: &clap::Command) -> StyledStr {
     let width = names.map(|name| name.len()).max().unwrap_or_default();
     let styles = Styles::styled();
     let (header, literal) = (styles.get_header(), styles.get_literal());
-    let mut listed = String::new();
+    let mut list = String::new();
     for (group, names) in GROUPS {
-        listed.push_str(&format!("\n\n{header}{group}:{header:#}"));
+        list.push_str(&format!("\n\n{header}{group}:{header:#}"));
         for name in names {
-            listed.push_str(&format!("\n  {literal}{name}{literal:#}"));
+            list.push_str(&format!("\n  {literal}{name}{literal:#}"));
             let gap = " ".repeat(width + 2 - name.len());
             let about = wrapped(&about(name), COLUMNS - width - 4, &" ".repeat(width + 4));
-            listed.push_str(&format!("{gap}{about}"));
+            list.push_str(&format!("{gap}{about}"));
         }
     }
     format!(
-        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}{listed}\n\n\
+        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}{list}\n\n\
          {header}Options:{header:#}\n{{options}}{{after-help}}"
     )
     .into()
 }
 
-/// How wide clap makes the rest of the help.
+/// The width at which clap wraps the rest of the help.
 const COLUMNS: usize = 100;
 
-/// A text in lines of so many bytes at most, the later ones after an indent.
+/// Wraps a text at `most` bytes, with an indent before later lines.
 fn wrapped(text: &str, most: usize, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -73,12 +73,12 @@ mod tests {
     #[test]
     fn each_command_is_in_one_group() {
         let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
-        let listed: BTreeSet<&str> = grouped.iter().copied().collect();
-        assert_eq!(listed.len(), grouped.len(), "one is listed twice: {grouped:?}");
+        let unique: BTreeSet<&str> = grouped.iter().copied().collect();
+        assert_eq!(unique.len(), grouped.len(), "one is listed twice: {grouped:?}");
         let command = super::super::Arguments::command();
-        let mut there: BTreeSet<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        there.insert(HELP.0);
-        assert_eq!(listed, there);
+        let mut commands: BTreeSet<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        commands.insert(HELP.0);
+        assert_eq!(unique, commands);
     }
 
     #[test]

@@ -15,14 +15,14 @@ use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::init::{self, Template};
 use quorate::service::paths::{absolute, display_path};
 
-/// Write files to start from; nothing that is there is touched
+/// Write example files to start from; existing files are not changed
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate init council editorial\n  quorate init assembly --mode voting --name release-board\n  quorate init persona --name ciso"
 )]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    what: InitCommand,
+    command: InitCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -35,7 +35,7 @@ enum InitCommand {
     },
     /// A commented ASSEMBLY.md and a persona for each of its members
     Assembly {
-        /// How its members decide; asked for on a terminal
+        /// How its members decide; without it the terminal asks
         #[arg(long, value_name = "MODE", value_parser = mode)]
         mode: Option<Mode>,
         #[command(flatten)]
@@ -51,10 +51,10 @@ enum InitCommand {
 
 #[derive(Debug, Args)]
 struct NamedArguments {
-    /// Its name, in kebab case; asked for on a terminal
+    /// Its name, in kebab case; without it the terminal asks
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// A directory of the workspace that it is written into
+    /// The directory of the workspace to write into
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
@@ -64,7 +64,7 @@ fn mode(word: &str) -> Result<Mode, String> {
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let written = match arguments.what {
+    let written = match arguments.command {
         InitCommand::Council { dir } => council(&dir, environment, terminal),
         InitCommand::Assembly { mode: None, named } => {
             ask("mode (advisory, voting, peer, hierarchy)", "--mode")
@@ -96,7 +96,7 @@ fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result
 }
 
 fn manifest(
-    what: Template,
+    template: Template,
     named: NamedArguments,
     environment: &Environment,
     terminal: &Terminal,
@@ -105,31 +105,31 @@ fn manifest(
         Some(name) => name,
         None => ask("name, in kebab case", "--name")?,
     };
-    let written = init::manifest(environment, &named.dir, what, &name)?;
+    let written = init::manifest(environment, &named.dir, template, &name)?;
     for path in &written.files {
         terminal.data(&format!("{}\n", display_path(environment, path)));
     }
     for path in &written.existing {
         terminal.hint(&format!("{} was there and is used as it is", display_path(environment, path)));
     }
-    if matches!(what, Template::Assembly(Mode::Advisory)) {
+    if matches!(template, Template::Assembly(Mode::Advisory)) {
         let advised = init::ADVISED_OPERATOR;
         terminal.hint(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
     }
     if let Some(main) = written.files.first() {
-        let next = if matches!(what, Template::Assembly(_)) { "resolve" } else { "check" };
+        let next = if matches!(template, Template::Assembly(_)) { "resolve" } else { "check" };
         terminal.hint(&format!("next: quorate {next} {}", display_path(environment, main)));
     }
     Ok(())
 }
 
-/// Asks whoever sits at the terminal; nobody there is a wrong command line.
-fn ask(what: &str, flag: &str) -> Result<String, ServiceError> {
+/// Asks at the terminal; without one the command line is wrong.
+fn ask(question: &str, flag: &str) -> Result<String, ServiceError> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(usage(&format!("{flag} is missing")));
     }
-    anstream::eprint!("{what}: ");
+    anstream::eprint!("{question}: ");
     let mut line = String::new();
     match stdin.lock().read_line(&mut line) {
         Ok(read) if read > 0 && !line.trim().is_empty() => Ok(line.trim().to_owned()),

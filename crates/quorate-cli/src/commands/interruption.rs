@@ -1,4 +1,4 @@
-//! What a review or a convening says after an interruption: what it came to, or how to go on with it.
+//! The end of a review or a convening that was interrupted: its report, or how to resume it.
 
 use quorate_protocol::Name;
 
@@ -12,8 +12,8 @@ use crate::terminal::Terminal;
 use quorate::service::runs::{self, RunReport};
 use quorate::service::session::LedgerSession;
 
-/// Ends a command that was interrupted. A run whose outcome was recorded before that is over, and cannot be resumed: its
-/// report is printed, with its exit code.
+/// Ends a command that was interrupted. If the run's outcome was recorded before, the run is over and cannot be resumed:
+/// prints its report, with its exit code.
 pub(super) async fn finish_interrupted(
     progress: &Progress,
     session: &LedgerSession,
@@ -26,7 +26,7 @@ pub(super) async fn finish_interrupted(
     }
 }
 
-/// What an interrupted run had come to before; where it had not, it is said how to go on with it.
+/// The report of an interrupted run with an outcome; without one, tells how to resume it.
 pub(super) async fn decided_report(
     progress: &Progress,
     session: &LedgerSession,

@@ -1,4 +1,4 @@
-//! `quorate keys`: one variant for each verb.
+//! `quorate keys`: one variant for each subcommand.
 
 use clap::{Args, Subcommand, ValueEnum};
 use quorate_diagnostics::{Body, codes};
@@ -15,7 +15,7 @@ use quorate::service::keys::{Keys, change};
 use quorate::service::runs;
 use quorate::service::workspace::{self, PathOverrides, Workspace};
 
-/// Make, see and replace the keys that sign the ledger and the records of runs
+/// Create, list and replace the keys that sign the ledger and the records of runs
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate keys init\n  quorate keys list --format json\n  quorate keys rotate ledger\n  quorate keys export > ada.pub\n\nThe key that signs records is taken from QUORATE_SIGNING_KEY, else from where `[keys] signing` of quorate.toml says, else from keys/signing.ed25519 beside the ledger."
@@ -27,62 +27,60 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Make the keys that are not there, and put the public half of the one that signs records into the keyring
+    /// Create missing keys, and add the public half of the one that signs records to the keyring
     Init(OutputArguments),
     /// List the ledger's key, the one that signs records, and those of the keyring, each with its state
     List(OutputArguments),
-    /// Put a new key in the place of an old one; what the old one signed still counts, up to its revocation
+    /// Replace a key by a new one; what the old one signed stays valid, up to its revocation
     Rotate(Rotate),
-    /// Have the key that signs here vouch for another one of the keyring, which can then go on with the same runs
+    /// Vouch for another key of the keyring with the key that signs here, so that it can resume the same runs
     Vouch(Vouch),
     /// Print a public key
     Export(Export),
-    /// End a key of the keyring: nothing that it signs from then on counts
+    /// Revoke a key of the keyring: nothing that it signs from then on is valid
     Revoke(Revoke),
 }
 
 #[derive(Debug, Args)]
 struct Rotate {
-    /// What the key is for
+    /// The purpose of the key
     #[arg(value_name = "KEY", value_enum, default_value_t = KeyPurpose::Signing)]
     key: KeyPurpose,
     #[command(flatten)]
     shape: OutputArguments,
 }
 
-/// A key by what it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum KeyPurpose {
-    /// It signs the records of runs
+    /// Signs the records of runs
     Signing,
-    /// It signs the ledger's checkpoints
+    /// Signs the ledger's checkpoints
     Ledger,
 }
 
 #[derive(Debug, Args)]
 struct Export {
-    /// signing, ledger, or a key of the keyring: its name or the beginning of it, or its text as the keyring has it
+    /// signing, ledger, or a key of the keyring: its name or a prefix of it, or its text in the keyring
     #[arg(value_name = "KEY", default_value = "signing")]
     key: String,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = KeyFormat::Text)]
     format: KeyFormat,
     #[command(flatten)]
     places: PathArguments,
 }
 
-/// How a public key is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum KeyFormat {
-    /// As keyrings have it
+    /// The form of keyrings
     Text,
-    /// As tools for signed notes take the ledger's key: a name, an id, and the key
+    /// The form of tools for signed notes, for the ledger's key: a name, an id, and the key
     Note,
 }
 
 #[derive(Debug, Args)]
 struct Vouch {
-    /// A key of the keyring: its name or the beginning of it, or its text as the keyring has it
+    /// A key of the keyring: its name or a prefix of it, or its text in the keyring
     #[arg(value_name = "KEY")]
     key: String,
     #[command(flatten)]
@@ -91,12 +89,12 @@ struct Vouch {
 
 #[derive(Debug, Args)]
 struct Revoke {
-    /// A key of the keyring: its name or the beginning of it, or its text as the keyring has it
+    /// A key of the keyring: its name or a prefix of it, or its text in the keyring
     #[arg(value_name = "KEY")]
     key: String,
-    /// From when on: a date, a time, or a span back from now in minutes (30m), hours (24h), days (7d) or weeks (2w); without it
-    /// from now on. What the key signed since a time that is past counts no more, and `quorate ledger verify` exits with 1
-    /// where there is any
+    /// Start of the revocation: a date, a time, or a span back from now in minutes (30m), hours (24h), days (7d) or weeks (2w);
+    /// default now. What the key signed since a past time becomes invalid, and `quorate ledger verify` exits with 1 if there is
+    /// any
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     #[command(flatten)]
@@ -178,14 +176,14 @@ async fn run_verb(
 }
 
 async fn export_key(export: &Export, keys: &Keys, workspace: &Workspace) -> Result<String, ServiceError> {
-    let wanted = match export.key.as_str() {
+    let key = match export.key.as_str() {
         "signing" => Wanted::Signing,
         "ledger" => Wanted::Ledger,
         name => Wanted::Prefix(name.to_owned()),
     };
     match export.format {
-        KeyFormat::Text => Ok(format!("{}\n", list::export(keys, &wanted).await?)),
-        KeyFormat::Note if wanted == Wanted::Ledger => {
+        KeyFormat::Text => Ok(format!("{}\n", list::export(keys, &key).await?)),
+        KeyFormat::Note if key == Wanted::Ledger => {
             Ok(format!("{}\n", list::export_note(keys, &workspace.ledger).await?))
         }
         KeyFormat::Note => {

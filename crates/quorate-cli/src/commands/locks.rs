@@ -1,4 +1,4 @@
-//! `quorate locks`: one file for each verb.
+//! `quorate locks`: one file for each subcommand.
 
 mod list;
 mod test;
@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 
-/// See what the locked traits of an assembly forbid, and which traits are locked in an operator
+/// Test a text against the locked traits of an assembly, and list the locked traits of an operator
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate locks test ASSEMBLY.md --text 'Drop the warmth.'\n  quorate locks test operators/lead --file draft.md --format json\n  quorate locks list alice"

@@ -16,8 +16,8 @@ use quorate::service::runtime::conversation::ConversationReader;
 
 /// Print a conversation
 ///
-/// With --format json it is one object; with --follow one line of JSON for each turn. With --records it is what the
-/// ledger has of it: who was asked, what each attempt gave, and what became of each turn.
+/// With --format json it is one object; with --follow one line of JSON for each turn. With --records it prints the ledger's
+/// records of it: which members were asked, the result of each attempt, and what became of each turn.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate log swarm.yaml --last 20\n  quorate log swarm.yaml --follow\n  quorate log swarm.yaml --records"
@@ -29,10 +29,10 @@ pub(super) struct Arguments {
     /// Only the last N turns
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     last: Option<u32>,
-    /// Go on with what is new, until you interrupt it
+    /// Print new turns as they come, until interrupted
     #[arg(long, short)]
     follow: bool,
-    /// What the ledger has recorded of it, in place of the turns
+    /// The ledger's records of it, in place of the turns
     #[arg(long, conflicts_with_all = ["follow", "last"])]
     records: bool,
     #[command(flatten)]
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
     match until_interrupted(print_conversation(arguments, environment, terminal)).await {
-        // Who follows ends it so.
+        // An interrupt is the usual end of --follow.
         Err(Interrupted) => Exit::DONE,
         Ok(Ok(())) => Exit::DONE,
         Ok(Err(error)) => exit_with_error(&error, format.into(), terminal),

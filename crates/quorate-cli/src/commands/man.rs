@@ -18,7 +18,7 @@ use quorate::service::paths::absolute;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate man | man -l -\n  quorate man --out target/man")]
 pub(super) struct Arguments {
-    /// Write quorate.1, quorate-review.1, … here; files that are there are not touched
+    /// Write quorate.1, quorate-review.1, … here; existing files are not changed
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

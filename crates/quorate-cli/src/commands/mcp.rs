@@ -7,33 +7,32 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 
-/// Where it listens unless said: this machine alone, on a port that is free.
+/// The default address: only this machine, on a free port.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
 
 /// Serve conversations, the Council and assemblies to MCP clients
 ///
-/// Over standard input and output, for a client that starts it; with --http for several. Tools read and write below the
-/// root alone. Over HTTP the Host has to be this server's, and an Origin has to be allowed; beyond this machine a token
-/// is asked for.
+/// Over standard input and output, for a client that starts it; with --http for several. Tools read and write only below
+/// the root. Over HTTP the Host must be this server's, and an Origin must be allowed; an address that other machines can
+/// reach requires a token.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate mcp\n  quorate mcp --manifest multi-agent.yaml\n  TOKEN=… quorate mcp --http 0.0.0.0:8700 --token-env TOKEN"
 )]
 pub(super) struct Arguments {
-    /// A runtime manifest whose conversation is offered, and the id that it goes by, where that is not the manifest's
-    /// own; may be said several times
+    /// A runtime manifest whose conversation to offer, and optionally an id for the conversation; repeatable
     #[arg(long = "manifest", value_name = "[ID=]PATH")]
     manifests: Vec<OsString>,
-    /// The workspace; nothing outside it can be named. Without it the one that this directory is in
+    /// The workspace; paths outside it are refused. By default the one that contains this directory
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// Serve over HTTP, at /mcp; on 127.0.0.1 and a free port unless said. The address is printed as one line of JSON
+    /// Serve over HTTP, at /mcp; by default on 127.0.0.1 and a free port. The address is printed as one line of JSON
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
     http: Option<SocketAddr>,
     /// The environment variable that holds the bearer token
     #[arg(long, value_name = "NAME", requires = "http", value_parser = NonEmptyStringValueParser::new())]
     token_env: Option<String>,
-    /// A page that may ask from a browser, for example https://app.example.com; may be said several times
+    /// The origin of a web page that may send requests, for example https://app.example.com; repeatable
     #[arg(long = "allow-origin", value_name = "ORIGIN", requires = "http")]
     origins: Vec<String>,
     /// Offer only the tools that change nothing
@@ -46,7 +45,7 @@ pub(super) use missing::run;
 #[cfg(feature = "mcp")]
 pub(super) use served::run;
 
-/// What is said where the feature is missing.
+/// The command of a build without the feature.
 #[cfg(not(feature = "mcp"))]
 mod missing {
     use quorate_diagnostics::{Body, codes};
@@ -65,7 +64,7 @@ mod missing {
     }
 }
 
-/// What needs the feature.
+/// The command of a build with the feature.
 #[cfg(feature = "mcp")]
 mod served {
     use std::ffi::OsString;
@@ -106,34 +105,34 @@ mod served {
         };
         let manifests = arguments.manifests.into_iter().map(manifest).collect();
         let request = Request { manifests, root: arguments.root, read_only: arguments.read_only };
-        let (served, report) = ServerState::open(environment, &request).await?;
+        let (state, report) = ServerState::open(environment, &request).await?;
         terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
         let served_to_the_end = async {
             match listening {
-                None => stdio::serve(&served).await,
+                None => stdio::serve(&state).await,
                 Some(request) => {
                     let listening = Listener::open(request).await?;
                     let url = format!("http://{}{}", listening.address(), http::PATH);
                     terminal.data(&format!("{}\n", json!({"url": url})));
                     terminal.hint(&format!("listening on {url}"));
-                    listening.serve(&served).await
+                    listening.serve(&state).await
                 }
             }
         };
-        // Whoever ends a server means to: that is no failure, and clients hang up and send a signal in one.
+        // Ending a server by a signal is no failure; clients hang up and send a signal at once.
         interrupt::exit_cleanly_on_signal();
         let ended = match until_interrupted(served_to_the_end).await {
             Ok(ended) => ended,
             Err(Interrupted) => Ok(()),
         };
-        served.close();
+        state.close();
         ended
     }
 
-    /// `[ID=]PATH`. What is before the first `=` is no id where it is a directory's name, as in `./a=b/swarm.yaml`.
+    /// `[ID=]PATH`. The text before the first `=` is no id if it contains a `/`, as in `./a=b/swarm.yaml`.
     fn manifest(written: OsString) -> Manifest {
-        let named = written.to_str().and_then(|text| text.split_once('='));
-        match named.filter(|(id, path)| !id.is_empty() && !id.contains('/') && !path.is_empty()) {
+        let split = written.to_str().and_then(|text| text.split_once('='));
+        match split.filter(|(id, path)| !id.is_empty() && !id.contains('/') && !path.is_empty()) {
             Some((id, path)) => Manifest { id: Some(id.to_owned()), path: path.into() },
             None => Manifest { id: None, path: written.into() },
         }
@@ -155,8 +154,9 @@ mod served {
 
     fn origins(written: &[String]) -> Result<Vec<Origin>, ServiceError> {
         let read = |text: &String| {
-            text.parse()
-                .map_err(|why: String| ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(why)))
+            text.parse().map_err(|problem: String| {
+                ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(problem))
+            })
         };
         written.iter().map(read).collect()
     }

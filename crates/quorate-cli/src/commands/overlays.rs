@@ -11,9 +11,9 @@ use quorate::service::environment::Environment;
 use quorate::service::overlays::{self, OverlayFilter};
 use quorate::service::runs;
 
-/// See and take away what advisory runs have put into agents' prompts
+/// List and remove the advice of advisory runs in agents' prompts
 ///
-/// In a tenant's folder it is about that tenant's assemblies alone.
+/// In a tenant's folder it covers only that tenant's assemblies.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate overlays list\n  quorate overlays show o7k2\n  quorate overlays expire o7k2\n  quorate overlays sweep"
@@ -25,13 +25,13 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// List those that hold, the weightiest first, and those whose time is over and that nobody has swept
+    /// List active overlays, the heaviest first, and expired ones that were not swept
     List(ListArguments),
-    /// Show one: what it says, where it comes from, how long it holds
+    /// Show an overlay: its text, its origin, its expiry
     Show(OverlayArguments),
-    /// Take one away before its time
+    /// Expire an overlay early
     Expire(OverlayArguments),
-    /// Let go of everything whose time is over
+    /// Remove expired overlays
     Sweep(ListArguments),
 }
 
@@ -40,7 +40,7 @@ struct ListArguments {
     /// Only those of this assembly
     #[arg(long, value_name = "NAME")]
     assembly: Option<String>,
-    /// How they are printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]
@@ -49,10 +49,10 @@ struct ListArguments {
 
 #[derive(Debug, Args)]
 struct OverlayArguments {
-    /// The overlay's id, or the beginning of it
+    /// The overlay's id, or a prefix of it
     #[arg(value_name = "OVERLAY")]
     overlay: String,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]
@@ -62,28 +62,28 @@ struct OverlayArguments {
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let (format, places) = match &arguments.verb {
         Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.path_overrides()),
-        Verb::Show(one) | Verb::Expire(one) => (one.format, one.places.path_overrides()),
+        Verb::Show(single) | Verb::Expire(single) => (single.format, single.places.path_overrides()),
     };
-    let whose = |assembly: Option<&str>| OverlayFilter::for_directory(environment, assembly);
+    let filter = |assembly: Option<&str>| OverlayFilter::for_directory(environment, assembly);
     let opened = runs::open_read_only(environment, &places).await;
     let now_ms = environment.clock.now_ms();
-    let look = terminal.stdout;
+    let options = terminal.stdout;
     with_session(opened, format.into(), terminal, async |session| {
         let text = match &arguments.verb {
             Verb::List(all) => {
-                let listed = overlays::list(session, &whose(all.assembly.as_deref())).await?;
-                render::overlays::list(&listed, now_ms, format, look)
+                let listed = overlays::list(session, &filter(all.assembly.as_deref())).await?;
+                render::overlays::list(&listed, now_ms, format, options)
             }
-            Verb::Show(one) => {
-                let listed = overlays::find(session, &whose(None), &one.overlay).await?;
-                render::overlays::show(&listed, now_ms, format, look)
+            Verb::Show(arguments) => {
+                let listed = overlays::find(session, &filter(None), &arguments.overlay).await?;
+                render::overlays::show(&listed, now_ms, format, options)
             }
-            Verb::Expire(one) => render::overlays::expired(
-                &overlays::expire(session, &whose(None), &one.overlay).await?,
+            Verb::Expire(arguments) => render::overlays::expired(
+                &overlays::expire(session, &filter(None), &arguments.overlay).await?,
                 format,
             ),
             Verb::Sweep(all) => {
-                let evicted = overlays::sweep(session, &whose(all.assembly.as_deref())).await?;
+                let evicted = overlays::sweep(session, &filter(all.assembly.as_deref())).await?;
                 render::overlays::swept(&evicted, format)
             }
         };

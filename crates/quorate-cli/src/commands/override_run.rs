@@ -11,26 +11,25 @@ use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::{override_run, runs};
 
-/// Record a person's decision beside the council's
+/// Record a person's decision against the council's
 ///
-/// The council's verdict stays as it is; the decision, the reason and who took it are recorded with it, in the ledger
-/// and as a line of the log. `quorate audit` counts how often that happens. Who took it is what `--by` says, else the
-/// identity that Git knows in this directory.
+/// The council's verdict stays; the decision, its reason and its author are recorded with it, in the ledger and as a line
+/// of the log. `quorate audit` counts overrides. The author is `--by`, else Git's identity in this directory.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\" --by \"Ada <ada@example.org>\""
 )]
 pub(super) struct Arguments {
-    /// The run's id, the beginning of it, or `latest`
+    /// The run's id, a prefix of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
-    /// What the person decides
+    /// The decision
     #[arg(long, value_enum, ignore_case = true)]
     verdict: VerdictArgument,
-    /// Why
+    /// The reason
     #[arg(long, value_name = "R")]
     reason: String,
-    /// Who decides; otherwise Git's `user.name <user.email>`
+    /// The author; by default Git's `user.name <user.email>`
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
@@ -39,11 +38,11 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum VerdictArgument {
-    /// It goes out
+    /// Publish it
     Ship,
-    /// It is changed first
+    /// Change it first
     Revise,
-    /// It does not go out
+    /// Do not publish it
     Hold,
 }
 

@@ -1,4 +1,4 @@
-//! `quorate playbook`: `playbook/look.rs` has the verbs that change nothing, `playbook/person.rs` asks a person.
+//! `quorate playbook`: `playbook/inspect.rs` has the subcommands that change nothing, `playbook/approver.rs` asks a person.
 
 mod approver;
 mod inspect;
@@ -24,16 +24,16 @@ use quorate::service::playbook::propose::{self, Outcome, Proposal, Proposer, pro
 use quorate::service::playbook::writer::LibraryWriter;
 use quorate::service::playbook::{archive, emit, reflect, repair, rollback};
 
-/// What a command that was refused exits with: nothing has become active, or been taken.
+/// The exit code of a refusal: no playbook was accepted or became active.
 const REFUSED: Exit = Exit::verdict(2);
 
-/// Let agents get better: propose playbooks, try them in shadow, and promote what proves itself
+/// Improve agents' prompts: propose playbooks, try them in shadow, and promote those that prove themselves
 ///
-/// A playbook is a fragment of a prompt in playbooks/. It begins in shadow, is woven once it has passed a gate, and every
+/// A playbook is a fragment of a prompt in playbooks/. It starts in shadow, is woven once it has passed a gate, and every
 /// version of it is kept.
 ///
-/// Exits with 0 when it was done, with 2 when a proposal or a promotion was refused, with 4 when what was named is not
-/// there, and with 5 when something cannot be used.
+/// Exits with 0 when done, with 2 when a proposal or a promotion was refused, with 4 when a named thing does not exist,
+/// and with 5 when something is unusable.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate playbook list\n  quorate playbook reflect --operator alice\n  quorate playbook propose delta.json\n  quorate playbook promote cite-sources --gate human\n  quorate playbook rollback cite-sources --to 1"
@@ -45,31 +45,31 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// List all of them
+    /// List all playbooks
     List(AllArguments),
-    /// Show one: what it says, whom it is for, where it stands
+    /// Show a playbook: its text, its operator, its status
     Show(SlugArguments),
-    /// Show what was done to one, version by version
+    /// Show the history of a playbook, version by version
     History(SlugArguments),
-    /// Show what the ledger has about all of them, or about one
+    /// Show the ledger's records of all playbooks, or of one
     Log(LogArguments),
-    /// Have somebody read recent runs and propose what an operator should learn from them
+    /// Read recent runs and propose what an operator should learn from them
     Reflect(Reflect),
     /// Propose a playbook: a file with frontmatter, or deltas as JSON
     Propose(Propose),
-    /// Propose what an advisory run has advised
+    /// Propose the advice of an advisory run
     Emit(Emit),
-    /// Make one active, if it passes a gate
+    /// Activate a playbook, if it passes a gate
     Promote(Promote),
-    /// Take one that is active back into shadow
+    /// Put an active playbook back into shadow
     Shadow(SlugArguments),
-    /// Take one out of use
+    /// Archive a playbook
     Archive(Archive),
-    /// Make one what it was at an earlier version
+    /// Restore an earlier version of a playbook
     Rollback(Rollback),
-    /// Archive those whose time is over
+    /// Archive expired playbooks
     Sweep(AllArguments),
-    /// Finish what was begun, take changes by hand into the histories, and make the index true
+    /// Finish interrupted changes, record manual edits in the histories, and rebuild the index
     Repair(AllArguments),
 }
 
@@ -81,7 +81,7 @@ struct AllArguments {
 
 #[derive(Debug, Clone, Args)]
 struct CommonArguments {
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     /// The workspace, or the tenant's folder in it
@@ -102,7 +102,7 @@ struct SlugArguments {
 
 #[derive(Debug, Args)]
 struct LogArguments {
-    /// Only what is about this one
+    /// Only records of this playbook
     #[arg(value_name = "SLUG")]
     slug: Option<String>,
     #[command(flatten)]
@@ -114,13 +114,13 @@ struct Reflect {
     /// The operator: its folder's name in operators/
     #[arg(long, value_name = "OPERATOR")]
     operator: String,
-    /// Only these runs, by id; without it the newest that are about what the operator has made
+    /// Only these runs, by id; by default the newest ones on the operator's work
     #[arg(long, value_name = "RUN", value_delimiter = ',')]
     from: Vec<String>,
-    /// Who reflects; without it `reflector` of quorate.toml, else the rubric
+    /// The executor that reflects; by default `reflector` of quorate.toml, else the rubric
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
-    /// Print what is proposed as JSON, and propose nothing
+    /// Print the proposals as JSON, without submitting them
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -132,13 +132,13 @@ struct Propose {
     /// The file; `-` reads standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Whom a delta is for that does not say it
+    /// The operator for deltas that name none
     #[arg(long, value_name = "OPERATOR")]
     operator: Option<String>,
-    /// Let it touch this locked trait, if a person at this terminal agrees; may be given several times
+    /// Permit it to touch this locked trait, if a person at this terminal agrees; repeatable
     #[arg(long, value_name = "TRAIT", requires = "reason")]
     except_trait: Vec<String>,
-    /// Why that does the trait no harm
+    /// The reason why it does not harm the trait
     #[arg(long, value_name = "TEXT", requires = "except_trait")]
     reason: Option<String>,
     #[command(flatten)]
@@ -147,7 +147,7 @@ struct Propose {
 
 #[derive(Debug, Args)]
 struct Emit {
-    /// The run's id, the beginning of it, or `latest`
+    /// The run's id, a prefix of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
     #[command(flatten)]
@@ -159,7 +159,7 @@ struct Promote {
     /// The playbook's slug
     #[arg(value_name = "SLUG")]
     slug: String,
-    /// What it has to pass
+    /// The gate that it must pass
     #[arg(long, value_enum)]
     gate: GateArgument,
     #[command(flatten)]
@@ -171,9 +171,9 @@ enum GateArgument {
     /// Outcomes in the ledger are better with it than without
     #[value(name = "a-b")]
     AB,
-    /// The scorer of quorate.toml says so
+    /// The scorer of quorate.toml approves
     Scorer,
-    /// A person at this terminal says so
+    /// A person at this terminal approves
     Human,
     /// The assembly that quorate.toml names votes for it
     Governance,
@@ -184,7 +184,7 @@ struct Archive {
     /// The playbook's slug
     #[arg(value_name = "SLUG")]
     slug: String,
-    /// Why
+    /// The reason
     #[arg(long, value_name = "TEXT", default_value = "archived by hand")]
     reason: String,
     #[command(flatten)]
@@ -231,7 +231,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     exit
 }
 
-/// Does what a verb says; what is printed, and how the process exits.
+/// Runs a subcommand that changes something; returns its output and exit code.
 async fn change(
     verb: Verb,
     keeping: &mut LibraryWriter,
@@ -239,84 +239,90 @@ async fn change(
     format: HumanOrJson,
     terminal: &Terminal,
 ) -> Result<(String, Exit), ServiceError> {
-    let by = keeping.session.environment.user.clone();
-    let by_hand = |operator: Option<String>| Proposer { by: by.clone(), operator };
+    let user = keeping.session.environment.user.clone();
+    let proposer_for = |operator: Option<String>| Proposer { by: user.clone(), operator };
     Ok(match verb {
-        Verb::Propose(one) => {
-            let subject = match one.file.to_str() {
+        Verb::Propose(arguments) => {
+            let subject = match arguments.file.to_str() {
                 Some("-") => Subject::Stdin,
-                _ => Subject::File(one.file.clone()),
+                _ => Subject::File(arguments.file.clone()),
             };
             let read = artifact::read(&subject, &keeping.session.environment.directory)?;
-            let shown = if read.display_name == "-" { "standard input" } else { &*read.display_name };
-            let proposals = propose::parse(&read.text, shown)?;
-            let reason = one.reason.unwrap_or_default();
+            let name = if read.display_name == "-" { "standard input" } else { &*read.display_name };
+            let proposals = propose::parse(&read.text, name)?;
+            let reason = arguments.reason.unwrap_or_default();
             let reason = keeping.session.workspace.redaction.redactor.redact(&reason).0;
             let mut person =
-                approver::TerminalApprover { name: by.clone(), question: approver::Question::Except };
+                approver::TerminalApprover { name: user.clone(), question: approver::Question::Except };
             let excepting =
-                ExceptionRequest { traits: &one.except_trait, reason: &reason, person: &mut person };
-            let excepting = Some(excepting).filter(|one| !one.traits.is_empty());
-            submit(keeping, &proposals, &by_hand(one.operator), excepting, host, format, terminal).await?
+                ExceptionRequest { traits: &arguments.except_trait, reason: &reason, person: &mut person };
+            let excepting = Some(excepting).filter(|request| !request.traits.is_empty());
+            submit(keeping, &proposals, &proposer_for(arguments.operator), excepting, host, format, terminal)
+                .await?
         }
-        Verb::Reflect(one) => {
-            let reflected =
-                reflect::reflect(keeping, &one.operator, &one.from, one.executor.as_deref()).await?;
+        Verb::Reflect(arguments) => {
+            let reflected = reflect::reflect(
+                keeping,
+                &arguments.operator,
+                &arguments.from,
+                arguments.executor.as_deref(),
+            )
+            .await?;
             terminal.status(&render::playbook::reflected(&reflected));
-            if one.dry_run {
+            if arguments.dry_run {
                 for unusable in reflected.proposals.iter().filter_map(render::playbook::unusable) {
                     terminal.status(&unusable);
                 }
                 return Ok((render::playbook::proposals(&reflected.proposals), Exit::DONE));
             }
-            let proposer = Proposer { by: reflected.by.clone(), operator: Some(one.operator) };
+            let proposer = Proposer { by: reflected.by.clone(), operator: Some(arguments.operator) };
             submit(keeping, &reflected.proposals, &proposer, None, host, format, terminal).await?
         }
-        Verb::Emit(one) => {
-            let proposals = emit::proposals_of_run(keeping, &one.run).await?;
-            submit(keeping, &proposals, &by_hand(None), None, host, format, terminal).await?
+        Verb::Emit(arguments) => {
+            let proposals = emit::proposals_of_run(keeping, &arguments.run).await?;
+            submit(keeping, &proposals, &proposer_for(None), None, host, format, terminal).await?
         }
-        Verb::Promote(one) => {
-            let gate = match one.gate {
+        Verb::Promote(arguments) => {
+            let gate = match arguments.gate {
                 GateArgument::AB => Gate::AB,
                 GateArgument::Scorer => Gate::Scorer,
                 GateArgument::Human => Gate::Human,
                 GateArgument::Governance => Gate::Governance,
             };
             let mut person =
-                approver::TerminalApprover { name: by.clone(), question: approver::Question::Weave };
-            let outcome = promote(keeping, &one.slug, gate, &mut person, &by, host).await?;
+                approver::TerminalApprover { name: user.clone(), question: approver::Question::Weave };
+            let outcome = promote(keeping, &arguments.slug, gate, &mut person, &user, host).await?;
             let exit = if outcome.promoted.is_some() { Exit::DONE } else { REFUSED };
             if format != HumanOrJson::Json {
                 terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
             }
             (render::playbook::promoted(&outcome, format), exit)
         }
-        Verb::Shadow(one) => {
-            let version = archive::shadow(keeping, &one.slug, &by, host).await?;
-            (render::playbook::status_changed(&one.slug, version, "in shadow", format), Exit::DONE)
+        Verb::Shadow(arguments) => {
+            let version = archive::shadow(keeping, &arguments.slug, &user, host).await?;
+            (render::playbook::status_changed(&arguments.slug, version, "in shadow", format), Exit::DONE)
         }
-        Verb::Archive(one) => {
-            let version = archive::archive(keeping, &one.slug, &one.reason, &by, host).await?;
-            (render::playbook::status_changed(&one.slug, version, "archived", format), Exit::DONE)
+        Verb::Archive(arguments) => {
+            let version = archive::archive(keeping, &arguments.slug, &arguments.reason, &user, host).await?;
+            (render::playbook::status_changed(&arguments.slug, version, "archived", format), Exit::DONE)
         }
-        Verb::Rollback(one) => {
-            let rolled = rollback::rollback(keeping, &one.slug, one.to, &by, host).await?;
-            (render::playbook::rolled_back(&one.slug, one.to, &rolled, format), Exit::DONE)
+        Verb::Rollback(arguments) => {
+            let rolled = rollback::rollback(keeping, &arguments.slug, arguments.to, &user, host).await?;
+            (render::playbook::rolled_back(&arguments.slug, arguments.to, &rolled, format), Exit::DONE)
         }
         Verb::Sweep(_) => {
-            let swept = archive::sweep(keeping, &by, host).await?;
+            let swept = archive::sweep(keeping, &user, host).await?;
             (render::playbook::swept(&swept, format), Exit::DONE)
         }
         Verb::Repair(_) => {
-            let done = repair::repair(keeping, &by, host).await?;
-            (render::playbook::repaired(&done, format), Exit::DONE)
+            let repaired = repair::repair(keeping, &user, host).await?;
+            (render::playbook::repaired(&repaired, format), Exit::DONE)
         }
         Verb::List(_) | Verb::Show(_) | Verb::History(_) | Verb::Log(_) => (String::new(), Exit::DONE),
     })
 }
 
-/// Takes proposals.
+/// Submits proposals.
 async fn submit(
     keeping: &mut LibraryWriter,
     proposals: &[Proposal],
@@ -334,7 +340,7 @@ async fn submit(
             terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
         }
     }
-    let refused = outcomes.iter().any(|one| one.accepted.is_none());
+    let refused = outcomes.iter().any(|outcome| outcome.accepted.is_none());
     let text = render::playbook::proposed(&outcomes, &keeping.session.environment, format);
     Ok((text, if refused { REFUSED } else { Exit::DONE }))
 }
@@ -342,15 +348,15 @@ async fn submit(
 impl Verb {
     fn common(&self) -> &CommonArguments {
         match self {
-            Verb::List(one) | Verb::Sweep(one) | Verb::Repair(one) => &one.common,
-            Verb::Show(one) | Verb::History(one) | Verb::Shadow(one) => &one.common,
-            Verb::Log(one) => &one.common,
-            Verb::Reflect(one) => &one.common,
-            Verb::Propose(one) => &one.common,
-            Verb::Emit(one) => &one.common,
-            Verb::Promote(one) => &one.common,
-            Verb::Archive(one) => &one.common,
-            Verb::Rollback(one) => &one.common,
+            Verb::List(arguments) | Verb::Sweep(arguments) | Verb::Repair(arguments) => &arguments.common,
+            Verb::Show(arguments) | Verb::History(arguments) | Verb::Shadow(arguments) => &arguments.common,
+            Verb::Log(arguments) => &arguments.common,
+            Verb::Reflect(arguments) => &arguments.common,
+            Verb::Propose(arguments) => &arguments.common,
+            Verb::Emit(arguments) => &arguments.common,
+            Verb::Promote(arguments) => &arguments.common,
+            Verb::Archive(arguments) => &arguments.common,
+            Verb::Rollback(arguments) => &arguments.common,
         }
     }
 }

@@ -13,11 +13,11 @@ use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::provision::{self, Force, Options, Outcome, Target, WriteMode};
 
-/// Put the files of a profile into a folder, see whether they are still so, and take them out again
+/// Install the files of a profile into a folder, check them, and uninstall them
 ///
-/// A profile is a folder with a profile.json. What was there before is kept, and uninstall puts it back.
+/// A profile is a folder with a profile.json. Replaced files are kept, and uninstall restores them.
 ///
-/// Exits with 1 when a file was edited since it was installed, is missing, or cannot be written over; then nothing is.
+/// Exits with 1 when a file was edited since it was installed, is missing, or cannot be replaced; then nothing changes.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate provision install profiles/standard --dry-run\n  quorate provision status\n  quorate provision uninstall runtime-profile/standard"
@@ -29,19 +29,19 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Install a profile, or its next version; a second time changes nothing
+    /// Install a profile, or its next version; a repetition changes nothing
     Install(Install),
-    /// Say which files were edited since or are missing
+    /// List files that were edited or are missing
     Status(Status),
-    /// Take a profile out: what was there before comes back
+    /// Uninstall a profile and restore the files that it replaced
     Uninstall(Uninstall),
-    /// List what is installed
+    /// List installed profiles
     List(TargetArguments),
 }
 
 #[derive(Debug, Args)]
 struct Install {
-    /// A folder with a profile.json, or a runtime's manifest that says where its profile is
+    /// A folder with a profile.json, or a runtime's manifest that names its profile
     #[arg(value_name = "PROFILE")]
     profile: PathBuf,
     #[command(flatten)]
@@ -63,7 +63,7 @@ struct Uninstall {
 
 #[derive(Debug, Args)]
 struct Status {
-    /// The profile's slug; without it all that are installed
+    /// The profile's slug; by default all installed ones
     #[arg(value_name = "SLUG")]
     slug: Option<String>,
     #[command(flatten)]
@@ -75,17 +75,17 @@ struct WriteArguments {
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Replace or take out what was edited since; the file as it was is kept in .quorate/aside
+    /// Replace or remove edited files; their content is kept in .quorate/aside
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Debug, Args)]
 struct TargetArguments {
-    /// The folder; without it the workspace's root, which is where the outermost quorate.toml lies
+    /// The folder; by default the workspace's root, which is the directory of the outermost quorate.toml
     #[arg(long, value_name = "DIR")]
     into: Option<PathBuf>,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
 }
@@ -118,7 +118,7 @@ async fn run_verb(
     terminal: &Terminal,
 ) -> Result<Exit, ServiceError> {
     let target = Target::open(environment, all.into.as_deref())?;
-    let look = terminal.stdout;
+    let options = terminal.stdout;
     match verb {
         Verb::Install(install) => {
             let source = provision::source(environment, &install.profile, &environment.host)?;
@@ -130,16 +130,16 @@ async fn run_verb(
             Ok(print_outcome(&outcome, render::provision::Verb::Uninstall, all.format, terminal))
         }
         Verb::Status(status) => {
-            let standings = provision::status(&target, status.slug.as_deref())?;
+            let statuses = provision::status(&target, status.slug.as_deref())?;
             let mut report = Report::new();
-            standings.iter().for_each(|standing| report.absorb(standing.report()));
-            terminal.data(&render::provision::status(&standings, &report, all.format, look));
+            statuses.iter().for_each(|status| report.absorb(status.report()));
+            terminal.data(&render::provision::status(&statuses, &report, all.format, options));
             print_diagnostics(&report, all.format, terminal);
             Ok(if report.has_refusals() { Exit::REFUSED } else { Exit::DONE })
         }
         Verb::List(_) => {
-            let standings = provision::status(&target, None)?;
-            terminal.data(&render::provision::list(&standings, all.format, look));
+            let statuses = provision::status(&target, None)?;
+            terminal.data(&render::provision::list(&statuses, all.format, options));
             Ok(Exit::DONE)
         }
     }
@@ -156,7 +156,7 @@ fn print_outcome(
     if outcome.report.has_refusals() { Exit::REFUSED } else { Exit::DONE }
 }
 
-/// Diagnostics for people; a machine has them in its object.
+/// Prints diagnostics for people; JSON output includes them.
 fn print_diagnostics(report: &Report, format: HumanOrJson, terminal: &Terminal) {
     if format == HumanOrJson::Human {
         terminal.status(&render::diagnostics(report, Format::Human, terminal.stderr));

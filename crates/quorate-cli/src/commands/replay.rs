@@ -12,15 +12,14 @@ use quorate::service::{replay, runs};
 
 /// Derive a run's verdict again from the ledger alone
 ///
-/// Nobody is asked. Exits with 0 when what follows is identical to what was recorded, byte for byte, and with 1 when
-/// it differs.
+/// Calls no executor. Exits with 0 if the derived outcome equals the recorded one, byte for byte, and with 1 if it differs.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate replay r7k2")]
 pub(super) struct Arguments {
-    /// The run's id, the beginning of it, or `latest`
+    /// The run's id, a prefix of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]

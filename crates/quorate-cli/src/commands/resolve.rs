@@ -13,9 +13,9 @@ use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::resolve::{self, Request};
 
-/// Show what an assembly is once its chain is merged, and where each part comes from
+/// Show an assembly with its chain merged, and the origin of each part
 ///
-/// Exits with 1 when the assembly is refused; the refusals say why.
+/// Exits with 1 if the assembly is refused; the refusals say why.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate resolve operators/lead/ASSEMBLY.md\n  quorate resolve . --explain audit.signing\n  quorate resolve ASSEMBLY.md --explain 'members[ciso]' --format json"
@@ -24,26 +24,25 @@ pub(super) struct Arguments {
     /// The ASSEMBLY.md, or the directory that holds it
     #[arg(value_name = "ASSEMBLY.md")]
     path: PathBuf,
-    /// Only this field, with the line that it comes from and what that line overrides
+    /// Only this field, with the line that sets it and what that line overrides
     #[arg(long, value_name = "FIELD")]
     explain: Option<String>,
-    /// Check the shape of refs, and not whether they lead anywhere
+    /// Check the form of refs, and not whether their targets exist
     #[arg(long)]
     no_refs: bool,
-    /// The workspace that refs resolve in
+    /// The workspace in which refs resolve
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// How the result is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
     format: OutputFormat,
 }
 
-/// How a resolved assembly is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// For people
+    /// Text to read
     Human,
-    /// The merged manifest, as a root of its own to be put where its leaf stands
+    /// The merged manifest, as a root manifest that can replace the leaf
     Yaml,
     /// One JSON object
     Json,
@@ -64,7 +63,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         None => match arguments.format {
             OutputFormat::Human => render::resolve::human(&view, terminal.stdout),
             OutputFormat::Yaml => match view.flatten() {
-                Ok(alone) => render::resolve::yaml(&view, &alone),
+                Ok(standalone) => render::resolve::yaml(&view, &standalone),
                 Err(error) => return exit_with_error(&error, format, terminal),
             },
             OutputFormat::Json => render::resolve::json(&view),

@@ -21,16 +21,16 @@ use quorate::service::resume;
 use quorate::service::runs::{self, RunReport};
 use quorate::service::session::LedgerSession;
 
-/// Go on with a run that was interrupted, crashed, or came to INCOMPLETE
+/// Resume a run that was interrupted, crashed, or ended with INCOMPLETE
 ///
-/// Asks only for what has no answer yet; what was answered is not paid for again. The manifests, the prompts, the
-/// executors' settings and the text must be as they were. The exit code is the verdict, as for `review` or `convene`.
+/// Asks only for missing answers; existing ones cost nothing again. The manifests, the prompts, the executors' settings
+/// and the text must be unchanged. The exit code is the verdict, as for `review` or `convene`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate resume r7k2\n  quorate resume r7k2 --timeout 10m --max-calls 30"
 )]
 pub(super) struct Arguments {
-    /// The run's id, the beginning of it, or `latest`
+    /// The run's id, a prefix of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
     /// How the verdict is printed
@@ -62,7 +62,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             }
             print_report(&report, &session, format, terminal)
         }
-        // What is wrong with the command line is told to whoever wrote it.
+        // A usage error is printed in the readable format.
         Ok(Err(error)) if error.class == ExitClass::Usage => {
             print_error(&error, &session, Format::Human, terminal)
         }
@@ -79,7 +79,7 @@ async fn resume_run(
     progress: Arc<Progress>,
 ) -> Result<RunReport, ServiceError> {
     if runs::is_assembly(session, run).await? {
-        // Before anybody is asked.
+        // Checked before members are asked.
         if matches!(arguments.format, Format::Sarif | Format::Github) {
             return Err(unsupported_format(run));
         }

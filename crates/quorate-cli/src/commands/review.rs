@@ -1,4 +1,4 @@
-//! `quorate review`. Several texts are `review/several.rs`'s.
+//! `quorate review`. `review/batch.rs` reviews several texts.
 
 mod batch;
 
@@ -30,11 +30,11 @@ use quorate::service::workspace::PathOverrides;
 
 /// Review texts: SHIP, REVISE or HOLD, with a brief
 ///
-/// Four deliberators answer in parallel, read each other and answer again; an adjudicator merges; a policy judges.
-/// Without any configuration the built-in council sits on the built-in rubric, which asks no model.
+/// Four deliberators answer in parallel, read each other's answers and answer again; an adjudicator merges; a policy
+/// decides. Without configuration the built-in council uses the built-in rubric, which calls no model.
 ///
-/// Several texts are read first and then reviewed one after the other; a pattern in quotes is expanded. The worst verdict
-/// is the exit code.
+/// Several texts are read first and then reviewed one after the other; a quoted pattern is expanded. The exit code is that
+/// of the worst verdict.
 ///
 /// The exit code is the verdict: 0 SHIP, 1 REVISE, 2 HOLD, 3 INCOMPLETE, 4 not found, 5 unusable configuration or
 /// input, 6 skipped by its tier (with --tiered), 64 wrong command line. With --fail-on, milder verdicts exit with 0.
@@ -46,19 +46,19 @@ pub(super) struct Arguments {
     /// The texts: files, patterns such as 'posts/*.md', or - for standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// The artifact's type, under which verdicts are remembered; without it what the tier rules say
+    /// The artifact's type, under which verdicts are remembered; by default from the tier rules
     #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
     artifact_type: Option<String>,
-    /// The artifact's tier, in place of what the tier rules say
+    /// The artifact's tier, in place of the tier rules
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
     tier: Option<u8>,
-    /// Obey the tier as a sweep does: tier 2 is skipped, tier 3 sampled, with exit code 6
+    /// Apply the tier as a sweep does: tier 2 is skipped, tier 3 sampled, with exit code 6
     #[arg(long)]
     tiered: bool,
     /// How the verdict is printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
-    /// Show people everything also of a SHIP: every answer, every place with its line, and the reasoning
+    /// Show all details of a SHIP, too: every answer, every place with its line, and the reasoning
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -73,20 +73,20 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let named = match subjects::expand(environment, &arguments.files) {
-        Ok(named) => named,
+    let expanded = match subjects::expand(environment, &arguments.files) {
+        Ok(expanded) => expanded,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    if !named.report.is_empty() {
-        terminal.status(&render::diagnostics(&named.report, Format::Human, terminal.stderr));
+    if !expanded.report.is_empty() {
+        terminal.status(&render::diagnostics(&expanded.report, Format::Human, terminal.stderr));
     }
     let read = |subject| artifact::read(subject, &environment.directory);
-    let artifacts: Result<Vec<Artifact>, ServiceError> = named.subjects.iter().map(read).collect();
+    let artifacts: Result<Vec<Artifact>, ServiceError> = expanded.subjects.iter().map(read).collect();
     let artifacts = match artifacts {
         Ok(artifacts) => artifacts,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let asked = ReviewSettings {
+    let settings = ReviewSettings {
         format,
         extent: if arguments.full { Extent::Full } else { Extent::Screen },
         fail: arguments.fail,
@@ -103,16 +103,16 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         },
     };
     let artifact = match <[Artifact; 1]>::try_from(artifacts) {
-        Ok([artifact]) if named.is_single => artifact,
+        Ok([artifact]) if expanded.is_single => artifact,
         Ok(of_pattern) => {
-            return Box::pin(batch::run(of_pattern.into(), &asked, environment, terminal)).await;
+            return Box::pin(batch::run(of_pattern.into(), &settings, environment, terminal)).await;
         }
-        Err(artifacts) => return Box::pin(batch::run(artifacts, &asked, environment, terminal)).await,
+        Err(artifacts) => return Box::pin(batch::run(artifacts, &settings, environment, terminal)).await,
     };
-    let (ended, session) = Box::pin(review(artifact, &asked, environment, terminal)).await;
-    let exit = match ended {
+    let (outcome, session) = Box::pin(review(artifact, &settings, environment, terminal)).await;
+    let exit = match outcome {
         Outcome::Judged(report) => {
-            print(&report, format, asked.extent, terminal);
+            print(&report, format, settings.extent, terminal);
             Exit::verdict(report.exit_code())
         }
         Outcome::Skipped { tier, artifact_type } => {
@@ -124,14 +124,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Outcome::Failed(error) => exit_with_error(&error, format, terminal),
         Outcome::Interrupted => Exit::INTERRUPTED,
     };
-    // What is shown holds already: it does not wait for the ledger to be folded together.
+    // The report is final: it does not wait for the ledger to be folded.
     if let Some(session) = session {
         session.close().await;
     }
     exit
 }
 
-/// How texts are to be reviewed and shown.
+/// The options that apply to every text.
 struct ReviewSettings {
     format: Format,
     extent: Extent,
@@ -140,31 +140,32 @@ struct ReviewSettings {
     request: Request,
 }
 
-/// What became of one text.
+/// The result of one text.
 enum Outcome {
-    /// It has a report.
     Judged(Box<Report>),
     /// Its tier is not reviewed.
-    Skipped { tier: u8, artifact_type: String },
-    /// It could not be reviewed.
+    Skipped {
+        tier: u8,
+        artifact_type: String,
+    },
     Failed(ServiceError),
-    /// The command was interrupted, and has said how to go on.
+    /// The command was interrupted, and has printed how to resume.
     Interrupted,
 }
 
 /// Reviews one text and prints the warnings. The caller prints the result, and then closes the ledger.
 async fn review(
     artifact: Artifact,
-    asked: &ReviewSettings,
+    settings: &ReviewSettings,
     environment: &Environment,
     terminal: &Terminal,
 ) -> (Outcome, Option<LedgerSession>) {
-    let session = match review::open_session(environment, &asked.places, &artifact).await {
+    let session = match review::open_session(environment, &settings.places, &artifact).await {
         Ok(session) => session,
         Err(error) => return (Outcome::Failed(error), None),
     };
     let progress = Arc::new(Progress::new(terminal.shows_progress));
-    let reviewed = review::review(&session, artifact, &asked.request, progress.clone());
+    let reviewed = review::review(&session, artifact, &settings.request, progress.clone());
     let reviewed = until_interrupted(reviewed).await;
     progress.clear();
     let ended = match reviewed {
@@ -184,10 +185,10 @@ async fn review(
     print_warnings(&session, terminal);
     let ended = match ended {
         Outcome::Judged(mut report) => {
-            report.fail_on = asked.fail.fail_on();
+            report.fail_on = settings.fail.fail_on();
             Outcome::Judged(report)
         }
-        other => other,
+        outcome => outcome,
     };
     (ended, Some(session))
 }
@@ -196,7 +197,7 @@ fn print(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
     terminal.data_as(format, &render::report(report, format, extent, terminal.stdout));
 }
 
-/// Prints a report; the exit code is its verdict.
+/// Prints a report and returns its verdict's exit code.
 pub(super) fn print_verdict(
     report: &Report,
     session: &LedgerSession,

@@ -25,16 +25,16 @@ use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::{EventFile, FanOut, OpenError};
 use quorate::service::runtime::{self, OpenRuntime, Request};
 
-/// How long hooks and what is still to be written may take at the end.
+/// How long hooks and pending writes may take at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Run a swarm from its manifest: participants answer each other's turns, and people's
 ///
-/// The manifest (AIP-48) says who takes part, where the conversation lives, who is next, and what each remembers. What
-/// is said is printed as it is appended. A restart goes on where the last one ended: no mention is lost, and none is
-/// answered twice.
+/// The manifest (AIP-48) names the participants, the place of the conversation, the dispatcher that selects the next
+/// speaker, and the store of participants' state. Turns are printed as they are appended. A restart continues where the
+/// last run ended: no mention is lost, and none is answered twice.
 ///
-/// The exit code is 0 when everybody who was asked has answered, 3 when somebody has not, 4 not found, 5 unusable
+/// The exit code is 0 when every participant that was asked has answered, 3 when one has not, 4 not found, 5 unusable
 /// configuration or input, 64 wrong command line.
 #[derive(Debug, Args)]
 #[command(
@@ -44,31 +44,31 @@ pub(super) struct Arguments {
     /// The manifest, or a directory with a multi-agent.yaml in it
     #[arg(value_name = "MANIFEST")]
     manifest: PathBuf,
-    /// Stop once somebody was asked
+    /// Stop once a participant was asked
     #[arg(long, group = "until")]
     once: bool,
-    /// Stop when no turn is left to answer; so it is unless you say otherwise
+    /// Stop when no turn is left to answer (the default)
     #[arg(long, group = "until")]
     until_idle: bool,
-    /// Go on until you interrupt it, and wait for what is new
+    /// Wait for new turns until interrupted
     #[arg(long, group = "until")]
     watch: bool,
-    /// Say this first; - reads it from standard input
+    /// Append this turn first; - reads it from standard input
     #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     say: Option<String>,
-    /// Who says it
+    /// The author of that turn
     #[arg(long = "as", value_name = "NAME", default_value = DEFAULT_SPEAKER, requires = "say")]
     by: String,
-    /// Where nothing was ever answered: begin after the turns that are there, not with the first
+    /// On the first run: begin after the existing turns, not with the first
     #[arg(long)]
     from_now: bool,
     /// Append every event to this file, as lines of JSON
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
-    /// The workspace that roles, personas and operators are looked for in
+    /// The workspace of roles, personas and operators
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// How it is printed: turns as they come, or one JSON object at the end
+    /// Output format: turns as they come, or one JSON object at the end
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]
@@ -100,13 +100,13 @@ async fn run_manifest(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, ServiceError> {
-    let asked = arguments.answers.options();
+    let options = arguments.answers.options();
     let request = Request {
         path: arguments.manifest.clone(),
         root: arguments.root.clone(),
-        executor: asked.executor,
-        max_calls: asked.max_calls,
-        timeout: asked.timeout,
+        executor: options.executor,
+        max_calls: options.max_calls,
+        timeout: options.timeout,
     };
     let runtime =
         runtime::open(environment, &arguments.places.path_overrides(), &request, &environment.host)?;
@@ -141,7 +141,7 @@ async fn run_loop(
             terminal.data(&conversation::turn(&turn, terminal.stdout));
         }
     }
-    let mut went = RunSummary::new(if arguments.watch { Retention::Last } else { Retention::All });
+    let mut summary = RunSummary::new(if arguments.watch { Retention::Last } else { Retention::All });
     let watching = &sinks.watching;
     let driven =
         until_interrupted(drive(&mut runner, arguments.until(), ready.runtime.wall, |step| match step {
@@ -152,10 +152,10 @@ async fn run_loop(
                         terminal.data(&conversation::turn(turn, terminal.stdout));
                     }
                 }
-                went.take(cycled);
+                summary.take(cycled);
             }
             Step::Waiting => watching.waiting(),
-            Step::TimeUp => went.out_of_time = true,
+            Step::TimeUp => summary.out_of_time = true,
             Step::Retrying(error, pause) => {
                 watching.clear();
                 terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
@@ -165,18 +165,18 @@ async fn run_loop(
         .await;
     watching.clear();
     let interrupted = matches!(driven, Err(Interrupted));
-    // Nobody waits any more, unless somebody interrupts that, too: then hooks have as long as everything else.
+    // From here on a further signal ends the wait: hooks then have as long as everything else.
     let interrupted = interrupted || until_interrupted(runner.settle_hooks()).await.is_err();
     if interrupted {
         ready.store.interrupt();
     }
-    let closed = runner.close(SHUTDOWN_TIMEOUT).await;
+    let drained = runner.close(SHUTDOWN_TIMEOUT).await;
     if let Ok(driven) = driven {
         driven?;
     }
-    let left = match closed {
-        Ok(left) => left,
-        // It was interrupted, and that is how it ends; what was not recorded is said.
+    let unfinished = match drained {
+        Ok(unfinished) => unfinished,
+        // The interruption is the outcome; report what was not recorded.
         Err(error) if interrupted => {
             let error = ServiceError::from(error);
             terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
@@ -184,17 +184,20 @@ async fn run_loop(
         }
         Err(error) => return Err(error.into()),
     };
-    if let Some(left) = left {
+    if let Some(unfinished) = unfinished {
         if human {
-            left.appended.iter().for_each(|turn| terminal.data(&conversation::turn(turn, terminal.stdout)));
+            unfinished
+                .appended
+                .iter()
+                .for_each(|turn| terminal.data(&conversation::turn(turn, terminal.stdout)));
         }
-        went.interrupted(left);
+        summary.interrupted(unfinished);
     }
     match human {
-        true => terminal.hint(&conversation::summary(&went, arguments.watch)),
-        false => terminal.data(&conversation::summary_json(&ready.runtime, &went)),
+        true => terminal.hint(&conversation::summary(&summary, arguments.watch)),
+        false => terminal.data(&conversation::summary_json(&ready.runtime, &summary)),
     }
-    Ok(match (interrupted, went.is_complete()) {
+    Ok(match (interrupted, summary.is_complete()) {
         (true, _) => Exit::INTERRUPTED,
         (false, true) => Exit::DONE,
         (false, false) => Exit::INCOMPLETE,
@@ -232,10 +235,10 @@ impl EventSinks {
         let lines = match &arguments.events {
             None => None,
             Some(path) => {
-                let shown = path.display().to_string();
+                let file = path.display().to_string();
                 let ended = move |error: &std::io::Error| {
                     watched.say(&format!(
-                        "cannot write events to {shown}: {error}; the run goes on without them"
+                        "cannot write events to {file}: {error}; the run goes on without them"
                     ));
                 };
                 let file = absolute(&environment.directory, path);
@@ -248,11 +251,13 @@ impl EventSinks {
         Ok(EventSinks { watching, lines, all: Arc::new(all) })
     }
 
-    /// Writes what is left of the events.
+    /// Writes the remaining events.
     fn close(&self, ready: &OpenRuntime, terminal: &Terminal) {
-        let Some(Err(kept)) = self.lines.as_ref().map(|lines| lines.close(ready.store.dir())) else { return };
-        let message = format!("{} events could not be written: {}", kept.count, kept.error);
-        let body = match kept.path {
+        let Some(Err(unwritten)) = self.lines.as_ref().map(|lines| lines.close(ready.store.dir())) else {
+            return;
+        };
+        let message = format!("{} events could not be written: {}", unwritten.count, unwritten.error);
+        let body = match unwritten.path {
             Some(path) => Body::new(message).help(format!("they are in {}", path.display())),
             None => Body::new(message).help("nor could they be kept anywhere else"),
         };

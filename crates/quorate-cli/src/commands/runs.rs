@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::runs;
 
-/// A council's verdicts, the outcomes of assemblies, and the two states of a run without either.
+/// A council's verdicts, the outcomes of assemblies, and the two states of a run without an outcome.
 const VERDICTS: [&str; 10] =
     ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
 
@@ -22,19 +22,19 @@ const VERDICTS: [&str; 10] =
     after_help = "Examples:\n  quorate runs\n  quorate runs --limit 5 --format json\n  quorate runs --verdict hold --type linkedin_post --since 30d"
 )]
 pub(super) struct Arguments {
-    /// How many
+    /// The most runs
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// This verdict or outcome alone, for example hold or pass; open where nothing is decided
+    /// Only this verdict or outcome, for example hold or pass; open for undecided runs
     #[arg(long, value_name = "VERDICT", ignore_case = true, value_parser = PossibleValuesParser::new(VERDICTS))]
     verdict: Option<String>,
-    /// This type of artifact alone
+    /// Only this type of artifact
     #[arg(long = "type", value_name = "TYPE")]
     artifact_type: Option<String>,
     /// Only runs opened since then: 24h, 7d, a date, or all
     #[arg(long, value_name = "WHEN", default_value = "all")]
     since: String,
-    /// How they are printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]

@@ -16,9 +16,9 @@ use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::runtime::conversation::{DEFAULT_SPEAKER, post};
 use quorate::service::runtime::{self, Request, Runtime};
 
-/// Say something in a conversation; whoever runs it answers
+/// Append a turn to a conversation
 ///
-/// Nobody is asked by this command: it appends a turn, and a `quorate run --watch` on the same manifest takes it up.
+/// This command asks no participant: a `quorate run --watch` on the same manifest answers the turn.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate say swarm.yaml '@Reviewer please look at the draft'\n  git diff | quorate say swarm.yaml - --as ada"
@@ -27,10 +27,10 @@ pub(super) struct Arguments {
     /// The manifest, or a directory with a multi-agent.yaml in it
     #[arg(value_name = "MANIFEST")]
     manifest: PathBuf,
-    /// What is said; - reads it from standard input
+    /// The content; - reads it from standard input
     #[arg(value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     text: String,
-    /// Who says it
+    /// The author
     #[arg(long = "as", value_name = "NAME", default_value = DEFAULT_SPEAKER)]
     by: String,
     #[command(flatten)]
@@ -39,19 +39,18 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-/// How a conversation is reached and printed.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ConversationArguments {
-    /// The workspace that roles, personas and operators are looked for in
+    /// The workspace of roles, personas and operators
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     pub(super) format: HumanOrJson,
 }
 
 impl ConversationArguments {
-    /// The runtime of a manifest, with its warnings said.
+    /// Opens the runtime of a manifest, and prints its warnings.
     pub(super) fn open(
         &self,
         manifest: PathBuf,
@@ -92,7 +91,7 @@ async fn append_turn(
     Ok(())
 }
 
-/// What is to be said: the argument itself, or standard input.
+/// The content: the argument itself, or standard input.
 pub(super) fn text_argument(argument: &str) -> Result<String, ServiceError> {
     if argument != "-" {
         return Ok(argument.to_owned());

@@ -12,23 +12,23 @@ use crate::terminal::Terminal;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::schemas::{ANSWERS, Output, answer};
 
-/// The word before what a member has to answer.
+/// The word before the name of an answer's schema.
 const ANSWER: &str = "answer";
 
-/// Print the JSON Schema of a doctype, of what a command prints, or of what a member has to answer
+/// Print the JSON Schema of a doctype, of a command's output, or of a member's answer
 ///
 /// Editors complete and check manifests with it: `# yaml-language-server: $schema=assembly.schema.json` as the first
-/// line of the frontmatter. `review`, `reviews` and `convene` are what these commands print with --format json, `plan`
-/// is what `convene --dry-run` prints, and `answer FORM` is what an executor has to print.
+/// line of the frontmatter. `review`, `reviews` and `convene` are the output of these commands with --format json, `plan`
+/// is the output of `convene --dry-run`, and `answer FORM` is the output of an executor.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate schema assembly > assembly.schema.json\n  quorate schema review\n  quorate schema answer deliberator\n  quorate schema             lists what has a schema\n  quorate schema answer      lists the answers"
 )]
 pub(super) struct Arguments {
-    /// The doctype, `review`, `reviews`, `convene`, `plan`, or `answer`; without it all that have a schema are listed
+    /// The doctype, `review`, `reviews`, `convene`, `plan`, or `answer`; without it all schemas are listed
     #[arg(value_name = "WHAT")]
     what: Option<String>,
-    /// After `answer`: whose; without it all are listed
+    /// After `answer`: the form; without it all are listed
     #[arg(value_name = "FORM")]
     form: Option<String>,
 }
@@ -43,15 +43,15 @@ pub(super) fn run(arguments: &Arguments, terminal: &Terminal) -> Exit {
     }
 }
 
-fn text(what: Option<&str>, form: Option<&str>) -> Result<String, ServiceError> {
-    match (what, form) {
+fn text(kind: Option<&str>, form: Option<&str>) -> Result<String, ServiceError> {
+    match (kind, form) {
         (None, _) => Ok(all()),
         (Some(ANSWER), None) => {
-            Ok(ANSWERS.iter().map(|(word, _, whose)| format!("{word:<18} {whose}\n")).collect())
+            Ok(ANSWERS.iter().map(|(word, _, description)| format!("{word:<18} {description}\n")).collect())
         }
         (Some(ANSWER), Some(word)) => match answer(word) {
             Some(schema) => Ok(format!("{schema:#}\n")),
-            None => Err(unknown("answer", word, &ANSWERS.map(|(known, ..)| known))),
+            None => Err(unknown("answer", word, &ANSWERS.map(|(word, ..)| word))),
         },
         (Some(word), None) => match schema(word) {
             Some(schema) => Ok(format!("{schema:#}\n")),
@@ -71,28 +71,30 @@ fn text(what: Option<&str>, form: Option<&str>) -> Result<String, ServiceError> 
 }
 
 fn doctypes() -> impl Iterator<Item = Doctype> {
-    Doctype::ALL.into_iter().filter(|one| doctype::schema(*one).is_some())
+    Doctype::ALL.into_iter().filter(|doctype| doctype::schema(*doctype).is_some())
 }
 
-/// What has a schema, a line each.
+/// All schemas, one line each.
 fn all() -> String {
-    let doctypes = doctypes().map(|one| {
-        let id = one.schema_id().or_else(|| one.file_name()).unwrap_or_default();
-        (one.as_str(), id)
+    let doctypes = doctypes().map(|doctype| {
+        let id = doctype.schema_id().or_else(|| doctype.file_name()).unwrap_or_default();
+        (doctype.as_str(), id)
     });
-    let outputs = Output::ALL.map(|one| (one.word(), one.id()));
+    let outputs = Output::ALL.map(|output| (output.word(), output.id()));
     let answers = [(ANSWER, "what a member has to answer: `quorate schema answer` lists whose")];
     doctypes.chain(outputs).chain(answers).map(|(word, id)| format!("{word:<14} {id}\n")).collect()
 }
 
 fn schema(word: &str) -> Option<Json> {
-    let named = |one: &Doctype| [Some(one.as_str()), one.schema_id(), one.file_name()].contains(&Some(word));
-    let output = Output::ALL.into_iter().find(|one| [one.word(), one.id()].contains(&word));
-    doctypes().find(named).and_then(doctype::schema).or_else(|| output.map(Output::json))
+    let matches = |doctype: &Doctype| {
+        [Some(doctype.as_str()), doctype.schema_id(), doctype.file_name()].contains(&Some(word))
+    };
+    let output = Output::ALL.into_iter().find(|output| [output.word(), output.id()].contains(&word));
+    doctypes().find(matches).and_then(doctype::schema).or_else(|| output.map(Output::json))
 }
 
-fn unknown(what: &str, word: &str, known: &[&str]) -> ServiceError {
-    let body = Body::new(format!("there is no {what} `{word}` with a schema"));
+fn unknown(noun: &str, word: &str, known: &[&str]) -> ServiceError {
+    let body = Body::new(format!("there is no {noun} `{word}` with a schema"));
     let help = match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("these have one: {}", known.join(", ")),

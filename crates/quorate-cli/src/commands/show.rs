@@ -12,16 +12,16 @@ use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::runs::{self, RunReport};
 
-/// Show what a run came to, and why
+/// Show the outcome of a run, and its reasons
 ///
-/// Exits with 0 whatever the verdict was: only `review`, `convene` and `resume` judge.
+/// Exits with 0 for every verdict: only `review`, `convene` and `resume` exit with the verdict.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate show r7k2\n  quorate show r7k2 --format markdown | pbcopy")]
 pub(super) struct Arguments {
-    /// The run's id, the beginning of it, or `latest`
+    /// The run's id, a prefix of it, or `latest`
     #[arg(value_name = "RUN")]
     run: String,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
     #[command(flatten)]
@@ -36,8 +36,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Err(error) => return exit_with_error(&error, format, terminal),
         };
     let exit = match runs::load_report(&session, &run).await {
-        Ok(shown) => {
-            let text = match shown {
+        Ok(report) => {
+            let text = match report {
                 RunReport::Review(report) => {
                     Some(render::report(&report, format, Extent::Full, terminal.stdout))
                 }
@@ -54,7 +54,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     exit
 }
 
-/// Formats for findings in a file have no words for what an assembly comes to.
+/// The refusal of a format for findings in files, which cannot show an assembly's outcome.
 pub(super) fn unsupported_format(run: &str) -> ServiceError {
     let body = Body::new(format!("run {run} is an assembly's: `sarif` and `github` are for reviews"))
         .help("`--format human`, `json` or `markdown` shows an assembly");

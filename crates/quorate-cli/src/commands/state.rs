@@ -13,9 +13,9 @@ use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::runtime::conversation;
 
-/// Print what a participant of a runtime remembers, as JSON
+/// Print the state of a participant of a runtime, as JSON
 ///
-/// A participant that remembers nothing has the empty object.
+/// A participant without state has the empty object.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate state swarm.yaml reviewer")]
 pub(super) struct Arguments {

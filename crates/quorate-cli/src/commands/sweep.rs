@@ -17,10 +17,10 @@ use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, 
 
 /// Review everything below watch.paths that is due and not judged yet
 ///
-/// Tier 1 is always reviewed, tier 2 never, tier 3 one in five by a stable hash. What this very council has judged
-/// (same content, same prompts, executor and policy) is skipped. There is no cap on files.
+/// Tier 1 is always reviewed, tier 2 never, tier 3 one in five by a stable hash. Files that this council has judged (same
+/// content, same prompts, executor and policy) are skipped. There is no cap on files.
 ///
-/// Exits with 0 when everything due was judged, whatever the verdicts, and with 3 when something could not be.
+/// Exits with 0 when every due file was judged, whatever the verdicts, and with 3 when one could not be.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --jobs 4 --format json"
@@ -29,16 +29,16 @@ pub(super) struct Arguments {
     /// Only files changed since then: 24h, 7d, a date, or all
     #[arg(long, value_name = "WHEN", default_value = "24h")]
     since: String,
-    /// Review again what was judged already
+    /// Review again what was judged before
     #[arg(long)]
     force: bool,
-    /// Only say what would be reviewed
+    /// Only list what would be reviewed
     #[arg(long)]
     dry_run: bool,
-    /// How many reviews are held at once
+    /// The number of concurrent reviews
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
-    /// How the result is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]
@@ -71,7 +71,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         progress: SweepProgress::new(terminal.shows_progress),
         ended: Mutex::default(),
     });
-    let swept = until_interrupted(sweep::sweep(&session, &request, progress.clone())).await;
+    let result = until_interrupted(sweep::sweep(&session, &request, progress.clone())).await;
     progress.progress.clear();
     let print = |all: &[SweptFile]| {
         terminal.data(&match arguments.format {
@@ -79,11 +79,11 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             HumanOrJson::Json => sweep::json::json(all),
         });
     };
-    let exit = match swept {
+    let exit = match result {
         Err(Interrupted) => {
             session.interrupt();
             let mut ended = std::mem::take(&mut *progress.ended());
-            ended.sort_by(|one, other| one.path.cmp(&other.path));
+            ended.sort_by(|left, right| left.path.cmp(&right.path));
             if !ended.is_empty() {
                 print(&ended);
             }
@@ -105,7 +105,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     exit
 }
 
-/// Shows how a sweep goes, and keeps what it has come to for one that is interrupted.
+/// Shows the progress of a sweep, and keeps its results in case it is interrupted.
 struct RecordingProgress {
     progress: SweepProgress,
     ended: Mutex<Vec<SweptFile>>,

@@ -15,26 +15,26 @@ use quorate::service::trust::{decide, inventory};
 
 /// Trust what files of a workspace would run or send
 ///
-/// Files of a workspace name commands, hooks, servers and addresses. They act only after you have trusted these files:
-/// by their content, so that a file that changes is asked for again. What is trusted is kept outside of the workspace.
+/// Files of a workspace name commands, hooks, servers and addresses. They take effect only after you have trusted these
+/// files, by their content: a changed file needs trust again. Trust is stored outside of the workspace.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate trust --show\n  quorate trust\n  quorate trust swarm.yaml\n  quorate trust --revoke\n  quorate trust --safe-directory /srv/shared\n  quorate trust --revoke --safe-directory /srv/shared\n\nWithout it: --trust for one command; QUORATE_TRUST=1 in CI, or QUORATE_TRUST=HASH with the hash that --show prints."
 )]
 pub(super) struct Arguments {
-    /// The files to trust; without any, all files of the workspace that name something
+    /// The files to trust; by default all files of the workspace that need it
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Only show what would be trusted, and its hash
     #[arg(long, conflicts_with_all = ["revoke", "safe_directory"])]
     show: bool,
-    /// Trust none of it any more; with --safe-directory, take that exception back
+    /// Revoke trust; with --safe-directory, revoke that exception
     #[arg(long)]
     revoke: bool,
-    /// Use configuration in this directory, and in those below it, although another user owns it
+    /// Use configuration in and below this directory although another user owns it
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     safe_directory: Option<PathBuf>,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
 }

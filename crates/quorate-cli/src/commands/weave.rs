@@ -12,10 +12,10 @@ use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::weave::{self, Request, Target};
 
-/// Print the prompt of an operator with the playbooks and overlays that hold woven in
+/// Print the prompt of an operator with its active playbooks and overlays woven in
 ///
-/// What was woven, and what was not and why, is said on standard error; with --explain in place of the prompt. With
-/// --persona it is the prompt of a persona, with the overlays of every operator that is this persona.
+/// Standard error lists what was woven, and what was not and why; with --explain this replaces the prompt. With
+/// --persona it prints the prompt of a persona, with the overlays of every operator of this persona.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  quorate weave alice\n  quorate weave alice --skill research --explain\n  quorate weave alice --format diff\n  quorate weave --persona support-agent --assembly council-of-mentors"
@@ -27,32 +27,31 @@ pub(super) struct Arguments {
     /// A persona instead: its folder's name in personas/, or a ws:// ref
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with = "operator")]
     persona: Option<String>,
-    /// The skill that is used; without it playbooks for every skill of the operator are woven
+    /// The skill in use; by default playbooks for every skill of the operator are woven
     #[arg(long, value_name = "SKILL", value_parser = NonEmptyStringValueParser::new(), requires = "operator")]
     skill: Option<String>,
-    /// The runtime that it works in; without it the one that the operator names
+    /// The runtime in use; by default the operator's
     #[arg(long, value_name = "RUNTIME", value_parser = NonEmptyStringValueParser::new(), requires = "operator")]
     runtime: Option<String>,
-    /// Weave every overlay of this assembly, whoever it is for
+    /// Weave every overlay of this assembly, for any operator
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     assembly: Option<String>,
-    /// Print the prompt as it would be with this playbook, which is in shadow: to try it, nothing else is told it
+    /// Print the prompt with this shadow playbook, to try it
     #[arg(long, value_name = "SLUG", value_parser = NonEmptyStringValueParser::new(), requires = "operator")]
     trying: Option<String>,
-    /// Say what was woven, what was not and why, how long the prompt is, and its hash
+    /// Explain what was woven, what was not and why, the length of the prompt, and its hash
     #[arg(long, conflicts_with = "format")]
     explain: bool,
-    /// The workspace that refs resolve in
+    /// The workspace in which refs resolve
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = PromptFormat::Text)]
     format: PromptFormat,
     #[command(flatten)]
     places: PathArguments,
 }
 
-/// A form of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PromptFormat {
     /// The prompt
@@ -60,18 +59,18 @@ enum PromptFormat {
     Text,
     /// One JSON object
     Json,
-    /// What weaving has changed, as a unified diff
+    /// A unified diff of what weaving has changed
     Diff,
 }
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let form = arguments.format;
-    let who = match (arguments.operator, arguments.persona) {
+    let target = match (arguments.operator, arguments.persona) {
         (Some(operator), _) => Target::Operator(operator),
         (None, persona) => Target::Persona(persona.unwrap_or_default()),
     };
     let Arguments { assembly, skill, runtime, trying, root, .. } = arguments;
-    let request = Request { target: who, assembly, skill, runtime, trying, root };
+    let request = Request { target, assembly, skill, runtime, trying, root };
     let format = if form == PromptFormat::Json { Format::Json } else { Format::Human };
     match weave::weave(environment, &arguments.places.path_overrides(), &request, &environment.host).await {
         Ok(woven) => {

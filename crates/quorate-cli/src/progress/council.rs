@@ -1,5 +1,5 @@
-//! A review or a convening on a live terminal: under the step that is on a line for each member, as far as they fit;
-//! finished steps as one line.
+//! The progress of a review or a convening on a live terminal: a line for each member of the current step, as far as they
+//! fit, and one line for each finished step.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,22 +12,21 @@ use super::ticker::Ticker;
 use crate::render::paint::one_line;
 use crate::render::wording::{duration, status, step as named, truncate};
 
-/// How much of the reason for a second question is shown.
+/// The longest shown reason for a re-prompt, in characters.
 const MAX_REASON_CHARS: usize = 60;
-/// How many members have a line. Who ended makes room for who is still at it, and is counted in the heading.
+/// The most member lines. Members that have ended give way to pending ones, and are counted in the heading.
 const MAX_MEMBER_LINES: usize = 12;
 
-/// The lines.
 pub(super) struct Council {
     board: Arc<Mutex<Board>>,
     pulse: Mutex<Option<Ticker>>,
 }
 
-/// What stands on the screen.
+/// The content of the screen.
 pub(super) struct Board {
     lines: MultiProgress,
     glyphs: Glyphs,
-    /// Where it is drawn, until the first beat draws it.
+    /// The target of the drawing, until the first tick draws.
     target: Option<ProgressDrawTarget>,
     step: Option<Step>,
 }
@@ -40,7 +39,7 @@ struct Step {
 
 struct Member {
     id: String,
-    /// Its line, which measures its time also while it is not shown.
+    /// Its line, which measures time even while it is hidden.
     bar: ProgressBar,
     shown: bool,
     state: State,
@@ -64,7 +63,7 @@ enum State {
 }
 
 impl Council {
-    /// Draws on the target from the first beat on.
+    /// Draws on the target from the first tick on.
     pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Council {
         Council { board: Arc::new(Mutex::new(Board::new(glyphs, target))), pulse: Mutex::new(None) }
     }
@@ -78,8 +77,8 @@ impl Council {
         }
     }
 
-    pub(super) fn asked_again(&self, id: &str, why: &str) {
-        lock(&self.board).asked_again(id, why);
+    pub(super) fn asked_again(&self, id: &str, reason: &str) {
+        lock(&self.board).asked_again(id, reason);
     }
 
     pub(super) fn ended(&self, id: &str, status: &str, took: Duration) {
@@ -87,7 +86,7 @@ impl Council {
     }
 
     pub(super) fn clear(&self) {
-        // The pulse goes first: after it nobody draws.
+        // The ticker ends first, so that nothing is drawn later.
         let pulse = lock(&self.pulse).take();
         drop(pulse);
         lock(&self.board).clear();
@@ -120,13 +119,15 @@ impl Board {
         self.fill();
     }
 
-    /// Shows as many members as fit: whoever is still at it takes the line of who has ended.
+    /// Shows as many members as fit: pending ones take the lines of those that have ended.
     fn fill(&mut self) {
         let Some(step) = &mut self.step else { return };
-        while let Some(next) = step.members.iter().position(|one| !one.shown && one.state == State::Thinking)
+        while let Some(next) =
+            step.members.iter().position(|member| !member.shown && member.state == State::Thinking)
         {
             if step.shown() >= MAX_MEMBER_LINES {
-                let ended = step.members.iter_mut().find(|one| one.shown && one.state != State::Thinking);
+                let ended =
+                    step.members.iter_mut().find(|member| member.shown && member.state != State::Thinking);
                 let Some(ended) = ended else { break };
                 ended.shown = false;
                 ended.bar.finish_and_clear();
@@ -139,36 +140,40 @@ impl Board {
         let hidden = step.members.len() - step.shown();
         if hidden > 0 {
             let (answered, absent) = (step.count(State::Answered), step.count(State::Absent));
-            let lacking = if absent > 0 { format!(", {absent} without an answer") } else { String::new() };
-            step.heading.set_message(format!(": {answered} of {} answered{lacking}", step.members.len()));
+            let unanswered = if absent > 0 { format!(", {absent} without an answer") } else { String::new() };
+            step.heading.set_message(format!(": {answered} of {} answered{unanswered}", step.members.len()));
         }
     }
 
-    pub(super) fn asked_again(&self, id: &str, why: &str) {
-        if let Some(member) = self.step.as_ref().and_then(|step| step.members.iter().find(|one| one.id == id))
+    pub(super) fn asked_again(&self, id: &str, reason: &str) {
+        if let Some(member) =
+            self.step.as_ref().and_then(|step| step.members.iter().find(|member| member.id == id))
         {
-            member.bar.set_message(format!("asked again: {}", truncate(&one_line(why), MAX_REASON_CHARS)));
+            member.bar.set_message(format!("asked again: {}", truncate(&one_line(reason), MAX_REASON_CHARS)));
         }
     }
 
     pub(super) fn ended(&mut self, id: &str, word: &str, took: Duration) {
         let glyphs = self.glyphs;
         let members = self.step.as_mut().map(|step| &mut step.members);
-        let Some(member) = members.and_then(|all| all.iter_mut().find(|one| one.id == id)) else { return };
-        let (mark, colour) = match word {
+        let Some(member) = members.and_then(|all| all.iter_mut().find(|member| member.id == id)) else {
+            return;
+        };
+        let (glyph, colour) = match word {
             "answered" => (glyphs.success(), "green"),
             _ => (glyphs.failure(), "red"),
         };
         member.state = if word == "answered" { State::Answered } else { State::Absent };
         member.bar.set_style(
-            style(&format!("  {{spinner:.{colour}}} {{prefix:16}} {{wide_msg}}")).tick_strings(&[mark, mark]),
+            style(&format!("  {{spinner:.{colour}}} {{prefix:16}} {{wide_msg}}"))
+                .tick_strings(&[glyph, glyph]),
         );
         let took = if took.is_zero() { String::new() } else { format!(" {}", duration(took)) };
         member.bar.finish_with_message(format!("{}{took}", status(&one_line(word))));
         self.fill();
     }
 
-    /// Leaves one line of the step that was on.
+    /// Replaces the current step by one line.
     fn close(&mut self) {
         let Some(step) = self.step.take() else { return };
         let answered = step.count(State::Answered);
@@ -187,27 +192,27 @@ impl Board {
         style(template).tick_chars(self.glyphs.spinner())
     }
 
-    /// Turns the spinners; the first time it brings everything onto the screen.
+    /// Turns the spinners; the first call draws everything.
     pub(super) fn tick(&mut self) {
         if let Some(target) = self.target.take() {
             self.lines.set_draw_target(target);
         }
         let Some(step) = &self.step else { return };
         step.heading.tick();
-        for member in step.members.iter().filter(|one| one.shown && one.state == State::Thinking) {
+        for member in step.members.iter().filter(|member| member.shown && member.state == State::Thinking) {
             member.bar.tick();
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.close();
-        // Standard error may be gone; then there is nothing to clear.
+        // If standard error is closed, there is nothing to clear.
         let _ = self.lines.clear();
         self.lines.set_draw_target(ProgressDrawTarget::hidden());
     }
 }
 
-/// A template of this file, which is well-formed; the default stands in for one that is not.
+/// A style from a valid template of this file; falls back to the default.
 pub(super) fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

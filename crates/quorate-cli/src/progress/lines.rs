@@ -1,4 +1,4 @@
-//! Progress on a terminal that cannot move its cursor: a line for each thing that happens.
+//! Progress on a terminal that cannot move its cursor: a line for each event.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,13 +10,11 @@ use crate::render::wording::{duration, status, step};
 use crate::workflow::status_text;
 use quorate::service::sweep::{Outcome, SweptFile};
 
-/// A review or a convening.
 pub(super) struct Council {
     /// The step whose heading was written last.
     step: Mutex<String>,
 }
 
-/// A sweep.
 #[derive(Default)]
 pub(super) struct Sweep {
     planned: AtomicUsize,
@@ -37,8 +35,8 @@ impl Council {
         }
     }
 
-    pub(super) fn asked_again(&self, id: &str, why: &str) {
-        say(&format!("  {} asked again: {}", member(id), one_line(why)));
+    pub(super) fn asked_again(&self, id: &str, reason: &str) {
+        say(&format!("  {} asked again: {}", member(id), one_line(reason)));
     }
 
     pub(super) fn ended(&self, id: &str, word: &str, took: Duration) {
@@ -55,14 +53,14 @@ impl Sweep {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         let outcome = match &swept.outcome {
             Outcome::Judged { verdict, .. } => verdict.as_str().to_owned(),
-            Outcome::Failed { why } => one_line(why),
+            Outcome::Failed { why: reason } => one_line(reason),
             _ => "passed over".to_owned(),
         };
         say(&format!("{done}/{} {}: {outcome}", self.planned.load(Ordering::Relaxed), one_line(&swept.path)));
     }
 }
 
-/// Whose invocation it is: `skeptic` of `r1/skeptic`.
+/// The member of an invocation: `skeptic` of `r1/skeptic`.
 fn member(id: &str) -> String {
     let name = id.split_once('/').map_or(id, |(_, member)| member);
     one_line(if name == "adjudicate" { "adjudicator" } else { name })

@@ -1,32 +1,28 @@
-//! What standard error can show, as its environment says.
+//! What standard error can display, according to its environment.
 
 use crate::environment;
 use std::io::IsTerminal as _;
 
 use indicatif::ProgressDrawTarget;
 
-/// What can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Screen {
-    /// Nobody watches.
+    /// No terminal.
     Off,
-    /// A terminal that cannot move its cursor: a line for each thing that happens.
+    /// A terminal that cannot move its cursor: a line for each event.
     Lines,
-    /// A terminal on which lines change.
+    /// A terminal whose lines can be redrawn.
     Live(Glyphs),
 }
 
-/// Which characters a terminal has.
+/// The characters that a terminal can display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
-    /// All.
     Unicode,
-    /// ASCII alone.
     Ascii,
 }
 
 impl Screen {
-    /// The screen of this process.
     pub(super) fn of_stderr(watched: bool) -> Screen {
         if !watched {
             return Screen::Off;
@@ -58,13 +54,13 @@ impl Screen {
     }
 }
 
-/// Where live progress is drawn.
+/// The target of live progress.
 pub(super) fn stderr() -> ProgressDrawTarget {
     ProgressDrawTarget::stderr()
 }
 
 impl Glyphs {
-    /// What standard output can show; all where it is no terminal: what is kept looks the same everywhere.
+    /// The characters of standard output; Unicode if it is no terminal, so that files look the same everywhere.
     pub(crate) fn of_stdout() -> Glyphs {
         match std::io::stdout().is_terminal() {
             true => Screen::glyphs(Screen::of_stderr(true)),
@@ -72,7 +68,7 @@ impl Glyphs {
         }
     }
 
-    /// The pictures of a spinner; the last one is of when it stands still.
+    /// The frames of a spinner; the last one is for standstill.
     pub(super) fn spinner(self) -> &'static str {
         match self {
             Glyphs::Unicode => "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ",
@@ -80,7 +76,7 @@ impl Glyphs {
         }
     }
 
-    /// What a bar is made of: done, doing, to do.
+    /// The cells of a bar: done, current, to do.
     pub(super) fn bar(self) -> &'static str {
         match self {
             Glyphs::Unicode => "█▌░",
@@ -88,7 +84,7 @@ impl Glyphs {
         }
     }
 
-    /// In front of what has a valid answer.
+    /// Marks a valid answer.
     pub(super) fn success(self) -> &'static str {
         match self {
             Glyphs::Unicode => "✓",
@@ -96,7 +92,7 @@ impl Glyphs {
         }
     }
 
-    /// In front of what has none.
+    /// Marks a missing answer.
     pub(super) fn failure(self) -> &'static str {
         match self {
             Glyphs::Unicode => "✗",

@@ -1,4 +1,4 @@
-//! A runtime at work, for whoever watches: who is speaking, and every event where that was asked for.
+//! The progress of a runtime: who is speaking, and every event with --verbose.
 
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -8,13 +8,13 @@ use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use crate::render::paint::one_line;
 use crate::workflow::status_text;
 
-/// Says on standard error what happens.
+/// Prints progress and events on standard error.
 pub(crate) struct SwarmProgress {
     watched: bool,
     verbose: bool,
-    /// Whether nothing is said at the end of what was not answered.
+    /// Whether the run has no end, where unanswered turns would be listed.
     endless: bool,
-    /// Who is asked at present, and whether a line stands on the screen.
+    /// Who is speaking, and whether the progress line is visible.
     state: Mutex<State>,
 }
 
@@ -25,25 +25,25 @@ struct State {
 }
 
 impl SwarmProgress {
-    /// With a line of progress where somebody watches; with every event where that was asked for; with what was not
-    /// answered as it happens, for a run without an end.
+    /// `watched` shows a progress line, `verbose` prints every event, and `endless` prints unanswered turns at once, since the
+    /// run has no end.
     pub(crate) fn new(watched: bool, verbose: bool, endless: bool) -> Self {
         SwarmProgress { watched, verbose, endless, state: Mutex::default() }
     }
 
-    /// Takes the line off the screen.
+    /// Removes the line from the screen.
     pub(crate) fn clear(&self) {
         self.with_state(State::clear);
     }
 
-    /// The loop waits for what is new.
+    /// The loop waits for new turns.
     pub(crate) fn waiting(&self) {
         if self.watched && !self.verbose {
             self.with_state(|state| state.show("waiting for what is new; Ctrl-C ends it"));
         }
     }
 
-    /// Says something on standard error, from any thread.
+    /// Prints a line on standard error, from any thread.
     pub(crate) fn say(&self, text: &str) {
         self.clear();
         let _ = writeln!(std::io::stderr().lock(), "{}", one_line(text));
@@ -61,7 +61,7 @@ impl SwarmProgress {
                 }
                 EventKind::ParticipantFinished { participant, .. }
                 | EventKind::ParticipantFailed { participant, .. } => {
-                    state.speaking.retain(|one| **one != **participant);
+                    state.speaking.retain(|id| **id != **participant);
                 }
                 _ => return,
             }
@@ -98,7 +98,7 @@ impl Telemetry for SwarmProgress {
             let _ = writeln!(out, "{}", status_text(&text));
             return;
         }
-        // What a person should know whether or not it was asked for.
+        // Events that a user should know without --verbose.
         if is_always_shown(&event.kind) || self.endless && is_unanswered(&event.kind) {
             self.clear();
             let mut out = std::io::stderr().lock();
@@ -110,32 +110,32 @@ impl Telemetry for SwarmProgress {
     }
 }
 
-fn is_always_shown(what: &EventKind) -> bool {
+fn is_always_shown(kind: &EventKind) -> bool {
     matches!(
-        what,
+        kind,
         EventKind::HookFailed { .. } | EventKind::StateFailed { .. } | EventKind::LedgerDiffers { .. }
     )
 }
 
-/// What the end of a run says, with the turn.
-fn is_unanswered(what: &EventKind) -> bool {
+/// Events that the end of a run reports with the turn.
+fn is_unanswered(kind: &EventKind) -> bool {
     matches!(
-        what,
+        kind,
         EventKind::GuardHit { .. } | EventKind::DispatchFailed { .. } | EventKind::ParticipantFailed { .. }
     )
 }
 
-/// An event in a line.
-fn event_line(what: &EventKind) -> String {
-    match what {
+/// An event in one line.
+fn event_line(kind: &EventKind) -> String {
+    match kind {
         EventKind::CycleStarted { trigger, by } => format!("cycle: {trigger} by {}", one_line(by)),
         EventKind::SubstrateRead { substrate, turns, ms } => {
             format!("{substrate}: {turns} new turns ({ms} ms)")
         }
         EventKind::DispatchDecided { dispatcher, selected, ms } => {
-            let selected: Vec<&str> = selected.iter().map(|one| &**one).collect();
-            let whom = if selected.is_empty() { "nobody".to_owned() } else { selected.join(", ") };
-            format!("{dispatcher}: {whom} ({ms} ms)")
+            let selected: Vec<&str> = selected.iter().map(|name| &**name).collect();
+            let names = if selected.is_empty() { "nobody".to_owned() } else { selected.join(", ") };
+            format!("{dispatcher}: {names} ({ms} ms)")
         }
         EventKind::DispatchFailed { dispatcher, error } => {
             format!("{dispatcher} could not decide: {}", one_line(error))

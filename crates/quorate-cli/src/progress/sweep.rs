@@ -1,4 +1,4 @@
-//! A sweep on a live terminal: one bar with how many drafts are done, the time, and which are under way.
+//! The progress of a sweep on a live terminal: one bar with the number of finished drafts, the time, and current drafts.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,13 +10,12 @@ use super::screen::Glyphs;
 use super::ticker::Ticker;
 use crate::render::paint::one_line;
 
-/// The bar.
 pub(super) struct Sweep {
     board: Arc<Mutex<Board>>,
     pulse: Mutex<Option<Ticker>>,
 }
 
-/// What stands on the screen.
+/// The content of the screen.
 pub(super) struct Board {
     lines: MultiProgress,
     bar: ProgressBar,
@@ -25,7 +24,7 @@ pub(super) struct Board {
 }
 
 impl Sweep {
-    /// Draws on the target from the first beat on.
+    /// Draws on the target from the first tick on.
     pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Sweep {
         Sweep { board: Arc::new(Mutex::new(Board::new(glyphs, target))), pulse: Mutex::new(None) }
     }
@@ -77,7 +76,7 @@ impl Board {
 
     pub(super) fn ended(&mut self, path: &str) {
         let path = one_line(path);
-        if let Some(at) = self.active_paths.iter().position(|one| *one == path) {
+        if let Some(at) = self.active_paths.iter().position(|active| *active == path) {
             self.active_paths.remove(at);
         }
         self.bar.inc(1);
@@ -86,7 +85,7 @@ impl Board {
 
     pub(super) fn clear(&self) {
         self.bar.finish_and_clear();
-        // Standard error may be gone; then there is nothing to clear.
+        // If standard error is closed, there is nothing to clear.
         let _ = self.lines.clear();
         self.lines.set_draw_target(ProgressDrawTarget::hidden());
     }
@@ -95,7 +94,7 @@ impl Board {
         self.bar.set_message(self.active_paths.join(", "));
     }
 
-    /// Turns the spinner; the first time it brings the bar onto the screen.
+    /// Turns the spinner; the first call draws the bar.
     pub(super) fn tick(&mut self) {
         if let Some(target) = self.target.take() {
             self.lines.set_draw_target(target);

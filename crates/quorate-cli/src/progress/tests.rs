@@ -1,4 +1,4 @@
-//! What a terminal shows at each point, on a terminal that remembers.
+//! The content of a terminal at each point.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use quorate::service::sweep::Outcome;
 
 const WIDTH: usize = 60;
 
-/// A terminal of sixty columns that knows what it shows.
+/// A terminal of sixty columns that records its content.
 #[derive(Debug, Clone, Default)]
 struct Terminal(Arc<Mutex<Screenful>>);
 
@@ -59,7 +59,7 @@ impl Screenful {
         }
     }
 
-    /// The line goes on below only when there is more to write, as on a real terminal.
+    /// Wraps to the next line only when there is more to write, as a real terminal does.
     fn put(&mut self, c: char) {
         if self.column == WIDTH {
             (self.row, self.column) = (self.row + 1, 0);
@@ -206,8 +206,8 @@ fn what_is_over_before_the_first_beat_is_never_drawn() {
 #[test]
 fn a_pulse_ends_with_its_owner() {
     let beats = Arc::new(());
-    let own = beats.clone();
-    let pulse = ticker::Ticker::start(move || drop(own.clone()));
+    let beats_of_thread = beats.clone();
+    let pulse = ticker::Ticker::start(move || drop(beats_of_thread.clone()));
     drop(pulse);
     assert_eq!(Arc::strong_count(&beats), 1);
 }

@@ -1,4 +1,4 @@
-//! A heartbeat: one thread that calls a function again and again until it is dropped.
+//! A ticker: a thread that calls a function periodically until it is dropped.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use super::lock;
 
-/// The first beat comes late, so that what is over at once is not shown at all.
+/// The first call comes late, so that short work shows no progress at all.
 const FIRST_DELAY: Duration = Duration::from_millis(150);
-/// Then a spinner turns.
+/// The pace of a spinner.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The heartbeat. Its thread is gone when it is dropped.
+/// Dropping it ends the thread.
 pub(super) struct Ticker {
     stopped: Arc<(Mutex<bool>, Condvar)>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ticker {
-    /// Starts it. Where no thread can be had nothing beats: progress is not worth an error.
+    /// Starts the thread. If that fails there is no progress, which is no error.
     pub(super) fn start(mut beat: impl FnMut() + Send + 'static) -> Ticker {
         let stopped = Arc::new((Mutex::new(false), Condvar::new()));
-        let own = stopped.clone();
+        let state = stopped.clone();
         let body = move || {
             let mut wait = FIRST_DELAY;
             loop {
-                let (error, wake) = &*own;
+                let (error, wake) = &*state;
                 let waited = wake.wait_timeout_while(lock(error), wait, |error| !*error);
                 if *waited.unwrap_or_else(PoisonError::into_inner).0 {
                     return;
@@ -44,7 +44,7 @@ impl Drop for Ticker {
         *lock(&self.stopped.0) = true;
         self.stopped.1.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A beat that panicked has nothing left to show.
+            // A function that panicked shows nothing any more.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! An audit: the counts of the log as tables with rates. One file for each format; what they share is here.
+//! An audit: the counts of the log as tables with rates. One file for each format; this one holds what they share.
 
 mod human;
 mod markdown;
@@ -16,12 +16,12 @@ use quorate::service::audit::Audit;
 pub(crate) use human::human;
 pub(crate) use markdown::markdown;
 
-/// The verdicts that have a column; everything else that a log may say is counted as other.
+/// The verdicts with a column; other verdicts of a log are counted together.
 const VERDICTS: [&str; 4] = ["SHIP", "REVISE", "HOLD", "INCOMPLETE"];
-/// So many weeks are shown, the newest.
+/// The most weeks shown, the newest ones.
 const MAX_WEEKS: usize = 26;
 
-/// Counts of the verdicts in their columns, and of the others.
+/// Counts of the verdicts with a column, and of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Tally {
     columns: [u64; 4],
@@ -32,7 +32,7 @@ impl Tally {
     fn of<'c>(counts: impl IntoIterator<Item = &'c BTreeMap<String, u64>>) -> Tally {
         let mut tally = Tally::default();
         for (verdict, count) in counts.into_iter().flatten() {
-            match VERDICTS.iter().position(|one| verdict.eq_ignore_ascii_case(one)) {
+            match VERDICTS.iter().position(|known| verdict.eq_ignore_ascii_case(known)) {
                 Some(column) => tally.columns[column] += count,
                 None => tally.other += count,
             }
@@ -45,15 +45,15 @@ impl Tally {
     }
 }
 
-/// A share in percent: `–` of nothing.
-fn percent(part: u64, of: u64) -> String {
-    match of {
+/// A percentage: `–` of zero.
+fn percent(part: u64, total: u64) -> String {
+    match total {
         0 => super::deliberator_row::DASH.to_owned(),
-        of => format!("{:.0}%", part as f64 * 100.0 / of as f64),
+        total => format!("{:.0}%", part as f64 * 100.0 / total as f64),
     }
 }
 
-/// What was counted, in sentences.
+/// The counts in sentences.
 fn summary(audit: &Audit) -> Vec<String> {
     if !audit.log_exists {
         return vec![format!("There is no log at {} yet: every review adds a line.", one_line(&audit.log))];
@@ -64,17 +64,17 @@ fn summary(audit: &Audit) -> Vec<String> {
         vec![format!("{} in {}{}.", amount(reviews, "review"), one_line(&audit.log), filter(audit))];
     if let Some(mean) = stats.elapsed_ms.checked_div(reviews) {
         let (counting, calls) = stats.calls;
-        let each = calls
+        let average = calls
             .checked_div(counting)
             .map_or_else(String::new, |_| format!(", {:.1} a review", calls as f64 / counting as f64));
         let [all, mean] = [stats.elapsed_ms, mean].map(|ms| duration(Duration::from_millis(ms)));
         let time = format!("{all} ({mean} a review)");
         let (telling, tokens) = stats.tokens;
-        let tokens = tokens.checked_div(telling).map_or_else(String::new, |each| {
-            let [all, each] = [tokens, each].map(|count| amount(count, "token"));
-            format!("; {all} in {} that say so ({each} each)", amount(telling, "review"))
+        let tokens = tokens.checked_div(telling).map_or_else(String::new, |average| {
+            let [all, average] = [tokens, average].map(|count| amount(count, "token"));
+            format!("; {all} in {} that say so ({average} each)", amount(telling, "review"))
         });
-        out.push(format!("{}{each}; {time}{tokens}.", amount(calls, "call")));
+        out.push(format!("{}{average}; {time}{tokens}.", amount(calls, "call")));
         out.push(format!(
             "{} by people ({} of reviews).",
             amount(stats.overrides, "override"),
@@ -126,7 +126,7 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// Verdicts by type, deliberators, weeks. Those without rows are left out.
+/// Verdicts by type, deliberators, weeks; tables without rows are omitted.
 fn tables(audit: &Audit) -> Vec<Table> {
     let tables = [verdicts(audit), deliberators_table(audit), weeks(audit)];
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
@@ -134,47 +134,48 @@ fn tables(audit: &Audit) -> Vec<Table> {
 
 fn verdicts(audit: &Audit) -> Table {
     let types = &audit.stats.verdicts;
-    let other = Tally::of(types.values()).other > 0;
-    let row =
-        |(name, counts): (&String, &BTreeMap<String, u64>)| row(one_line(name), Tally::of([counts]), other);
+    let has_other = Tally::of(types.values()).other > 0;
+    let row = |(name, counts): (&String, &BTreeMap<String, u64>)| {
+        row(one_line(name), Tally::of([counts]), has_other)
+    };
     let mut rows: Vec<Vec<String>> = types.iter().map(row).collect();
     if rows.len() > 1 {
-        rows.push(self::row("all".to_owned(), Tally::of(types.values()), other));
+        rows.push(self::row("all".to_owned(), Tally::of(types.values()), has_other));
     }
-    Table { title: "Verdicts by type", headings: columns("type", other), rows }
+    Table { title: "Verdicts by type", headings: columns("type", has_other), rows }
 }
 
 fn weeks(audit: &Audit) -> Table {
     let weeks = &audit.stats.weeks;
-    let other = weeks.values().any(|types| Tally::of(types.values()).other > 0);
+    let has_other = weeks.values().any(|types| Tally::of(types.values()).other > 0);
     let shown = weeks.iter().skip(weeks.len().saturating_sub(MAX_WEEKS));
-    let rows = shown.map(|(monday, types)| row(day(*monday), Tally::of(types.values()), other)).collect();
-    Table { title: "Drift by week", headings: columns("week of", other), rows }
+    let rows = shown.map(|(monday, types)| row(day(*monday), Tally::of(types.values()), has_other)).collect();
+    Table { title: "Drift by week", headings: columns("week of", has_other), rows }
 }
 
-fn columns(first: &'static str, other: bool) -> Vec<&'static str> {
+fn columns(first: &'static str, has_other: bool) -> Vec<&'static str> {
     let mut headings = vec![first, "reviews"];
     headings.extend(VERDICTS);
-    headings.extend(other.then_some("other"));
+    headings.extend(has_other.then_some("other"));
     headings
 }
 
-fn row(name: String, tally: Tally, other: bool) -> Vec<String> {
+fn row(name: String, tally: Tally, has_other: bool) -> Vec<String> {
     let share = |count: u64| {
         if count == 0 { "0".to_owned() } else { format!("{count} ({})", percent(count, tally.all())) }
     };
     let mut row = vec![name, tally.all().to_string()];
     row.extend(tally.columns.map(share));
-    row.extend(other.then(|| share(tally.other)));
+    row.extend(has_other.then(|| share(tally.other)));
     row
 }
 
 fn deliberators_table(audit: &Audit) -> Table {
-    let row = |(name, seat): (&String, &DeliberatorStats)| {
-        let mut row = vec![one_line(name), seat.reviews.to_string()];
-        row.extend(seat.counts().map(|(_, count)| percent(count, seat.reviews)));
-        row.extend([seat.first_scores, seat.last_scores].map(score));
-        row.push(seat.reprompts.to_string());
+    let row = |(name, stats): (&String, &DeliberatorStats)| {
+        let mut row = vec![one_line(name), stats.reviews.to_string()];
+        row.extend(stats.counts().map(|(_, count)| percent(count, stats.reviews)));
+        row.extend([stats.first_scores, stats.last_scores].map(score));
+        row.push(stats.reprompts.to_string());
         row
     };
     Table {
@@ -195,7 +196,7 @@ fn deliberators_table(audit: &Audit) -> Table {
     }
 }
 
-/// A mean of scores: `–` of none.
+/// A mean of scores: `–` without scores.
 fn score((count, sum): (u64, u64)) -> String {
     match count {
         0 => super::deliberator_row::DASH.to_owned(),

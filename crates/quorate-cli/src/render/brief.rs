@@ -1,5 +1,4 @@
-//! The brief: what was found, by place. Findings of several members about the same words are one place with everything
-//! that was said about it.
+//! The brief: findings by place. Findings of several members about the same words are one place with all of their points.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,54 +7,53 @@ use std::ops::Range;
 use super::paint::one_line;
 use quorate::service::report::{Finding, Report};
 
-/// How many places are shown before the rest is only counted.
+/// The most places shown; the rest is counted.
 pub(super) const MAX_PLACES: usize = 20;
-/// Up to this many bytes a quote names a phrase; a longer one is a passage, which may hold phrases of other findings
-/// without being about them.
+/// The longest quote of a phrase, in bytes; a longer one is a passage, which may contain phrases of findings on other
+/// matters.
 const MAX_PHRASE_BYTES: usize = 160;
 
-/// Everything that was found.
 pub(super) struct Brief<'r> {
-    /// In the text's order.
+    /// In the order of the text.
     pub(super) places: Vec<Place<'r>>,
-    /// Those whose quote does not stand in the text.
+    /// Places whose quote does not occur in the text.
     pub(super) ungrounded: Vec<Place<'r>>,
-    /// How many findings there are beyond those places.
+    /// The number of findings beyond the shown places.
     pub(super) more: usize,
-    /// How many findings there are.
+    /// The number of all findings.
     pub(super) findings: usize,
 }
 
-/// One place and what was said about it.
+/// A place, and the points about it.
 pub(super) struct Place<'r> {
-    /// Byte offsets; `None` where the quote does not stand in the text.
+    /// Byte offsets; `None` if the quote does not occur in the text.
     pub(super) span: Option<Range<usize>>,
     /// Line and column, from 1, in characters.
     pub(super) at: Option<(u64, u64)>,
-    /// The words, on one line; the longest quote where there are several.
+    /// The words, on one line; the longest of several quotes.
     pub(super) quote: String,
-    /// Who raised it.
+    /// The members that raised it.
     pub(super) by: Vec<&'r str>,
-    /// What they say, each once.
+    /// Without duplicates.
     pub(super) points: Vec<Point<'r>>,
     findings: usize,
 }
 
 /// An issue with its fix.
 pub(super) struct Point<'r> {
-    /// Who says so.
+    /// The members that raised it.
     pub(super) by: Vec<&'r str>,
-    /// What is wrong, on one line.
+    /// On one line.
     pub(super) issue: String,
-    /// What to do, on one line.
+    /// On one line.
     pub(super) fix: Option<String>,
 }
 
 impl<'r> Brief<'r> {
-    /// The brief of a report, cut to what is shown.
+    /// The brief of a report, cut to the shown size.
     pub(super) fn of(report: &'r Report) -> Brief<'r> {
         let (grounded, floating): (Vec<_>, Vec<_>) =
-            report.findings.iter().partition(|one| one.span.is_some());
+            report.findings.iter().partition(|finding| finding.span.is_some());
         let mut brief = Brief {
             places: by_place(grounded),
             ungrounded: by_words(floating),
@@ -73,28 +71,27 @@ impl<'r> Brief<'r> {
 
     fn cut(&mut self) {
         let count = |places: Vec<Place<'_>>| places.iter().map(|place| place.findings).sum::<usize>();
-        let kept = self.places.len().min(MAX_PLACES);
-        self.more = count(self.places.split_off(kept));
-        self.more += count(self.ungrounded.split_off(self.ungrounded.len().min(MAX_PLACES - kept)));
+        let shown = self.places.len().min(MAX_PLACES);
+        self.more = count(self.places.split_off(shown));
+        self.more += count(self.ungrounded.split_off(self.ungrounded.len().min(MAX_PLACES - shown)));
     }
 
-    /// Whether nothing was found.
     pub(super) fn is_empty(&self) -> bool {
         self.findings == 0
     }
 }
 
-/// Findings whose quotes stand in the text, in its order.
+/// Groups findings whose quotes occur in the text, in its order.
 fn by_place(mut findings: Vec<&Finding>) -> Vec<Place<'_>> {
     findings.sort_by_key(|finding| finding.span);
     let mut places: Vec<Place<'_>> = Vec::new();
-    // The places that a finding can still meet: those that end behind where it begins.
+    // Places that a later finding can still overlap: those that end behind its start.
     let mut open: Vec<usize> = Vec::new();
     for finding in findings {
         let start = finding.span.map_or(0, |(start, _)| start);
         open.retain(|at| places[*at].span.as_ref().is_some_and(|span| span.end > start));
-        let met = open.iter().rev().find(|at| overlaps(places[**at].span.as_ref(), finding.span));
-        match met {
+        let overlapping = open.iter().rev().find(|at| overlaps(places[**at].span.as_ref(), finding.span));
+        match overlapping {
             Some(at) => places[*at].add(finding),
             None => {
                 open.push(places.len());
@@ -105,12 +102,12 @@ fn by_place(mut findings: Vec<&Finding>) -> Vec<Place<'_>> {
     places
 }
 
-/// Findings whose quotes stand nowhere, by their words.
+/// Groups findings whose quotes do not occur in the text, by their words.
 fn by_words(findings: Vec<&Finding>) -> Vec<Place<'_>> {
     let mut places: Vec<Place<'_>> = Vec::new();
-    let mut known: HashMap<String, usize> = HashMap::new();
+    let mut index_by_words: HashMap<String, usize> = HashMap::new();
     for finding in findings {
-        match known.entry(one_line(&finding.quote)) {
+        match index_by_words.entry(one_line(&finding.quote)) {
             Entry::Occupied(at) => places[*at.get()].add(finding),
             Entry::Vacant(new) => {
                 new.insert(places.len());
@@ -121,7 +118,7 @@ fn by_words(findings: Vec<&Finding>) -> Vec<Place<'_>> {
     places
 }
 
-/// Whether a finding is about the words of a place: they share some, and where one of them is a passage, half of it.
+/// Whether a finding is about the words of a place: they overlap, and if one is a passage, by at least half of it.
 fn overlaps(place: Option<&Range<usize>>, span: Option<(usize, usize)>) -> bool {
     let (Some(place), Some((start, end))) = (place, span) else { return false };
     let shared = place.end.min(end).saturating_sub(place.start.max(start));
@@ -154,20 +151,21 @@ impl<'r> Place<'r> {
         }
         let fix = finding.fix.as_deref().map(one_line).filter(|fix| !fix.is_empty());
         let issue = one_line(&finding.issue);
-        let by = &*finding.by;
-        push(&mut self.by, by);
+        let member = &*finding.by;
+        push(&mut self.by, member);
         match self.points.iter_mut().find(|point| point.issue == issue && point.fix == fix) {
-            Some(point) => push(&mut point.by, by),
-            None => self.points.push(Point { by: vec![by], issue, fix }),
+            Some(point) => push(&mut point.by, member),
+            None => self.points.push(Point { by: vec![member], issue, fix }),
         }
     }
 
-    /// Members in the roster's order, wherever they are named.
+    /// Sorts members by the roster.
     fn order(&mut self, report: &Report) {
-        let seat = |by: &&str| report.deliberators.iter().position(|one| one.id == **by);
-        self.by.sort_by_key(seat);
+        let position =
+            |member: &&str| report.deliberators.iter().position(|deliberator| deliberator.id == **member);
+        self.by.sort_by_key(position);
         for point in &mut self.points {
-            point.by.sort_by_key(seat);
+            point.by.sort_by_key(position);
         }
     }
 }
@@ -211,7 +209,7 @@ mod tests {
             (40_000, MAX_PLACES, 1)
         );
         assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
-        // What overlaps is one place, and what has the same words is one.
+        // Overlapping quotes are one place, and so are equal words.
         report.findings = (0..8_usize)
             .map(|n| Finding { span: n.is_multiple_of(2).then_some((n, n + 12)), ..finding(n) })
             .collect();

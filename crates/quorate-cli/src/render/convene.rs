@@ -1,4 +1,4 @@
-//! What `convene` and `show` print of an assembly: the outcome, and why; and what `--dry-run` says beforehand.
+//! The output of `convene` and `show` for an assembly: the outcome and its reasons; and that of `--dry-run`.
 
 mod bars;
 mod count;
@@ -19,27 +19,26 @@ use crate::progress::Glyphs;
 use quorate::service::convene::plan::Plan;
 use quorate::service::convene::report::Report;
 
-/// A report in a format, ending with one line break; `None` where the format has no words for an assembly.
-pub(crate) fn report(report: &Report, format: Format, look: TextOptions) -> Option<String> {
+/// A report in a format, ending with one line break; `None` if the format cannot show an assembly.
+pub(crate) fn report(report: &Report, format: Format, options: TextOptions) -> Option<String> {
     match format {
-        Format::Human => Some(shown(human::human(report, look))),
+        Format::Human => Some(with_glyphs(human::human(report, options))),
         Format::Json => Some(format!("{:#}\n", report.json())),
         Format::Markdown => Some(markdown::markdown(report)),
         Format::Sarif | Format::Github => None,
     }
 }
 
-/// A plan in a format.
-pub(crate) fn plan(plan: &Plan, format: Format, look: TextOptions) -> String {
+pub(crate) fn plan(plan: &Plan, format: Format, options: TextOptions) -> String {
     match format {
-        Format::Human => shown(plan::human(plan, look)),
+        Format::Human => with_glyphs(plan::human(plan, options)),
         Format::Markdown => plan::markdown(plan),
         Format::Json | Format::Sarif | Format::Github => format!("{:#}\n", plan.json()),
     }
 }
 
-/// Drawn with what the terminal has.
-fn shown(text: String) -> String {
+/// Replaces characters that the terminal cannot display.
+fn with_glyphs(text: String) -> String {
     match Glyphs::of_stdout() {
         Glyphs::Unicode => text,
         Glyphs::Ascii => ascii(&text),

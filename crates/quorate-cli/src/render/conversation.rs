@@ -1,4 +1,4 @@
-//! Conversations: turns, coloured by speaker, and what a run of a runtime came to.
+//! Conversations: turns, coloured by speaker, and the summary of a runtime's run.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use super::layout::indented;
 use super::paint::{one_line, sanitize};
 use quorate::service::runtime::Runtime;
 
-/// The colours of speakers. A name has the same one everywhere.
+/// The colours of speakers. Each name always has the same one.
 const SPEAKER_COLOURS: [AnsiColor; 6] = [
     AnsiColor::Cyan,
     AnsiColor::Green,
@@ -24,10 +24,10 @@ const SPEAKER_COLOURS: [AnsiColor; 6] = [
     AnsiColor::BrightRed,
 ];
 
-/// How much of a run without an end is kept to be shown at its end.
+/// How many entries of an endless run are kept for its end.
 const WINDOW: usize = 100;
 
-/// The last of what happened, and how much happened. A run that may go on for months keeps no more of it than it shows.
+/// The last entries, and the count of all. A run of months keeps only what it will show.
 #[derive(Debug)]
 pub(crate) struct Recent<T> {
     most: usize,
@@ -36,8 +36,8 @@ pub(crate) struct Recent<T> {
 }
 
 impl<T> Recent<T> {
-    fn new(most: usize) -> Self {
-        Recent { most, all: VecDeque::new(), count: 0 }
+    fn new(limit: usize) -> Self {
+        Recent { most: limit, all: VecDeque::new(), count: 0 }
     }
 
     fn is_empty(&self) -> bool {
@@ -50,10 +50,10 @@ impl<T> Recent<T> {
 }
 
 impl<T> Extend<T> for Recent<T> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, more: I) {
-        for one in more {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        for item in items {
             self.count += 1;
-            self.all.push_back(one);
+            self.all.push_back(item);
             if self.all.len() > self.most {
                 self.all.pop_front();
             }
@@ -61,95 +61,98 @@ impl<T> Extend<T> for Recent<T> {
     }
 }
 
-/// What is kept of a run until its end.
+/// How much of a run is kept until its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retention {
-    /// Everything: it ends when nothing is left to do.
+    /// Everything, for a run that ends when idle.
     All,
-    /// The last of everything: it ends when it is interrupted.
+    /// The last entries, for a run that ends by interruption.
     Last,
 }
 
-/// What a run of a runtime came to.
+/// The result of a runtime's run.
 #[derive(Debug)]
 pub(crate) struct RunSummary {
-    /// How many turns somebody was asked to answer.
+    /// The number of turns that participants were asked to answer.
     pub asked: usize,
-    /// How many turns nobody answers.
+    /// The number of turns without a selected participant.
     pub idle: usize,
-    /// What was appended.
     pub appended: Recent<Turn>,
-    /// Who has not spoken: the trigger, who, and why.
+    /// Failures: the trigger, the participant, and the reason.
     pub failed: Recent<(String, String, String)>,
-    /// Turns that were passed over, and why.
+    /// Turns that were skipped, with reasons.
     pub passed: Recent<(String, String)>,
-    /// Turns of which could not be said who answers them, and why.
+    /// Turns for which the dispatcher failed, with reasons.
     pub undecided: Recent<(String, String)>,
-    /// The turn for which no calls were left.
+    /// The turn for which the budget of calls was spent.
     pub spent: Option<String>,
-    /// Whether the time that it had was over.
+    /// Whether the time budget was spent.
     pub out_of_time: bool,
-    /// The turn that was being answered when it was interrupted, and who had not answered.
+    /// The interrupted turn, and the participants that had not answered.
     pub unheard: Option<(String, Vec<String>)>,
 }
 
 impl RunSummary {
-    /// Nothing so far.
-    pub(crate) fn new(keeps: Retention) -> Self {
-        let most = match keeps {
+    /// An empty summary.
+    pub(crate) fn new(retention: Retention) -> Self {
+        let limit = match retention {
             Retention::All => usize::MAX,
             Retention::Last => WINDOW,
         };
         RunSummary {
             asked: 0,
             idle: 0,
-            appended: Recent::new(most),
-            failed: Recent::new(most),
-            passed: Recent::new(most),
-            undecided: Recent::new(most),
+            appended: Recent::new(limit),
+            failed: Recent::new(limit),
+            passed: Recent::new(limit),
+            undecided: Recent::new(limit),
             spent: None,
             out_of_time: false,
             unheard: None,
         }
     }
 
-    /// Takes a cycle.
+    /// Adds a cycle.
     pub(crate) fn take(&mut self, cycled: CycleResult) {
         match cycled {
             CycleResult::Asked { trigger, appended, failed } => {
                 self.asked += 1;
                 self.appended.extend(appended);
-                let failed = failed.into_iter().map(|(who, why)| (trigger.to_string(), who.to_string(), why));
+                let failed = failed
+                    .into_iter()
+                    .map(|(participant, reason)| (trigger.to_string(), participant.to_string(), reason));
                 self.failed.extend(failed);
             }
-            CycleResult::Idle { trigger, why } => {
+            CycleResult::Idle { trigger, why: reason } => {
                 self.idle += 1;
-                self.passed.extend(why.map(|why| (trigger.to_string(), why)));
+                self.passed.extend(reason.map(|reason| (trigger.to_string(), reason)));
             }
-            CycleResult::Undecided { trigger, why } => self.undecided.extend([(trigger.to_string(), why)]),
+            CycleResult::Undecided { trigger, why: reason } => {
+                self.undecided.extend([(trigger.to_string(), reason)])
+            }
             CycleResult::BudgetExhausted { trigger } => self.spent = Some(trigger.to_string()),
             CycleResult::NoNewTurn => {}
         }
     }
 
-    /// Takes what an interrupted cycle has left.
-    pub(crate) fn interrupted(&mut self, left: UnfinishedCycle) {
+    /// Adds the rest of an interrupted cycle.
+    pub(crate) fn interrupted(&mut self, unfinished: UnfinishedCycle) {
         self.asked += 1;
-        self.appended.extend(left.appended);
-        let unheard: Vec<String> = left.unanswered.iter().map(ToString::to_string).collect();
-        self.unheard = Some((left.trigger.to_string(), unheard)).filter(|(_, unheard)| !unheard.is_empty());
+        self.appended.extend(unfinished.appended);
+        let unanswered: Vec<String> = unfinished.unanswered.iter().map(ToString::to_string).collect();
+        self.unheard = Some((unfinished.trigger.to_string(), unanswered))
+            .filter(|(_, unanswered)| !unanswered.is_empty());
     }
 
-    /// Whether whoever was to answer has answered.
+    /// Whether every selected participant has answered.
     pub(crate) fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.undecided.is_empty() && self.spent.is_none() && !self.out_of_time
     }
 }
 
-/// One turn.
-pub(crate) fn turn(turn: &Turn, look: TextOptions) -> String {
+pub(crate) fn turn(turn: &Turn, options: TextOptions) -> String {
     let name = one_line(&turn.participant);
-    let (name, rest) = match look.colour {
+    let (name, rest) = match options.colour {
         Colour::Off => (name, format!("{}  {}", turn.timestamp, turn.id)),
         Colour::On => {
             let voice = Style::new().bold().fg_color(Some(voice(&turn.participant).into()));
@@ -166,7 +169,6 @@ fn voice(name: &str) -> AnsiColor {
     SPEAKER_COLOURS[sum % SPEAKER_COLOURS.len()]
 }
 
-/// One turn as JSON.
 pub(crate) fn turn_json(turn: &Turn) -> Value {
     let mut json = json!({
         "id": &*turn.id,
@@ -189,12 +191,12 @@ pub(crate) fn log_json(runtime: &Runtime, turns: &[Turn]) -> String {
     format!("{:#}\n", json!({"runtime": runtime.id, "turns": turns}))
 }
 
-/// What is recorded of a conversation, a line for each record.
+/// The records of a conversation, one line each.
 pub(crate) fn records(records: &[Record]) -> String {
     records
         .iter()
         .map(|record| {
-            let what = record
+            let description = record
                 .data
                 .as_ref()
                 .map_or_else(|| "erased".to_owned(), |data| describe_record(record, data));
@@ -203,13 +205,13 @@ pub(crate) fn records(records: &[Record]) -> String {
                 record.n,
                 rfc3339(record.at_ms),
                 one_line(&record.kind),
-                one_line(&what)
+                one_line(&description)
             )
         })
         .collect()
 }
 
-/// A record in some words.
+/// A record in a few words.
 fn describe_record(record: &Record, data: &Map<String, Value>) -> String {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     let all = |key: &str| data.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -218,16 +220,18 @@ fn describe_record(record: &Record, data: &Map<String, Value>) -> String {
     if record.is(Kind::Turn) {
         words.extend(text("differs").map(str::to_owned));
         words.extend(text("trigger").map(str::to_owned));
-        let asked: Vec<&str> = all("selected").iter().filter_map(Value::as_str).collect();
-        let asked = if asked.is_empty() { "nobody".to_owned() } else { asked.join(", ") };
-        words.extend(data.contains_key("selected").then(|| format!("for {asked}")));
+        let selected: Vec<&str> = all("selected").iter().filter_map(Value::as_str).collect();
+        let selected = if selected.is_empty() { "nobody".to_owned() } else { selected.join(", ") };
+        words.extend(data.contains_key("selected").then(|| format!("for {selected}")));
         words.extend(
-            all("appended").iter().map(|one| format!("{}: {}", word(one, "participant"), word(one, "turn"))),
+            all("appended")
+                .iter()
+                .map(|turn| format!("{}: {}", word(turn, "participant"), word(turn, "turn"))),
         );
         words.extend(
             all("failed")
                 .iter()
-                .map(|one| format!("{} failed: {}", word(one, "participant"), word(one, "why"))),
+                .map(|failure| format!("{} failed: {}", word(failure, "participant"), word(failure, "why"))),
         );
         words.extend(text("why").map(str::to_owned));
         return words.join("; ");
@@ -239,59 +243,68 @@ fn describe_record(record: &Record, data: &Map<String, Value>) -> String {
     words.join("  ")
 }
 
-/// What is recorded of a conversation as one JSON object.
+/// The records of a conversation as one JSON object.
 pub(crate) fn records_json(runtime: &Runtime, records: &[Record]) -> String {
     let records: Vec<Value> = records
         .iter()
-        .map(|one| json!({"n": one.n, "at": rfc3339(one.at_ms), "kind": one.kind, "data": one.data}))
+        .map(|record| json!({"n": record.n, "at": rfc3339(record.at_ms), "kind": record.kind, "data": record.data}))
         .collect();
     format!("{:#}\n", json!({"runtime": runtime.id, "records": records}))
 }
 
-/// What a run came to, in a line or some. `told` is what was not answered, as it happened.
-pub(crate) fn summary(went: &RunSummary, told: bool) -> String {
+/// The summary of a run. `told` means that unanswered turns were printed before.
+pub(crate) fn summary(summary: &RunSummary, unanswered_printed: bool) -> String {
     let mut text = String::new();
-    if !told {
-        for (trigger, who, why) in &went.failed.all {
-            text.push_str(&format!("{} has not answered {trigger}: {}\n", one_line(who), one_line(why)));
+    if !unanswered_printed {
+        for (trigger, participant, reason) in &summary.failed.all {
+            text.push_str(&format!(
+                "{} has not answered {trigger}: {}\n",
+                one_line(participant),
+                one_line(reason)
+            ));
         }
-        for (trigger, why) in went.passed.all.iter().chain(&went.undecided.all) {
-            text.push_str(&format!("nobody answers {trigger}: {}\n", one_line(why)));
+        for (trigger, reason) in summary.passed.all.iter().chain(&summary.undecided.all) {
+            text.push_str(&format!("nobody answers {trigger}: {}\n", one_line(reason)));
         }
     }
-    if let Some(trigger) = &went.spent {
+    if let Some(trigger) = &summary.spent {
         text.push_str(&format!("{trigger} is still to be answered: the calls of this run are spent\n"));
     }
-    if went.out_of_time {
+    if summary.out_of_time {
         text.push_str("the time of this run is spent (`[budget] wall`); the next run goes on\n");
     }
-    if let Some((trigger, unheard)) = &went.unheard {
-        let unheard = one_line(&unheard.join(", "));
-        text.push_str(&format!("interrupted: the next run asks {unheard} again to answer {trigger}\n"));
+    if let Some((trigger, unanswered)) = &summary.unheard {
+        let unanswered = one_line(&unanswered.join(", "));
+        text.push_str(&format!("interrupted: the next run asks {unanswered} again to answer {trigger}\n"));
     }
-    text.push_str(&match (went.asked, went.appended.count) {
-        (0, _) if went.idle == 0 && went.is_complete() => "nothing is new\n".to_owned(),
-        (0, _) if went.passed.is_empty() && went.is_complete() => "nothing is to be answered\n".to_owned(),
+    text.push_str(&match (summary.asked, summary.appended.count) {
+        (0, _) if summary.idle == 0 && summary.is_complete() => "nothing is new\n".to_owned(),
+        (0, _) if summary.passed.is_empty() && summary.is_complete() => {
+            "nothing is to be answered\n".to_owned()
+        }
         (_, 1) => "1 turn appended\n".to_owned(),
         (_, appended) => format!("{appended} turns appended\n"),
     });
     text
 }
 
-/// What a run came to, as one JSON object.
-pub(crate) fn summary_json(runtime: &Runtime, went: &RunSummary) -> String {
-    let appended: Vec<Value> = went.appended.all.iter().map(turn_json).collect();
-    let failed = went.failed.all.iter();
-    let failed = failed.map(|(on, who, why)| json!({"trigger": on, "participant": who, "why": why}));
+/// The summary of a run as one JSON object.
+pub(crate) fn summary_json(runtime: &Runtime, summary: &RunSummary) -> String {
+    let appended: Vec<Value> = summary.appended.all.iter().map(turn_json).collect();
+    let failed = summary.failed.all.iter();
+    let failed = failed.map(|(trigger, participant, reason)| json!({"trigger": trigger, "participant": participant, "why": reason}));
     let turns = |last: &Recent<(String, String)>| -> Vec<Value> {
-        last.all.iter().map(|(on, why)| json!({"trigger": on, "why": why})).collect()
+        last.all.iter().map(|(trigger, reason)| json!({"trigger": trigger, "why": reason})).collect()
     };
-    let unheard = went.unheard.as_ref().map(|(on, who)| json!({"trigger": on, "unheard": who}));
+    let interrupted = summary
+        .unheard
+        .as_ref()
+        .map(|(trigger, participant)| json!({"trigger": trigger, "unheard": participant}));
     let omitted = [
-        ("appended", went.appended.omitted()),
-        ("failed", went.failed.omitted()),
-        ("passed", went.passed.omitted()),
-        ("undecided", went.undecided.omitted()),
+        ("appended", summary.appended.omitted()),
+        ("failed", summary.failed.omitted()),
+        ("passed", summary.passed.omitted()),
+        ("undecided", summary.undecided.omitted()),
     ];
     let omitted: Map<String, Value> = omitted
         .into_iter()
@@ -300,15 +313,15 @@ pub(crate) fn summary_json(runtime: &Runtime, went: &RunSummary) -> String {
         .collect();
     let mut json = json!({
         "runtime": runtime.id,
-        "asked": went.asked,
-        "idle": went.idle,
+        "asked": summary.asked,
+        "idle": summary.idle,
         "appended": appended,
         "failed": failed.collect::<Vec<_>>(),
-        "passed": turns(&went.passed),
-        "undecided": turns(&went.undecided),
-        "spent": went.spent,
-        "over": went.out_of_time,
-        "interrupted": unheard,
+        "passed": turns(&summary.passed),
+        "undecided": turns(&summary.undecided),
+        "spent": summary.spent,
+        "over": summary.out_of_time,
+        "interrupted": interrupted,
     });
     if !omitted.is_empty() {
         json["omitted"] = Value::Object(omitted);
@@ -330,8 +343,8 @@ mod tests {
             meta: Map::new(),
             stamp: None,
         };
-        for (keeps, kept) in [(Retention::Last, WINDOW), (Retention::All, 1_000)] {
-            let mut all = RunSummary::new(keeps);
+        for (retention, expected) in [(Retention::Last, WINDOW), (Retention::All, 1_000)] {
+            let mut all = RunSummary::new(retention);
             for at in 0..1_000 {
                 let failed = vec![("bo".into(), "no".to_owned())];
                 all.take(CycleResult::Asked { trigger: "t".into(), appended: vec![turn(at)], failed });
@@ -339,8 +352,11 @@ mod tests {
                 all.take(CycleResult::Undecided { trigger: "t".into(), why: "router".to_owned() });
             }
             let lengths = [all.failed.all.len(), all.passed.all.len(), all.undecided.all.len()];
-            assert_eq!((all.appended.all.len(), lengths), (kept, [kept; 3]));
-            assert_eq!((all.appended.omitted(), &*all.appended.all[kept - 1].id), (1_000 - kept, "t999"));
+            assert_eq!((all.appended.all.len(), lengths), (expected, [expected; 3]));
+            assert_eq!(
+                (all.appended.omitted(), &*all.appended.all[expected - 1].id),
+                (1_000 - expected, "t999")
+            );
             assert!(summary(&all, true).ends_with("1000 turns appended\n") && !all.is_complete());
         }
     }

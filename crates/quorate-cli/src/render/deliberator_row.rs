@@ -1,4 +1,4 @@
-//! A deliberator's row: what it answered in each round, what counts of it, and what changed in between.
+//! A deliberator's row: its answer in each round, the counted one, and the changes between rounds.
 
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{Answer as Position, Round};
@@ -7,23 +7,22 @@ use super::paint::{Paint, one_line};
 use super::wording::{list, status, truncate};
 use quorate::service::report::{Answer, Deliberator, Report};
 
-/// Stands where there is nothing to say.
+/// Stands for a missing value.
 pub(super) const DASH: &str = "–";
-/// How much of a concession or an escalation is shown.
+/// The longest shown concession or escalation, in characters.
 const MAX_REACTION_CHARS: usize = 160;
 
-/// Where an answer says how it was moved, and the word for it.
+/// The keys of an answer's reactions, and their verbs.
 const REACTIONS: [(&str, &str); 2] = [("concessions", "concedes"), ("escalations", "escalates")];
 
-/// A cell of the table, with what it means.
+/// A cell of the table.
 pub(super) struct Cell {
-    /// The text, on one line and of no foreign marks.
+    /// On one line, without control characters.
     pub(super) text: String,
-    /// What colour can say too.
+    /// The colour, which repeats what the text says.
     pub(super) paint: Option<Paint>,
 }
 
-/// The headings of the table.
 pub(super) fn headings(rounds: u8) -> Vec<&'static str> {
     match rounds {
         1 => vec!["deliberator", "round 1", "score", "block", "irreducible"],
@@ -32,48 +31,54 @@ pub(super) fn headings(rounds: u8) -> Vec<&'static str> {
 }
 
 /// A deliberator's cells, one for each heading.
-pub(super) fn row(report: &Report, one: &Deliberator) -> Vec<Cell> {
-    let seat = ParsedDeliberator::of(report.rounds, one);
+pub(super) fn row(report: &Report, deliberator: &Deliberator) -> Vec<Cell> {
+    let parsed = ParsedDeliberator::of(report.rounds, deliberator);
     let mut cells = vec![
-        Cell { text: one_line(&one.id), paint: Some(Paint::Strong) },
-        answer_cell(&one.round1, seat.first.as_ref()),
+        Cell { text: one_line(&deliberator.id), paint: Some(Paint::Strong) },
+        answer_cell(&deliberator.round1, parsed.first.as_ref()),
     ];
     if report.rounds > 1 {
-        cells.push(answer_cell(&one.round2, seat.second.as_ref()));
+        cells.push(answer_cell(&deliberator.round2, parsed.second.as_ref()));
     }
-    let counted = seat.counted();
+    let counted = parsed.counted();
     cells.push(plain(counted.and_then(|position| position.score).map_or_else(|| DASH.to_owned(), score)));
     cells.push(flag(counted.map(|position| position.would_block)));
     cells.push(flag(counted.map(|position| position.irreducible)));
-    if one.ungrounded
+    if deliberator.ungrounded
         && let Some(cell) = cells.iter_mut().rev().nth(1)
     {
         cell.text.push_str(", ungrounded");
     }
     if report.rounds > 1 {
-        cells.push(plain(seat.changes().join("; ")));
+        cells.push(plain(parsed.changes().join("; ")));
     }
     cells
 }
 
-/// Whether what counts of a deliberator is a block.
+/// Whether the counted answer of a deliberator is a block.
 pub(super) fn blocks(report: &Report, member: &str) -> bool {
-    let one = report.deliberators.iter().find(|one| one.id == member);
-    one.is_some_and(|one| {
-        ParsedDeliberator::of(report.rounds, one).counted().is_some_and(|position| position.would_block)
+    let deliberator = report.deliberators.iter().find(|deliberator| deliberator.id == member);
+    deliberator.is_some_and(|deliberator| {
+        ParsedDeliberator::of(report.rounds, deliberator)
+            .counted()
+            .is_some_and(|position| position.would_block)
     })
 }
 
-/// The first concession and the first escalation of each, and how many more there are.
+/// The first concession and the first escalation of each deliberator, and the number of further ones.
 pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
     let mut all = Vec::new();
-    for one in &report.deliberators {
+    for deliberator in &report.deliberators {
         for (key, verb) in REACTIONS {
-            let said = reactions_of(&one.round2, key);
-            let Some(first) = said.first() else { continue };
-            let more = if said.len() > 1 { format!(" (and {} more)", said.len() - 1) } else { String::new() };
+            let reactions = reactions_of(&deliberator.round2, key);
+            let Some(first) = reactions.first() else { continue };
+            let more = if reactions.len() > 1 {
+                format!(" (and {} more)", reactions.len() - 1)
+            } else {
+                String::new()
+            };
             all.push((
-                format!("{} {verb}", one_line(&one.id)),
+                format!("{} {verb}", one_line(&deliberator.id)),
                 format!("{}{more}", truncate(first, MAX_REACTION_CHARS)),
             ));
         }
@@ -81,51 +86,51 @@ pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
     all
 }
 
-/// Why answers are not there, where their records say more than the status. What several have in common is told once.
+/// The reasons of missing answers that say more than the status. A reason that several share is listed once.
 pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
     let mut all: Vec<(Vec<String>, String)> = Vec::new();
-    let mut note = |who: String, answer: &Answer| {
+    let mut note = |name: String, answer: &Answer| {
         let message = answer.message.as_deref().map(one_line).filter(|message| !message.is_empty());
         if let Some(message) = message.filter(|_| answer.status != "answered") {
-            let what = format!("{}: {}", status(&answer.status), truncate(&message, 240));
-            match all.iter_mut().find(|(_, told)| *told == what) {
-                Some((names, _)) => names.push(who),
-                None => all.push((vec![who], what)),
+            let reason = format!("{}: {}", status(&answer.status), truncate(&message, 240));
+            match all.iter_mut().find(|(_, known)| *known == reason) {
+                Some((names, _)) => names.push(name),
+                None => all.push((vec![name], reason)),
             }
         }
     };
-    for one in &report.deliberators {
-        note(format!("{}, round 1", one_line(&one.id)), &one.round1);
-        note(format!("{}, round 2", one_line(&one.id)), &one.round2);
+    for deliberator in &report.deliberators {
+        note(format!("{}, round 1", one_line(&deliberator.id)), &deliberator.round1);
+        note(format!("{}, round 2", one_line(&deliberator.id)), &deliberator.round2);
     }
     note("adjudicator".to_owned(), &report.adjudicator);
-    let named = |names: Vec<String>| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    all.into_iter().map(|(names, what)| (named(names), what)).collect()
+    let joined = |names: Vec<String>| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    all.into_iter().map(|(names, reason)| (joined(names), reason)).collect()
 }
 
-/// A deliberator's answers, read.
+/// A deliberator with parsed answers.
 struct ParsedDeliberator<'r> {
-    one: &'r Deliberator,
+    deliberator: &'r Deliberator,
     rounds: u8,
     first: Option<Position>,
     second: Option<Position>,
 }
 
 impl<'r> ParsedDeliberator<'r> {
-    fn of(rounds: u8, one: &'r Deliberator) -> ParsedDeliberator<'r> {
+    fn of(rounds: u8, deliberator: &'r Deliberator) -> ParsedDeliberator<'r> {
         let last = if rounds == 1 { Round::First } else { Round::Second };
         let read = |answer: &Answer, round| Position::read(round, &Json::Object(answer.answer.clone()?));
         ParsedDeliberator {
-            one,
+            deliberator,
             rounds,
-            first: read(&one.round1, Round::First),
-            second: read(&one.round2, last),
+            first: read(&deliberator.round1, Round::First),
+            second: read(&deliberator.round2, last),
         }
     }
 
-    /// The answer that counts; while nothing is decided, the last one.
+    /// The counted answer; the last one while the run is undecided.
     fn counted(&self) -> Option<&Position> {
-        match &*self.one.counted {
+        match &*self.deliberator.counted {
             "missing" => None,
             "round1" | "round1_block" => self.first.as_ref(),
             "round2" => self.second.as_ref(),
@@ -134,13 +139,13 @@ impl<'r> ParsedDeliberator<'r> {
     }
 
     fn changes(&self) -> Vec<String> {
-        match (&*self.one.counted, &self.first, &self.second) {
+        match (&*self.deliberator.counted, &self.first, &self.second) {
             ("missing", ..) => vec!["missing".to_owned()],
             ("round1_block", ..) => vec!["counted by its round-1 block".to_owned()],
             (_, Some(first), Some(second)) => {
                 let mut changes = position_changes(first, second);
                 for (key, verb) in REACTIONS {
-                    let count = reactions_of(&self.one.round2, key).len();
+                    let count = reactions_of(&self.deliberator.round2, key).len();
                     changes.extend((count > 0).then(|| format!("{verb} {count}")));
                 }
                 if changes.is_empty() { vec!["nothing".to_owned()] } else { changes }
@@ -176,23 +181,23 @@ fn position_changes(first: &Position, second: &Position) -> Vec<String> {
     changes
 }
 
-/// What a member says in its second answer about the others' first ones.
+/// A member's reactions to the others' first answers.
 fn reactions_of(answer: &Answer, key: &str) -> Vec<String> {
     let all = match answer.field(key) {
         None => Vec::new(),
         Some(Json::Array(all)) => all.iter().map(gist).collect(),
-        Some(one) => vec![gist(one)],
+        Some(single) => vec![gist(single)],
     };
     all.into_iter().filter(|text| !text.is_empty()).collect()
 }
 
-/// A text, or the first text of an object.
+/// A string, or the first string of an object.
 fn gist(value: &Json) -> String {
     match value {
         Json::Null => String::new(),
         Json::String(text) => one_line(text),
         Json::Object(object) => object.values().find_map(Json::as_str).map(one_line).unwrap_or_default(),
-        other => one_line(&other.to_string()),
+        value => one_line(&value.to_string()),
     }
 }
 
@@ -201,7 +206,7 @@ fn answer_cell(answer: &Answer, position: Option<&Position>) -> Cell {
         let text = match &*answer.status {
             "not_asked" | "" => return plain(DASH.to_owned()),
             "answered" => "unreadable".to_owned(),
-            other => status(&one_line(other)),
+            word => status(&one_line(word)),
         };
         return Cell { text, paint: Some(Paint::Absent) };
     };

@@ -1,4 +1,4 @@
-//! What the doctor saw, a line for each thing.
+//! The doctor's checks, one line each.
 
 use quorate_diagnostics::render::TextOptions;
 
@@ -6,8 +6,7 @@ use super::layout::table;
 use super::paint::{Paint, finish, one_line};
 use quorate::service::doctor::{Check, Status};
 
-/// For people.
-pub(crate) fn human(checks: &[Check], look: TextOptions) -> String {
+pub(crate) fn human(checks: &[Check], options: TextOptions) -> String {
     let rows = checks
         .iter()
         .map(|check| vec![word(check.status), one_line(&check.name), one_line(&check.detail)])
@@ -18,7 +17,7 @@ pub(crate) fn human(checks: &[Check], look: TextOptions) -> String {
         1 => "1 thing does not work.".to_owned(),
         more => format!("{more} things do not work."),
     };
-    finish(&format!("{}\n{sum}", table(&["", "what", "how it is"], rows, 0, look.width)), look)
+    finish(&format!("{}\n{sum}", table(&["", "what", "how it is"], rows, 0, options.width)), options)
 }
 
 fn word(state: Status) -> String {

@@ -1,8 +1,8 @@
-//! Foreign text within Markdown: it formats nothing, links nothing, and calls nobody.
+//! Escapes foreign text within Markdown: it cannot format, link or mention.
 
 use super::paint::{one_line, sanitize};
 
-/// Has no width; a name or number after it is no mention and no reference, for renderers that look for them.
+/// Has no width, but keeps renderers from recognizing a mention or a reference behind it.
 const ZERO_WIDTH_SPACE: &str = "&#8203;";
 
 /// Text on one line, for running text and table cells.
@@ -10,23 +10,23 @@ pub(super) fn inline(text: &str) -> String {
     escaped(&one_line(text))
 }
 
-/// Paragraphs. Lists stay lists; everything else is text.
+/// Escaped paragraphs. Lists stay lists.
 pub(super) fn paragraphs(text: &str) -> String {
     let mut out = String::new();
     for paragraph in sanitize(text).trim().lines() {
         let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (mark, rest) = match words.strip_prefix("- ").or_else(|| words.strip_prefix("* ")) {
+        let (bullet, rest) = match words.strip_prefix("- ").or_else(|| words.strip_prefix("* ")) {
             Some(rest) => ("- ", rest),
             None => ("", &*words),
         };
-        out.push_str(mark);
+        out.push_str(bullet);
         out.push_str(&escaped(rest));
         out.push('\n');
     }
     out
 }
 
-/// A word as code. What it holds cannot end it.
+/// A word as code, which its content cannot end.
 pub(super) fn code(text: &str) -> String {
     let text = one_line(text).replace('|', "\u{2502}");
     let fence = "`".repeat(longest_run(&text) + 1);
@@ -34,7 +34,7 @@ pub(super) fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// Lines as a code block. What they hold cannot end it.
+/// Lines as a code block, which their content cannot end.
 pub(super) fn fenced(text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     format!("{fence}text\n{}\n{fence}\n", text.trim_end())
@@ -61,7 +61,7 @@ fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // A line that begins so is a heading, a list or a rule.
+            // At the beginning of a line these start a heading, a list or a rule.
             '#' | '-' | '+' | '=' if out.is_empty() => {
                 out.push('\\');
                 out.push(c);
@@ -73,7 +73,7 @@ fn escaped(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // Bare addresses become links.
+            // Bare addresses would become links.
             ':' if before.is_alphanumeric() && rest.peek() == Some(&'/') => {
                 out.push(c);
                 out.push_str(ZERO_WIDTH_SPACE);

@@ -1,4 +1,4 @@
-//! What a proof proves, and what was exported or imported.
+//! Verified proofs, and the results of export and import.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::layout::table;
 use super::paint::{Paint, finish, one_line};
 use quorate::service::ledger::check_export::ExportCheck;
 
-/// What is proven, for people.
-pub(crate) fn proven(proven: &VerifiedProof, look: TextOptions) -> String {
+/// A verified proof as text.
+pub(crate) fn proven(proven: &VerifiedProof, options: TextOptions) -> String {
     let VerifiedProof { origin, tree, trusted_key: vouched, keys, records } = proven;
     let mut text = match vouched {
         Some(key) => {
@@ -48,11 +48,11 @@ pub(crate) fn proven(proven: &VerifiedProof, look: TextOptions) -> String {
         tree.size
     );
     let rows = records.iter().map(row).collect();
-    text += &table(&["record", "kind", "at (UTC)", "place", "body", "signed by"], rows, 0, look.width);
-    finish(&text, look)
+    text += &table(&["record", "kind", "at (UTC)", "place", "body", "signed by"], rows, 0, options.width);
+    finish(&text, options)
 }
 
-/// What a run came to by its outcome, and beside it what people decided.
+/// The outcome of a run, and a person's override.
 fn outcome_text(facts: &[&ProvenRecord]) -> String {
     let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
     let mut text = facts.iter().rev().find_map(|fact| fact.verdict.as_deref()).map_or_else(
@@ -82,7 +82,7 @@ fn row(fact: &ProvenRecord) -> Vec<String> {
 }
 
 /// `{holds, vouched, origin, size, root, keys, records: [{run, n, kind, at, index, data, signers, verdict, override}]}`;
-/// `holds` says whether somebody vouched for the key, too; `verdict` is an outcome's, `override` a person's decision.
+/// `vouched` is whether a person vouched for the key; `verdict` is an outcome's, `override` a person's decision.
 pub(crate) fn proven_json(proven: &VerifiedProof) -> String {
     let fact = |fact: &ProvenRecord| {
         json!({
@@ -94,8 +94,8 @@ pub(crate) fn proven_json(proven: &VerifiedProof) -> String {
             "data": fact.has_data,
             "signers": fact.signers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "verdict": fact.verdict,
-            "override": fact.override_decision.as_ref().map(|one| {
-                json!({"verdict": one.verdict, "by": one.by, "council_verdict": one.council})
+            "override": fact.override_decision.as_ref().map(|decision| {
+                json!({"verdict": decision.verdict, "by": decision.by, "council_verdict": decision.council})
             }),
         })
     };
@@ -111,13 +111,13 @@ pub(crate) fn proven_json(proven: &VerifiedProof) -> String {
     format!("{object:#}\n")
 }
 
-/// What was exported to a file.
+/// The result of an export.
 pub(crate) fn written(written: &ExportSummary, file: &str) -> String {
     let ExportSummary { records, bodies, signatures, .. } = written;
     format!("{file}: {records} records, {bodies} texts, {signatures} signatures")
 }
 
-/// What was imported, for people.
+/// The result of an import as text.
 pub(crate) fn imported(imported: &ImportSummary, dry_run: bool) -> String {
     let ImportSummary { verified, runs, unchanged_runs: known, skipped_streams: passed_over } = imported;
     let records: u64 = runs.values().sum();
@@ -139,20 +139,20 @@ pub(crate) fn imported(imported: &ImportSummary, dry_run: bool) -> String {
     text
 }
 
-/// An export that holds, for people.
+/// A verified export as text.
 pub(crate) fn checked(checked: &ExportCheck) -> String {
     let ExportCheck { header, counted, vouched } = checked;
     let by = match vouched {
         Some(key) => format!("Holds against the key {}", one_line(key)),
         None => "Holds by itself, and nobody vouched for its key".to_owned(),
     };
-    let of = match (&header.runs, &header.from) {
+    let extent = match (&header.runs, &header.from) {
         (Some(runs), _) => format!("of {} runs alone", runs.len()),
         (None, Some(from)) => format!("all after the first {}", from.size),
         (None, None) => "all of them".to_owned(),
     };
     format!(
-        "{by}\n\n{} of the {} records of {}, {of}; {} texts, {} signatures\n",
+        "{by}\n\n{} of the {} records of {}, {extent}; {} texts, {} signatures\n",
         counted.records,
         header.size,
         one_line(&header.origin),

@@ -1,4 +1,4 @@
-//! Constructed reports, for the tests of every format.
+//! Reports for the tests of every format.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) fn seat(id: &str, round1: Answer, round2: Answer, counted: &str) -> D
     Deliberator { id: id.to_owned(), round1, round2, counted: counted.to_owned(), blocks, ungrounded: false }
 }
 
-/// A finding whose quote is looked up in the text.
+/// A finding whose quote is located in the text.
 pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<&str>) -> Finding {
     let start = text.find(quote);
     let before = start.map(|start| &text[..start]);
@@ -46,7 +46,7 @@ pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<
     }
 }
 
-/// Four pass, nothing was found.
+/// All four pass, without findings.
 pub(super) fn ship() -> Report {
     let calm = |id| seat(id, says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2");
     Report {
@@ -83,7 +83,7 @@ pub(super) fn ship() -> Report {
     }
 }
 
-/// Two block; findings overlap; the others moved.
+/// Two block; findings overlap; the others react.
 pub(super) fn revise() -> Report {
     let mut second = says("revise", 2.0, true, false);
     if let Some(answer) = &mut second.answer {
@@ -123,7 +123,7 @@ pub(super) fn revise() -> Report {
     }
 }
 
-/// Three block irreducibly, one of them without a quote that stands in the text; a person decided otherwise.
+/// Three block irreducibly, one with a quote that does not occur in the text; a person overrides.
 pub(super) fn hold() -> Report {
     let blocks = |id| seat(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
     let mut report = Report {
@@ -148,7 +148,7 @@ pub(super) fn hold() -> Report {
     report
 }
 
-/// Half of the answers are not there.
+/// Half of the answers are missing.
 pub(super) fn incomplete() -> Report {
     Report {
         verdict: Some(Verdict::Incomplete),
@@ -167,7 +167,7 @@ pub(super) fn incomplete() -> Report {
     }
 }
 
-/// Nothing is decided: round 1 is on.
+/// Undecided, in round 1.
 pub(super) fn open() -> Report {
     Report {
         verdict: None,

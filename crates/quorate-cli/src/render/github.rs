@@ -6,7 +6,7 @@ use super::wording::undecided;
 use super::{level, sarif};
 use quorate::service::report::{Finding, Report};
 
-/// All annotations, a line each. Levels are those of `level.rs`.
+/// All annotations, one line each. `level.rs` has the levels.
 pub(crate) fn github(report: &Report) -> String {
     let mut out = String::new();
     for finding in &report.findings {
@@ -26,7 +26,7 @@ pub(crate) fn github(report: &Report) -> String {
     out
 }
 
-/// Standard input is no file of the repository.
+/// The file of annotations; standard input is no file of the repository.
 fn file(report: &Report) -> &str {
     match &*report.artifact {
         "-" => "",
@@ -44,9 +44,10 @@ fn message(finding: &Finding) -> String {
 }
 
 fn title(report: &Report) -> String {
-    let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
+    let over_blocks =
+        report.ship_over_blocks().map_or_else(String::new, |over_blocks| format!(" {over_blocks}"));
     let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
-    format!("council: {}{over}{basis}", report.verdict_word())
+    format!("council: {}{over_blocks}{basis}", report.verdict_word())
 }
 
 fn verdict(report: &Report) -> String {

@@ -1,4 +1,4 @@
-//! A report for people at a terminal: the verdict first, then who said what, then what to change and where.
+//! A report as text for a terminal: the verdict, then the answers, then the brief.
 
 mod brief;
 mod screen;
@@ -13,33 +13,32 @@ use super::paint::{Paint, finish, one_line};
 use super::wording::{amount, cost, duration, minute, undecided};
 use quorate::service::report::Report;
 
-/// The report. It ends with one line break.
-pub(crate) fn human(report: &Report, extent: Extent, look: TextOptions) -> String {
+/// The report, ending with one line break.
+pub(crate) fn human(report: &Report, extent: Extent, options: TextOptions) -> String {
     let sections = if extent == Extent::Screen && report.verdict == Some(Verdict::Ship) {
-        screen::sections(report, look.width)
+        screen::sections(report, options.width)
     } else {
-        whole(report, look)
+        all_sections(report, options)
     };
     let sections: Vec<&str> =
         sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
-    finish(&sections.join("\n\n"), look)
+    finish(&sections.join("\n\n"), options)
 }
 
-fn whole(report: &Report, look: TextOptions) -> Vec<String> {
+fn all_sections(report: &Report, options: TextOptions) -> Vec<String> {
     vec![
-        head(report, look.width),
-        deliberators(report, look.width),
-        reasoning(report, look.width),
-        brief::brief(report, look),
-        asks(report, look.width),
-        titled("Revision brief", report.revision_brief.as_deref(), look.width),
-        titled("Dissent", report.dissent_summary.as_deref(), look.width),
-        overridden(report, look.width),
-        notes(report, look.width),
+        head(report, options.width),
+        deliberators(report, options.width),
+        reasoning(report, options.width),
+        brief::brief(report, options),
+        asks(report, options.width),
+        titled("Revision brief", report.revision_brief.as_deref(), options.width),
+        titled("Dissent", report.dissent_summary.as_deref(), options.width),
+        overridden(report, options.width),
+        notes(report, options.width),
     ]
 }
 
-/// A section's heading.
 fn heading(text: &str) -> String {
     format!("{}\n", Paint::Strong.on(text))
 }
@@ -54,33 +53,38 @@ fn titled(title: &str, text: Option<&str>, width: usize) -> String {
 fn head(report: &Report, width: usize) -> String {
     let word = report.verdict_word();
     let paint = report.verdict.map_or(Paint::Absent, Paint::of_verdict);
-    // Without a model nobody has said that it is good.
+    // Green would suggest that a model approved of the text.
     let paint = if paint == Paint::Good && (!report.model_asked || report.blocks() > 0) {
         Paint::Fair
     } else {
         paint
     };
-    let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
+    let over_blocks =
+        report.ship_over_blocks().map_or_else(String::new, |over_blocks| format!(" {over_blocks}"));
     let basis = report.basis().map_or_else(String::new, |basis| format!("({basis})"));
     let artifact = one_line(&report.artifact);
     let fits = |parts: &[&str]| parts.iter().map(|part| part.chars().count() + 2).sum::<usize>() <= width + 2;
-    let said = format!("{word}{over}");
+    let verdict_text = format!("{word}{over_blocks}");
     let strong = Paint::Strong.on(&artifact);
-    // The verdict is painted, and only foreign text is wrapped.
+    // The verdict is already painted; only foreign text is wrapped.
     let mut out = match () {
-        () if basis.is_empty() && fits(&[&said, &artifact]) => format!("{}  {strong}\n", paint.on(&said)),
-        () if fits(&[&said, &basis, &artifact]) => format!("{}  {basis}  {strong}\n", paint.on(&said)),
-        () if fits(&[&said, &artifact]) => {
-            format!("{}  {strong}\n{}", paint.on(&said), prose(&basis, 0, width))
+        () if basis.is_empty() && fits(&[&verdict_text, &artifact]) => {
+            format!("{}  {strong}\n", paint.on(&verdict_text))
         }
-        () => format!("{}  {strong}\n{}", paint.on(word), prose(&format!("{over} {basis}"), 0, width)),
+        () if fits(&[&verdict_text, &basis, &artifact]) => {
+            format!("{}  {basis}  {strong}\n", paint.on(&verdict_text))
+        }
+        () if fits(&[&verdict_text, &artifact]) => {
+            format!("{}  {strong}\n{}", paint.on(&verdict_text), prose(&basis, 0, width))
+        }
+        () => format!("{}  {strong}\n{}", paint.on(word), prose(&format!("{over_blocks} {basis}"), 0, width)),
     };
     match report.verdict {
         _ if !report.because.is_empty() => out.push_str(&prose(&report.because, 0, width)),
         _ => out.push_str(&prose(&undecided(&report.run, report.imported), 0, width)),
     }
-    if let Some(person) = &report.overridden {
-        let verdict = one_line(&person.verdict);
+    if let Some(override_decision) = &report.overridden {
+        let verdict = one_line(&override_decision.verdict);
         let text = format!("A person decided {}: see below.", Paint::of_word(&verdict).on(&verdict));
         out.push_str(&text);
         out.push('\n');
@@ -92,10 +96,10 @@ fn head(report: &Report, width: usize) -> String {
     out
 }
 
-/// What the run was: each with its label.
+/// The facts about the run, each with a label.
 fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let opened = minute(report.opened_ms);
-    let asked = if report.model_asked { "" } else { " (no model was asked)" };
+    let model_note = if report.model_asked { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
     spent.push_str(&cost(&report.usage));
     let mut kind = format!(
@@ -110,57 +114,57 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("run", format!("{}, {opened} UTC", report.run)),
         ("type", kind),
-        ("executor", format!("{}{asked}, {spent}", one_line(&report.executor))),
+        ("executor", format!("{}{model_note}, {spent}", one_line(&report.executor))),
     ];
-    if let Some(kept) = &report.ledger {
+    if let Some(reference) = &report.ledger {
         let council = report.council.as_deref().map_or_else(|| "built-in".to_owned(), one_line);
-        facts.push(("council", format!("{council}; ledger {}", one_line(&kept.shown))));
+        facts.push(("council", format!("{council}; ledger {}", one_line(&reference.shown))));
     }
     facts
 }
 
 fn deliberators(report: &Report, width: usize) -> String {
-    let shown = |cell: deliberator_row::Cell| {
+    let painted = |cell: deliberator_row::Cell| {
         cell.paint.map_or_else(|| cell.text.clone(), |paint| paint.on(&cell.text))
     };
-    let row = |one| deliberator_row::row(report, one).into_iter().map(shown).collect();
+    let row = |one| deliberator_row::row(report, one).into_iter().map(painted).collect();
     let rows: Vec<Vec<String>> = report.deliberators.iter().map(row).collect();
     let mut out = table(&deliberator_row::headings(report.rounds), rows, 2, width);
-    let beside = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();
-    if !beside.is_empty() {
+    let remarks = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();
+    if !remarks.is_empty() {
         out.push('\n');
     }
-    for (who, what) in beside {
-        out.push_str(&hanging("-", &format!("{who}: {what}"), 2, width));
+    for (member, remark) in remarks {
+        out.push_str(&hanging("-", &format!("{member}: {remark}"), 2, width));
     }
     out
 }
 
 fn reasoning(report: &Report, width: usize) -> String {
-    let said = (report.reasoning != report.because && !report.reasoning.trim().is_empty())
+    let text = (report.reasoning != report.because && !report.reasoning.trim().is_empty())
         .then_some(&*report.reasoning);
-    titled("Reasoning", said, width)
+    titled("Reasoning", text, width)
 }
 
 fn asks(report: &Report, width: usize) -> String {
     let items = super::member_requests::member_requests(report);
     let items: Vec<String> =
-        items.iter().map(|(who, what)| hanging("-", &format!("{who}: {what}"), 2, width)).collect();
+        items.iter().map(|(member, text)| hanging("-", &format!("{member}: {text}"), 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("What each asks for") + &items.concat() }
 }
 
 fn overridden(report: &Report, width: usize) -> String {
-    let Some(person) = &report.overridden else { return String::new() };
+    let Some(override_decision) = &report.overridden else { return String::new() };
     let council = report.verdict.map_or("nothing yet", Verdict::as_str);
     let text = format!(
         "{} decided {}; the council's verdict stays {council}.",
-        one_line(&person.by),
-        one_line(&person.verdict)
+        one_line(&override_decision.by),
+        one_line(&override_decision.verdict)
     );
-    heading("A person's decision") + &prose(&text, 2, width) + &prose(&person.reason, 2, width)
+    heading("A person's decision") + &prose(&text, 2, width) + &prose(&override_decision.reason, 2, width)
 }
 
-/// Whether a model was asked stands in the head.
+/// Notes, without the one on models, which the head has.
 fn notes(report: &Report, width: usize) -> String {
     let items: Vec<String> =
         report.notes.iter().map(|note| hanging("-", &one_line(note), 2, width)).collect();

@@ -1,4 +1,4 @@
-//! What `quorate keys` prints: names and public halves alone.
+//! The output of `quorate keys`: names and public halves only.
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::keys::Purpose;
@@ -12,11 +12,11 @@ use crate::arguments::HumanOrJson;
 use quorate::service::keys::change::{InitResult, KeyInfo, Rotation, Vouch};
 use quorate::service::keys::list::{KeyEntry, KeyList, State};
 
-/// How much of a key's name is shown.
+/// How much of a key's id is shown, in characters.
 const SHORT: usize = 12;
 
 /// All keys: a table, or `{"keys": […], "unsigned", "keyring"}`.
-pub(crate) fn list(all: &KeyList, format: HumanOrJson, look: TextOptions) -> String {
+pub(crate) fn list(all: &KeyList, format: HumanOrJson, options: TextOptions) -> String {
     if format == HumanOrJson::Json {
         let keys: Vec<Value> = all.keys.iter().map(object).collect();
         let object = json!({"keys": keys, "keyring": all.keyring, "unsigned": all.unsigned});
@@ -25,14 +25,14 @@ pub(crate) fn list(all: &KeyList, format: HumanOrJson, look: TextOptions) -> Str
     let mut out = String::new();
     if !all.keys.is_empty() {
         let rows = all.keys.iter().map(row).collect();
-        out = table(&["key", "signs", "state", "until", "who", "where"], rows, 0, look.width);
+        out = table(&["key", "signs", "state", "until", "who", "where"], rows, 0, options.width);
         out.push('\n');
     }
     out.push_str(&match &all.unsigned {
-        Some(why) => format!("Records are not signed: {}.\n", one_line(why)),
+        Some(reason) => format!("Records are not signed: {}.\n", one_line(reason)),
         None => format!("The keyring is {}.\n", one_line(&all.keyring)),
     });
-    finish(&out, look)
+    finish(&out, options)
 }
 
 /// `{id, public, signs: "checkpoints"|"records"|null, state, label, from, not_before, not_after, revoked_at}`.
@@ -81,19 +81,19 @@ fn short(id: KeyId) -> String {
     id.to_string().chars().take(SHORT).collect()
 }
 
-/// What `init` did, and what to do with it.
+/// The result of `init`, and what to do next.
 pub(crate) fn init(done: &InitResult, keyring: &str, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
-        let made = |made: &KeyInfo| json!({"id": made.id.to_string(), "from": made.from, "new": made.new});
+        let key_json = |key: &KeyInfo| json!({"id": key.id.to_string(), "from": key.from, "new": key.new});
         let object = json!({
-            "ledger": made(&done.ledger), "signing": made(&done.signing),
+            "ledger": key_json(&done.ledger), "signing": key_json(&done.signing),
             "keyring": keyring, "added": done.added,
         });
         return format!("{object:#}\n");
     }
-    let made = |made: &KeyInfo, signs: &str| {
-        let word = if made.new { "made  " } else { "there " };
-        format!("{word}  {}  signs {signs}: {}\n", short(made.id), one_line(&made.from))
+    let line = |key: &KeyInfo, signs: &str| {
+        let word = if key.new { "made  " } else { "there " };
+        format!("{word}  {}  signs {signs}: {}\n", short(key.id), one_line(&key.from))
     };
     let (word, help) = match done.added {
         true => (
@@ -104,14 +104,14 @@ pub(crate) fn init(done: &InitResult, keyring: &str, format: HumanOrJson) -> Str
     };
     format!(
         "{}{}{word}  {}  to the keyring: {}\n{help}",
-        made(&done.ledger, "checkpoints"),
-        made(&done.signing, "records"),
+        line(&done.ledger, "checkpoints"),
+        line(&done.signing, "records"),
         short(done.signing.id),
         one_line(keyring),
     )
 }
 
-/// Which key followed which.
+/// The old and the new key.
 pub(crate) fn rotate(done: &Rotation, keyring: &str, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
         let object = json!({
@@ -144,19 +144,19 @@ pub(crate) fn rotate(done: &Rotation, keyring: &str, format: HumanOrJson) -> Str
     format!("{new} follows {old} and signs {}.\n{after}", signs(done.purpose))
 }
 
-/// Which key vouches for which.
+/// The vouching and the vouched key.
 pub(crate) fn vouch(done: &Vouch, keyring: &str, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
         return format!("{:#}\n", json!({"by": done.by.to_string(), "key": done.key.to_string()}));
     }
-    let (by, key) = (short(done.by), short(done.key));
+    let (voucher, key) = (short(done.by), short(done.key));
     format!(
-        "{by} vouches for {key}, which can go on with the runs that {by} signs. Commit {}.\n",
+        "{voucher} vouches for {key}, which can go on with the runs that {voucher} signs. Commit {}.\n",
         one_line(keyring)
     )
 }
 
-/// Which key ended, and when.
+/// The revoked key, and the time of its revocation.
 pub(crate) fn revoke(id: KeyId, at_ms: i64, keyring: &str, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
         return format!("{:#}\n", json!({"id": id.to_string(), "revoked_at": instant(at_ms)}));

@@ -1,4 +1,4 @@
-//! What the ledger holds, and its checkpoints.
+//! The content of the ledger, and its checkpoints.
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::entropy::hex;
@@ -12,7 +12,7 @@ use super::wording::{instant, minute};
 use quorate::service::ledger::rollback::AcceptedRollback;
 use quorate::service::ledger::stats::{LedgerStats, RECENT_DAYS};
 
-/// Which records of the ledger's own were signed only now.
+/// The ledger's own records that were signed belatedly.
 pub(crate) fn accepted_unsigned(records: &[u64]) -> String {
     match records {
         [] => "no record of the ledger's own is left unsigned\n".to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn accepted_unsigned(records: &[u64]) -> String {
     }
 }
 
-/// The signed note as it is; of an unsigned checkpoint what a note would say.
+/// The signed note; for an unsigned checkpoint the content of a note.
 pub(crate) fn checkpoint(sealed: &CheckpointRecord) -> String {
     sealed.note.clone().unwrap_or_else(|| sealed.unsigned_text())
 }
@@ -46,7 +46,7 @@ fn checkpoint_object(sealed: &CheckpointRecord) -> Value {
     })
 }
 
-/// What came of accepting a rollback, for people.
+/// The result of accepting a rollback, as text.
 pub(crate) fn accepted(accepted: &AcceptedRollback) -> String {
     match &accepted.departs {
         Some(departs) => format!(
@@ -67,27 +67,27 @@ pub(crate) fn accepted_json(accepted: &AcceptedRollback) -> String {
     format!("{:#}\n", json!({"accepted": departs.is_some(), "departs": departs, "size": size}))
 }
 
-/// For people.
-pub(crate) fn stats(counted: &LedgerStats, look: TextOptions) -> String {
+/// As text.
+pub(crate) fn stats(counted: &LedgerStats, options: TextOptions) -> String {
     let LedgerStats { ledger, file_bytes, stats } = counted;
     let sealed = match &stats.last_checkpoint {
         None => Paint::Absent.on("none yet"),
         Some((sealed, at_ms)) => {
-            let by = match sealed.keys.as_slice() {
+            let signers = match sealed.keys.as_slice() {
                 [] => "unsigned".to_owned(),
                 keys => format!(
                     "signed by {}",
                     keys.iter().map(|key| one_line(key)).collect::<Vec<_>>().join(" and ")
                 ),
             };
-            format!("over {} records, {} (UTC), {by}", sealed.tree.size, minute(*at_ms))
+            format!("over {} records, {} (UTC), {signers}", sealed.tree.size, minute(*at_ms))
         }
     };
     let unsealed = match stats.since_checkpoint {
         0 => Paint::Good.on("none"),
         more => Paint::Fair.on(&more.to_string()),
     };
-    let row = |what: &str, value: String| vec![what.to_owned(), value];
+    let row = |label: &str, value: String| vec![label.to_owned(), value];
     let rows = vec![
         row("ledger", format!("{}, {}", one_line(ledger), size(*file_bytes))),
         row("records", format!("{}, {} of heads and bodies", stats.records, size(stats.record_bytes))),
@@ -111,7 +111,7 @@ pub(crate) fn stats(counted: &LedgerStats, look: TextOptions) -> String {
         row("last checkpoint", sealed),
         row("not sealed yet", unsealed),
     ];
-    finish(&table(&["what", "how much"], rows, 0, look.width), look)
+    finish(&table(&["what", "how much"], rows, 0, options.width), options)
 }
 
 /// `{ledger, file_bytes, records, record_bytes, erased, runs, open, conversations, conversation_records, signed, held,
@@ -141,7 +141,7 @@ pub(crate) fn stats_json(counted: &LedgerStats) -> String {
     format!("{object:#}\n")
 }
 
-/// A number of bytes as people say it.
+/// A number of bytes in readable units.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut amount = (bytes, "bytes");
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn sizes_are_said_as_people_say_them() {
-        let said = [0, 1023, 1024, 1536, 1024 * 1024, 5 * 1024 * 1024 * 1024 + 1].map(size);
-        assert_eq!(said, ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "1.0 MiB", "5.0 GiB"]);
+        let sizes = [0, 1023, 1024, 1536, 1024 * 1024, 5 * 1024 * 1024 * 1024 + 1].map(size);
+        assert_eq!(sizes, ["0 bytes", "1023 bytes", "1.0 KiB", "1.5 KiB", "1.0 MiB", "5.0 GiB"]);
     }
 }

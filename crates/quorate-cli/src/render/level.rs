@@ -1,13 +1,13 @@
-//! How grave a finding is, for tools that know three levels.
+//! The severity of a finding, for tools with three levels.
 //!
-//! | verdict           | of one who blocks | of another |
-//! |-------------------|-------------------|------------|
-//! | HOLD              | error             | warning    |
-//! | REVISE            | warning           | note       |
-//! | SHIP              | note              | note       |
-//! | INCOMPLETE, open  | warning           | note       |
+//! | verdict           | finding of a blocking member | of another |
+//! |-------------------|------------------------------|------------|
+//! | HOLD              | error                        | warning    |
+//! | REVISE            | warning                      | note       |
+//! | SHIP              | note                         | note       |
+//! | INCOMPLETE, open  | warning                      | note       |
 //!
-//! The verdict itself is an error on HOLD, a warning on REVISE and where it is lacking, and a note on SHIP.
+//! The verdict itself is an error on HOLD, a warning on REVISE and if missing, and a note on SHIP.
 
 use quorate_diagnostics::render::Level;
 use quorate_protocol::policy::Verdict;
@@ -15,7 +15,7 @@ use quorate_protocol::policy::Verdict;
 use super::deliberator_row;
 use quorate::service::report::Report;
 
-/// The level of what a deliberator found.
+/// The level of a deliberator's findings.
 pub(super) fn of_member(report: &Report, member: &str) -> Level {
     let blocks = deliberator_row::blocks(report, member);
     match (report.verdict, blocks) {
@@ -26,7 +26,6 @@ pub(super) fn of_member(report: &Report, member: &str) -> Level {
     }
 }
 
-/// The level of the verdict.
 pub(super) fn of_verdict(verdict: Option<Verdict>) -> Level {
     match verdict {
         Some(Verdict::Hold) => Level::Error,

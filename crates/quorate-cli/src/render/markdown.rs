@@ -1,4 +1,4 @@
-//! A report for pasting into a pull request. Everything foreign in it is escaped.
+//! A report as Markdown for a pull request. All foreign text is escaped.
 
 use quorate_protocol::policy::Verdict;
 
@@ -8,10 +8,9 @@ use super::escape::{code, inline, paragraphs};
 use super::wording::{amount, duration, list, minute, truncate, undecided};
 use quorate::service::report::Report;
 
-/// How much of a quote is shown.
+/// The longest shown quote, in characters.
 const QUOTE: usize = 300;
 
-/// The whole report.
 pub(crate) fn markdown(report: &Report) -> String {
     let sections = [
         head(report),
@@ -36,28 +35,29 @@ fn head(report: &Report) -> String {
         _ if !report.because.is_empty() => inline(&report.because),
         _ => undecided(&report.run, report.imported),
     };
-    let person = report.overridden.as_ref().map_or_else(String::new, |person| {
-        format!("\n\nA person decided **{}**: see below.", inline(&person.verdict))
+    let override_decision = report.overridden.as_ref().map_or_else(String::new, |override_decision| {
+        format!("\n\nA person decided **{}**: see below.", inline(&override_decision.verdict))
     });
-    let over = report.ship_over_blocks().map_or_else(String::new, |over| format!(" {over}"));
+    let over_blocks =
+        report.ship_over_blocks().map_or_else(String::new, |over_blocks| format!(" {over_blocks}"));
     let basis = report.basis().map_or_else(String::new, |basis| format!(" ({basis})"));
-    format!("## {word}{over}{basis}: {}\n\n{because}{person}", code(&report.artifact))
+    format!("## {word}{over_blocks}{basis}: {}\n\n{because}{override_decision}", code(&report.artifact))
 }
 
 fn table(report: &Report) -> String {
     let headings = deliberator_row::headings(report.rounds);
     let mut out = format!("| {} |\n|{}\n", headings.join(" | "), " --- |".repeat(headings.len()));
-    for one in &report.deliberators {
+    for deliberator in &report.deliberators {
         let cells: Vec<String> =
-            deliberator_row::row(report, one).into_iter().map(|cell| inline(&cell.text)).collect();
+            deliberator_row::row(report, deliberator).into_iter().map(|cell| inline(&cell.text)).collect();
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
-    let beside = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();
-    if !beside.is_empty() {
+    let remarks = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();
+    if !remarks.is_empty() {
         out.push('\n');
     }
-    for (who, what) in beside {
-        out.push_str(&format!("- {}: {}\n", inline(&who), inline(&what)));
+    for (member, remark) in remarks {
+        out.push_str(&format!("- {}: {}\n", inline(&member), inline(&remark)));
     }
     out
 }
@@ -83,9 +83,9 @@ fn brief(report: &Report) -> String {
         out.push_str(&item(report, place, brief.places.len() + at + 1));
     }
     if brief.more > 0 {
-        let more = amount(brief.more as u64, "more finding");
+        let remainder = amount(brief.more as u64, "more finding");
         out.push_str(&format!(
-            "\n… and {more} beyond the first {MAX_PLACES} places: `quorate show {} --format json` lists all.\n",
+            "\n… and {remainder} beyond the first {MAX_PLACES} places: `quorate show {} --format json` lists all.\n",
             report.run
         ));
     }
@@ -93,19 +93,23 @@ fn brief(report: &Report) -> String {
 }
 
 fn item(report: &Report, place: &Place<'_>, number: usize) -> String {
-    let named = |by: &&str| {
-        format!("**{}**{}", inline(by), if deliberator_row::blocks(report, by) { " (blocks)" } else { "" })
+    let name_of = |member: &&str| {
+        format!(
+            "**{}**{}",
+            inline(member),
+            if deliberator_row::blocks(report, member) { " (blocks)" } else { "" }
+        )
     };
-    let names: Vec<String> = place.by.iter().map(named).collect();
+    let names: Vec<String> = place.by.iter().map(name_of).collect();
     let names = list(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let at = place.at.map_or_else(String::new, |(line, column)| {
         format!("{}, ", code(&format!("{}:{line}:{column}", report.artifact)))
     });
     let mut out = format!("\n{number}. {at}{names}\n\n   > {}\n\n", inline(&truncate(&place.quote, QUOTE)));
     for Point { by, issue, fix } in &place.points {
-        let who = if *by == place.by { String::new() } else { format!("{}: ", inline(&list(by))) };
+        let authors = if *by == place.by { String::new() } else { format!("{}: ", inline(&list(by))) };
         let fix = fix.as_ref().map_or_else(String::new, |fix| format!(" **Fix:** {}", inline(fix)));
-        out.push_str(&format!("   - {who}{}{fix}\n", inline(issue)));
+        out.push_str(&format!("   - {authors}{}{fix}\n", inline(issue)));
     }
     out
 }
@@ -113,17 +117,17 @@ fn item(report: &Report, place: &Place<'_>, number: usize) -> String {
 fn asks(report: &Report) -> String {
     let items = super::member_requests::member_requests(report);
     let items: Vec<String> =
-        items.iter().map(|(who, what)| format!("- {}: {}\n", inline(who), inline(what))).collect();
+        items.iter().map(|(member, text)| format!("- {}: {}\n", inline(member), inline(text))).collect();
     if items.is_empty() { String::new() } else { format!("### What each asks for\n\n{}", items.concat()) }
 }
 
 fn overridden(report: &Report) -> String {
-    let Some(person) = &report.overridden else { return String::new() };
+    let Some(override_decision) = &report.overridden else { return String::new() };
     let council = report.verdict.map_or("nothing yet", Verdict::as_str);
-    let (by, verdict) = (inline(&person.by), inline(&person.verdict));
+    let (author, verdict) = (inline(&override_decision.by), inline(&override_decision.verdict));
     format!(
-        "### A person's decision\n\n{by} decided **{verdict}**; the council's verdict stays {council}.\n\n{}",
-        paragraphs(&person.reason)
+        "### A person's decision\n\n{author} decided **{verdict}**; the council's verdict stays {council}.\n\n{}",
+        paragraphs(&override_decision.reason)
     )
 }
 

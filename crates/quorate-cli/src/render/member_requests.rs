@@ -1,5 +1,4 @@
-//! What each deliberator asks for in its own words, beside the findings that point at places: its brief, what it lists as
-//! wrong, its notes.
+//! Each deliberator's own requests besides findings with a place: its brief, its listed issues, its notes.
 
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::issues;
@@ -8,31 +7,31 @@ use super::paint::one_line;
 use super::wording::truncate;
 use quorate::service::report::{Answer, Deliberator, Report};
 
-/// How much of one text is shown.
+/// The longest shown text, in characters.
 const MAX_CHARS: usize = 600;
 
-/// Who says it, and what, in roster order. Where answers are counted by rule they repeat the findings, and nothing is said.
+/// Member and request, in roster order. Rubric answers repeat their findings, so they have none.
 pub(super) fn member_requests(report: &Report) -> Vec<(String, String)> {
     if report.is_by_rule() {
         return Vec::new();
     }
-    report.deliberators.iter().flat_map(|one| requests_of(report, one)).collect()
+    report.deliberators.iter().flat_map(|deliberator| requests_of(report, deliberator)).collect()
 }
 
-fn requests_of(report: &Report, one: &Deliberator) -> Vec<(String, String)> {
-    // What it said last counts; what it said first stands where it has not said it again.
-    let answers = [&one.round2, &one.round1];
+fn requests_of(report: &Report, deliberator: &Deliberator) -> Vec<(String, String)> {
+    // A text of the first answer is shown only if the second answer has none.
+    let answers = [&deliberator.round2, &deliberator.round1];
     let text = |key: &str| answers.into_iter().find_map(|answer| text_field(answer, key));
     let brief = text("revision_brief").filter(|brief| {
-        report.revision_brief.as_deref().is_none_or(|whole| !one_line(whole).contains(&**brief))
+        report.revision_brief.as_deref().is_none_or(|report_brief| !one_line(report_brief).contains(&**brief))
     });
     let listed = answers.into_iter().map(listed_issues).find(|all| !all.is_empty()).unwrap_or_default();
-    let who = one_line(&one.id);
+    let member = one_line(&deliberator.id);
     let mut all = Vec::new();
-    all.extend(brief.map(|brief| (who.clone(), brief)));
-    all.extend(listed.into_iter().map(|issue| (format!("{who}, issue"), issue)));
-    all.extend(text("notes").map(|notes| (format!("{who}, notes"), notes)));
-    all.into_iter().map(|(who, what)| (who, truncate(&what, MAX_CHARS))).collect()
+    all.extend(brief.map(|brief| (member.clone(), brief)));
+    all.extend(listed.into_iter().map(|issue| (format!("{member}, issue"), issue)));
+    all.extend(text("notes").map(|notes| (format!("{member}, notes"), notes)));
+    all.into_iter().map(|(member, text)| (member, truncate(&text, MAX_CHARS))).collect()
 }
 
 fn text_field(answer: &Answer, key: &str) -> Option<String> {

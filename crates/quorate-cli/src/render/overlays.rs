@@ -1,4 +1,4 @@
-//! What `quorate overlays` prints.
+//! The output of `quorate overlays`.
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::clock::rfc3339;
@@ -12,16 +12,16 @@ use super::wording::truncate;
 use crate::arguments::HumanOrJson;
 use quorate::service::overlays::OverlayEntry;
 
-/// How much of a text stands in a list, however narrow the terminal is.
+/// The least width of a text in a list, even on a narrow terminal.
 const TEXT: usize = 60;
-/// How wide a priority is.
+/// The width of a priority.
 const PRIORITY: usize = 3;
 
-fn object(listed: &OverlayEntry) -> Json {
-    let mut json = json!(listed.overlay);
-    json["holds"] = json!(listed.active);
-    json["added"] = json!(rfc3339(listed.overlay.added_ms));
-    json["expires"] = json!(rfc3339(listed.overlay.expires_ms));
+fn object(entry: &OverlayEntry) -> Json {
+    let mut json = json!(entry.overlay);
+    json["holds"] = json!(entry.active);
+    json["added"] = json!(rfc3339(entry.overlay.added_ms));
+    json["expires"] = json!(rfc3339(entry.overlay.expires_ms));
     json
 }
 
@@ -29,65 +29,63 @@ fn operator(overlay: &Overlay) -> String {
     if overlay.operator.is_empty() { "(nobody named)".to_owned() } else { one_line(&overlay.operator) }
 }
 
-/// All of them.
-pub(crate) fn list(all: &[OverlayEntry], now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
+pub(crate) fn list(all: &[OverlayEntry], now_ms: i64, format: HumanOrJson, options: TextOptions) -> String {
     if format == HumanOrJson::Json {
         return format!("{:#}\n", json!({"overlays": all.iter().map(object).collect::<Vec<_>>()}));
     }
     if all.is_empty() {
         return "no overlays\n".to_owned();
     }
-    let row = |one: &OverlayEntry| {
-        let overlay = &one.overlay;
-        let holds = if one.active { time_left(overlay, now_ms) } else { "expired".to_owned() };
+    let row = |entry: &OverlayEntry| {
+        let overlay = &entry.overlay;
+        let holds = if entry.active { time_left(overlay, now_ms) } else { "expired".to_owned() };
         let (id, priority) = (one_line(&overlay.overlay), overlay.priority.to_string());
         [id, priority, holds, one_line(&overlay.assembly), operator(overlay), one_line(&overlay.text)]
     };
     let rows: Vec<[String; 6]> = all.iter().map(row).collect();
-    finish(&rows.iter().map(|row| aligned(row, &widths(&rows), look.width)).collect::<String>(), look)
+    finish(&rows.iter().map(|row| aligned(row, &widths(&rows), options.width)).collect::<String>(), options)
 }
 
-/// How wide each column is; the last one takes what is left.
+/// The width of each column; the last one takes the rest.
 fn widths(rows: &[[String; 6]]) -> [usize; 5] {
     let least = [0, PRIORITY, 0, 0, 0];
     [0, 1, 2, 3, 4]
         .map(|at| rows.iter().map(|row| columns_of(&row[at])).max().unwrap_or_default().max(least[at]))
 }
 
-/// A row on one line: whoever reads it with a program has one overlay on each.
+/// A row on one line, so that programs can read the list by lines.
 fn aligned(row: &[String; 6], widths: &[usize; 5], width: usize) -> String {
     let mut out = String::new();
     for (at, (cell, wide)) in row.iter().zip(widths).enumerate() {
         let gap = " ".repeat(wide.saturating_sub(columns_of(cell)));
-        let shown = match at {
+        let cell = match at {
             0 => Paint::Strong.on(cell),
             2 if cell == "expired" => Paint::Absent.on(cell),
             _ => cell.clone(),
         };
-        // Numbers end where those above and below them end.
-        out.push_str(&if at == 1 { format!("{gap}{shown}  ") } else { format!("{shown}{gap}  ") });
+        // Numbers are aligned to the right.
+        out.push_str(&if at == 1 { format!("{gap}{cell}  ") } else { format!("{cell}{gap}  ") });
     }
     let room = width.saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len());
     format!("{out}{}\n", truncate(&row[5], room.max(TEXT)))
 }
 
-/// How long an overlay still holds.
+/// The remaining time of an overlay.
 fn time_left(overlay: &Overlay, now_ms: i64) -> String {
-    // What holds for fourteen days holds for as many a second later.
+    // Rounded down to minutes, so that fourteen days stay fourteen days a second later.
     let minutes = (overlay.expires_ms - now_ms).max(0) / 60_000;
     let hours = (minutes + 30) / 60;
     if hours >= 48 { format!("{} d", (hours + 12) / 24) } else { format!("{hours} h") }
 }
 
-/// One of them.
-pub(crate) fn show(one: &OverlayEntry, now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
+pub(crate) fn show(entry: &OverlayEntry, now_ms: i64, format: HumanOrJson, options: TextOptions) -> String {
     if format == HumanOrJson::Json {
-        return format!("{:#}\n", object(one));
+        return format!("{:#}\n", object(entry));
     }
-    let overlay = &one.overlay;
-    let holds = if one.active { time_left(overlay, now_ms) } else { "over".to_owned() };
-    let words = prose(&overlay.text, 2, look.width);
-    let mut text = format!("{}\n\n{words}\n", Paint::Strong.on(&one_line(&overlay.overlay)));
+    let overlay = &entry.overlay;
+    let holds = if entry.active { time_left(overlay, now_ms) } else { "over".to_owned() };
+    let text = prose(&overlay.text, 2, options.width);
+    let mut text = format!("{}\n\n{text}\n", Paint::Strong.on(&one_line(&overlay.overlay)));
     for (name, value) in [
         ("assembly", one_line(&overlay.assembly)),
         ("operator", operator(overlay)),
@@ -101,10 +99,10 @@ pub(crate) fn show(one: &OverlayEntry, now_ms: i64, format: HumanOrJson, look: T
     ] {
         text.push_str(&format!("  {} {value}\n", Paint::Faint.on(&format!("{name:9}"))));
     }
-    finish(&text, look)
+    finish(&text, options)
 }
 
-/// One was taken away.
+/// The result of an early expiry.
 pub(crate) fn expired(overlay: &Overlay, format: HumanOrJson) -> String {
     match format {
         HumanOrJson::Json => format!("{:#}\n", json!({"expired": overlay.overlay})),
@@ -112,14 +110,14 @@ pub(crate) fn expired(overlay: &Overlay, format: HumanOrJson) -> String {
     }
 }
 
-/// What went.
+/// The swept overlays.
 pub(crate) fn swept(evicted: &[Eviction], format: HumanOrJson) -> String {
     match format {
         HumanOrJson::Json => format!("{:#}\n", json!({"evicted": evicted})),
         HumanOrJson::Human if evicted.is_empty() => "nothing to sweep\n".to_owned(),
         HumanOrJson::Human => {
-            let gone: Vec<&str> = evicted.iter().map(|one| one.overlay.as_str()).collect();
-            format!("swept: {}\n", gone.join(", "))
+            let ids: Vec<&str> = evicted.iter().map(|eviction| eviction.overlay.as_str()).collect();
+            format!("swept: {}\n", ids.join(", "))
         }
     }
 }

@@ -1,29 +1,29 @@
-//! Colour, which the layout must not see: words are marked with characters of no width, the text is laid out, and
-//! [`finish`] turns the marks into colours or drops them. Foreign text is [`clean`]ed of them first.
+//! Colours that do not affect the layout: text is marked with zero-width characters, laid out, and then [`finish`] turns
+//! the marks into colours or drops them. Foreign text is [`sanitize`]d first.
 
 use anstyle::{AnsiColor, Style};
 use quorate_diagnostics::invisible::escape_invisible;
 use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_protocol::policy::Verdict;
 
-/// What a word means, where colour can say it too.
+/// The meaning of a colour, which the text also states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paint {
-    /// SHIP, or nothing in the way of it.
+    /// SHIP, or no obstacle to it.
     Good,
     /// REVISE.
     Fair,
     /// HOLD, or a block.
     Bad,
-    /// INCOMPLETE, or an answer that is not there.
+    /// INCOMPLETE, or a missing answer.
     Absent,
     /// A heading or a name.
     Strong,
-    /// Not the first thing to read.
+    /// Secondary text.
     Faint,
 }
 
-/// Unassigned characters that are ignored by default: no font, no width, in no text that anybody writes.
+/// Unassigned characters that renderers ignore: without width, and absent from real text.
 const END: char = '\u{E0002}';
 const BEGIN: [(char, Paint); 6] = [
     ('\u{E0010}', Paint::Good),
@@ -35,7 +35,6 @@ const BEGIN: [(char, Paint); 6] = [
 ];
 
 impl Paint {
-    /// The paint of a verdict.
     pub(super) fn of_verdict(verdict: Verdict) -> Paint {
         match verdict {
             Verdict::Ship => Paint::Good,
@@ -45,7 +44,7 @@ impl Paint {
         }
     }
 
-    /// The paint of a verdict's word, in any case: a council's, or an assembly's.
+    /// The paint of a verdict's word, in any case, of a council or an assembly.
     pub(super) fn of_word(word: &str) -> Paint {
         match &*word.to_ascii_lowercase() {
             "pass" | "done" => Paint::Good,
@@ -54,7 +53,7 @@ impl Paint {
         }
     }
 
-    /// The text, marked on each of its lines.
+    /// Marks each line of the text.
     pub(super) fn on(self, text: &str) -> String {
         let begin = BEGIN.iter().find(|(_, paint)| *paint == self).map_or(END, |(mark, _)| *mark);
         text.split('\n').map(|line| format!("{begin}{line}{END}")).collect::<Vec<_>>().join("\n")
@@ -73,18 +72,18 @@ impl Paint {
     }
 }
 
-/// Turns marks into what the look asks for and takes spaces from the ends of lines. The text ends with one line break.
-pub(super) fn finish(text: &str, look: TextOptions) -> String {
+/// Turns marks into colours by `options`, and trims line ends. The text ends with one line break.
+pub(super) fn finish(text: &str, options: TextOptions) -> String {
     let mut out = String::with_capacity(text.len() + 1);
     for line in text.trim_end().split('\n') {
-        colour(line.trim_end(), look.colour, &mut out);
+        colour(line.trim_end(), options.colour, &mut out);
         out.truncate(out.trim_end_matches(' ').len());
         out.push('\n');
     }
     out
 }
 
-/// A mark without its end on the same line paints nothing: it would paint whatever the layout put beside it.
+/// A mark without its end on the same line paints nothing, since it would also paint adjacent text.
 fn colour(line: &str, colour: Colour, out: &mut String) {
     let mut rest = line;
     while let Some((at, mark)) = rest.char_indices().find(|(_, c)| is_mark(*c)) {
@@ -105,8 +104,7 @@ fn is_mark(c: char) -> bool {
     c == END || BEGIN.iter().any(|(begin, _)| *begin == c)
 }
 
-/// Foreign text as it can be shown: every character of it is seen, and none is a mark of ours. Line breaks stay and tabs
-/// become spaces.
+/// Makes every character of foreign text visible, and removes marks. Line breaks stay, tabs become spaces.
 pub(super) fn sanitize(text: &str) -> String {
     escape_invisible(text).replace('\r', "").replace('\t', " ")
 }

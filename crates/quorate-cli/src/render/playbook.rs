@@ -1,4 +1,4 @@
-//! What `quorate playbook` prints.
+//! The output of `quorate playbook`.
 
 use std::cmp::Reverse;
 
@@ -25,35 +25,34 @@ use quorate::service::playbook::reflect::Reflection;
 use quorate::service::playbook::rollback::{RollbackResult, status_word};
 use quorate::service::playbook::versions::VersionedFile;
 
-fn object(library: &Library, book: &PlaybookFile, now_ms: i64) -> Json {
-    let playbook = &book.playbook;
+fn object(library: &Library, file: &PlaybookFile, now_ms: i64) -> Json {
+    let playbook = &file.playbook;
     let operators: Vec<&str> =
-        library.operators_for(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
+        library.operators_for(playbook).iter().map(|(operator, _)| operator.slug.as_str()).collect();
     json!({
         "slug": playbook.slug, "title": playbook.title, "status": status_word(playbook.status),
         "priority": priority(playbook), "operators": operators, "lock_check": playbook.lock_check,
-        "expired": has_expired(book, now_ms) && playbook.status != Status::Archived, "file": book.path.workspace_relative(),
+        "expired": has_expired(file, now_ms) && playbook.status != Status::Archived, "file": file.path.workspace_relative(),
     })
 }
 
-/// All of them.
-pub(crate) fn list(library: &Library, now_ms: i64, format: HumanOrJson, look: TextOptions) -> String {
-    let books = &library.catalogue.books;
+pub(crate) fn list(library: &Library, now_ms: i64, format: HumanOrJson, options: TextOptions) -> String {
+    let files = &library.catalogue.books;
     if format == HumanOrJson::Json {
-        let all: Vec<Json> = books.iter().map(|book| object(library, book, now_ms)).collect();
+        let all: Vec<Json> = files.iter().map(|file| object(library, file, now_ms)).collect();
         return format!("{:#}\n", json!({ "playbooks": all }));
     }
-    if books.is_empty() {
+    if files.is_empty() {
         return "no playbooks\n".to_owned();
     }
-    let row = |book: &PlaybookFile| {
-        let playbook = &book.playbook;
-        let status = match has_expired(book, now_ms) && playbook.status != Status::Archived {
+    let row = |file: &PlaybookFile| {
+        let playbook = &file.playbook;
+        let status = match has_expired(file, now_ms) && playbook.status != Status::Archived {
             true => Paint::Absent.on("expired"),
             false => status_word(playbook.status).to_owned(),
         };
         let operators: Vec<String> =
-            library.operators_for(playbook).iter().map(|(known, _)| one_line(&known.slug)).collect();
+            library.operators_for(playbook).iter().map(|(operator, _)| one_line(&operator.slug)).collect();
         vec![
             Paint::Strong.on(&one_line(&playbook.slug)),
             status,
@@ -62,51 +61,50 @@ pub(crate) fn list(library: &Library, now_ms: i64, format: HumanOrJson, look: Te
             one_line(&playbook.title),
         ]
     };
-    let mut books: Vec<&PlaybookFile> = books.iter().collect();
-    // Those that are woven first, and as they are.
-    books.sort_by_key(|book| {
-        let rank = match book.playbook.status {
+    let mut sorted: Vec<&PlaybookFile> = files.iter().collect();
+    // Active ones first, in the order of weaving.
+    sorted.sort_by_key(|file| {
+        let rank = match file.playbook.status {
             Status::Active => 0,
             Status::Shadow => 1,
             Status::Archived => 2,
         };
-        (rank, Reverse(priority(&book.playbook)), book.playbook.slug.clone())
+        (rank, Reverse(priority(&file.playbook)), file.playbook.slug.clone())
     });
-    let rows = books.into_iter().map(row).collect();
-    finish(&table(&["playbook", "status", "priority", "operators", "title"], rows, 0, look.width), look)
+    let rows = sorted.into_iter().map(row).collect();
+    finish(&table(&["playbook", "status", "priority", "operators", "title"], rows, 0, options.width), options)
 }
 
-/// One of them.
 pub(crate) fn show(
     library: &Library,
-    book: &PlaybookFile,
+    file: &PlaybookFile,
     record: &VersionedFile,
     now_ms: i64,
     format: HumanOrJson,
-    look: TextOptions,
+    options: TextOptions,
 ) -> String {
-    let mut json = object(library, book, now_ms);
+    let mut json = object(library, file, now_ms);
     let version = record.last().map(|last| last.n);
-    let allowed = library.exceptions.allowed(&book.playbook.slug, book.text());
+    let allowed = library.exceptions.allowed(&file.playbook.slug, file.text());
     if format == HumanOrJson::Json {
         json["version"] = json!(version);
         json["drifted"] = json!(record.has_drifted());
         json["intact"] = json!(record.is_intact());
-        json["body"] = json!(book.text());
+        json["body"] = json!(file.text());
         json["exceptions"] = allowed
             .iter()
-            .map(|one| json!({"trait": one.locked, "by": one.by, "reason": one.reason}))
+            .map(|exception| json!({"trait": exception.locked, "by": exception.by, "reason": exception.reason}))
             .collect();
         return format!("{json:#}\n");
     }
-    let playbook = &book.playbook;
+    let playbook = &file.playbook;
     let text = |key: &str| {
         json[key].as_array().map_or(String::new(), |all| {
             all.iter().filter_map(Json::as_str).map(one_line).collect::<Vec<_>>().join(", ")
         })
     };
     let status = status_word(playbook.status);
-    let status = if has_expired(book, now_ms) {
+    let status = if has_expired(file, now_ms) {
         format!("{status}, and its time is over")
     } else if record.has_drifted() {
         format!("{status}, and changed by hand since its last version")
@@ -118,11 +116,11 @@ pub(crate) fn show(
     let mut out = format!(
         "{}\n\n{}\n",
         Paint::Strong.on(&one_line(&playbook.title)),
-        prose(book.text(), 2, look.width)
+        prose(file.text(), 2, options.width)
     );
     for (name, value) in [
         ("slug", one_line(&playbook.slug)),
-        ("file", one_line(&book.path.workspace_relative())),
+        ("file", one_line(&file.path.workspace_relative())),
         ("status", status),
         ("version", version.map_or("none yet".to_owned(), |n| n.to_string())),
         ("priority", priority(playbook).to_string()),
@@ -130,34 +128,34 @@ pub(crate) fn show(
         ("lock_check", text("lock_check")),
         (
             "supersedes",
-            playbook.supersedes.iter().flatten().map(|one| one_line(one)).collect::<Vec<_>>().join(", "),
+            playbook.supersedes.iter().flatten().map(|slug| one_line(slug)).collect::<Vec<_>>().join(", "),
         ),
     ] {
         if !value.is_empty() {
             out.push_str(&format!("{name:<11} {value}\n"));
         }
     }
-    for one in allowed {
-        let words = format!("may touch {}, says {}: {}", one.locked, one.by, one.reason);
+    for exception in allowed {
+        let words = format!("may touch {}, says {}: {}", exception.locked, exception.by, exception.reason);
         out.push_str(&format!("{:<11} {}\n", "exception", one_line(&words)));
     }
-    for one in &playbook.evidence {
-        let note = one.note.as_deref().map_or(String::new(), |note| format!(": {}", one_line(note)));
-        out.push_str(&format!("{:<11} {}{note}\n", "evidence", one_line(&one.reference)));
+    for evidence in &playbook.evidence {
+        let note = evidence.note.as_deref().map_or(String::new(), |note| format!(": {}", one_line(note)));
+        out.push_str(&format!("{:<11} {}{note}\n", "evidence", one_line(&evidence.reference)));
     }
-    finish(&out, look)
+    finish(&out, options)
 }
 
-/// What was done to one.
-pub(crate) fn history(record: &VersionedFile, format: HumanOrJson, look: TextOptions) -> String {
+/// The versions of a playbook.
+pub(crate) fn history(record: &VersionedFile, format: HumanOrJson, options: TextOptions) -> String {
     if format == HumanOrJson::Json {
-        let version = |one: &quorate_playbook::history::Version| {
+        let version_json = |version: &quorate_playbook::history::Version| {
             json!({
-                "version": one.n, "at": one.at, "event": one.event, "summary": one.summary, "by": one.by,
-                "text": one.text,
+                "version": version.n, "at": version.at, "event": version.event, "summary": version.summary, "by": version.by,
+                "text": version.text,
             })
         };
-        let all: Vec<Json> = record.versions.iter().map(version).collect();
+        let all: Vec<Json> = record.versions.iter().map(version_json).collect();
         return format!(
             "{:#}\n",
             json!({"slug": record.slug, "versions": all, "drifted": record.has_drifted()})
@@ -166,42 +164,42 @@ pub(crate) fn history(record: &VersionedFile, format: HumanOrJson, look: TextOpt
     if record.versions.is_empty() {
         return format!("nothing was done to {} yet\n", one_line(&record.slug));
     }
-    let row = |one: &quorate_playbook::history::Version| {
+    let row = |version: &quorate_playbook::history::Version| {
         vec![
-            Paint::Strong.on(&one.n.to_string()),
-            one_line(&one.at),
-            one_line(&one.event),
-            one_line(one.by.as_deref().unwrap_or_default()),
-            one_line(&one.summary),
+            Paint::Strong.on(&version.n.to_string()),
+            one_line(&version.at),
+            one_line(&version.event),
+            one_line(version.by.as_deref().unwrap_or_default()),
+            one_line(&version.summary),
         ]
     };
     let rows = record.versions.iter().map(row).collect();
-    let mut text = table(&["version", "at", "what", "by", "in words"], rows, 0, look.width);
+    let mut text = table(&["version", "at", "what", "by", "in words"], rows, 0, options.width);
     if record.has_drifted() {
         text.push_str("It was changed by hand since: `quorate playbook repair` takes that in.\n");
     }
-    finish(&text, look)
+    finish(&text, options)
 }
 
-/// What the ledger has.
-pub(crate) fn log(records: &[Recorded], format: HumanOrJson, look: TextOptions) -> String {
-    let text = |one: &Recorded, key: &str| {
-        let value = one.data.as_ref().and_then(|data| data.get(key)?.as_str());
+/// The ledger's records of playbooks.
+pub(crate) fn log(records: &[Recorded], format: HumanOrJson, options: TextOptions) -> String {
+    let text = |record: &Recorded, key: &str| {
+        let value = record.data.as_ref().and_then(|data| data.get(key)?.as_str());
         value.unwrap_or_default().to_owned()
     };
     if format == HumanOrJson::Json {
-        let object = |one: &Recorded| json!({"n": one.n, "at": rfc3339(one.at_ms), "event": one.kind, "data": one.data});
+        let object = |record: &Recorded| json!({"n": record.n, "at": rfc3339(record.at_ms), "event": record.kind, "data": record.data});
         return format!("{:#}\n", json!({"events": records.iter().map(object).collect::<Vec<_>>()}));
     }
     if records.is_empty() {
         return "nothing is recorded\n".to_owned();
     }
-    let row = |one: &Recorded| {
+    let row = |record: &Recorded| {
         vec![
-            minute(one.at_ms),
-            Paint::Strong.on(&one_line(&one.kind)),
-            one_line(&text(one, "slug")),
-            one_line(&text(one, "words")),
+            minute(record.at_ms),
+            Paint::Strong.on(&one_line(&record.kind)),
+            one_line(&text(record, "slug")),
+            one_line(&text(record, "words")),
         ]
     };
     finish(
@@ -209,16 +207,17 @@ pub(crate) fn log(records: &[Recorded], format: HumanOrJson, look: TextOptions) 
             &["at (UTC)", "event", "playbook", "in words"],
             records.iter().map(row).collect(),
             0,
-            look.width,
+            options.width,
         ),
-        look,
+        options,
     )
 }
 
-/// Who reflected on how much.
+/// The reflector, its input, and the number of proposals.
 pub(crate) fn reflected(reflected: &Reflection) -> String {
-    let count =
-        |n: usize, one: &str, many: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {many}") };
+    let count = |n: usize, singular: &str, plural: &str| {
+        if n == 1 { format!("1 {singular}") } else { format!("{n} {plural}") }
+    };
     format!(
         "{} has read {} and proposes {}\n",
         one_line(&reflected.by),
@@ -229,14 +228,14 @@ pub(crate) fn reflected(reflected: &Reflection) -> String {
 
 /// Proposals as deltas that `propose` reads.
 pub(crate) fn proposals(proposals: &[Proposal]) -> String {
-    let deltas = proposals.iter().filter_map(|one| match one {
+    let deltas = proposals.iter().filter_map(|proposal| match proposal {
         Proposal::Delta(delta) => Some(json!(delta)),
         Proposal::Manifest { .. } | Proposal::Unusable { .. } => None,
     });
     format!("{:#}\n", json!({"deltas": deltas.collect::<Vec<_>>()}))
 }
 
-/// What is proposed and cannot be taken, in a line for people.
+/// An unusable proposal, in one line.
 pub(crate) fn unusable(proposal: &Proposal) -> Option<String> {
     match proposal {
         Proposal::Unusable { slug, misread } => Some(format!("`{slug}` is left out: {}", misread.reason)),
@@ -244,16 +243,16 @@ pub(crate) fn unusable(proposal: &Proposal) -> Option<String> {
     }
 }
 
-/// What became of proposals.
+/// The results of proposals.
 pub(crate) fn proposed(outcomes: &[Outcome], environment: &Environment, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
-        let object = |one: &Outcome| {
+        let object = |outcome: &Outcome| {
             json!({
-                "slug": one.slug, "accepted": one.accepted.is_some(),
-                "file": one.accepted.as_ref().map(|one| display_path(environment, &one.path)),
-                "version": one.accepted.as_ref().map(|one| one.version),
-                "operators": one.accepted.as_ref().map(|one| &one.operators),
-                "diagnostics": diagnostic::json::diagnostics(&one.report),
+                "slug": outcome.slug, "accepted": outcome.accepted.is_some(),
+                "file": outcome.accepted.as_ref().map(|accepted| display_path(environment, &accepted.path)),
+                "version": outcome.accepted.as_ref().map(|accepted| accepted.version),
+                "operators": outcome.accepted.as_ref().map(|accepted| &accepted.operators),
+                "diagnostics": diagnostic::json::diagnostics(&outcome.report),
             })
         };
         return format!("{:#}\n", json!({"proposals": outcomes.iter().map(object).collect::<Vec<_>>()}));
@@ -261,21 +260,21 @@ pub(crate) fn proposed(outcomes: &[Outcome], environment: &Environment, format: 
     if outcomes.is_empty() {
         return "nothing is proposed\n".to_owned();
     }
-    let words = |one: &Outcome| match &one.accepted {
+    let words = |outcome: &Outcome| match &outcome.accepted {
         Some(accepted) => format!(
             "{} is in shadow: version {}, for {}, in {}\n",
-            one_line(&one.slug),
+            one_line(&outcome.slug),
             accepted.version,
-            accepted.operators.iter().map(|one| one_line(one)).collect::<Vec<_>>().join(", "),
+            accepted.operators.iter().map(|operator| one_line(operator)).collect::<Vec<_>>().join(", "),
             display_path(environment, &accepted.path)
         ),
-        None if one.slug.is_empty() => "a proposal was refused\n".to_owned(),
-        None => format!("{} was refused\n", one_line(&one.slug)),
+        None if outcome.slug.is_empty() => "a proposal was refused\n".to_owned(),
+        None => format!("{} was refused\n", one_line(&outcome.slug)),
     };
     outcomes.iter().map(words).collect()
 }
 
-/// What a promotion came to.
+/// The result of a promotion.
 pub(crate) fn promoted(outcome: &promote::Outcome, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
         let json = json!({
@@ -290,18 +289,18 @@ pub(crate) fn promoted(outcome: &promote::Outcome, format: HumanOrJson) -> Strin
         None => format!("{slug} was not promoted\n"),
         Some(version) => {
             let gate_note =
-                outcome.said.as_deref().map_or(String::new(), |said| format!(" ({})", one_line(said)));
+                outcome.said.as_deref().map_or(String::new(), |remark| format!(" ({})", one_line(remark)));
             let mut text = format!("{slug} is active: version {version}{gate_note}\n");
             outcome
                 .archived
                 .iter()
-                .for_each(|one| text.push_str(&format!("{} is archived\n", one_line(one))));
+                .for_each(|slug| text.push_str(&format!("{} is archived\n", one_line(slug))));
             text
         }
     }
 }
 
-/// What became of one.
+/// The new status of a playbook.
 pub(crate) fn status_changed(slug: &str, version: u32, status: &str, format: HumanOrJson) -> String {
     match format {
         HumanOrJson::Json => format!("{:#}\n", json!({"slug": slug, "version": version, "status": status})),
@@ -309,7 +308,7 @@ pub(crate) fn status_changed(slug: &str, version: u32, status: &str, format: Hum
     }
 }
 
-/// What a rollback came to.
+/// The result of a rollback.
 pub(crate) fn rolled_back(slug: &str, to: u32, rolled: &RollbackResult, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
         let json = json!({
@@ -319,11 +318,10 @@ pub(crate) fn rolled_back(slug: &str, to: u32, rolled: &RollbackResult, format: 
     }
     let mut text =
         format!("{} is as version {to} was, {}: version {}\n", one_line(slug), rolled.status, rolled.version);
-    rolled.others.iter().for_each(|one| text.push_str(&format!("{} was changed with it\n", one_line(one))));
+    rolled.others.iter().for_each(|slug| text.push_str(&format!("{} was changed with it\n", one_line(slug))));
     text
 }
 
-/// What was swept.
 pub(crate) fn swept(swept: &[String], format: HumanOrJson) -> String {
     match format {
         HumanOrJson::Json => format!("{:#}\n", json!({"archived": swept})),
@@ -334,11 +332,11 @@ pub(crate) fn swept(swept: &[String], format: HumanOrJson) -> String {
     }
 }
 
-/// What was repaired.
-pub(crate) fn repaired(done: &[String], format: HumanOrJson) -> String {
+/// The repairs.
+pub(crate) fn repaired(repairs: &[String], format: HumanOrJson) -> String {
     match format {
-        HumanOrJson::Json => format!("{:#}\n", json!({"done": done})),
-        HumanOrJson::Human if done.is_empty() => "nothing is to be repaired\n".to_owned(),
-        HumanOrJson::Human => done.iter().map(|what| format!("{}\n", one_line(what))).collect(),
+        HumanOrJson::Json => format!("{:#}\n", json!({"done": repairs})),
+        HumanOrJson::Human if repairs.is_empty() => "nothing is to be repaired\n".to_owned(),
+        HumanOrJson::Human => repairs.iter().map(|repair| format!("{}\n", one_line(repair))).collect(),
     }
 }

@@ -1,4 +1,4 @@
-//! What provisioning did, would do, or found: for people, and as JSON.
+//! The results of provisioning, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -14,19 +14,17 @@ use quorate::service::provision::setup::State;
 use quorate::service::provision::status::{FileStatus, ProfileStatus};
 use quorate::service::provision::{FileReport, Outcome, WriteMode};
 
-/// What was asked for.
+/// The requested change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
-    /// To install.
     Install,
-    /// To uninstall.
     Uninstall,
 }
 
-/// What came of an install or an uninstall.
-pub(crate) fn outcome(outcome: &Outcome, verb: Verb, format: HumanOrJson, look: TextOptions) -> String {
+/// The result of an install or an uninstall.
+pub(crate) fn outcome(outcome: &Outcome, verb: Verb, format: HumanOrJson, options: TextOptions) -> String {
     match format {
-        HumanOrJson::Human => finish(&outcome_human(outcome, verb), look),
+        HumanOrJson::Human => finish(&outcome_human(outcome, verb), options),
         HumanOrJson::Json => outcome_json(outcome),
     }
 }
@@ -37,49 +35,49 @@ fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
     if outcome.resumed && !refused && outcome.run == WriteMode::Apply {
         out.push_str("What had been interrupted was completed.\n");
     }
-    let width = outcome.files.iter().map(|told| told.action.word().len()).max().unwrap_or(0);
-    let said = |told: &&FileReport| told.action != Action::Keep || !told.notes.is_empty();
-    for told in outcome.files.iter().filter(said) {
-        let word = paint(told.action).on(&format!("{:width$}", told.action.word()));
-        let strategy = Paint::Faint.on(&format!("({})", told.strategy));
-        let _ = writeln!(out, "{word}  {}  {strategy}", one_line(&told.dest));
-        for note in &told.notes {
+    let width = outcome.files.iter().map(|file| file.action.word().len()).max().unwrap_or(0);
+    let is_shown = |file: &&FileReport| file.action != Action::Keep || !file.notes.is_empty();
+    for file in outcome.files.iter().filter(is_shown) {
+        let word = paint(file.action).on(&format!("{:width$}", file.action.word()));
+        let strategy = Paint::Faint.on(&format!("({})", file.strategy));
+        let _ = writeln!(out, "{word}  {}  {strategy}", one_line(&file.dest));
+        for note in &file.notes {
             let _ = writeln!(out, "{:width$}  {}", "", one_line(note));
         }
-        out.push_str(&diff(&told.diff));
+        out.push_str(&diff(&file.diff));
     }
-    let what = format!("{} {}", one_line(&outcome.slug), one_line(&outcome.version));
+    let profile = format!("{} {}", one_line(&outcome.slug), one_line(&outcome.version));
     let place = |word: &str| match outcome.target.as_str() {
         "." => String::new(),
         target => format!(" {word} {}", one_line(target)),
     };
     let end = match (refused, outcome.run, verb) {
         (true, ..) => "Nothing was written.".to_owned(),
-        _ if outcome.idle => format!("{what}: nothing to do."),
+        _ if outcome.idle => format!("{profile}: nothing to do."),
         (_, WriteMode::DryRun, _) => "This is a dry run: nothing was written.".to_owned(),
         (_, _, Verb::Install) => match &outcome.previous {
-            Some(previous) => format!("{what} is installed{}, after {}.", place("in"), one_line(previous)),
-            None => format!("{what} is installed{}.", place("in")),
+            Some(previous) => format!("{profile} is installed{}, after {}.", place("in"), one_line(previous)),
+            None => format!("{profile} is installed{}.", place("in")),
         },
-        (_, _, Verb::Uninstall) => format!("{what} is uninstalled{}.", place("from")),
+        (_, _, Verb::Uninstall) => format!("{profile} is uninstalled{}.", place("from")),
     };
     out.push_str(&end);
     out
 }
 
-/// A diff below the line of its file.
+/// A diff below its file's line.
 fn diff(text: &str) -> String {
     let mut out = String::new();
-    for shown in text.lines() {
-        let paint = match shown.as_bytes().first() {
-            _ if shown.starts_with("--- ") || shown.starts_with("+++ ") => Some(Paint::Strong),
+    for line in text.lines() {
+        let paint = match line.as_bytes().first() {
+            _ if line.starts_with("--- ") || line.starts_with("+++ ") => Some(Paint::Strong),
             Some(b'+') => Some(Paint::Good),
             Some(b'-') => Some(Paint::Bad),
             Some(b'@') => Some(Paint::Faint),
             _ => None,
         };
-        let shown = sanitize(shown);
-        let _ = writeln!(out, "  {}", paint.map_or_else(|| shown.clone(), |paint| paint.on(&shown)));
+        let line = sanitize(line);
+        let _ = writeln!(out, "  {}", paint.map_or_else(|| line.clone(), |paint| paint.on(&line)));
     }
     out
 }
@@ -94,15 +92,15 @@ fn paint(action: Action) -> Paint {
 }
 
 /// `{slug, version, previous, target, dry_run, written, resumed, files: [{dest, strategy, action, notes, diff}],
-/// diagnostics}`; `diff` is null where there is none.
+/// diagnostics}`; `diff` may be null.
 fn outcome_json(outcome: &Outcome) -> String {
-    let told = |told: &FileReport| {
+    let file_json = |file: &FileReport| {
         json!({
-            "dest": told.dest,
-            "strategy": told.strategy,
-            "action": told.action.word(),
-            "notes": told.notes,
-            "diff": non_empty(&told.diff),
+            "dest": file.dest,
+            "strategy": file.strategy,
+            "action": file.action.word(),
+            "notes": file.notes,
+            "diff": non_empty(&file.diff),
         })
     };
     let value = json!({
@@ -113,33 +111,33 @@ fn outcome_json(outcome: &Outcome) -> String {
         "dry_run": outcome.run == WriteMode::DryRun,
         "written": outcome.run == WriteMode::Apply && !outcome.report.has_refusals() && !outcome.idle,
         "resumed": outcome.resumed,
-        "files": outcome.files.iter().map(told).collect::<Vec<_>>(),
+        "files": outcome.files.iter().map(file_json).collect::<Vec<_>>(),
         "diagnostics": diagnostics::diagnostics(&outcome.report),
     });
     format!("{value:#}\n")
 }
 
-/// How installed profiles stand, file by file.
+/// The status of installed profiles, file by file.
 pub(crate) fn status(
-    standings: &[ProfileStatus],
+    statuses: &[ProfileStatus],
     report: &Report,
     format: HumanOrJson,
-    look: TextOptions,
+    options: TextOptions,
 ) -> String {
     match format {
         HumanOrJson::Json => {
             let value = json!({
-                "profiles": standings.iter().map(profile_json).collect::<Vec<_>>(),
+                "profiles": statuses.iter().map(profile_json).collect::<Vec<_>>(),
                 "diagnostics": diagnostics::diagnostics(report),
             });
             format!("{value:#}\n")
         }
-        HumanOrJson::Human if standings.is_empty() => "no profiles\n".to_owned(),
+        HumanOrJson::Human if statuses.is_empty() => "no profiles\n".to_owned(),
         HumanOrJson::Human => {
             let mut out = String::new();
-            for standing in standings {
-                out.push_str(&head(standing));
-                for file in &standing.files {
+            for status in statuses {
+                out.push_str(&head(status));
+                for file in &status.files {
                     let (word, paint) = drift_word(file);
                     let word = paint.on(&format!("{word:<8}"));
                     let strategy = Paint::Faint.on(&format!("({})", file.strategy));
@@ -151,34 +149,34 @@ pub(crate) fn status(
                     out.push_str(&diff(&file.diff));
                 }
             }
-            finish(&out, look)
+            finish(&out, options)
         }
     }
 }
 
-/// What is installed.
-pub(crate) fn list(standings: &[ProfileStatus], format: HumanOrJson, look: TextOptions) -> String {
+/// The installed profiles.
+pub(crate) fn list(statuses: &[ProfileStatus], format: HumanOrJson, options: TextOptions) -> String {
     match format {
         HumanOrJson::Json => {
-            let value = json!({"profiles": standings.iter().map(profile_json).collect::<Vec<_>>()});
+            let value = json!({"profiles": statuses.iter().map(profile_json).collect::<Vec<_>>()});
             format!("{value:#}\n")
         }
-        HumanOrJson::Human if standings.is_empty() => "no profiles\n".to_owned(),
-        HumanOrJson::Human => finish(&standings.iter().map(head).collect::<String>(), look),
+        HumanOrJson::Human if statuses.is_empty() => "no profiles\n".to_owned(),
+        HumanOrJson::Human => finish(&statuses.iter().map(head).collect::<String>(), options),
     }
 }
 
-fn head(standing: &ProfileStatus) -> String {
-    let count = standing.files.len();
+fn head(status: &ProfileStatus) -> String {
+    let count = status.files.len();
     let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
-    let how = match (standing.state, standing.is_intact()) {
+    let state = match (status.state, status.is_intact()) {
         (State::Installing, _) => Paint::Bad.on("an install was interrupted"),
         (State::Removing, _) => Paint::Bad.on("an uninstall was interrupted"),
         (State::Installed, true) => Paint::Good.on("in place"),
         (State::Installed, false) => Paint::Fair.on("drifted"),
     };
-    let name = Paint::Strong.on(&one_line(&standing.slug));
-    format!("{name} {}  {files}, {how}, from {}\n", one_line(&standing.version), one_line(&standing.from))
+    let name = Paint::Strong.on(&one_line(&status.slug));
+    format!("{name} {}  {files}, {state}, from {}\n", one_line(&status.version), one_line(&status.from))
 }
 
 fn drift_word(file: &FileStatus) -> (&'static str, Paint) {
@@ -191,7 +189,7 @@ fn drift_word(file: &FileStatus) -> (&'static str, Paint) {
 }
 
 /// `{slug, version, from, at, state, holds, files: [{dest, strategy, stands, diff}]}`.
-fn profile_json(standing: &ProfileStatus) -> Value {
+fn profile_json(status: &ProfileStatus) -> Value {
     let file = |file: &FileStatus| {
         json!({
             "dest": file.dest,
@@ -202,13 +200,13 @@ fn profile_json(standing: &ProfileStatus) -> Value {
         })
     };
     json!({
-        "slug": standing.slug,
-        "version": standing.version,
-        "from": standing.from,
-        "at": standing.at,
-        "state": standing.state,
-        "holds": standing.is_intact(),
-        "files": standing.files.iter().map(file).collect::<Vec<_>>(),
+        "slug": status.slug,
+        "version": status.version,
+        "from": status.from,
+        "at": status.at,
+        "state": status.state,
+        "holds": status.is_intact(),
+        "files": status.files.iter().map(file).collect::<Vec<_>>(),
     })
 }
 

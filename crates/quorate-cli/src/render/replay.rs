@@ -1,4 +1,4 @@
-//! What a replay says: identical, or where it differs.
+//! The result of a replay: identical, or the differences.
 
 use quorate_kernel::replay::Difference;
 use quorate_protocol::Json;
@@ -8,10 +8,10 @@ use super::paint::one_line;
 use super::wording::{amount, truncate};
 use quorate::service::replay::Replay;
 
-/// How much of a value is shown.
+/// The longest shown value, in characters.
 const VALUE: usize = 160;
 
-/// For people.
+/// As text.
 pub(crate) fn human(replay: &Replay) -> String {
     let verdict = |word: &Option<String>| word.as_deref().map_or_else(|| "no verdict".to_owned(), one_line);
     let differences = &replay.result.differences;
@@ -37,19 +37,18 @@ pub(crate) fn human(replay: &Replay) -> String {
 
 /// `{run, identical, recorded, replayed, differences: [{kind, recorded, replayed}]}`.
 pub(crate) fn json(replay: &Replay) -> String {
-    let one =
-        |one: &Difference| json!({"kind": one.kind, "recorded": one.recorded, "replayed": one.replayed});
+    let difference_json = |difference: &Difference| json!({"kind": difference.kind, "recorded": difference.recorded, "replayed": difference.replayed});
     let object = json!({
         "run": &*replay.run,
         "identical": replay.result.differences.is_empty(),
         "recorded": replay.recorded,
         "replayed": replay.replayed,
-        "differences": replay.result.differences.iter().map(one).collect::<Vec<_>>(),
+        "differences": replay.result.differences.iter().map(difference_json).collect::<Vec<_>>(),
     });
     format!("{object:#}\n")
 }
 
-/// The fields that differ; the whole where one side has no such record.
+/// The fields that differ; the whole record if one side has none.
 fn described(difference: &Difference) -> String {
     let (Some(Json::Object(recorded)), Some(Json::Object(replayed))) =
         (&difference.recorded, &difference.replayed)

@@ -1,4 +1,4 @@
-//! A resolved assembly: for people, as YAML that stands alone, and as JSON.
+//! A resolved assembly: as text, as a self-contained YAML manifest, and as JSON.
 
 use std::fmt::Write as _;
 
@@ -16,11 +16,11 @@ use super::paint::{Paint, finish, one_line};
 use quorate::service::resolve::flatten::FlatManifest;
 use quorate::service::resolve::{FieldOrigin, Resolution, disk_path};
 
-/// How wide labels are.
+/// The width of labels.
 const LABEL: usize = 14;
 
-/// The assembly for people.
-pub(crate) fn human(view: &Resolution, look: TextOptions) -> String {
+/// The assembly as text.
+pub(crate) fn human(view: &Resolution, options: TextOptions) -> String {
     let resolved = &view.resolved;
     let mut out = format!(
         "{}  {} {}  {}\n\n",
@@ -29,42 +29,47 @@ pub(crate) fn human(view: &Resolution, look: TextOptions) -> String {
         one_line(&resolved.version),
         Paint::Strong.on(resolved.mode.as_str())
     );
-    out.push_str(&prose(&resolved.description, 2, look.width));
+    out.push_str(&prose(&resolved.description, 2, options.width));
     out.push('\n');
-    out.push_str(&chain(resolved, look));
+    out.push_str(&chain(resolved, options));
     out.push('\n');
-    out.push_str(&members(resolved, look));
+    out.push_str(&members(resolved, options));
     out.push('\n');
-    out.push_str(&rules(resolved, look));
+    out.push_str(&rules(resolved, options));
     for (label, text) in facts(resolved) {
-        out.push_str(&hanging(&format!("{label:<LABEL$}"), &text, 2, look.width));
+        out.push_str(&hanging(&format!("{label:<LABEL$}"), &text, 2, options.width));
     }
-    finish(&out, look)
+    finish(&out, options)
 }
 
-fn chain(resolved: &Resolved, look: TextOptions) -> String {
-    let of = |document: &Document, key| {
+fn chain(resolved: &Resolved, options: TextOptions) -> String {
+    let field_of = |document: &Document, key| {
         one_line(document.root.key(key).and_then(Node::as_str).unwrap_or_default())
     };
     let documents = &resolved.chain.documents;
     let row = |(at, document): (usize, &std::sync::Arc<Document>)| {
-        vec![at.to_string(), one_line(&document.shown), of(document, "name"), of(document, "version")]
+        vec![
+            at.to_string(),
+            one_line(&document.shown),
+            field_of(document, "name"),
+            field_of(document, "version"),
+        ]
     };
     let heading = if documents.len() == 1 { "manifest" } else { "chain, root first" };
-    table(&["", heading, "name", "version"], (1..).zip(documents).map(row).collect(), 2, look.width)
+    table(&["", heading, "name", "version"], (1..).zip(documents).map(row).collect(), 2, options.width)
 }
 
-/// The number of a layer, as the chain's table has it; nothing where there is only one.
+/// The number of a document in the chain's table; `None` if there is only one.
 fn from(resolved: &Resolved, document: usize) -> Option<String> {
     (resolved.chain.documents.len() > 1).then(|| (document + 1).to_string())
 }
 
-/// The heading of the numbers of layers, where there is more than one.
+/// The heading of these numbers, if there is more than one document.
 fn from_heading(resolved: &Resolved) -> Option<&'static str> {
     (resolved.chain.documents.len() > 1).then_some("from")
 }
 
-fn members(resolved: &Resolved, look: TextOptions) -> String {
+fn members(resolved: &Resolved, options: TextOptions) -> String {
     if resolved.members.is_empty() {
         return "  No members.\n".to_owned();
     }
@@ -92,11 +97,11 @@ fn members(resolved: &Resolved, look: TextOptions) -> String {
             row
         })
         .collect();
-    table(&all, rows, 2, look.width)
+    table(&all, rows, 2, options.width)
 }
 
-/// The members in the order in which they are shown, each with its branch: a hierarchy as a tree, an advisory assembly
-/// by phase, and where `display.defaultGrouping` says so everybody by role (A7).
+/// The members in display order, each with its branch: a hierarchy as a tree, an advisory assembly by phase, and with
+/// `display.defaultGrouping` by role (A7).
 fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
     let parent = |member: &Member| match &member.mode_settings {
         ModeSettings::Hierarchy { parent } => parent.clone(),
@@ -106,7 +111,7 @@ fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
     if resolved.mode != Mode::Hierarchy {
         let phase = |member: &&Member| match &member.mode_settings {
             ModeSettings::Advisory { phase: Some(phase), .. } => {
-                members_phase(resolved).iter().position(|one| *one == phase).unwrap_or(usize::MAX)
+                members_phase(resolved).iter().position(|known| *known == phase).unwrap_or(usize::MAX)
             }
             _ => usize::MAX,
         };
@@ -120,12 +125,12 @@ fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
     let mut open: Vec<(String, String, &Member)> = members
         .iter()
         .rev()
-        .filter(|one| parent(one).is_none())
-        .map(|one| (String::new(), String::new(), *one))
+        .filter(|member| parent(member).is_none())
+        .map(|member| (String::new(), String::new(), *member))
         .collect();
     while let Some((branch, below, member)) = open.pop() {
         let children: Vec<&Member> =
-            members.iter().copied().filter(|one| parent(one).as_ref() == Some(&member.id)).collect();
+            members.iter().copied().filter(|member| parent(member).as_ref() == Some(&member.id)).collect();
         for (at, child) in children.iter().enumerate().rev() {
             let last = at + 1 == children.len();
             let (arm, gap) = if last { ("└─", "  ") } else { ("├─", "│ ") };
@@ -136,7 +141,7 @@ fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
     out
 }
 
-/// The phases in the order in which the roster names them.
+/// The phases in the order of their first member.
 fn members_phase(resolved: &Resolved) -> Vec<&String> {
     let mut phases = Vec::new();
     for member in &resolved.members {
@@ -149,7 +154,7 @@ fn members_phase(resolved: &Resolved) -> Vec<&String> {
     phases
 }
 
-/// What a member's seat says, in the columns of its mode.
+/// A member's values in the columns of its mode.
 fn cells(member: &Member) -> Vec<String> {
     match &member.mode_settings {
         ModeSettings::Advisory { phase, triggers } => advisory(phase.as_deref(), triggers.as_deref()),
@@ -162,7 +167,7 @@ fn advisory(phase: Option<&str>, triggers: Option<&[Trigger]>) -> Vec<String> {
     let phase = phase.map_or_else(|| Paint::Absent.on("none"), one_line);
     let triggers = triggers.as_ref().map_or_else(
         || "all".to_owned(),
-        |all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>().join(", "),
+        |all| all.iter().map(|word| trigger(*word)).collect::<Vec<_>>().join(", "),
     );
     vec![phase, triggers]
 }
@@ -194,7 +199,7 @@ fn seconds(timeout_ms: u32) -> String {
     }
 }
 
-fn rules(resolved: &Resolved, look: TextOptions) -> String {
+fn rules(resolved: &Resolved, options: TextOptions) -> String {
     if resolved.rules.is_empty() {
         return "  No synthesis rules.\n\n".to_owned();
     }
@@ -203,20 +208,25 @@ fn rules(resolved: &Resolved, look: TextOptions) -> String {
         .map(|(at, rule)| {
             let params: Vec<String> =
                 rule.params.iter().map(|(key, value)| format!("{key} {}", plain(value))).collect();
-            let whom = rule
+            let members = rule
                 .applies_to
                 .as_ref()
                 .map_or_else(|| "everybody".to_owned(), |ids| one_line(&ids.join(", ")));
             let with = one_line(&params.join(", "));
-            let mut row =
-                vec![at.to_string(), Paint::Strong.on(&one_line(&rule.id)), one_line(&rule.kind), whom, with];
+            let mut row = vec![
+                at.to_string(),
+                Paint::Strong.on(&one_line(&rule.id)),
+                one_line(&rule.kind),
+                members,
+                with,
+            ];
             row.extend(from(resolved, rule.document));
             row
         })
         .collect();
     let mut headings = vec!["", "rule", "kind", "looks at", "with"];
     headings.extend(from_heading(resolved));
-    table(&headings, rows, 2, look.width) + "\n"
+    table(&headings, rows, 2, options.width) + "\n"
 }
 
 fn plain(value: &Value) -> String {
@@ -228,15 +238,15 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
     let traits: Vec<String> = resolved
         .locked_traits
         .iter()
-        .map(|one| {
-            let from = from(resolved, one.document).map(|document| format!("from {document}"));
+        .map(|locked| {
+            let from = from(resolved, locked.document).map(|document| format!("from {document}"));
             let declared = (resolved.match_mode != MatchMode::default())
-                .then(|| one.declared_match_mode.as_str().to_owned());
-            let more: Vec<String> = declared.into_iter().chain(from).collect();
-            if more.is_empty() {
-                one_line(&one.text)
+                .then(|| locked.declared_match_mode.as_str().to_owned());
+            let remarks: Vec<String> = declared.into_iter().chain(from).collect();
+            if remarks.is_empty() {
+                one_line(&locked.text)
             } else {
-                format!("{} ({})", one_line(&one.text), more.join(", "))
+                format!("{} ({})", one_line(&locked.text), remarks.join(", "))
             }
         })
         .collect();
@@ -245,21 +255,23 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
         facts.push(("match mode", resolved.match_mode.as_str().to_owned()));
     }
     let audit = &resolved.audit;
-    let kept = |kept| if kept == Retention::Full { "kept" } else { "hashes only" };
+    let retention = |retention| if retention == Retention::Full { "kept" } else { "hashes only" };
     let days = audit.retention_days.map_or_else(|| "for ever".to_owned(), |days| format!("for {days} days"));
     facts.push((
         "audit",
         format!(
             "consultations {} {days}; outcomes {}, at most {} active, for {}; signing {}",
-            kept(audit.consultations),
-            kept(audit.overlays),
+            retention(audit.consultations),
+            retention(audit.overlays),
             audit.max_active,
             audit.default_ttl,
             signing(resolved)
         ),
     ));
-    if let Some(heuristic) = resolved.defaults.as_ref().and_then(|one| one.trigger_heuristic.as_ref()) {
-        let every = resolved.defaults.as_ref().and_then(|one| one.trigger_interval_ms);
+    if let Some(heuristic) =
+        resolved.defaults.as_ref().and_then(|defaults| defaults.trigger_heuristic.as_ref())
+    {
+        let every = resolved.defaults.as_ref().and_then(|defaults| defaults.trigger_interval_ms);
         let every = every.map_or_else(String::new, |ms| format!(", every {}", seconds(ms)));
         facts.push(("convened", format!("{}{every}", one_line(heuristic))));
     }
@@ -279,8 +291,8 @@ fn signing(resolved: &Resolved) -> &'static str {
     }
 }
 
-/// The merged manifest as a root of its own, which can be written to an ASSEMBLY.md where its leaf stands.
-pub(crate) fn yaml(view: &Resolution, alone: &FlatManifest) -> String {
+/// The merged manifest as a root manifest, which can replace the leaf's ASSEMBLY.md.
+pub(crate) fn yaml(view: &Resolution, manifest: &FlatManifest) -> String {
     let resolved = &view.resolved;
     let mut out = String::from("---\n# resolved, root first:\n");
     for document in &resolved.chain.documents {
@@ -289,10 +301,10 @@ pub(crate) fn yaml(view: &Resolution, alone: &FlatManifest) -> String {
     if !resolved.applies_to.is_empty() {
         let _ = writeln!(out, "# applies to: {}", one_line(&resolved.applies_to.join(", ")));
     }
-    for remark in &alone.remarks {
+    for remark in &manifest.remarks {
         let _ = writeln!(out, "# {}", one_line(remark));
     }
-    out.push_str(&emit(&alone.root));
+    out.push_str(&emit(&manifest.root));
     out.push_str("---\n");
     out
 }
@@ -333,7 +345,7 @@ pub(crate) fn json(view: &Resolution) -> String {
             match &member.mode_settings {
                 ModeSettings::Advisory { phase, triggers } => {
                     object.insert("phase".to_owned(), json!(phase));
-                    let words = triggers.as_ref().map(|all| all.iter().map(|one| trigger(*one)).collect::<Vec<_>>());
+                    let words = triggers.as_ref().map(|all| all.iter().map(|word| trigger(*word)).collect::<Vec<_>>());
                     object.insert("triggers".to_owned(), json!(words));
                 }
                 ModeSettings::Voting { weight, classes } => {
@@ -368,8 +380,8 @@ pub(crate) fn json(view: &Resolution) -> String {
     format!("{value:#}\n")
 }
 
-/// Fields with where they come from, for people.
-pub(crate) fn explain(origins: &[FieldOrigin], look: TextOptions) -> String {
+/// Fields with their origins, as text.
+pub(crate) fn explain(origins: &[FieldOrigin], options: TextOptions) -> String {
     let mut out = String::new();
     for origin in origins {
         let _ = writeln!(
@@ -379,17 +391,17 @@ pub(crate) fn explain(origins: &[FieldOrigin], look: TextOptions) -> String {
             one_line(&origin.value.to_string())
         );
         let _ = writeln!(out, "  from {}:{}", one_line(&origin.file), origin.line);
-        for over in &origin.overridden {
+        for overridden in &origin.overridden {
             let _ = writeln!(
                 out,
                 "  over {}  {}:{}",
-                one_line(&over.value.to_string()),
-                one_line(&over.file),
-                over.line
+                one_line(&overridden.value.to_string()),
+                one_line(&overridden.file),
+                overridden.line
             );
         }
     }
-    finish(&out, look)
+    finish(&out, options)
 }
 
 /// `{fields: [{field, value, file, line, overridden: [{value, file, line}]}]}`.

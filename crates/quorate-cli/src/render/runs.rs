@@ -10,21 +10,20 @@ use super::layout::table;
 use super::paint::{Paint, finish, one_line};
 use super::wording::{instant, minute};
 
-/// The shortest beginning of an id that is shown.
+/// The shortest prefix of an id that is shown.
 const SHORT: usize = 7;
-/// A whole id.
 const LONG: usize = 13;
 
-/// The table, in the order given.
-pub(crate) fn human(runs: &[Run], look: TextOptions) -> String {
+/// The runs as a table, in the given order.
+pub(crate) fn human(runs: &[Run], options: TextOptions) -> String {
     if runs.is_empty() {
         return "No runs yet: `quorate review FILE` holds the first.\n".to_owned();
     }
     let length = short(runs);
     let rows = runs.iter().map(|run| row(run, run.run.get(..length).unwrap_or(&run.run))).collect();
     finish(
-        &table(&["run", "opened (UTC)", "verdict", "override", "type", "artifact"], rows, 0, look.width),
-        look,
+        &table(&["run", "opened (UTC)", "verdict", "override", "type", "artifact"], rows, 0, options.width),
+        options,
     )
 }
 
@@ -47,7 +46,7 @@ fn object(run: &Run) -> Value {
 }
 
 fn row(run: &Run, short: &str) -> Vec<String> {
-    // An assembly's words are small in the records; people see them as a council's.
+    // Assemblies record their outcomes in lower case; all outcomes are shown in capitals.
     let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
     vec![
         Paint::Strong.on(short),

@@ -1,5 +1,5 @@
-//! A report as SARIF 2.1.0: each finding is a result of the rule `council/<deliberator>`, and the verdict stands in the
-//! run's properties. Levels are those of `level.rs`.
+//! A report as SARIF 2.1.0: each finding is a result of the rule `council/<deliberator>`, and the verdict is in the run's
+//! properties. `level.rs` has the levels.
 
 use quorate_diagnostics::render::sarif::{Finding, Region, Rule, log};
 use quorate_diagnostics::text::{LineIndex, Position};
@@ -10,29 +10,28 @@ use super::deliberator_row;
 use super::level;
 use quorate::service::report::{self, Report};
 
-/// The whole document.
 pub(crate) fn sarif(report: &Report) -> String {
     sarif_of(&[report])
 }
 
-/// One document for several reports: a run of its own for each.
+/// One document for several reports, with a run for each.
 pub(crate) fn sarif_of(reports: &[&Report]) -> String {
     let mut logs = reports.iter().map(|report| of(report));
-    let mut whole = logs.next().unwrap_or_else(|| log(&[], &[]));
+    let mut document = logs.next().unwrap_or_else(|| log(&[], &[]));
     if reports.is_empty() {
-        whole["runs"] = json!([]);
+        document["runs"] = json!([]);
     }
-    if let Some(runs) = whole["runs"].as_array_mut() {
+    if let Some(runs) = document["runs"].as_array_mut() {
         runs.extend(logs.filter_map(|mut log| Some(log["runs"].as_array_mut()?.remove(0))));
     }
-    format!("{whole:#}\n")
+    format!("{document:#}\n")
 }
 
 fn of(report: &Report) -> Value {
     let lines = report.text.as_deref().map(LineIndex::new);
-    let rules: Vec<Rule> = report.deliberators.iter().map(|one| rule(&one.id)).collect();
+    let rules: Vec<Rule> = report.deliberators.iter().map(|deliberator| rule(&deliberator.id)).collect();
     let findings: Vec<Finding> =
-        report.findings.iter().map(|one| finding(report, lines.as_ref(), one)).collect();
+        report.findings.iter().map(|raised| finding(report, lines.as_ref(), raised)).collect();
     let mut log = log(&rules, &findings);
     let run = &mut log["runs"][0];
     run["automationDetails"] = json!({ "id": format!("quorate/review/{}", report.run) });
@@ -64,7 +63,7 @@ fn properties(report: &Report) -> Value {
         "executor": report.executor,
         "modelAsked": report.model_asked,
         "notes": report.all_notes(),
-        "override": report.overridden.as_ref().map(|one| json!({"verdict": one.verdict, "reason": one.reason, "by": one.by})),
+        "override": report.overridden.as_ref().map(|decision| json!({"verdict": decision.verdict, "reason": decision.reason, "by": decision.by})),
     })
 }
 
@@ -76,41 +75,43 @@ fn rule(deliberator: &str) -> Rule {
     }
 }
 
-/// The rule of a deliberator.
+/// The rule id of a deliberator.
 pub(super) fn id(deliberator: &str) -> String {
     format!("council/{deliberator}")
 }
 
-fn finding(report: &Report, lines: Option<&LineIndex<'_>>, one: &report::Finding) -> Finding {
+fn finding(report: &Report, lines: Option<&LineIndex<'_>>, raised: &report::Finding) -> Finding {
     Finding {
-        rule: id(&one.by),
-        level: level::of_member(report, &one.by),
-        message: one.issue.clone(),
+        rule: id(&raised.by),
+        level: level::of_member(report, &raised.by),
+        message: raised.issue.clone(),
         file: Some(report.artifact.clone()),
-        region: region(report, lines, one),
-        fix: one.fix.clone(),
+        region: region(report, lines, raised),
+        fix: raised.fix.clone(),
     }
 }
 
-/// Where the words stand. Without the text their end is not known, and the region is the place where they begin.
-fn region(report: &Report, lines: Option<&LineIndex<'_>>, one: &report::Finding) -> Option<Region> {
-    let start = start(one)?;
-    let whole = report.text.as_deref().zip(lines).zip(one.span).and_then(|((text, lines), (from, to))| {
-        let snippet = text.get(from..to)?;
-        let end = lines.position(to);
-        let end = match snippet.contains('\n') {
-            true => end,
-            false => Position { line: start.line, column: start.column + snippet.chars().count() },
-        };
-        Some(Region { start, end, snippet: Some(snippet.to_owned()) })
-    });
-    Some(whole.unwrap_or(Region { start, end: start, snippet: None }))
+/// The place of the quote. Without the text its end is unknown, and the region is its start.
+fn region(report: &Report, lines: Option<&LineIndex<'_>>, raised: &report::Finding) -> Option<Region> {
+    let start = start(raised)?;
+    let exact = report.text.as_deref().zip(lines).zip(raised.span).and_then(
+        |((text, lines), (start_byte, end_byte))| {
+            let snippet = text.get(start_byte..end_byte)?;
+            let end = lines.position(end_byte);
+            let end = match snippet.contains('\n') {
+                true => end,
+                false => Position { line: start.line, column: start.column + snippet.chars().count() },
+            };
+            Some(Region { start, end, snippet: Some(snippet.to_owned()) })
+        },
+    );
+    Some(exact.unwrap_or(Region { start, end: start, snippet: None }))
 }
 
-/// Where a finding's words begin.
-pub(super) fn start(one: &report::Finding) -> Option<Position> {
+/// The start of a finding's quote.
+pub(super) fn start(raised: &report::Finding) -> Option<Position> {
     let number = |number: u64| usize::try_from(number.max(1)).ok();
-    Some(Position { line: number(one.line?)?, column: number(one.column?)? })
+    Some(Position { line: number(raised.line?)?, column: number(raised.column?)? })
 }
 
 #[cfg(test)]
@@ -171,7 +172,7 @@ mod tests {
                 .as_array()
                 .unwrap()
                 .iter()
-                .map(|one| one["level"].as_str().unwrap().to_owned())
+                .map(|result| result["level"].as_str().unwrap().to_owned())
                 .collect()
         };
         assert_eq!(levels(&revise()), ["warning", "warning", "note", "warning", "note"]);

@@ -1,4 +1,4 @@
-//! What a sweep did: a table of what was reviewed or could not be, and how many files were passed over, and why.
+//! The result of a sweep: a table of reviewed and failed files, and counts of skipped files by reason.
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_protocol::policy::Verdict;
@@ -8,40 +8,40 @@ use super::paint::{Paint, finish, one_line};
 use super::wording::amount;
 use quorate::service::sweep::{Outcome, SweptFile};
 
-/// So many files are named with what to fix in them.
+/// The most files listed with their fix.
 const MAX_FIX_FIRST: usize = 5;
 
-/// For people. Files that were passed over are counted, not listed.
-pub(crate) fn human(all: &[SweptFile], look: TextOptions) -> String {
+/// As text. Skipped files are only counted.
+pub(crate) fn human(all: &[SweptFile], options: TextOptions) -> String {
     let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
     let mut out = String::new();
     if !rows.is_empty() {
-        out.push_str(&table(&["verdict", "artifact", "type", "tier", "run"], rows, 0, look.width));
+        out.push_str(&table(&["verdict", "artifact", "type", "tier", "run"], rows, 0, options.width));
         out.push('\n');
     }
-    out.push_str(&prose(&summary(all), 0, look.width));
+    out.push_str(&prose(&summary(all), 0, options.width));
     let first = fix_first(all);
     if !first.is_empty() {
         out.push_str(&format!("\n{}\n", Paint::Strong.on("Fix first")));
     }
-    for (one, verdict, fix) in first {
-        let what = format!(
+    for (file, verdict, fix) in first {
+        let text = format!(
             "{} {}: {}",
             Paint::of_verdict(verdict).on(verdict.as_str()),
-            one_line(&one.path),
+            one_line(&file.path),
             one_line(fix)
         );
-        out.push_str(&hanging("-", &what, 2, look.width));
+        out.push_str(&hanging("-", &text, 2, options.width));
     }
-    finish(&out, look)
+    finish(&out, options)
 }
 
-/// What to fix first: what is held back before what is to be revised, in the order of the files.
+/// Fixes in order of urgency: HOLD before REVISE, then the order of the files.
 fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
     let mut first: Vec<_> = all
         .iter()
-        .filter_map(|one| match &one.outcome {
-            Outcome::Judged { verdict, fix: Some(fix), .. } => Some((one, *verdict, &**fix)),
+        .filter_map(|file| match &file.outcome {
+            Outcome::Judged { verdict, fix: Some(fix), .. } => Some((file, *verdict, &**fix)),
             _ => None,
         })
         .collect();
@@ -50,23 +50,23 @@ fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
     first
 }
 
-fn row(one: &SweptFile) -> Option<Vec<String>> {
-    let (verdict, run) = match &one.outcome {
+fn row(file: &SweptFile) -> Option<Vec<String>> {
+    let (verdict, run) = match &file.outcome {
         Outcome::Judged { run, verdict, .. } => {
             (Paint::of_verdict(*verdict).on(verdict.as_str()), one_line(run))
         }
         Outcome::Due => (Paint::Faint.on("due"), String::new()),
-        Outcome::Failed { why } => (Paint::Absent.on("failed"), one_line(why)),
+        Outcome::Failed { why: reason } => (Paint::Absent.on("failed"), one_line(reason)),
         Outcome::TierSkipped | Outcome::NotSampled | Outcome::AlreadyJudged => return None,
     };
-    Some(vec![verdict, one_line(&one.path), one_line(&one.artifact_type), one.tier.to_string(), run])
+    Some(vec![verdict, one_line(&file.path), one_line(&file.artifact_type), file.tier.to_string(), run])
 }
 
-/// One sentence: how many files there are and what became of them.
+/// One sentence: the number of files, by result.
 fn summary(all: &[SweptFile]) -> String {
-    let count = |is: &dyn Fn(&Outcome) -> bool| all.iter().filter(|one| is(&one.outcome)).count();
-    let judged = |wanted: Verdict| {
-        count(&|outcome| matches!(outcome, Outcome::Judged { verdict, .. } if *verdict == wanted))
+    let count = |is: &dyn Fn(&Outcome) -> bool| all.iter().filter(|file| is(&file.outcome)).count();
+    let judged = |expected: Verdict| {
+        count(&|outcome| matches!(outcome, Outcome::Judged { verdict, .. } if *verdict == expected))
     };
     let parts = [
         (judged(Verdict::Ship), "SHIP"),
@@ -79,10 +79,10 @@ fn summary(all: &[SweptFile]) -> String {
         (count(&|outcome| *outcome == Outcome::NotSampled), "not in the sample"),
         (count(&|outcome| *outcome == Outcome::TierSkipped), "of a tier that is not reviewed"),
     ];
-    let said: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let listed: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")).collect();
     let files = amount(all.len() as u64, "file");
-    if said.is_empty() { format!("{files}.") } else { format!("{files}: {}.", said.join(", ")) }
+    if listed.is_empty() { format!("{files}.") } else { format!("{files}: {}.", listed.join(", ")) }
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_was_judged_is_listed_and_the_rest_counted() {
-        let swept = |path: &str, outcome| SweptFile {
+        let file = |path: &str, outcome| SweptFile {
             path: path.to_owned(),
             tier: 1,
             artifact_type: "post".to_owned(),
@@ -103,12 +103,12 @@ mod tests {
             fix: fix.map(str::to_owned),
         };
         let all = [
-            swept("a.md", judged(Verdict::Ship, None)),
-            swept("aa.md", judged(Verdict::Revise, Some("line 3: Name the source."))),
-            swept("ab.md", judged(Verdict::Hold, Some("line 9: Say for how long."))),
-            swept("b.md", Outcome::Failed { why: "not UTF-8".to_owned() }),
-            swept("c.md", Outcome::TierSkipped),
-            swept("d.md", Outcome::AlreadyJudged),
+            file("a.md", judged(Verdict::Ship, None)),
+            file("aa.md", judged(Verdict::Revise, Some("line 3: Name the source."))),
+            file("ab.md", judged(Verdict::Hold, Some("line 9: Say for how long."))),
+            file("b.md", Outcome::Failed { why: "not UTF-8".to_owned() }),
+            file("c.md", Outcome::TierSkipped),
+            file("d.md", Outcome::AlreadyJudged),
         ];
         insta::assert_snapshot!(human(&all, TextOptions::default()), @"
         verdict  artifact  type  tier  run

@@ -1,4 +1,4 @@
-//! What all formats must hold: widths, colours, odd text, many findings; and the formats of other tools.
+//! Properties of all formats: widths, colours, unusual text, many findings; and the formats of other tools.
 
 use quorate_diagnostics::Body;
 use quorate_diagnostics::codes;
@@ -11,14 +11,14 @@ use super::*;
 fn lines_fit_and_end_without_spaces() {
     for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
         for width in [40, 60, 80, 100, 120] {
-            let shown = human(&report, Extent::Full, TextOptions { width, ..TextOptions::default() });
-            for line in shown.lines() {
-                assert_eq!(line, line.trim_end(), "{shown}");
+            let text = human(&report, Extent::Full, TextOptions { width, ..TextOptions::default() });
+            for line in text.lines() {
+                assert_eq!(line, line.trim_end(), "{text}");
                 if line.contains(" | ") && width < 60 {
                     // Quoted source is cut no shorter than this.
                     continue;
                 }
-                assert!(line.chars().count() <= width, "{} > {width}: {line}\n{shown}", line.chars().count());
+                assert!(line.chars().count() <= width, "{} > {width}: {line}\n{text}", line.chars().count());
             }
         }
     }
@@ -47,8 +47,8 @@ fn odd_lines_are_quoted() {
         found(text, "skeptic", "best", "control\u{1b}[0m", None),
         found(text, "evidence", "all\r\nthree", "two lines", Some("one\nline")),
     ];
-    let shown = human(&report, Extent::Full, TextOptions::default());
-    let brief = shown.split("Brief: ").nth(1).and_then(|rest| rest.split("Revision brief").next()).unwrap();
+    let text = human(&report, Extent::Full, TextOptions::default());
+    let brief = text.split("Brief: ").nth(1).and_then(|rest| rest.split("Revision brief").next()).unwrap();
     insta::assert_snapshot!(brief, @r#"
     3 findings
 
@@ -85,12 +85,12 @@ fn many_findings_are_cut() {
     report.text = Some(text.as_str().into());
     report.findings =
         (0..50).map(|number| found(&text, "skeptic", &format!("word{number:02}"), "No.", None)).collect();
-    let shown = human(&report, Extent::Full, TextOptions::default());
+    let text = human(&report, Extent::Full, TextOptions::default());
     assert!(
-        shown.contains("  … and 30 more findings beyond the first 20 places: `quorate show r7k2m9q4xa1bc"),
-        "{shown}"
+        text.contains("  … and 30 more findings beyond the first 20 places: `quorate show r7k2m9q4xa1bc"),
+        "{text}"
     );
-    assert!(shown.contains(" 20. ") && !shown.contains(" 21. "), "{shown}");
+    assert!(text.contains(" 20. ") && !text.contains(" 21. "), "{text}");
     assert!(markdown(&report).contains("30 more findings"));
 }
 
@@ -222,20 +222,20 @@ fn github_has_an_annotation_for_each_finding_and_the_verdict() {
 #[test]
 fn json_is_the_object_of_the_report() {
     let report = revise();
-    let shown = json(&report);
-    assert!(shown.ends_with("}\n"));
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), report.json());
+    let text = json(&report);
+    assert!(text.ends_with("}\n"));
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), report.json());
 }
 
 #[test]
 fn diagnostics_in_every_format() {
-    let mut said = Diagnostics::new();
-    assert_eq!(diagnostics(&said, Format::Markdown, TextOptions::default()), "");
-    said.refuse(codes::USAGE, Body::new("no `file` was named"));
-    let shown = |format| diagnostics(&said, format, TextOptions::default());
-    assert_eq!(shown(Format::Human), "refusal[quorate:usage]: no `file` was named\n\n");
-    assert_eq!(shown(Format::Markdown), "```text\nrefusal[quorate:usage] no `file` was named\n```\n");
-    assert!(shown(Format::Json).starts_with("{\"diagnostics\":["));
-    assert!(shown(Format::Sarif).contains("\"version\": \"2.1.0\""));
-    assert!(shown(Format::Github).starts_with("::error "));
+    let mut report = Diagnostics::new();
+    assert_eq!(diagnostics(&report, Format::Markdown, TextOptions::default()), "");
+    report.refuse(codes::USAGE, Body::new("no `file` was named"));
+    let render = |format| diagnostics(&report, format, TextOptions::default());
+    assert_eq!(render(Format::Human), "refusal[quorate:usage]: no `file` was named\n\n");
+    assert_eq!(render(Format::Markdown), "```text\nrefusal[quorate:usage] no `file` was named\n```\n");
+    assert!(render(Format::Json).starts_with("{\"diagnostics\":["));
+    assert!(render(Format::Sarif).contains("\"version\": \"2.1.0\""));
+    assert!(render(Format::Github).starts_with("::error "));
 }

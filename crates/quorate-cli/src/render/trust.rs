@@ -11,7 +11,7 @@ use quorate::service::paths::display_path;
 use quorate::service::trust::decide::{Action, TrustChange};
 use quorate::service::trust::requests::Inventory;
 
-/// An inventory, with the state of each file.
+/// The files that need trust, with their states.
 pub(crate) fn inventory(
     environment: &Environment,
     inventory: &Inventory,
@@ -27,8 +27,8 @@ pub(crate) fn inventory(
     }
     let mut out = String::new();
     for need in &inventory.requests {
-        for act in &need.acts {
-            let line = format!("{}: {}", display_path(environment, &need.file), act.what);
+        for side_effect in &need.acts {
+            let line = format!("{}: {}", display_path(environment, &need.file), side_effect.what);
             out.push_str(&format!("{}\n", shown_line(&line)));
         }
     }
@@ -48,7 +48,7 @@ pub(crate) fn inventory(
 
 fn as_json(inventory: &Inventory, done: &TrustChange) -> String {
     let need = |need: &quorate::service::trust::TrustRequest| {
-        let acts: Vec<&str> = need.acts.iter().map(|act| act.what.as_str()).collect();
+        let acts: Vec<&str> = need.acts.iter().map(|side_effect| side_effect.what.as_str()).collect();
         json!({"file": need.file, "acts": acts})
     };
     let file = |(path, sha256): (&std::path::PathBuf, &String)| json!({"file": path, "sha256": sha256, "trusted": done.trusted.contains(path)});
@@ -63,15 +63,15 @@ fn as_json(inventory: &Inventory, done: &TrustChange) -> String {
     )
 }
 
-/// A directory that may configure us although another user owns it, or may no more.
+/// A directory whose configuration is used, or no longer used, although another user owns it.
 pub(crate) fn safe_directory(directory: &Path, is_revoked: bool, format: Format) -> String {
-    let shown = shown_line(&directory.display().to_string());
+    let directory_text = shown_line(&directory.display().to_string());
     match (format, is_revoked) {
         (Format::Json, false) => format!("{:#}\n", json!({"safe_directory": directory})),
         (Format::Json, true) => format!("{:#}\n", json!({"revoked_safe_directory": directory})),
         (_, false) => {
-            format!("configuration in {shown} counts from now on, although another user owns it\n")
+            format!("configuration in {directory_text} counts from now on, although another user owns it\n")
         }
-        (_, true) => format!("configuration in {shown} counts no more where another user owns it\n"),
+        (_, true) => format!("configuration in {directory_text} counts no more where another user owns it\n"),
     }
 }

@@ -1,4 +1,4 @@
-//! What came of verifying the ledger: what holds, against what, and what differs.
+//! The result of a verification of the ledger: what is valid, by which checks, and the differences.
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::verify::{Cosignature, Divergence, Report};
@@ -8,8 +8,8 @@ use super::paint::{Paint, finish, one_line};
 use super::wording::instant;
 use quorate::service::ledger::verify::Verification;
 
-/// For people.
-pub(crate) fn human(verified: &Verification, look: TextOptions) -> String {
+/// As text.
+pub(crate) fn human(verified: &Verification, options: TextOptions) -> String {
     let Verification { ledger, report, .. } = verified;
     let mut text = match report.divergence_count {
         0 => format!("{} {}\n\n", one_line(ledger), Paint::Good.on("holds")),
@@ -19,50 +19,50 @@ pub(crate) fn human(verified: &Verification, look: TextOptions) -> String {
     if let Some(first) = report.divergences.first() {
         text += &format!("First: {}\n\n", one_line(&first.to_string()));
         let rows = report.divergences.iter().map(row).collect();
-        text += &table(&["what", "of", "record", "place", "how"], rows, 4, look.width);
+        text += &table(&["what", "of", "record", "place", "how"], rows, 4, options.width);
         if report.divergence_count > report.divergences.len() as u64 {
             text += &format!("and {} more\n", report.divergence_count - report.divergences.len() as u64);
         }
         text.push('\n');
     }
-    for said in findings(verified) {
-        text += &format!("- {said}\n");
+    for sentence in findings(verified) {
+        text += &format!("- {sentence}\n");
     }
-    finish(&text, look)
+    finish(&text, options)
 }
 
-fn row(one: &Divergence) -> Vec<String> {
+fn row(divergence: &Divergence) -> Vec<String> {
     vec![
-        Paint::Bad.on(one.kind.as_str()),
-        one.part.as_str().to_owned(),
-        one_line(&one.record().unwrap_or_default()),
-        place(one),
-        one_line(&one.what),
+        Paint::Bad.on(divergence.kind.as_str()),
+        divergence.part.as_str().to_owned(),
+        one_line(&divergence.record().unwrap_or_default()),
+        place(divergence),
+        one_line(&divergence.what),
     ]
 }
 
 /// `<run>/<n>`, or the run alone.
-fn place(one: &Divergence) -> String {
-    match (one.seq, one.last_seq) {
+fn place(divergence: &Divergence) -> String {
+    match (divergence.seq, divergence.last_seq) {
         (Some(place), Some(until)) => format!("{place} to {until}"),
         (Some(place), None) => place.to_string(),
         _ => String::new(),
     }
 }
 
-/// What was held against what, one sentence each.
+/// The checks and their results, one sentence each.
 fn findings(verified: &Verification) -> Vec<String> {
     let Verification { report, log, witness, .. } = verified;
-    let mut said = Vec::new();
+    let mut sentences = Vec::new();
     let since = match report.since {
         0 => String::new(),
         since => format!(", behind {since} that a trusted checkpoint is over"),
     };
-    said.push(format!(
+    sentences.push(format!(
         "{} records of {} runs and other streams, {} without their body, {} texts{since}",
         report.records, report.streams, report.erased, report.texts
     ));
-    said.push(match (&report.origin, report.checkpoints) {
+    sentences.push(match (&report.origin, report.checkpoints) {
         (Some(origin), count) if count > 0 => format!(
             "{count} checkpoints of {}, the last over {} records; {} of them unsigned; {} records not sealed yet",
             one_line(origin),
@@ -73,14 +73,14 @@ fn findings(verified: &Verification) -> Vec<String> {
         (_, _) => format!("no checkpoint; {} records not sealed yet", report.unsealed),
     });
     if report.unproven > 0 {
-        said.push(format!(
+        sentences.push(format!(
             "{} records are neither signed nor under a signed checkpoint, so that nothing proves who wrote them: a crash \
              leaves such records, and so can a person who can write the ledger; look at them, then seal them with `quorate \
              ledger checkpoint`",
             report.unproven
         ));
     }
-    said.push(match report.ledger_key_signed {
+    sentences.push(match report.ledger_key_signed {
         Some(true) => format!("held against the ledger's own key, which signed {} records", report.signed),
         Some(false) => "the ledger's own key did not sign the last checkpoint".to_owned(),
         None if report.signed > 0 => {
@@ -88,25 +88,29 @@ fn findings(verified: &Verification) -> Vec<String> {
         }
         None => "no checkpoint is signed".to_owned(),
     });
-    match (report.trusted_keys_signed.len(), report.trusted_keys_signed.iter().filter(|held| **held).count())
-    {
-        (0, _) => said.push("held against no key that was given with `--key`".to_owned()),
-        (given, good) if given == good => said.push("also held against every key that was given".to_owned()),
-        (given, good) => said.push(format!("held against {good} of the {given} keys that were given")),
+    match (
+        report.trusted_keys_signed.len(),
+        report.trusted_keys_signed.iter().filter(|signed| **signed).count(),
+    ) {
+        (0, _) => sentences.push("held against no key that was given with `--key`".to_owned()),
+        (keys, good) if keys == good => {
+            sentences.push("also held against every key that was given".to_owned())
+        }
+        (keys, good) => sentences.push(format!("held against {good} of the {keys} keys that were given")),
     }
-    if let Some(kept) = &report.local_checkpoints {
-        said.push(match (kept.checkpoints, kept.fragments) {
+    if let Some(copies_kept) = &report.local_checkpoints {
+        sentences.push(match (copies_kept.checkpoints, copies_kept.fragments) {
             (0, 0) => "no checkpoint of it is kept on this machine: this is its first use here, or what was kept was \
                        removed"
                 .to_owned(),
             (copies, _) => format!(
                 "held against {copies} copies of the last checkpoint that its key signed on this machine, over {} records",
-                kept.size
+                copies_kept.size
             ),
         });
     }
     for rollback in &report.rollbacks {
-        said.push(format!(
+        sentences.push(format!(
             "a rollback was accepted by {}: {} (ledger/{})",
             one_line(&rollback.by),
             one_line(&rollback.reason),
@@ -114,77 +118,77 @@ fn findings(verified: &Verification) -> Vec<String> {
         ));
     }
     match (&report.witness, witness) {
-        (Some(kept), Some(name)) => {
-            let torn = match kept.fragments {
+        (Some(witness_kept), Some(name)) => {
+            let fragments = match witness_kept.fragments {
                 0 => String::new(),
-                torn => format!("; {torn} pieces of it are no signed note"),
+                fragments => format!("; {fragments} pieces of it are no signed note"),
             };
-            said.push(format!(
-                "the witness {} has {} checkpoints, the largest over {} records{torn}",
+            sentences.push(format!(
+                "the witness {} has {} checkpoints, the largest over {} records{fragments}",
                 one_line(name),
-                kept.checkpoints,
-                kept.size
+                witness_kept.checkpoints,
+                witness_kept.size
             ));
         }
-        _ if report.cosignature.is_none() => said.push("no witness".to_owned()),
+        _ if report.cosignature.is_none() => sentences.push("no witness".to_owned()),
         _ => {}
     }
     if let Some(Cosignature { name, size, at_s }) = &report.cosignature {
         let at_ms = i64::try_from(*at_s).unwrap_or(i64::MAX).saturating_mul(1000);
         let at = instant(at_ms);
-        said.push(format!("the witness {} signed {size} records at {at}, by its clock", one_line(name)));
+        sentences.push(format!("the witness {} signed {size} records at {at}, by its clock", one_line(name)));
     }
-    said.push(format!(
+    sentences.push(format!(
         "{} runs are signed, with {} signatures; {} of them by keys that only they name",
         report.signed_runs, report.signatures, report.self_vouched_runs
     ));
     if report.unsigned_ledger_records > 0 {
-        said.push(format!(
+        sentences.push(format!(
             "{} records of what was done to the ledger are not signed, and no key is known that should have",
             report.unsigned_ledger_records
         ));
     }
     if let Some(logged) = &report.log {
-        said.push(format!("{} lines of {} belong to its runs", logged.ours, one_line(log)));
+        sentences.push(format!("{} lines of {} belong to its runs", logged.ours, one_line(log)));
         if let Some((number, run)) = &logged.first_unknown {
-            said.push(format!(
+            sentences.push(format!(
                 "{} lines of the log name runs that this ledger does not have: the first is line {number}, {}",
                 logged.unknown,
                 one_line(run)
             ));
         }
-        if let Some(other) = &logged.first_elsewhere {
-            said.push(format!(
+        if let Some(elsewhere) = &logged.first_elsewhere {
+            sentences.push(format!(
                 "{} runs log elsewhere ({}); their lines were not checked",
                 logged.elsewhere,
-                one_line(&other.display().to_string())
+                one_line(&elsewhere.display().to_string())
             ));
         }
         if logged.unreadable > 0 {
-            said.push(format!(
+            sentences.push(format!(
                 "{} lines of the log cannot be read, or follow up on a run without naming it; they are not counted",
                 logged.unreadable
             ));
         }
     }
     if report.open > 0 {
-        let named: Vec<String> = report.open_runs.iter().map(|run| one_line(run)).collect();
-        let more = if report.open > named.len() as u64 { " and others" } else { "" };
-        said.push(format!("{} runs are open: {}{more}", report.open, named.join(", ")));
+        let open_runs: Vec<String> = report.open_runs.iter().map(|run| one_line(run)).collect();
+        let more = if report.open > open_runs.len() as u64 { " and others" } else { "" };
+        sentences.push(format!("{} runs are open: {}{more}", report.open, open_runs.join(", ")));
     }
-    said.push(undetectable(report));
-    said
+    sentences.push(undetectable(report));
+    sentences
 }
 
-/// What none of this can tell.
+/// What these checks cannot detect.
 fn undetectable(report: &Report) -> String {
-    let kept = report.local_checkpoints.map_or(0, |kept| kept.size);
+    let kept_size = report.local_checkpoints.map_or(0, |copies| copies.size);
     let witnessed = report.witness.map_or(0, |witness| witness.size);
     let cosigned = report.cosignature.as_ref().map_or(0, |cosigned| cosigned.size);
-    let seen = kept.max(witnessed).max(cosigned);
-    let cut = match seen {
+    let covered = kept_size.max(witnessed).max(cosigned);
+    let cut = match covered {
         0 => "whether records were cut off at the end".to_owned(),
-        seen => format!("whether records after the first {seen} were cut off"),
+        covered => format!("whether records after the first {covered} were cut off"),
     };
     let anew = match witnessed.max(cosigned) {
         0 => "who has the ledger's key and can change every copy",

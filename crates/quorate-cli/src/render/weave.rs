@@ -1,4 +1,4 @@
-//! What `quorate weave` prints.
+//! The output of `quorate weave`.
 
 use serde_json::json;
 
@@ -9,7 +9,6 @@ use quorate::service::compose;
 use quorate::service::diff::unified;
 use quorate::service::weave::Prompt;
 
-/// The prompt, and nothing else.
 pub(crate) fn prompt(woven: &Prompt) -> String {
     let mut text = woven.woven.prompt.clone();
     if !text.ends_with('\n') {
@@ -21,17 +20,23 @@ pub(crate) fn prompt(woven: &Prompt) -> String {
 /// What was woven, and what was not.
 pub(crate) fn summary(woven: &Prompt) -> String {
     let mut text = String::new();
-    for one in &woven.woven.woven {
-        let of = woven.overlays.iter().find(|overlay| overlay.overlay == one.id);
-        let of = of.map_or_else(String::new, |one| format!(" (run {}, {})", one.run, one_line(&one.member)));
-        let of = match &one.placement {
-            Placement::Appended => of,
-            Placement::Block(block) => format!("{of} in place of `{}`", one_line(block)),
+    for piece in &woven.woven.woven {
+        let origin = woven.overlays.iter().find(|overlay| overlay.overlay == piece.id);
+        let origin = origin.map_or_else(String::new, |overlay| {
+            format!(" (run {}, {})", overlay.run, one_line(&overlay.member))
+        });
+        let origin = match &piece.placement {
+            Placement::Appended => origin,
+            Placement::Block(block) => format!("{origin} in place of `{}`", one_line(block)),
         };
-        text.push_str(&format!("woven:   {} at priority {:>3}{of}\n", one_line(&one.id), one.priority));
+        text.push_str(&format!(
+            "woven:   {} at priority {:>3}{origin}\n",
+            one_line(&piece.id),
+            piece.priority
+        ));
     }
-    for one in &woven.woven.skipped {
-        text.push_str(&format!("skipped: {}: {}\n", one_line(&one.id), one.reason));
+    for piece in &woven.woven.skipped {
+        text.push_str(&format!("skipped: {}: {}\n", one_line(&piece.id), piece.reason));
     }
     if let Some(slug) = &woven.trying {
         text.push_str(&format!("trying:  {}, which nobody else is told\n", one_line(slug)));
@@ -45,7 +50,7 @@ pub(crate) fn summary(woven: &Prompt) -> String {
     text
 }
 
-/// What was woven and what was not, and what came of it.
+/// What was woven, what was not, and the resulting prompt's size and hash.
 pub(crate) fn explanation(woven: &Prompt) -> String {
     format!(
         "{}prompt:  {} characters, about {} tokens, sha256 {}\n",
@@ -56,32 +61,31 @@ pub(crate) fn explanation(woven: &Prompt) -> String {
     )
 }
 
-/// What weaving has changed, as a unified diff; nothing where that is nothing.
+/// The changes by weaving as a unified diff; empty without changes.
 pub(crate) fn diff(woven: &Prompt) -> String {
     unified(&woven.reference, Some(woven.base.as_bytes()), Some(woven.woven.prompt.as_bytes()))
 }
 
-/// One JSON object.
 pub(crate) fn json(woven: &Prompt) -> String {
-    let used = woven.woven.woven.iter().map(|one| {
-        let block = match &one.placement {
+    let used = woven.woven.woven.iter().map(|piece| {
+        let block = match &piece.placement {
             Placement::Appended => None,
             Placement::Block(block) => Some(block),
         };
-        let key = if woven.overlays.iter().any(|overlay| overlay.overlay == one.id) {
+        let key = if woven.overlays.iter().any(|overlay| overlay.overlay == piece.id) {
             "overlay"
         } else {
             "playbook"
         };
-        json!({key: one.id, "priority": one.priority, "block": block})
+        json!({key: piece.id, "priority": piece.priority, "block": block})
     });
-    let skipped = woven.woven.skipped.iter().map(|one| (one.id.as_str(), one.reason.to_string()));
+    let skipped = woven.woven.skipped.iter().map(|piece| (piece.id.as_str(), piece.reason.to_string()));
     let resting = woven
         .resting
         .iter()
         .filter(|(slug, _)| woven.trying.as_ref() != Some(slug))
         .map(|(slug, status)| (slug.as_str(), format!("it is {status}")));
-    let skipped = skipped.chain(resting).map(|(id, why)| json!({"id": id, "why": why}));
+    let skipped = skipped.chain(resting).map(|(id, reason)| json!({"id": id, "why": reason}));
     let json = json!({
         if woven.is_operator { "operator" } else { "persona" }: woven.reference,
         "tokens": woven.tokens(),

@@ -1,4 +1,4 @@
-//! Words for what records say in codes: statuses, durations, dates, amounts, lists of names.
+//! Wording of codes and values: statuses, durations, dates, amounts, lists of names.
 
 pub(super) use quorate::service::time_text::{day, instant, strftime};
 use std::time::Duration;
@@ -7,16 +7,16 @@ use quorate_kernel::ports::executor::Usage;
 
 use super::paint::one_line;
 
-/// A status as people say it.
+/// A status in words.
 pub(crate) fn status(word: &str) -> String {
     match word {
         "schema_failed" => "answer did not fit".to_owned(),
         "late" => "too late".to_owned(),
-        other => other.replace('_', " "),
+        code => code.replace('_', " "),
     }
 }
 
-/// A step as people say it.
+/// A step in words.
 pub(crate) fn step(word: &str) -> String {
     match word {
         "r1" => "round 1".to_owned(),
@@ -24,14 +24,14 @@ pub(crate) fn step(word: &str) -> String {
         "adjudicate" => "adjudication".to_owned(),
         "ask" => "asking".to_owned(),
         "node" => "reports".to_owned(),
-        other => match other.strip_prefix("round") {
+        code => match code.strip_prefix("round") {
             Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) => format!("round {number}"),
-            _ => other.to_owned(),
+            _ => code.to_owned(),
         },
     }
 }
 
-/// A duration with as much precision as matters: `21 ms`, `3.2 s`, `4 min 05 s`.
+/// A duration in readable precision: `21 ms`, `3.2 s`, `4 min 05 s`.
 pub(crate) fn duration(time: Duration) -> String {
     match time.as_millis() {
         ms @ 0..1000 => format!("{ms} ms"),
@@ -41,12 +41,12 @@ pub(crate) fn duration(time: Duration) -> String {
     }
 }
 
-/// A time to the minute, in UTC and without saying so.
+/// A time to the minute, in UTC, without a zone.
 pub(super) fn minute(ms: i64) -> String {
     strftime(ms, "%Y-%m-%d %H:%M")
 }
 
-/// What is said of a run that nothing is decided of yet. Only the ledger that it was recorded in goes on with it.
+/// The note on an undecided run. Only the ledger in which it was recorded can resume it.
 pub(super) fn undecided(run: &str, imported: bool) -> String {
     match imported {
         false => format!("Nothing is decided yet. `quorate resume {}` goes on from what was answered.", one_line(run)),
@@ -55,12 +55,12 @@ pub(super) fn undecided(run: &str, imported: bool) -> String {
     }
 }
 
-/// An amount with its noun, `s` added where it is not one.
+/// An amount with its noun, with `s` unless it is one.
 pub(super) fn amount(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", digit_groups(number), if number == 1 { "" } else { "s" })
 }
 
-/// What calls cost, behind their number: `, 12,040 tokens read, 2,310 written, US$ 0.42`; nothing where it is not known.
+/// The cost of calls: `, 12,040 tokens read, 2,310 written, US$ 0.42`; empty if unknown.
 pub(super) fn cost(usage: &Usage) -> String {
     let mut cost = String::new();
     if usage.tokens_in.is_some() || usage.tokens_out.is_some() {
@@ -91,12 +91,12 @@ pub(super) fn digit_groups(number: u64) -> String {
 pub(super) fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
-        [one] => (*one).to_owned(),
+        [name] => (*name).to_owned(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
-/// As [`list`], of so many names at most and with the number of the others.
+/// As [`list`], with at most `most` names and the number of further ones.
 pub(super) fn list_limited(names: &[&str], most: usize) -> String {
     match names.len().checked_sub(most) {
         None | Some(0) => list(names),
@@ -104,13 +104,13 @@ pub(super) fn list_limited(names: &[&str], most: usize) -> String {
     }
 }
 
-/// At most so many characters, with an ellipsis where some are left out.
+/// At most so many characters, with an ellipsis if shortened.
 pub(crate) fn truncate(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         None => text.to_owned(),
         Some(_) => {
-            let kept: String = text.chars().take(characters.saturating_sub(1)).collect();
-            format!("{}…", kept.trim_end())
+            let start: String = text.chars().take(characters.saturating_sub(1)).collect();
+            format!("{}…", start.trim_end())
         }
     }
 }
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn durations_say_what_matters() {
-        let said = [0, 21, 999, 1000, 3249, 59_999, 60_000, 245_000, 3_600_000]
+        let texts = [0, 21, 999, 1000, 3249, 59_999, 60_000, 245_000, 3_600_000]
             .map(|ms| duration(Duration::from_millis(ms)));
         assert_eq!(
-            said,
+            texts,
             ["0 ms", "21 ms", "999 ms", "1.0 s", "3.2 s", "59.9 s", "1 min 00 s", "4 min 05 s", "1 h 00 min"]
         );
     }

@@ -11,10 +11,10 @@ use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::locks;
 
-/// List the traits that are locked in an operator: no playbook that betrays one is taken or woven
+/// List the locked traits of an operator: a playbook that violates one is neither accepted nor woven
 ///
-/// They are the built-in ones, those of quorate.toml, and those that the operator and its persona name, each with what it
-/// is and how many words and phrases it is held by; --format json has these.
+/// These are the built-in ones, those of quorate.toml, and those of the operator and its persona, each with its meaning and
+/// its number of words and phrases; --format json has the words.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate locks list alice\n  quorate locks list alice --format json")]
 pub(super) struct Arguments {
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     /// The workspace, or the tenant's folder in it
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// How they are printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
     #[command(flatten)]

@@ -11,13 +11,13 @@ use quorate::service::artifact::Subject;
 use quorate::service::environment::Environment;
 use quorate::service::locks::{self, Request, TextSource};
 
-/// Hold a text against the locked traits of an assembly, and show what hits, where, and how
+/// Test a text against the locked traits of an assembly, and show each hit with its place and method
 ///
-/// For each place it says how far the text had to be folded for the trait to be seen: `as-given` not at all, `folded`,
+/// For each hit it shows how far the text had to be normalized for the trait to match: `as-given` not at all, `folded`,
 /// `unmarked`, `skeleton` and `set-apart` more and more, `regex` and `regex-folded` by a pattern. Nothing is recorded.
 ///
-/// Exits with 0 whatever hits, with 4 when the assembly or the text is not there, and with 5 when one of them cannot be
-/// used.
+/// Exits with 0 with or without hits, with 4 if the assembly or the text is missing, and with 5 if one of them is
+/// unusable.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("material").required(true).args(["text", "file"])),
@@ -30,21 +30,20 @@ pub(super) struct Arguments {
     /// The text
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
-    /// The file that the text is in; `-` reads standard input
+    /// The file with the text; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The workspace that the assembly belongs to
+    /// The assembly's workspace
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// How the result is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
     format: OutputFormat,
 }
 
-/// How hits are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// For people
+    /// Text to read
     Human,
     /// One JSON object
     Json,
@@ -58,16 +57,16 @@ pub(super) fn run(arguments: Arguments, environment: &Environment, terminal: &Te
         (None, _) => TextSource::Subject(Subject::Stdin),
     };
     let request = Request { path: arguments.path, root: arguments.root, material };
-    let tested = match locks::test(environment, &request, &*environment.host) {
-        Ok(tested) => tested,
+    let result = match locks::test(environment, &request, &*environment.host) {
+        Ok(result) => result,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
     match arguments.format {
         OutputFormat::Human => {
-            terminal.status(&render::diagnostics(&tested.report, Format::Human, terminal.stderr));
-            terminal.data(&render::locks::human(&tested, terminal.stdout));
+            terminal.status(&render::diagnostics(&result.report, Format::Human, terminal.stderr));
+            terminal.data(&render::locks::human(&result, terminal.stdout));
         }
-        OutputFormat::Json => terminal.data(&render::locks::json(&tested)),
+        OutputFormat::Json => terminal.data(&render::locks::json(&result)),
     }
     Exit::DONE
 }

@@ -1,24 +1,21 @@
-//! The person at the terminal, who is asked whether a playbook is to be woven, or may touch what is locked.
+//! Asks the person at the terminal whether a playbook may be woven, or may touch a locked trait.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use crate::workflow::status_text;
 use quorate::service::playbook::gate::{Answer, Approver, GateClosed};
 
-/// Whoever sits there.
 pub(super) struct TerminalApprover {
-    /// Who it is.
+    /// Recorded as the approver.
     pub(super) name: String,
-    /// What is asked.
     pub(super) question: Question,
 }
 
-/// A question to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
-    /// Whether a playbook is to be woven.
+    /// Whether a playbook may be woven.
     Weave,
-    /// Whether it may touch a locked trait; why was said already.
+    /// Whether it may touch a locked trait; the reason was given before.
     Except,
 }
 
@@ -41,19 +38,19 @@ impl Question {
 }
 
 impl Approver for TerminalApprover {
-    fn ask(&mut self, shown: &str) -> Result<Answer, GateClosed> {
+    fn ask(&mut self, text: &str) -> Result<Answer, GateClosed> {
         if !std::io::stdin().is_terminal() {
             let help = self.question.no_terminal_help();
             return Err(GateClosed::new("nobody is there to be asked: standard input is no terminal", help));
         }
-        anstream::eprintln!("{}", status_text(shown));
+        anstream::eprintln!("{}", status_text(text));
         let yes = prompt_line(self.question.text())?;
         let yes = matches!(yes.trim().to_ascii_lowercase().as_str(), "y" | "yes");
-        let why = match self.question {
+        let reason = match self.question {
             Question::Weave => prompt_line("Why? (a line, or nothing) ")?,
             Question::Except => String::new(),
         };
-        Ok(Answer { yes, why: why.trim().to_owned(), by: self.name.clone() })
+        Ok(Answer { yes, why: reason.trim().to_owned(), by: self.name.clone() })
     }
 }
 

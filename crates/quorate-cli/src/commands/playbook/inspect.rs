@@ -1,4 +1,4 @@
-//! The verbs of `quorate playbook` that only look.
+//! The subcommands of `quorate playbook` that change nothing.
 
 use super::{CommonArguments, Verb};
 use crate::arguments::HumanOrJson;
@@ -11,7 +11,7 @@ use quorate::service::playbook::inspect;
 use quorate::service::playbook::library::Library;
 use quorate::service::playbook::promote::unknown_playbook;
 
-/// Looks; `None` for a verb that changes something.
+/// Runs a subcommand; `None` if it changes something.
 pub(super) async fn run(
     verb: &Verb,
     common: &CommonArguments,
@@ -36,33 +36,40 @@ async fn text(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<String, ServiceError> {
-    let (places, format, look) = (common.places.path_overrides(), common.format, terminal.stdout);
+    let (places, format, options) = (common.places.path_overrides(), common.format, terminal.stdout);
     let library = Library::open(environment, &places, common.root.as_deref(), &environment.host)?;
     if format != HumanOrJson::Json {
         let slug = match verb {
-            Verb::Show(one) | Verb::History(one) => Some(&*one.slug),
+            Verb::Show(arguments) | Verb::History(arguments) => Some(&*arguments.slug),
             _ => None,
         };
         let report = library.integrity_report(slug);
         terminal.status(&render::diagnostics(&report, format.into(), terminal.stderr));
     }
     let record = |slug: &str| {
-        let book = library.book(slug).ok_or_else(|| unknown_playbook(slug))?;
-        Ok::<_, ServiceError>((book, library.record(book)?))
+        let playbook = library.book(slug).ok_or_else(|| unknown_playbook(slug))?;
+        Ok::<_, ServiceError>((playbook, library.record(playbook)?))
     };
     match verb {
-        Verb::Show(one) => {
-            let (book, record) = record(&one.slug)?;
-            Ok(render::playbook::show(&library, book, &record, environment.clock.now_ms(), format, look))
+        Verb::Show(arguments) => {
+            let (playbook, record) = record(&arguments.slug)?;
+            Ok(render::playbook::show(
+                &library,
+                playbook,
+                &record,
+                environment.clock.now_ms(),
+                format,
+                options,
+            ))
         }
-        Verb::History(one) => {
-            let (_, record) = record(&one.slug)?;
-            Ok(render::playbook::history(&record, format, look))
+        Verb::History(arguments) => {
+            let (_, record) = record(&arguments.slug)?;
+            Ok(render::playbook::history(&record, format, options))
         }
-        Verb::Log(one) => {
-            let records = inspect::log(environment, &places, &library, one.slug.as_deref()).await?;
-            Ok(render::playbook::log(&records, format, look))
+        Verb::Log(arguments) => {
+            let records = inspect::log(environment, &places, &library, arguments.slug.as_deref()).await?;
+            Ok(render::playbook::log(&records, format, options))
         }
-        _ => Ok(render::playbook::list(&library, environment.clock.now_ms(), format, look)),
+        _ => Ok(render::playbook::list(&library, environment.clock.now_ms(), format, options)),
     }
 }

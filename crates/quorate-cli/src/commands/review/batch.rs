@@ -1,4 +1,4 @@
-//! Several texts: each is reviewed as if it had been named alone, and the worst of their exit codes is the command's.
+//! Several texts: each is reviewed as if it were the only one, and the worst exit code is the command's.
 
 use quorate_diagnostics::render::json::diagnostics;
 use serde_json::{Value, json};
@@ -13,56 +13,56 @@ use quorate::service::report::Report;
 use quorate::service::review as reviews;
 use quorate::service::schemas::REVIEWS;
 
-/// Reviews one text after the other. What keeps one from being reviewed at all keeps those after it, too: what was judged until
-/// then is shown.
+/// Reviews one text after the other. A text that cannot be reviewed ends the batch; the reports before it are printed.
 pub(super) async fn run(
     artifacts: Vec<Artifact>,
-    asked: &ReviewSettings,
+    settings: &ReviewSettings,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let named: Vec<String> = artifacts.iter().map(|artifact| artifact.display_name.clone()).collect();
+    let names: Vec<String> = artifacts.iter().map(|artifact| artifact.display_name.clone()).collect();
     for artifact in &artifacts {
-        // Nobody is asked about the first where the last cannot be reviewed.
-        if let Err(error) = reviews::check(environment, &asked.places, artifact, &asked.request.options) {
-            return exit_with_error(&error, asked.format, terminal);
+        // If a later text cannot be reviewed, not even the first one is.
+        if let Err(error) = reviews::check(environment, &settings.places, artifact, &settings.request.options)
+        {
+            return exit_with_error(&error, settings.format, terminal);
         }
     }
     let mut done = Vec::with_capacity(artifacts.len());
     for artifact in artifacts {
-        let (ended, session) = review(artifact, asked, environment, terminal).await;
-        if let Outcome::Judged(report) = &ended
-            && !matches!(asked.format, Format::Json | Format::Sarif)
+        let (outcome, session) = review(artifact, settings, environment, terminal).await;
+        if let Outcome::Judged(report) = &outcome
+            && !matches!(settings.format, Format::Json | Format::Sarif)
         {
             if !done.is_empty() {
                 terminal.data("\n");
             }
-            print(report, asked.format, asked.extent, terminal);
+            print(report, settings.format, settings.extent, terminal);
         }
         if let Some(session) = session {
             session.close().await;
         }
-        let goes_on = matches!(ended, Outcome::Judged(_) | Outcome::Skipped { .. });
-        done.push(ended);
-        if !goes_on {
+        let continues = matches!(outcome, Outcome::Judged(_) | Outcome::Skipped { .. });
+        done.push(outcome);
+        if !continues {
             break;
         }
     }
     let exit = done.iter().map(exit_of).max_by_key(|exit| rank(*exit)).unwrap_or(Exit::DONE);
-    match asked.format {
-        Format::Json => terminal.data(&format!("{:#}\n", json(&named, &done, exit))),
+    match settings.format {
+        Format::Json => terminal.data(&format!("{:#}\n", json(&names, &done, exit))),
         Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
         Format::Human | Format::Markdown | Format::Github => {
             if let Some(Outcome::Failed(error)) = done.last() {
-                exit_with_error(error, asked.format, terminal);
+                exit_with_error(error, settings.format, terminal);
             }
-            terminal.hint(&summary(&named, &done));
+            terminal.hint(&summary(&names, &done));
         }
     }
     exit
 }
 
-/// How bad an exit code is among those of several reviews.
+/// The severity of an exit code among those of several reviews.
 fn rank(exit: Exit) -> u8 {
     match exit.code() {
         0 => 0,
@@ -92,24 +92,24 @@ fn reports(done: &[Outcome]) -> Vec<&Report> {
         .collect()
 }
 
-/// Each review as one object, in the order in which they were named; one without a verdict says why.
-fn json(named: &[String], done: &[Outcome], exit: Exit) -> Value {
-    let one = |(name, ended): (&String, &Outcome)| match ended {
+/// Each review as one object, in the given order; one without a verdict has the reason.
+fn json(names: &[String], done: &[Outcome], exit: Exit) -> Value {
+    let review_json = |(name, outcome): (&String, &Outcome)| match outcome {
         Outcome::Judged(report) => report.json(),
         Outcome::Skipped { tier, artifact_type } => {
-            json!({"artifact": name, "exit": exit_of(ended).code(), "skipped": {"tier": tier, "artifact_type": artifact_type}})
+            json!({"artifact": name, "exit": exit_of(outcome).code(), "skipped": {"tier": tier, "artifact_type": artifact_type}})
         }
         Outcome::Failed(error) => {
-            json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": diagnostics(&error.report)})
+            json!({"artifact": name, "exit": exit_of(outcome).code(), "diagnostics": diagnostics(&error.report)})
         }
-        Outcome::Interrupted => json!({"artifact": name, "exit": exit_of(ended).code(), "diagnostics": []}),
+        Outcome::Interrupted => json!({"artifact": name, "exit": exit_of(outcome).code(), "diagnostics": []}),
     };
-    let reviews: Vec<Value> = named.iter().zip(done).map(one).collect();
+    let reviews: Vec<Value> = names.iter().zip(done).map(review_json).collect();
     json!({"schema": REVIEWS, "exit": exit.code(), "reviews": reviews})
 }
 
-/// One line for each text, in the order in which they were named.
-fn summary(named: &[String], done: &[Outcome]) -> String {
+/// One line for each text, in the given order.
+fn summary(names: &[String], done: &[Outcome]) -> String {
     let word = |ended: &Outcome| match ended {
         Outcome::Judged(report) => report.verdict.map_or("OPEN", quorate_protocol::policy::Verdict::as_str),
         Outcome::Skipped { .. } => "skipped by its tier",
@@ -117,7 +117,7 @@ fn summary(named: &[String], done: &[Outcome]) -> String {
         Outcome::Interrupted => "interrupted",
     };
     let mut text = String::from("\n");
-    for (at, name) in named.iter().enumerate() {
+    for (at, name) in names.iter().enumerate() {
         let word = done.get(at).map_or("not reached", word);
         text.push_str(&format!("{word:<10}  {name}\n"));
     }

@@ -1,4 +1,4 @@
-//! An audit for people at a terminal, the weeks with bars.
+//! An audit as text for a terminal, the weeks with bars.
 
 use quorate_diagnostics::render::TextOptions;
 
@@ -7,41 +7,40 @@ use super::super::paint::{Paint, finish};
 use super::{MAX_WEEKS, Tally, summary, tables};
 use quorate::service::audit::Audit;
 
-/// How long a bar is.
+/// The length of a bar, in cells.
 const BAR: usize = 20;
-/// What fills a bar, verdict by verdict.
+/// The character and colour of each verdict in a bar.
 const FILL: [(char, Paint); 4] =
     [('█', Paint::Good), ('▓', Paint::Fair), ('▒', Paint::Bad), ('░', Paint::Absent)];
 
-/// The whole audit.
-pub(crate) fn human(audit: &Audit, look: TextOptions) -> String {
-    let mut out = prose(&summary(audit).join(" "), 0, look.width);
-    for mut one in tables(audit) {
-        let weekly = one.title == "Drift by week";
+pub(crate) fn human(audit: &Audit, options: TextOptions) -> String {
+    let mut out = prose(&summary(audit).join(" "), 0, options.width);
+    for mut section in tables(audit) {
+        let weekly = section.title == "Drift by week";
         if weekly {
-            one.headings.push("mix");
+            section.headings.push("mix");
             let weeks = &audit.stats.weeks;
             let shown = weeks.values().skip(weeks.len().saturating_sub(MAX_WEEKS));
-            for (row, types) in one.rows.iter_mut().zip(shown) {
+            for (row, types) in section.rows.iter_mut().zip(shown) {
                 row.push(bar(Tally::of(types.values())));
             }
         }
         let legend = if weekly { ": █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE" } else { "" };
-        out.push_str(&format!("\n{}{legend}\n", Paint::Strong.on(one.title)));
-        out.push_str(&table(&one.headings, one.rows, 2, look.width));
+        out.push_str(&format!("\n{}{legend}\n", Paint::Strong.on(section.title)));
+        out.push_str(&table(&section.headings, section.rows, 2, options.width));
         if weekly && audit.stats.weeks.len() > MAX_WEEKS {
             let earlier = audit.stats.weeks.len() - MAX_WEEKS;
             out.push_str(&prose(
                 &format!("… and {earlier} weeks before: `quorate audit --format json` lists all."),
                 2,
-                look.width,
+                options.width,
             ));
         }
     }
-    finish(&out, look)
+    finish(&out, options)
 }
 
-/// A bar of which every verdict fills its share; cells go where the shares end, so that the bar is always full.
+/// A bar with a share for each verdict; boundaries are rounded, so that the bar is always full.
 fn bar(tally: Tally) -> String {
     let all: u64 = tally.columns.iter().sum();
     if all == 0 {

@@ -1,10 +1,9 @@
-//! An audit for pasting elsewhere.
+//! An audit as Markdown.
 
 use super::super::escape::inline;
 use super::{summary, tables};
 use quorate::service::audit::Audit;
 
-/// The whole audit.
 pub(crate) fn markdown(audit: &Audit) -> String {
     let mut out = "## Audit of the council\n".to_owned();
     for sentence in summary(audit) {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::*;
 
 fn counts(all: [u64; 4]) -> BTreeMap<String, u64> {
-    let named = VERDICTS.iter().zip(all).filter(|(_, count)| *count > 0);
-    named.map(|(verdict, count)| ((*verdict).to_owned(), count)).collect()
+    let nonzero = VERDICTS.iter().zip(all).filter(|(_, count)| *count > 0);
+    nonzero.map(|(verdict, count)| ((*verdict).to_owned(), count)).collect()
 }
 
 fn audit() -> Audit {
@@ -161,7 +161,7 @@ fn long_histories_are_cut() {
     long.stats.weeks = (0..40)
         .map(|week| (20_514 + week * 7, BTreeMap::from([("post".to_owned(), counts([1, 0, 0, 0]))])))
         .collect();
-    let shown = human(&long, TextOptions::default());
-    assert!(shown.contains("… and 14 weeks before"), "{shown}");
-    assert!(!shown.contains("2026-03-02 ") && shown.contains("2026-11-30 "), "{shown}");
+    let text = human(&long, TextOptions::default());
+    assert!(text.contains("… and 14 weeks before"), "{text}");
+    assert!(!text.contains("2026-03-02 ") && text.contains("2026-11-30 "), "{text}");
 }

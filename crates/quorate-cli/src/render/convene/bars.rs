@@ -1,13 +1,13 @@
-//! Bars: how grave something is, and how a vote divides.
+//! Bars for severities and for votes.
 
 use super::super::paint::Paint;
 
-/// How many cells a severity has: one for each step.
+/// The cells of a severity's bar: one for each step.
 const STEPS: usize = 10;
 
 const FULL: &str = "█";
 const EMPTY: &str = "░";
-/// Where a side has to come to.
+/// Marks the share that a side needs.
 pub(super) const THRESHOLD_MARK: &str = "┃";
 
 /// A severity with its bar: `7 ███████░░░`.
@@ -15,7 +15,7 @@ pub(super) fn severity(severity: u64) -> String {
     format!("{} {}", paint_by_severity(severity, &format!("{severity:>2}")), scale(severity))
 }
 
-/// The bar of a severity alone.
+/// The bar of a severity.
 pub(super) fn scale(severity: u64) -> String {
     let full = usize::try_from(severity).unwrap_or(STEPS).min(STEPS);
     paint_by_severity(severity, &FULL.repeat(full)) + &faint(EMPTY.repeat(STEPS - full))
@@ -35,33 +35,33 @@ fn faint(text: String) -> String {
     if text.is_empty() { text } else { Paint::Faint.on(&text) }
 }
 
-/// A side of a vote: which part of everything it has, and the part that it needs, where it needs one. A bar reaches
-/// the mark only if the side reaches what it needs.
+/// The bar of a side in a vote: its share, and the share that it needs, if any. A bar reaches the mark only if the side
+/// reaches what it needs.
 pub(super) fn side(part: f64, needs: Option<f64>, paint: Option<Paint>, cells: usize) -> String {
-    let mark = needs.map(|needs| cell_of(needs, cells));
+    let threshold = needs.map(|needs| cell_of(needs, cells));
     let mut full = cell_of(part, cells).max(usize::from(part > 0.0));
-    if let (Some(needs), Some(mark)) = (needs, mark)
+    if let (Some(needs), Some(threshold)) = (needs, threshold)
         && part < needs
     {
-        full = full.min(mark.saturating_sub(1));
+        full = full.min(threshold.saturating_sub(1));
     }
-    let on = |text: String| match paint {
+    let painted = |text: String| match paint {
         Some(paint) if !text.is_empty() => paint.on(&text),
         _ => text,
     };
-    let piece = |from: usize, to: usize| {
-        let to_full = full.clamp(from, to);
-        on(FULL.repeat(to_full - from)) + &faint(EMPTY.repeat(to - to_full))
+    let piece = |start: usize, end: usize| {
+        let to_full = full.clamp(start, end);
+        painted(FULL.repeat(to_full - start)) + &faint(EMPTY.repeat(end - to_full))
     };
-    match mark {
-        Some(mark) => piece(0, mark) + THRESHOLD_MARK + &piece(mark, cells),
+    match threshold {
+        Some(threshold) => piece(0, threshold) + THRESHOLD_MARK + &piece(threshold, cells),
         None => piece(0, cells),
     }
 }
 
-/// After how many cells a part ends.
+/// The number of cells of a share, rounded.
 fn cell_of(part: f64, cells: usize) -> usize {
-    // A part that is no number is nothing; `as` saturates.
+    // NaN counts as zero; `as` saturates.
     let cell = (part.clamp(0.0, 1.0) * cells as f64).round();
     (cell as usize).min(cells)
 }

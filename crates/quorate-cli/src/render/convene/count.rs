@@ -1,4 +1,4 @@
-//! A count of votes in words: the sides, the exact ratio, and what was needed.
+//! The count of a vote in words: the sides, the exact ratio, and the required one.
 
 use quorate_protocol::Json;
 
@@ -6,23 +6,24 @@ use super::super::paint::{Paint, one_line};
 use super::super::wording::{amount, truncate};
 use quorate::service::convene::report::{Decision, Report, Rule};
 
-/// How many digits of a weight stand beside a bar.
+/// The most digits of a weight beside a bar.
 const DIGITS: usize = 12;
 
-/// A side of a vote.
+/// One side of a vote.
 pub(super) struct Side {
     /// `yes`, `no`, `abstain` or `no vote`.
     pub(super) word: &'static str,
-    /// Its weights.
+    /// The sum of its weights.
     pub(super) weight: f64,
-    /// Its weights, and how many votes they are of.
+    /// The sum of its weights, and the number of its votes.
     pub(super) text: String,
     pub(super) paint: Option<Paint>,
 }
 
-/// The sides; of those who take none only where there are some.
+/// The sides; abstentions and missing votes only if there are any.
 pub(super) fn sides(decision: &Decision) -> Vec<Side> {
-    let count = |words: &[&str]| decision.votes.iter().filter(|one| words.contains(&&*one.vote)).count();
+    let count =
+        |words: &[&str]| decision.votes.iter().filter(|ballot| words.contains(&&*ballot.vote)).count();
     let side = |word, weight: f64, words: &[&str], paint| Side {
         word,
         weight,
@@ -36,33 +37,33 @@ pub(super) fn sides(decision: &Decision) -> Vec<Side> {
     if count(&["abstain"]) > 0 {
         all.push(side("abstain", decision.abstain, &["abstain"], None));
     }
-    let lacking = count(&["missing", "cancelled"]);
-    if lacking > 0 {
+    let missing = count(&["missing", "cancelled"]);
+    if missing > 0 {
         let weight = truncate(&decision.missing.to_string(), DIGITS);
-        let text = format!("{weight} ({})", amount(lacking as u64, "voter"));
+        let text = format!("{weight} ({})", amount(missing as u64, "voter"));
         all.push(Side { word: "no vote", weight: decision.missing, text, paint: Some(Paint::Absent) });
     }
     all
 }
 
-/// The weights of all sides.
+/// The weight of all sides.
 pub(super) fn total_weight(decision: &Decision) -> f64 {
     decision.yes + decision.no + decision.abstain + decision.missing
 }
 
-/// The rule that decided, as it was recorded.
+/// The recorded rule that decided.
 pub(super) fn deciding_rule(report: &Report) -> Option<&Rule> {
     let rule = report.decision.as_ref()?.rule.as_ref()?;
-    report.rules.iter().find(|one| one.fired && one.id == *rule)
+    report.rules.iter().find(|candidate| candidate.fired && candidate.id == *rule)
 }
 
-/// What the yes side needs: the part of all, and how one says it.
+/// The ratio that the yes side needs, and its wording.
 pub(super) struct Threshold {
     pub(super) part: f64,
     pub(super) text: String,
 }
 
-/// What the yes side needs under the rule that decided, where that is a matter of numbers.
+/// The ratio that the yes side needs under the deciding rule; `None` for rules without a ratio.
 pub(super) fn threshold(report: &Report) -> Option<Threshold> {
     let rule = deciding_rule(report)?;
     match &*rule.kind {
@@ -77,15 +78,15 @@ pub(super) fn threshold(report: &Report) -> Option<Threshold> {
     }
 }
 
-/// A rule as the manifest has it.
+/// A rule as declared in the manifest.
 pub(super) fn declared_rule<'r>(
     report: &'r Report,
     id: &str,
 ) -> Option<&'r quorate_protocol::assembly::Rule> {
-    report.declared_rules.iter().find(|one| *one.id == *id)
+    report.declared_rules.iter().find(|declared| *declared.id == *id)
 }
 
-/// A word of a rule's parameters.
+/// A string among a rule's parameters.
 pub(super) fn param<'r>(report: &'r Report, rule: &Rule, key: &str) -> Option<&'r str> {
     declared_rule(report, &rule.id)?.params.get(key).and_then(Json::as_str)
 }
@@ -98,9 +99,10 @@ pub(super) fn ratio_text(report: &Report, decision: &Decision) -> String {
     let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
     let (yes, total) = (one_line(&decision.exact.0), one_line(&decision.exact.1));
     let needs = needs.map_or_else(String::new, |needs| format!(", needs {}", needs.text));
-    let about = match rounded.parse::<f64>() == Ok(decision.ratio) && decision.ratio.to_string().len() < 8 {
+    let equality = match rounded.parse::<f64>() == Ok(decision.ratio) && decision.ratio.to_string().len() < 8
+    {
         true => "=",
         false => "≈",
     };
-    format!("{yes} of {total} {about} {rounded}{needs}")
+    format!("{yes} of {total} {equality} {rounded}{needs}")
 }

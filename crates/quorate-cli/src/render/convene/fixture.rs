@@ -1,4 +1,4 @@
-//! Constructed reports of each mode, for the tests of every format.
+//! Reports of each mode, for the tests of every format.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use quorate::service::convene::report::{
     Violation, Vote,
 };
 
-/// Everything that can be hostile about a text, as far as it stays short.
+/// Characters that a format might interpret, in a short text.
 pub(super) const HOSTILE: &str = "```\n</sub><script>alert(1)</script> | a | b |\n--> x; end \"quoted\" 'q' `code` %%{init: {}}%% style:#\n\u{1b}[31mred\u{1b}[0m \u{202e}evil\u{2066} \u{E0012}paint\u{E0002}\r\n# heading\n- [x] [link](javascript:x) @octocat #1 \u{0}";
 
 pub(super) fn answer(value: Json) -> Option<Map<String, Json>> {
@@ -24,28 +24,28 @@ fn consultation(
     invocation: String,
     status: &str,
     answer: Option<Map<String, Json>>,
-    why: Option<&str>,
+    message: Option<&str>,
 ) -> Consultation {
     Consultation {
         invocation,
         status: status.to_owned(),
         answer,
-        message: why.map(str::to_owned),
+        message: message.map(str::to_owned),
         executor: "claude".to_owned(),
         ms: 1200,
     }
 }
 
-/// A member that was asked once.
+/// A member with one answer.
 pub(super) fn asked(step: &str, id: &str, role: &str, value: Json) -> Member {
-    let one = consultation(format!("{step}/{id}"), "answered", answer(value), None);
-    Member { status: "answered".to_owned(), consultations: vec![one], ..unasked(id, role) }
+    let answered = consultation(format!("{step}/{id}"), "answered", answer(value), None);
+    Member { status: "answered".to_owned(), consultations: vec![answered], ..unasked(id, role) }
 }
 
-/// A member that was asked and gave no answer.
-pub(super) fn lacking(step: &str, id: &str, role: &str, status: &str, why: &str) -> Member {
-    let one = consultation(format!("{step}/{id}"), status, None, Some(why));
-    Member { status: status.to_owned(), consultations: vec![one], ..unasked(id, role) }
+/// A member without an answer.
+pub(super) fn lacking(step: &str, id: &str, role: &str, status: &str, reason: &str) -> Member {
+    let unanswered = consultation(format!("{step}/{id}"), status, None, Some(reason));
+    Member { status: status.to_owned(), consultations: vec![unanswered], ..unasked(id, role) }
 }
 
 pub(super) fn unasked(id: &str, role: &str) -> Member {
@@ -130,9 +130,9 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
     }
 }
 
-/// A quorum is reached; one voter is missing, one may not vote on the class.
+/// Quorum is reached; one voter is missing, one may not vote on the class.
 pub(super) fn vote() -> Report {
-    let ballot = |vote: &str, why: &str| json!({"vote": vote, "rationale": why, "evidence": []});
+    let ballot = |vote: &str, rationale: &str| json!({"vote": vote, "rationale": rationale, "evidence": []});
     let vote = |member: &str, weight: &str, vote: &str| Vote {
         member: member.to_owned(),
         weight: weight.to_owned(),
@@ -193,7 +193,7 @@ pub(super) fn vote() -> Report {
     report
 }
 
-/// Two fragments, one refused by a lock, a member missing.
+/// Two fragments, one refused by a lock, and a missing member.
 pub(super) fn guidance() -> Report {
     let in_phase = |member: Member, phase: &str| Member { phase: Some(phase.to_owned()), ..member };
     let request = Request::Advisory {
@@ -278,7 +278,7 @@ pub(super) fn guidance() -> Report {
     report
 }
 
-/// Two rounds among three, of which one falls silent; a message is out of reach.
+/// Two rounds of three members, one of which falls silent; one message does not reach its addressee.
 pub(super) fn talk() -> Report {
     let said = |message: &str, to: Json, objection: bool, pass: bool| {
         answer(json!({"message": message, "addressedTo": to, "objection": objection, "pass": pass}))
@@ -356,7 +356,7 @@ pub(super) fn talk() -> Report {
     report
 }
 
-/// A tree of five: a rule at the root, a node that failed, one that a lock keeps silent.
+/// A tree of five: a rule at the root, a failed node, and one silenced by a lock.
 pub(super) fn tree() -> Report {
     let below = |parent: &str, member: Member| Member { parent: Some(parent.to_owned()), ..member };
     let output = |severity, concern: &str| {

@@ -1,85 +1,83 @@
-//! The tree of a hierarchy as rows that can be drawn: long chains in which nothing changes are folded, what lies deeper
-//! than a drawing can show goes on in a tree of its own, and past a number of rows the rest is counted.
+//! The tree of a hierarchy as rows: long chains without a change are folded, levels beyond the drawable depth continue in
+//! a separate tree, and rows beyond a limit are counted.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use quorate::service::convene::report::{Member, Node, Report};
 
-/// How many nodes are shown.
+/// The most nodes shown.
 const MAX_NODES: usize = 150;
-/// A chain of so many nodes or more, in which nothing changes, is folded.
+/// Chains of at least this many nodes without a change are folded.
 const MIN_FOLDED_CHAIN: usize = 4;
 
 /// A member in the tree.
 pub(super) struct TreeNode<'r> {
     pub(super) member: &'r Member,
-    /// What became of it; `None` while nothing is decided.
+    /// Its result; `None` while the run is undecided.
     pub(super) node: Option<&'r Node>,
-    /// The places of those who report to it, in roster order.
+    /// Indices of the members that report to it, in roster order.
     pub(super) children: Vec<usize>,
 }
 
-/// All members, by their places in the roster.
+/// All members, by their index in the roster.
 pub(super) struct Forest<'r> {
-    pub(super) twigs: Vec<TreeNode<'r>>,
+    pub(super) tree_nodes: Vec<TreeNode<'r>>,
     pub(super) roots: Vec<usize>,
 }
 
-/// What stands in a row.
+/// The content of a row.
 pub(super) enum Kind {
-    /// A member, by its place.
+    /// A member, by index.
     Node(usize),
-    /// A chain from one member to another, of so many.
+    /// A folded chain of `length` members.
     Chain { first: usize, last: usize, length: usize },
-    /// So many members below one go on in a tree of their own.
+    /// `members` below this one continue in a separate tree.
     Below { at: usize, members: usize },
 }
 
-/// A row of a drawing.
 pub(super) struct Row {
     pub(super) kind: Kind,
-    /// For each level above it, whether a line goes on there; the last is its own.
+    /// For each level above, whether its line continues; the last entry is the row's own level.
     pub(super) continues: Vec<bool>,
-    /// Whether rows below hang from it.
+    /// Whether the next row is a child of it.
     pub(super) has_children: bool,
 }
 
 /// A tree, drawn from one of its nodes.
 pub(super) struct Tree {
-    /// The node above that it goes on from, where it is not a whole tree.
+    /// The node that it continues from; `None` for a whole tree.
     pub(super) from: Option<usize>,
     pub(super) rows: Vec<Row>,
 }
 
-/// Everything that is drawn.
 pub(super) struct Drawing {
     pub(super) trees: Vec<Tree>,
-    /// How many members are not shown.
+    /// The number of members not shown.
     pub(super) more: usize,
 }
 
 impl<'r> Forest<'r> {
     pub(super) fn of(report: &'r Report) -> Forest<'r> {
         let places: BTreeMap<&str, usize> =
-            report.members.iter().enumerate().map(|(at, one)| (&*one.id, at)).collect();
-        let nodes: BTreeMap<&str, &Node> = report.nodes.iter().map(|one| (&*one.member, one)).collect();
-        let twig = |member: &'r Member| TreeNode {
+            report.members.iter().enumerate().map(|(at, member)| (&*member.id, at)).collect();
+        let nodes: BTreeMap<&str, &Node> = report.nodes.iter().map(|node| (&*node.member, node)).collect();
+        let tree_node = |member: &'r Member| TreeNode {
             member,
             node: nodes.get(&*member.id).copied(),
             children: Vec::new(),
         };
-        let mut twigs: Vec<TreeNode<'r>> = report.members.iter().map(twig).collect();
+        let mut tree_nodes: Vec<TreeNode<'r>> = report.members.iter().map(tree_node).collect();
         let mut roots = Vec::new();
         for (at, member) in report.members.iter().enumerate() {
             match member.parent.as_deref().and_then(|parent| places.get(parent)) {
-                Some(parent) => twigs[*parent].children.push(at),
+                Some(parent) => tree_nodes[*parent].children.push(at),
                 None => roots.push(at),
             }
         }
-        Forest { twigs, roots }
+        Forest { tree_nodes, roots }
     }
 
-    /// Rows that go down so many levels at most.
+    /// Rows of at most `deepest` levels.
     pub(super) fn drawing(&self, deepest: usize) -> Drawing {
         let mut later: VecDeque<(Option<usize>, usize)> =
             self.roots.iter().map(|root| (None, *root)).collect();
@@ -90,20 +88,20 @@ impl<'r> Forest<'r> {
             }
             let mut rows = Vec::new();
             let mut open = vec![(root, Vec::new())];
-            while let Some((at, goes_on)) = open.pop() {
+            while let Some((at, continues)) = open.pop() {
                 if shown >= MAX_NODES {
                     break;
                 }
-                // The node that a tree goes on from was shown before.
+                // The node that a tree continues from was shown before.
                 shown += usize::from(!(from.is_some() && rows.is_empty()));
-                let children = &self.twigs[at].children;
+                let children = &self.tree_nodes[at].children;
                 rows.push(Row {
                     kind: Kind::Node(at),
-                    continues: goes_on.clone(),
+                    continues: continues.clone(),
                     has_children: !children.is_empty(),
                 });
-                let below = |goes: bool| [&goes_on[..], &[goes]].concat();
-                if !children.is_empty() && goes_on.len() + 1 >= deepest {
+                let below = |goes: bool| [&continues[..], &[goes]].concat();
+                if !children.is_empty() && continues.len() + 1 >= deepest {
                     let members = self.descendant_count(at);
                     rows.push(Row {
                         kind: Kind::Below { at, members },
@@ -118,7 +116,7 @@ impl<'r> Forest<'r> {
                     rows.push(Row { kind, continues: below(false), has_children: true });
                     folded += length;
                     let deeper = [&below(false)[..], &[false]].concat();
-                    open.extend(self.twigs[last].children.first().map(|next| (*next, deeper)));
+                    open.extend(self.tree_nodes[last].children.first().map(|next| (*next, deeper)));
                     continue;
                 }
                 for (number, child) in children.iter().enumerate().rev() {
@@ -131,34 +129,34 @@ impl<'r> Forest<'r> {
         Drawing { trees, more: reached.saturating_sub(shown + folded) }
     }
 
-    /// How many report to a member, or to those who do.
+    /// The number of direct and indirect reports of a member.
     pub(super) fn descendant_count(&self, at: usize) -> usize {
         let (mut open, mut count) = (vec![at], 0);
         while let Some(at) = open.pop() {
-            count += self.twigs[at].children.len();
-            open.extend(&self.twigs[at].children);
+            count += self.tree_nodes[at].children.len();
+            open.extend(&self.tree_nodes[at].children);
         }
         count
     }
 
-    /// The chain below a node that can be folded: its length, its first and its last.
+    /// The foldable chain below a node: its length, its first and its last node.
     fn chain(&self, at: usize) -> Option<(usize, usize, usize)> {
-        let [first] = self.twigs[at].children[..] else { return None };
+        let [first] = self.tree_nodes[at].children[..] else { return None };
         let (mut length, mut last, mut next) = (0, first, first);
         while self.is_uniform(next, at) {
             (length, last) = (length + 1, next);
-            next = self.twigs[next].children[0];
+            next = self.tree_nodes[next].children[0];
         }
         (length >= MIN_FOLDED_CHAIN).then_some((length, first, last))
     }
 
-    /// Whether a node hands on to one, from one, and as another does.
+    /// Whether a node passes to one, from one, with the same result as another.
     fn is_uniform(&self, at: usize, as_one: usize) -> bool {
         let told = |at: usize| {
-            let node = self.twigs[at].node;
+            let node = self.tree_nodes[at].node;
             (node.map(|node| &*node.status), node.and_then(|node| Some(node.output.as_ref()?.severity)))
         };
         let plain = matches!(told(at).0, None | Some("passed" | "answered" | "not_asked"));
-        plain && self.twigs[at].children.len() == 1 && told(at) == told(as_one)
+        plain && self.tree_nodes[at].children.len() == 1 && told(at) == told(as_one)
     }
 }

@@ -1,5 +1,4 @@
-//! An assembly's run for people at a terminal: the outcome first, then what it rests on, then what was refused or is
-//! missing.
+//! The report of an assembly's run as text for a terminal: the outcome, its basis, then refusals and missing answers.
 
 mod decision;
 mod discussion;
@@ -16,16 +15,16 @@ use super::super::wording::truncate;
 use super::{phrases, rejections, rules};
 use quorate::service::convene::report::Report;
 
-/// How much of a title is shown.
+/// The longest shown title, in characters.
 const TITLE: usize = 200;
-/// How many lines of it.
+/// The most lines of a title.
 const LINES: usize = 4;
-/// How wide the labels of facts are.
+/// The width of the labels of facts.
 const LABEL: usize = 8;
 
-/// The whole report. It ends with one line break.
-pub(super) fn human(report: &Report, look: TextOptions) -> String {
-    let width = look.width;
+/// The whole report, ending with one line break.
+pub(super) fn human(report: &Report, options: TextOptions) -> String {
+    let width = options.width;
     let mut sections = vec![head(report, width)];
     sections.extend(match report.mode {
         Mode::Voting => decision::sections(report, width),
@@ -42,15 +41,14 @@ pub(super) fn human(report: &Report, look: TextOptions) -> String {
     ]);
     let sections: Vec<&str> =
         sections.iter().map(|section| section.trim_end()).filter(|text| !text.is_empty()).collect();
-    finish(&sections.join("\n\n"), look)
+    finish(&sections.join("\n\n"), options)
 }
 
-/// A section's heading.
 fn heading(text: &str) -> String {
     format!("{}\n", Paint::Strong.on(text))
 }
 
-/// A text that hangs from a label in a column of so many characters.
+/// A text that hangs from a label of `columns` characters.
 fn labelled(label: &str, columns: usize, text: &str, indent: usize, width: usize) -> String {
     hanging(&Paint::Faint.on(&format!("{label:<columns$}")), text, indent, width)
 }
@@ -72,10 +70,10 @@ fn head(report: &Report, width: usize) -> String {
     out
 }
 
-/// What each rule did, in order.
+/// The effect of each rule, in order.
 fn rules(report: &Report, width: usize) -> String {
-    let told = rules::summaries(report);
-    if told.is_empty() {
+    let summaries = rules::summaries(report);
+    if summaries.is_empty() {
         return String::new();
     }
     let row = |(at, rule): (usize, &rules::RuleSummary)| {
@@ -83,11 +81,11 @@ fn rules(report: &Report, width: usize) -> String {
         let id = if rule.fired { Paint::Strong.on(&rule.id) } else { rule.id.clone() };
         vec![at.to_string(), id, rule.kind.clone(), did]
     };
-    let rows = (1..).zip(&told).map(row).collect();
+    let rows = (1..).zip(&summaries).map(row).collect();
     heading("Rules, in order") + &table(&["", "rule", "kind", "what it did"], rows, 2, width)
 }
 
-/// The first words painted, up to a colon or semicolon: the rest wraps.
+/// Paints the words up to the first colon or semicolon; the rest wraps.
 fn painted(text: &str, paint: Paint) -> String {
     match text.find([':', ';', '(']) {
         Some(at) => format!("{}{}", paint.on(text[..at].trim_end()), &text[text[..at].trim_end().len()..]),
@@ -95,43 +93,43 @@ fn painted(text: &str, paint: Paint) -> String {
     }
 }
 
-/// Everything that was refused.
+/// All refusals.
 fn refused(report: &Report, width: usize) -> String {
     let all = rejections::rejections(report);
     if all.is_empty() {
         return String::new();
     }
     let mut out = format!("{}\n", Paint::Bad.on("Refused"));
-    for one in &all {
-        out.push_str(&hanging("-", &format!("{} {}", one.what, one.why), 2, width));
-        if let Some(excerpt) = &one.excerpt {
+    for rejection in &all {
+        out.push_str(&hanging("-", &format!("{} {}", rejection.what, rejection.why), 2, width));
+        if let Some(excerpt) = &rejection.excerpt {
             out.push_str(&hanging(&Paint::Faint.on("words"), &format!("“{excerpt}”"), 4, width));
         }
     }
     out
 }
 
-/// Who gave no answer, and why. Those of a talk stand in their rounds too, without the reason.
+/// The members without an answer, with reasons. Those of a discussion are in their rounds, too, without reasons.
 fn absent(report: &Report, width: usize) -> String {
     let all = rejections::absences(report);
     if all.is_empty() {
         return String::new();
     }
     let mut out = format!("{}\n", Paint::Absent.on("No answer"));
-    for (who, why) in all {
-        out.push_str(&hanging("-", &format!("{who}: {why}"), 2, width));
+    for (member, reason) in all {
+        out.push_str(&hanging("-", &format!("{member}: {reason}"), 2, width));
     }
     out
 }
 
-/// Whether a model was asked stands in the head.
+/// Notes, without the one on models, which the head has.
 fn notes(report: &Report, width: usize) -> String {
     let notes = rejections::notes(report).into_iter().skip(usize::from(!report.model_asked));
     let items: String = notes.map(|note| hanging("-", &note, 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("Notes") + &items }
 }
 
-/// Where to see more, on one line: the longest that fits.
+/// Commands that show more, on one line: the longest list that fits.
 fn foot(report: &Report, width: usize) -> String {
     let run = one_line(&format!("{}{}", report.run, report.ledger_flag));
     let lines = [

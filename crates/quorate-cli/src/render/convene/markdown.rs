@@ -1,5 +1,4 @@
-//! An assembly's run for pasting elsewhere, with a Mermaid diagram of what led to the outcome. Everything foreign in it is
-//! escaped.
+//! The report of an assembly's run as Markdown, with a Mermaid diagram of the decision. All foreign text is escaped.
 
 mod body;
 mod mermaid;
@@ -12,10 +11,9 @@ use super::super::wording::truncate;
 use super::{phrases, rejections, rules};
 use quorate::service::convene::report::Report;
 
-/// How much of a title is shown.
+/// The longest shown title, in characters.
 const TITLE: usize = 200;
 
-/// The whole report.
 pub(super) fn markdown(report: &Report) -> String {
     let mut sections = vec![head(report), facts(report)];
     match report.mode {
@@ -56,14 +54,14 @@ fn head(report: &Report) -> String {
 }
 
 fn facts(report: &Report) -> String {
-    let one = |(label, text): (&str, String)| {
+    let fact = |(label, text): (&str, String)| {
         let text = if label == "risk" { format!("**{}**", inline(&text)) } else { inline(&text) };
         format!("- {label}: {text}\n")
     };
-    phrases::facts(report).into_iter().filter(|(label, _)| *label != "executor").map(one).collect()
+    phrases::facts(report).into_iter().filter(|(label, _)| *label != "executor").map(fact).collect()
 }
 
-/// A table; its cells are escaped already.
+/// A table of escaped cells.
 fn table(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut out = format!("| {} |\n|{}\n", headings.join(" | "), " --- |".repeat(headings.len()));
     for cells in rows {
@@ -72,25 +70,25 @@ fn table(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     out
 }
 
-/// How many more there are than are listed.
-fn more(report: &Report, number: usize, what: &str) -> String {
+/// How many more there are than listed.
+fn more(report: &Report, number: usize, noun: &str) -> String {
     match number {
         0 => String::new(),
         number => format!(
             "\n… and {}: {} lists all.\n",
-            super::super::wording::amount(number as u64, what),
+            super::super::wording::amount(number as u64, noun),
             code(&format!("quorate show {}{} --format json", report.run, report.ledger_flag))
         ),
     }
 }
 
 fn rules(report: &Report) -> String {
-    let told = rules::summaries(report);
-    if told.is_empty() {
+    let summaries = rules::summaries(report);
+    if summaries.is_empty() {
         return String::new();
     }
     let mut out = "### Rules, in order\n\n".to_owned();
-    for (at, rule) in told.iter().enumerate() {
+    for (at, rule) in summaries.iter().enumerate() {
         let did = if rule.fired { format!("**{}**", inline(&rule.did)) } else { inline(&rule.did) };
         out.push_str(&format!("{}. {} ({}): {did}\n", at + 1, code(&rule.id), inline(&rule.kind)));
     }
@@ -99,16 +97,17 @@ fn rules(report: &Report) -> String {
 
 fn refused(report: &Report) -> String {
     let mut out = String::new();
-    for one in rejections::rejections(report) {
-        let excerpt = one.excerpt.map_or_else(String::new, |words| format!("\n  > {}\n", inline(&words)));
-        out.push_str(&format!("- {} {}\n{excerpt}", inline(&one.what), inline(&one.why)));
+    for rejection in rejections::rejections(report) {
+        let excerpt =
+            rejection.excerpt.map_or_else(String::new, |words| format!("\n  > {}\n", inline(&words)));
+        out.push_str(&format!("- {} {}\n{excerpt}", inline(&rejection.what), inline(&rejection.why)));
     }
     if out.is_empty() { out } else { format!("### Refused\n\n{out}") }
 }
 
 fn absent(report: &Report) -> String {
-    let one = |(who, why): (String, String)| format!("- {}: {}\n", inline(&who), inline(&why));
-    let items: String = rejections::absences(report).into_iter().map(one).collect();
+    let item = |(member, reason): (String, String)| format!("- {}: {}\n", inline(&member), inline(&reason));
+    let items: String = rejections::absences(report).into_iter().map(item).collect();
     if items.is_empty() { items } else { format!("### No answer\n\n{items}") }
 }
 

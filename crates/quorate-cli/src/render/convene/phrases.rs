@@ -1,4 +1,4 @@
-//! An assembly's run in words, for every format: its outcome, why, what it was asked for, and what it cost.
+//! An assembly's run in words, for every format: its outcome, the reasons, the request, and the cost.
 
 use jiff::Timestamp;
 use quorate_manifest::assembly::Mode;
@@ -10,22 +10,21 @@ use super::super::wording::{amount, cost, duration, list_limited, minute, status
 use super::count;
 use quorate::service::convene::report::{Fragment, Member, Report};
 
-/// How many are named who still object.
+/// The most objecting members named.
 const OBJECTING: usize = 40;
-/// How much of the reason for a lacking answer is shown.
+/// The longest shown reason for a missing answer, in characters.
 const REASON: usize = 240;
 
-/// The outcome, as people say it.
+/// The outcome as a word.
 pub(super) fn verdict(report: &Report) -> String {
     report.verdict.as_deref().map_or_else(|| "OPEN".to_owned(), |word| one_line(word).to_uppercase())
 }
 
-/// The colour of the outcome.
 pub(super) fn paint(report: &Report) -> Paint {
     report.verdict.as_deref().map_or(Paint::Absent, Paint::of_word)
 }
 
-/// Why, in a sentence or two.
+/// The reason, in a sentence or two.
 pub(super) fn because(report: &Report) -> String {
     let Some(verdict) = report.verdict.as_deref() else {
         return undecided(&report.run, report.imported);
@@ -38,12 +37,12 @@ pub(super) fn because(report: &Report) -> String {
         Mode::Voting => match &report.decision {
             Some(decision) => {
                 let rule = count::deciding_rule(report);
-                let by = rule.map_or_else(String::new, |rule| {
+                let decided_by = rule.map_or_else(String::new, |rule| {
                     format!("{} ({}) decides ", one_line(&rule.id), one_line(&rule.kind))
                 });
                 let warnings = report.class_warnings().into_iter();
                 let first: String = warnings.map(|text| format!("{} ", one_line(&text))).collect();
-                format!("{first}{by}{}: {}.", one_line(verdict), count::ratio_text(report, decision))
+                format!("{first}{decided_by}{}: {}.", one_line(verdict), count::ratio_text(report, decision))
             }
             None => String::new(),
         },
@@ -62,7 +61,7 @@ pub(super) fn because(report: &Report) -> String {
     }
 }
 
-/// How long a talk went on, and what ended it.
+/// The length of a discussion, and what ended it.
 fn peer_outcome(report: &Report) -> String {
     let Some((rounds, ended_by)) = &report.rounds else { return String::new() };
     let ended = match &**ended_by {
@@ -71,7 +70,7 @@ fn peer_outcome(report: &Report) -> String {
         "max-rounds" => "no more are allowed".to_owned(),
         "termination-rule" => "the termination rule ended it".to_owned(),
         "no_answer" => "nobody answered".to_owned(),
-        other => one_line(other),
+        reason => one_line(reason),
     };
     let ids: Vec<&str> = report.objecting.iter().map(String::as_str).collect();
     let objecting = match ids.len() {
@@ -79,8 +78,8 @@ fn peer_outcome(report: &Report) -> String {
         1 => format!(" {} still objects.", names(&ids, OBJECTING)),
         _ => format!(" {} still object.", names(&ids, OBJECTING)),
     };
-    let unanswered = report.objections.iter().filter(|one| !one.answered);
-    let ids: Vec<&str> = unanswered.map(|one| one.member.as_str()).collect();
+    let unanswered = report.objections.iter().filter(|objection| !objection.answered);
+    let ids: Vec<&str> = unanswered.map(|objection| objection.member.as_str()).collect();
     let unanswered = match ids.is_empty() {
         true => String::new(),
         false => format!(" Nothing that was said reached {} after objecting.", names(&ids, OBJECTING)),
@@ -92,11 +91,11 @@ fn peer_outcome(report: &Report) -> String {
     )
 }
 
-/// What a round without new objections means: that nobody objects any more where every objection was answered and taken
-/// back, and no more than that where there was none, or one was dropped.
+/// The meaning of a round without new objections: no member objects any more only if every objection was answered and
+/// withdrawn.
 fn without_objections(report: &Report) -> &'static str {
     let all = &report.objections;
-    match !all.is_empty() && all.iter().all(|one| one.taken_back && one.answered) {
+    match !all.is_empty() && all.iter().all(|objection| objection.taken_back && objection.answered) {
         true => "nobody objects any more",
         false => "there were no new objections",
     }
@@ -107,9 +106,9 @@ fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// What the run was: each with its label.
+/// The facts about the run, each with a label.
 pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
-    let asked = if report.model_asked { "" } else { " (no model was asked)" };
+    let model_note = if report.model_asked { "" } else { " (no model was asked)" };
     let mut spent = format!("{}, {}", amount(u64::from(report.calls), "call"), duration(report.took));
     spent.push_str(&cost(&report.usage));
     let mut mode = request(report.mode, &report.request);
@@ -127,18 +126,17 @@ pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
         facts.push(("advice", one_line(&describe_operators(&report.operators))));
     }
     let executor = if report.executor.is_empty() { "none".to_owned() } else { one_line(&report.executor) };
-    facts.push(("executor", format!("{executor}{asked}, {spent}")));
+    facts.push(("executor", format!("{executor}{model_note}, {spent}")));
     facts
 }
 
-/// What it was about.
 pub(super) fn subject(subject: &str) -> String {
     if subject == "-" { "standard input".to_owned() } else { one_line(subject) }
 }
 
-/// The mode, and what was asked of it.
+/// The mode and the request.
 pub(super) fn request(mode: Mode, request: &Request) -> String {
-    let asked = match request {
+    let details = match request {
         Request::Advisory { phase, trigger, sentinel_first } => {
             let sentinels = if *sentinel_first { ", sentinels first" } else { "" };
             format!(", phase {}, trigger {}{sentinels}", one_line(phase), one_line(trigger))
@@ -150,15 +148,15 @@ pub(super) fn request(mode: Mode, request: &Request) -> String {
         }
         Request::Peer { rounds: None } | Request::Hierarchy => String::new(),
     };
-    format!("{}{asked}", mode.as_str())
+    format!("{}{details}", mode.as_str())
 }
 
-/// The level of risk, and whether to get somebody.
+/// The level of risk, and whether to involve a person.
 pub(super) fn risk(report: &Report) -> Option<String> {
     let risk = report.risk.as_ref();
     let level = risk.and_then(|risk| {
         let severity =
-            risk.severity.map_or_else(|| "no severity".to_owned(), |one| format!("severity {one}"));
+            risk.severity.map_or_else(|| "no severity".to_owned(), |severity| format!("severity {severity}"));
         Some(format!("{} ({severity})", one_line(risk.level.as_deref()?)))
     });
     let escalate = report.should_escalate == Some(true);
@@ -169,7 +167,6 @@ pub(super) fn risk(report: &Report) -> Option<String> {
     }
 }
 
-/// The colour of the level of risk.
 pub(super) fn risk_paint(report: &Report) -> Paint {
     let level = report.risk.as_ref().and_then(|risk| risk.level.as_deref());
     match (report.should_escalate, level) {
@@ -180,7 +177,7 @@ pub(super) fn risk_paint(report: &Report) -> Paint {
     }
 }
 
-/// How long a fragment holds.
+/// The validity of a fragment.
 pub(super) fn validity(report: &Report, fragment: &Fragment) -> String {
     const HOUR_MS: i64 = 3_600_000;
     let Ok(expires) = fragment.expires.parse::<Timestamp>() else { return one_line(&fragment.expires) };
@@ -193,12 +190,11 @@ pub(super) fn validity(report: &Report, fragment: &Fragment) -> String {
     format!("{long}, until {until} UTC")
 }
 
-/// A member by its id.
 pub(super) fn member<'r>(report: &'r Report, id: &str) -> Option<&'r Member> {
-    report.members.iter().find(|one| one.id == *id)
+    report.members.iter().find(|member| member.id == *id)
 }
 
-/// What somebody answered: severity and concern.
+/// A member's answer as an assessment.
 pub(super) struct Assessment {
     pub(super) severity: u64,
     pub(super) concern: String,
@@ -206,7 +202,7 @@ pub(super) struct Assessment {
     pub(super) evidence: usize,
 }
 
-/// What a member answered, where it is an assessment.
+/// A member's answer, if it is an assessment.
 pub(super) fn assessment(member: &Member) -> Option<Assessment> {
     let answer = member.answer()?;
     let text = |key: &str| answer.get(key).and_then(Json::as_str).map(one_line).unwrap_or_default();
@@ -218,16 +214,20 @@ pub(super) fn assessment(member: &Member) -> Option<Assessment> {
     })
 }
 
-/// How a member's last question ended.
+/// The status of a member's last consultation, with its message.
 pub(super) fn last_status(member: &Member) -> String {
-    let message =
-        member.consultations.last().and_then(|one| one.message.as_deref()).map(one_line).unwrap_or_default();
+    let message = member
+        .consultations
+        .last()
+        .and_then(|consultation| consultation.message.as_deref())
+        .map(one_line)
+        .unwrap_or_default();
     let message = if message.is_empty() { message } else { format!(": {}", truncate(&message, REASON)) };
     format!("{}{message}", status(&one_line(&member.status)))
 }
 
-/// Foreign names, so many at most.
+/// At most `most` foreign names, escaped.
 pub(super) fn names(all: &[&str], most: usize) -> String {
-    let shown: Vec<String> = all.iter().map(|id| one_line(id)).collect();
-    list_limited(&shown.iter().map(String::as_str).collect::<Vec<_>>(), most)
+    let names: Vec<String> = all.iter().map(|id| one_line(id)).collect();
+    list_limited(&names.iter().map(String::as_str).collect::<Vec<_>>(), most)
 }

@@ -1,5 +1,4 @@
-//! A plan: who would be asked at once, later, or never, the rules, the locked traits, and every prompt as it would be
-//! sent.
+//! A plan: the members asked at once, later, or never, the rules, the locked traits, and every prompt as it would be sent.
 
 use std::time::Duration;
 
@@ -12,17 +11,17 @@ use super::super::wording::{amount, duration, truncate};
 use super::phrases::{names, request, subject};
 use quorate::service::convene::plan::{DeferredQuestion, Plan, Question};
 
-/// How much of a title is shown.
+/// The longest shown title, in characters.
 const TITLE: usize = 200;
-/// How many members are named who are asked later, or never, for the same reason.
+/// The most members named that are asked later, or never, for the same reason.
 const NAMED: usize = 40;
 
-/// How many such reasons are given.
+/// The most such reasons.
 const GROUPS: usize = 60;
 
-/// For people. Prompts are not wrapped: they stand as they would be sent.
-pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
-    let width = look.width;
+/// Text for a terminal. Prompts are not wrapped.
+pub(super) fn human(plan: &Plan, options: TextOptions) -> String {
+    let width = options.width;
     let heading = |text: &str| format!("\n{}\n", Paint::Strong.on(text));
     let title = Paint::Strong.on(&truncate(&one_line(&plan.title), TITLE));
     let mut out = wrap_prefixed(&format!("{}  ", Paint::Absent.on("PLAN")), "      ", &title, 4, width);
@@ -31,12 +30,12 @@ pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
     match plan.first.is_empty() {
         true => out.push_str("  nobody\n"),
         false => {
-            let row = |one: &Question| {
+            let row = |question: &Question| {
                 vec![
-                    Paint::Strong.on(&one_line(&one.member)),
-                    one_line(&one.invocation),
-                    one_line(&one.executor),
-                    deadline(one),
+                    Paint::Strong.on(&one_line(&question.member)),
+                    one_line(&question.invocation),
+                    one_line(&question.executor),
+                    deadline(question),
                 ]
             };
             let rows = plan.first.iter().map(row).collect();
@@ -47,8 +46,8 @@ pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
         if !all.is_empty() {
             out.push_str(&heading(title));
             let groups = together(all);
-            for (who, when) in groups.iter().take(GROUPS) {
-                out.push_str(&hanging("-", &format!("{who}: {when}"), 2, width));
+            for (members, when) in groups.iter().take(GROUPS) {
+                out.push_str(&hanging("-", &format!("{members}: {when}"), 2, width));
             }
             if groups.len() > GROUPS {
                 out.push_str(&prose(&left(&groups), 2, width));
@@ -67,34 +66,39 @@ pub(super) fn human(plan: &Plan, look: TextOptions) -> String {
             out.push_str(&hanging("-", &format!("“{}”", one_line(locked)), 2, width));
         }
     }
-    for one in &plan.first {
-        out.push_str(&heading(&format!("Prompt of {}", one_line(&one.invocation))));
-        match &one.prompt {
+    for question in &plan.first {
+        out.push_str(&heading(&format!("Prompt of {}", one_line(&question.invocation))));
+        match &question.prompt {
             Some(prompt) => out.push_str(&indented(sanitize(prompt).trim_end(), 2)),
             None => out.push_str(&prose(UNGATHERED, 2, width)),
         }
     }
-    finish(&out, look)
+    finish(&out, options)
 }
 
-/// Stands where there is no prompt yet.
+/// Replaces a prompt that does not exist yet.
 const UNGATHERED: &str = "The host gathers what it is shown first; only then there is a prompt.";
 
-/// For pasting.
+/// Markdown.
 pub(super) fn markdown(plan: &Plan) -> String {
     let mut out =
         format!("## PLAN: {}\n\n{}\n\n### Asked at once\n\n", inline(&plan.title), inline(&summary(plan)));
     out.push_str("| member | invocation | executor | deadline |\n| --- | --- | --- | --- |\n");
-    for one in &plan.first {
-        let cells = [code(&one.member), code(&one.invocation), code(&one.executor), deadline(one)];
+    for question in &plan.first {
+        let cells = [
+            code(&question.member),
+            code(&question.invocation),
+            code(&question.executor),
+            deadline(question),
+        ];
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
     for (title, all) in [("Asked later", &plan.later), ("Not asked in this run", &plan.never)] {
         if !all.is_empty() {
             out.push_str(&format!("\n### {title}\n\n"));
             let groups = together(all);
-            for (who, when) in groups.iter().take(GROUPS) {
-                out.push_str(&format!("- {}: {}\n", inline(who), inline(when)));
+            for (members, when) in groups.iter().take(GROUPS) {
+                out.push_str(&format!("- {}: {}\n", inline(members), inline(when)));
             }
             if groups.len() > GROUPS {
                 out.push_str(&format!("- {}\n", inline(&left(&groups))));
@@ -113,9 +117,9 @@ pub(super) fn markdown(plan: &Plan) -> String {
             out.push_str(&format!("- {}\n", code(locked)));
         }
     }
-    for one in &plan.first {
-        out.push_str(&format!("\n### Prompt of {}\n\n", code(&one.invocation)));
-        match &one.prompt {
+    for question in &plan.first {
+        out.push_str(&format!("\n### Prompt of {}\n\n", code(&question.invocation)));
+        match &question.prompt {
             Some(prompt) => out.push_str(&fenced(&sanitize(prompt))),
             None => out.push_str(&format!("{UNGATHERED}\n")),
         }
@@ -134,27 +138,27 @@ fn summary(plan: &Plan) -> String {
     )
 }
 
-fn deadline(one: &Question) -> String {
-    duration(Duration::from_millis(u64::try_from(one.timeout_ms).unwrap_or(u64::MAX)))
+fn deadline(question: &Question) -> String {
+    duration(Duration::from_millis(u64::try_from(question.timeout_ms).unwrap_or(u64::MAX)))
 }
 
-/// That there are more reasons than are given.
+/// A line for reasons that are not shown.
 fn left(groups: &[(String, String)]) -> String {
     format!("… and {} more: `--format json` lists all.", groups.len() - GROUPS)
 }
 
-/// Members of whom the same is said, together: who, and when or why not.
+/// Groups members by reason: names, and when or why not.
 fn together(all: &[DeferredQuestion]) -> Vec<(String, String)> {
     let mut groups: Vec<(Vec<String>, String)> = Vec::new();
-    for one in all {
-        let who = format!("{} ({})", one.member, one.executor);
-        match groups.iter_mut().find(|(_, when)| *when == one.when) {
-            Some((members, _)) => members.push(who),
-            None => groups.push((vec![who], one.when.clone())),
+    for question in all {
+        let member = format!("{} ({})", question.member, question.executor);
+        match groups.iter_mut().find(|(_, when)| *when == question.when) {
+            Some((members, _)) => members.push(member),
+            None => groups.push((vec![member], question.when.clone())),
         }
     }
-    let told = |(who, when): (Vec<String>, String)| {
-        (names(&who.iter().map(String::as_str).collect::<Vec<_>>(), NAMED), one_line(&when))
+    let to_text = |(members, when): (Vec<String>, String)| {
+        (names(&members.iter().map(String::as_str).collect::<Vec<_>>(), NAMED), one_line(&when))
     };
-    groups.into_iter().map(told).collect()
+    groups.into_iter().map(to_text).collect()
 }

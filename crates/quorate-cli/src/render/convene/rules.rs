@@ -1,4 +1,4 @@
-//! Rules in words: what each did, on whose words, and which were not evaluated, and why.
+//! Rules in words: the effect of each, the members that triggered it, and why others were not evaluated.
 
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::Request;
@@ -9,25 +9,24 @@ use super::count::{declared_rule, param, ratio_text};
 use super::phrases::names;
 use quorate::service::convene::report::{Node, Report, Rule};
 
-/// How many members are named.
+/// The most members named.
 const NAMED: usize = 6;
 
-/// What a rule did.
 pub(super) struct RuleSummary {
     pub(super) id: String,
     pub(super) kind: String,
     pub(super) did: String,
-    /// Whether it did anything.
+    /// Whether it had an effect.
     pub(super) fired: bool,
     pub(super) paint: Option<Paint>,
 }
 
-/// All rules in order: those that were evaluated, then those that were not.
+/// All rules in order: evaluated ones, then others.
 pub(super) fn summaries(report: &Report) -> Vec<RuleSummary> {
     if report.mode == Mode::Hierarchy {
         return hierarchy_summaries(report);
     }
-    let mut all: Vec<RuleSummary> = report.rules.iter().map(|rule| one(report, rule)).collect();
+    let mut all: Vec<RuleSummary> = report.rules.iter().map(|rule| rule_summary(report, rule)).collect();
     let applied = |id: &str| report.rules.iter().any(|rule| rule.id == *id);
     for rule in report.declared_rules.iter().filter(|rule| !applied(&rule.id)) {
         all.push(RuleSummary::not_fired(&rule.id, &rule.kind, not_evaluated(report)));
@@ -35,9 +34,9 @@ pub(super) fn summaries(report: &Report) -> Vec<RuleSummary> {
     all
 }
 
-/// That a rule was not evaluated, and what came before it.
+/// Why a rule was not evaluated.
 fn not_evaluated(report: &Report) -> String {
-    let last = report.rules.iter().rev().find(|one| one.fired).map(|one| one_line(&one.id));
+    let last = report.rules.iter().rev().find(|rule| rule.fired).map(|rule| one_line(&rule.id));
     let before = match (report.mode, last) {
         _ if report.verdict.is_none() => return "is not evaluated yet".to_owned(),
         (Mode::Voting, Some(id)) => format!("{id} decided before it"),
@@ -53,7 +52,7 @@ impl RuleSummary {
     }
 }
 
-fn one(report: &Report, rule: &Rule) -> RuleSummary {
+fn rule_summary(report: &Report, rule: &Rule) -> RuleSummary {
     let (did, paint) = match report.mode {
         Mode::Voting => voting_effect(report, rule),
         Mode::Advisory => advisory_effect(report, rule),
@@ -77,13 +76,14 @@ fn voting_effect(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
     (did, Some(Paint::of_word(&word)))
 }
 
-/// Why the rule that decided decides so.
+/// The reason for the deciding rule's decision.
 fn decision_reason(report: &Report, rule: &Rule) -> Option<String> {
     let decision = report.decision.as_ref()?;
-    let of = |all: &str| match declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref()) {
-        Some(_) => format!(" ({all} {})", member_names(rule)),
-        None => String::new(),
-    };
+    let members_of =
+        |all: &str| match declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref()) {
+            Some(_) => format!(" ({all} {})", member_names(rule)),
+            None => String::new(),
+        };
     Some(match &*rule.kind {
         "terminal" => {
             let vote = param(report, rule, "triggerVote").map_or_else(|| "so".to_owned(), one_line);
@@ -95,18 +95,18 @@ fn decision_reason(report: &Report, rule: &Rule) -> Option<String> {
         }
         "majority" => {
             let tie = decision.tie.as_deref().map_or_else(String::new, |tie| format!("; {}", one_line(tie)));
-            format!("{}{}{tie}", ratio_text(report, decision), of("of"))
+            format!("{}{}{tie}", ratio_text(report, decision), members_of("of"))
         }
-        "quorum" => format!("{}{}", ratio_text(report, decision), of("of")),
+        "quorum" => format!("{}{}", ratio_text(report, decision), members_of("of")),
         "unanimity" => match rule.decides.as_deref() {
-            Some("pass") => "everybody says yes".to_owned() + &of("of"),
-            _ => "not everybody says yes".to_owned() + &of("of"),
+            Some("pass") => "everybody says yes".to_owned() + &members_of("of"),
+            _ => "not everybody says yes".to_owned() + &members_of("of"),
         },
         _ => return None,
     })
 }
 
-/// Why a rule before the one that decided did not.
+/// The reason why an earlier rule did not decide.
 fn undecided_reason(report: &Report, rule: &Rule) -> String {
     if rule.missing_as_no {
         return "was evaluated only to see whether the pass holds when missing votes count as no".to_owned();
@@ -128,10 +128,10 @@ fn undecided_reason(report: &Report, rule: &Rule) -> String {
 
 /// Whether a vote is on a class.
 fn of_class(report: &Report, class: &str) -> bool {
-    matches!(&report.request, Request::Voting { class: Some(on) } if on == class)
+    matches!(&report.request, Request::Voting { class: Some(requested) } if requested == class)
 }
 
-/// Those whom a rule looks at, where none of them may vote on the class.
+/// The members that a rule applies to, if none of them may vote on the class.
 fn unasked<'r>(report: &'r Report, rule: &Rule) -> Option<Vec<&'r str>> {
     let Request::Voting { class } = &report.request else { return None };
     let ids = declared_rule(report, &rule.id)?.applies_to.as_ref()?;
@@ -154,13 +154,13 @@ fn on_class(report: &Report) -> String {
     }
 }
 
-/// That none of those whom a rule looks at votes so: `nobody votes`, `ada does not vote`.
+/// That no member of a rule votes so: `nobody votes`, `ada does not vote`.
 fn nobody_voted(report: &Report, rule: &Rule) -> String {
-    let of = declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref());
-    let ids: Vec<&str> = of.into_iter().flatten().map(|id| &**id).collect();
+    let applies_to = declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref());
+    let ids: Vec<&str> = applies_to.into_iter().flatten().map(|id| &**id).collect();
     match ids[..] {
         [] => "nobody votes".to_owned(),
-        [one] => format!("{} does not vote", one_line(one)),
+        [id] => format!("{} does not vote", one_line(id)),
         _ => format!("none of {} votes", names(&ids, NAMED)),
     }
 }
@@ -174,7 +174,8 @@ fn advisory_effect(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
         0 => format!("fires on the words of {}; there is nothing to emit", member_names(rule)),
         some => format!("emits {} on the words of {}", amount(some, "fragment"), member_names(rule)),
     };
-    let last = report.rules.iter().rev().find(|one| one.fired).is_some_and(|one| one.id == rule.id);
+    let last =
+        report.rules.iter().rev().find(|earlier| earlier.fired).is_some_and(|earlier| earlier.id == rule.id);
     if report.terminal && last {
         did.push_str(match &*rule.kind {
             "terminal" => "; it stands alone and ends the synthesis",
@@ -192,9 +193,9 @@ fn collection_effect(rule: &Rule) -> String {
     }
 }
 
-/// Of a hierarchy: at which nodes each rule made what was passed up.
+/// The rules of a hierarchy: for which nodes each one determined the output.
 fn hierarchy_summaries(report: &Report) -> Vec<RuleSummary> {
-    let one = |id: &str, kind: &str| {
+    let summary_of = |id: &str, kind: &str| {
         let nodes: Vec<&str> = report
             .rules
             .iter()
@@ -210,11 +211,11 @@ fn hierarchy_summaries(report: &Report) -> Vec<RuleSummary> {
             },
         }
     };
-    report.declared_rules.iter().map(|rule| one(&rule.id, &rule.kind)).collect()
+    report.declared_rules.iter().map(|rule| summary_of(&rule.id, &rule.kind)).collect()
 }
 
-/// Why a rule of a hierarchy made nothing of what was passed up: it matched at none of the nodes that have reports and
-/// that it is for, or was evaluated at none of them.
+/// Why a rule of a hierarchy determined no output: it matched at none of the nodes with reports that it applies to, or was
+/// evaluated at none of them.
 fn unmatched_reason(report: &Report, id: &str) -> String {
     let at = |id: &str| report.declared_rules.iter().position(|rule| *rule.id == *id);
     let is_for =
@@ -248,7 +249,7 @@ fn passes(nodes: &[&str]) -> String {
     format!("{} {}", names(nodes, NAMED), if nodes.len() == 1 { "passes" } else { "pass" })
 }
 
-/// Whose words made a rule fire.
+/// The members that triggered a rule.
 fn member_names(rule: &Rule) -> String {
     let names: Vec<String> = rule.members.iter().map(|id| one_line(id)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

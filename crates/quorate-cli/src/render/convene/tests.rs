@@ -1,4 +1,4 @@
-//! Each mode in each format, and that nothing hostile, large or deep breaks a drawing.
+//! Each mode in each format; hostile, large and deep reports.
 
 mod guidance;
 mod hostile;
@@ -12,7 +12,7 @@ use quorate_diagnostics::render::{Colour, TextOptions};
 use super::human::human;
 use super::markdown::markdown;
 
-/// A look without colours.
+/// Options without colours.
 fn wide(width: usize) -> TextOptions {
     TextOptions { colour: Colour::Off, width }
 }

@@ -1,4 +1,4 @@
-//! A SHIP on one screen: nothing has to be done about it, so that what could be done is said once, and the rest is named.
+//! A SHIP on one screen: it needs no action, so each possible fix is shown once, and a command for the rest.
 
 use super::super::brief::{Brief, Place};
 use super::super::deliberator_row;
@@ -7,14 +7,13 @@ use super::super::wording::{amount, list, truncate};
 use super::{head, heading, notes, overridden};
 use quorate::service::report::Report;
 
-/// How many places are shown.
+/// The most places shown.
 const PLACES: usize = 5;
-/// How much of the words of a place is shown.
+/// The longest shown quote, in characters.
 const QUOTE: usize = 40;
-/// How many lines what is said of a place takes.
+/// The most lines of a place.
 const LINES: usize = 2;
 
-/// Its sections.
 pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     let brief = Brief::of(report);
     vec![
@@ -30,11 +29,11 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
 fn absent(report: &Report, width: usize) -> String {
     deliberator_row::absences(report)
         .iter()
-        .map(|(who, what)| hanging("-", &truncate(&format!("{who}: {what}"), LINES * width), 2, width))
+        .map(|(member, text)| hanging("-", &truncate(&format!("{member}: {text}"), LINES * width), 2, width))
         .collect()
 }
 
-/// What the adjudicator would change, where nobody named a place.
+/// The adjudicator's revision brief, if no finding names a place.
 fn advised(report: &Report, width: usize) -> String {
     match &report.revision_brief {
         Some(brief) => heading("Revision brief") + &prose(&truncate(brief, 2 * LINES * width), 2, width),
@@ -44,8 +43,8 @@ fn advised(report: &Report, width: usize) -> String {
 
 fn fixes(report: &Report, brief: &Brief<'_>, width: usize) -> String {
     let mut places: Vec<&Place<'_>> = brief.places.iter().chain(&brief.ungrounded).collect();
-    // What somebody blocks for comes first.
-    places.sort_by_key(|place| !place.by.iter().any(|by| deliberator_row::blocks(report, by)));
+    // Places of blocking findings come first.
+    places.sort_by_key(|place| !place.by.iter().any(|member| deliberator_row::blocks(report, member)));
     let mut out = heading(&format!("Could be better: {}", amount(brief.findings as u64, "finding")));
     for (at, place) in places.iter().take(PLACES).enumerate() {
         out.push_str(&hanging(&format!("{}.", at + 1), &fix(report, place, width), 2, width));
@@ -53,34 +52,40 @@ fn fixes(report: &Report, brief: &Brief<'_>, width: usize) -> String {
     out
 }
 
-/// A place on two lines: where, what to do (what is wrong, where nobody says what to do), and who says so.
+/// A place on two lines: its line, the fix (or the issue, without a fix), and the members.
 fn fix(report: &Report, place: &Place<'_>, width: usize) -> String {
     let at = place.at.map_or_else(|| "not in the text".to_owned(), |(line, _)| format!("line {line}"));
-    let mut said: Vec<&str> = Vec::new();
+    let mut texts: Vec<&str> = Vec::new();
     for point in &place.points {
-        let what = point.fix.as_deref().unwrap_or(&point.issue);
-        if !said.contains(&what) {
-            said.push(what);
+        let text = point.fix.as_deref().unwrap_or(&point.issue);
+        if !texts.contains(&text) {
+            texts.push(text);
         }
     }
-    let named = |by: &&str| {
-        if deliberator_row::blocks(report, by) { format!("{by} blocks") } else { (*by).to_owned() }
+    let name_of = |member: &&str| {
+        if deliberator_row::blocks(report, member) {
+            format!("{member} blocks")
+        } else {
+            (*member).to_owned()
+        }
     };
-    let by: Vec<String> = place.by.iter().map(named).collect();
+    let by: Vec<String> = place.by.iter().map(name_of).collect();
     let by = list(&by.iter().map(String::as_str).collect::<Vec<_>>());
-    let text = format!("{at}, “{}” ({by}): {}", truncate(&place.quote, QUOTE), said.join(" "));
+    let text = format!("{at}, “{}” ({by}): {}", truncate(&place.quote, QUOTE), texts.join(" "));
     truncate(&text, LINES * width.saturating_sub(8))
 }
 
-/// Where everything else is.
+/// The command that shows the rest.
 fn rest(report: &Report, brief: &Brief<'_>, width: usize) -> String {
     let places = brief.places.len() + brief.ungrounded.len();
-    let more = match places.saturating_sub(PLACES) + brief.more {
+    let remainder = match places.saturating_sub(PLACES) + brief.more {
         0 => String::new(),
-        more => format!("{} not shown. ", amount(more as u64, "more finding")),
+        remainder => format!("{} not shown. ", amount(remainder as u64, "more finding")),
     };
-    let at = report.ledger.as_ref().map_or("", |kept| &kept.flag);
-    let text =
-        format!("{more}`quorate show {}{at}`, or --full, shows every answer and the reasoning.", report.run);
+    let at = report.ledger.as_ref().map_or("", |reference| &reference.flag);
+    let text = format!(
+        "{remainder}`quorate show {}{at}`, or --full, shows every answer and the reasoning.",
+        report.run
+    );
     prose(&text, 0, width)
 }

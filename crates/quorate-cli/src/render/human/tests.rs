@@ -1,4 +1,4 @@
-//! Every kind of report at a terminal.
+//! Every kind of report as text for a terminal.
 
 use super::super::fixture::{hold, incomplete, one_round, open, revise, ship};
 use super::*;

@@ -1,4 +1,4 @@
-//! A vote at a terminal: a bar for each side, the exact ratio, and everybody's vote.
+//! A vote as text for a terminal: a bar for each side, the exact ratio, and all votes.
 
 use quorate_protocol::Json;
 
@@ -10,18 +10,17 @@ use super::super::{count, phrases};
 use super::{heading, roster};
 use quorate::service::convene::report::{Contribution, Decision, Report, Vote};
 
-/// How much of a rationale is shown.
+/// The longest shown rationale, in characters.
 const RATIONALE: usize = 240;
-/// How much of a decision's text is shown.
+/// The longest shown text of a decision, in characters.
 const TEXT: usize = 4000;
-/// How many votes are shown.
+/// The most votes shown.
 const SHOWN: usize = 60;
 /// The most and the fewest cells of a bar.
 const CELLS: (usize, usize) = (48, 10);
-/// How wide the names of sides are, with the gap.
+/// The width of the names of sides, with the gap.
 const NAMES: usize = 9;
 
-/// The sections of a vote.
 pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     let Some(decision) = &report.decision else {
         return vec![roster::answers(report, width)];
@@ -34,16 +33,20 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     ]
 }
 
-/// Who decided alone, by a terminal rule, and why.
+/// The member that decided alone by a terminal rule, and its rationale.
 fn sole_decider(decision: &Decision, width: usize) -> String {
     if decision.contribution.is_empty() {
         return String::new();
     }
-    let said = |one: &Contribution| {
-        let text = format!("{}: {}", one_line(&one.vote), truncate(&one_line(&one.rationale), RATIONALE));
-        hanging(&Paint::Strong.on(&one_line(&one.member)), &text, 2, width)
+    let entry = |contribution: &Contribution| {
+        let text = format!(
+            "{}: {}",
+            one_line(&contribution.vote),
+            truncate(&one_line(&contribution.rationale), RATIONALE)
+        );
+        hanging(&Paint::Strong.on(&one_line(&contribution.member)), &text, 2, width)
     };
-    heading("Decided alone") + &decision.contribution.iter().take(SHOWN).map(said).collect::<String>()
+    heading("Decided alone") + &decision.contribution.iter().take(SHOWN).map(entry).collect::<String>()
 }
 
 fn tally(report: &Report, decision: &Decision, width: usize) -> String {
@@ -55,33 +58,36 @@ fn tally(report: &Report, decision: &Decision, width: usize) -> String {
     let needs = count::threshold(report);
     let numbers = sides.iter().map(|side| columns_of(&side.text)).max().unwrap_or_default();
     let room = width.saturating_sub(2 + NAMES + 1 + 2 + numbers);
-    // Where there is no room for a bar and its number, the number goes below.
+    // If a bar and its number do not fit on one line, the number goes below.
     let below = room < CELLS.1;
     let room = if below { width.saturating_sub(2 + NAMES + 1) } else { room };
     let cells = room.clamp(CELLS.1, CELLS.0);
-    // The threshold is of what the ratio is of, the bars are of everything.
+    // The threshold is relative to the total of the ratio, the bars to the total of all sides.
     let total = decision.exact.1.parse::<f64>().unwrap_or(full);
     let mut out = heading("Tally");
-    for one in &sides {
-        let part = needs.as_ref().filter(|_| one.word == "yes").map(|needs| needs.part * total / full);
+    for vote_side in &sides {
+        let part = needs.as_ref().filter(|_| vote_side.word == "yes").map(|needs| needs.part * total / full);
         let gap = if part.is_none() && needs.is_some() { " " } else { "" };
-        let bar = side(one.weight / full, part, one.paint, cells);
-        let number =
-            if below { format!("\n  {:NAMES$}{}", "", one.text) } else { format!("{gap}  {}", one.text) };
-        out.push_str(&format!("  {:<NAMES$}{bar}{number}\n", one.word));
+        let bar = side(vote_side.weight / full, part, vote_side.paint, cells);
+        let number = if below {
+            format!("\n  {:NAMES$}{}", "", vote_side.text)
+        } else {
+            format!("{gap}  {}", vote_side.text)
+        };
+        out.push_str(&format!("  {:<NAMES$}{bar}{number}\n", vote_side.word));
     }
     let mark = if needs.is_some() { format!(" ({THRESHOLD_MARK})") } else { String::new() };
     out + "\n" + &prose(&format!("{}{mark}", count::ratio_text(report, decision)), 2, width)
 }
 
 fn votes(report: &Report, decision: &Decision, width: usize) -> String {
-    let shown = select_votes(&decision.votes);
+    let selected = select_votes(&decision.votes);
     let row = |vote: &&Vote| {
         let member = phrases::member(report, &vote.member);
-        let role = member.map_or_else(String::new, |one| one_line(&one.role));
-        let answer = member.and_then(|one| one.answer());
+        let role = member.map_or_else(String::new, |member| one_line(&member.role));
+        let answer = member.and_then(|member| member.answer());
         let rationale = answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default();
-        let said = match &*vote.vote {
+        let text = match &*vote.vote {
             "missing" | "cancelled" => member.map_or_else(String::new, phrases::last_status),
             _ => truncate(&one_line(rationale), RATIONALE),
         };
@@ -90,15 +96,15 @@ fn votes(report: &Report, decision: &Decision, width: usize) -> String {
             role,
             truncate(&one_line(&vote.weight), 12),
             paint_vote(&vote.vote),
-            said,
+            text,
         ]
     };
-    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = selected.iter().map(row).collect();
     if rows.is_empty() {
         return roster::unasked(report, width);
     }
     let mut out = heading("Votes") + &table(&["member", "role", "weight", "vote", "why"], rows, 2, width);
-    let more = decision.votes.len() - shown.len();
+    let more = decision.votes.len() - selected.len();
     if more > 0 {
         let text = format!(
             "… and {}: `quorate show {} --format json` lists all.",
@@ -111,7 +117,7 @@ fn votes(report: &Report, decision: &Decision, width: usize) -> String {
     out
 }
 
-/// Of many votes those that are fewer: whoever is missing, says no, or abstains comes before who says yes.
+/// Selects from many votes: missing ones, no and abstain before yes.
 fn select_votes(votes: &[Vote]) -> Vec<&Vote> {
     let order = ["missing", "no", "abstain", "cancelled"];
     let mut places: Vec<usize> = (0..votes.len()).collect();
@@ -126,19 +132,19 @@ fn paint_vote(vote: &str) -> String {
         "yes" => Paint::Good.on("yes"),
         "no" => Paint::Bad.on("no"),
         "missing" | "cancelled" => Paint::Absent.on(vote),
-        other => one_line(other),
+        vote => one_line(vote),
     }
 }
 
 fn text(decision: &Decision, width: usize) -> String {
     let Some(text) = &decision.text else { return String::new() };
-    let lines: String = truncate(text, TEXT).lines().map(|one| prose(one, 2, width)).collect();
+    let lines: String = truncate(text, TEXT).lines().map(|line| prose(line, 2, width)).collect();
     heading("Decision") + &lines
 }
 
-/// A vote that a member's answer holds, while nothing is counted.
+/// The vote in a member's answer, before the count.
 pub(super) fn vote_of(answer: &serde_json::Map<String, Json>) -> Option<String> {
     let vote = answer.get("vote")?.as_str()?;
-    let why = answer.get("rationale").and_then(Json::as_str).unwrap_or_default();
-    Some(format!("{}: {}", paint_vote(vote), truncate(&one_line(why), RATIONALE)))
+    let rationale = answer.get("rationale").and_then(Json::as_str).unwrap_or_default();
+    Some(format!("{}: {}", paint_vote(vote), truncate(&one_line(rationale), RATIONALE)))
 }

@@ -1,4 +1,4 @@
-//! Guidance at a terminal: each fragment with whose words it is, which rule emitted it and why, and how long it holds.
+//! Guidance as text for a terminal: each fragment with its author, the rule that emitted it and why, and its validity.
 
 use super::super::super::layout::{hanging, indented, prose, wrap_prefixed};
 use super::super::super::paint::{Paint, one_line};
@@ -7,17 +7,16 @@ use super::super::{bars, phrases};
 use super::{heading, labelled, roster};
 use quorate::service::convene::report::{Fragment, Report};
 
-/// How much of a fragment, and of the concern that made it, is shown.
+/// The longest shown fragment or concern, in characters.
 const TEXT: usize = 4000;
 const CONCERN: usize = 400;
-/// How many fragments are shown.
+/// The most fragments shown.
 const SHOWN: usize = 40;
-/// How far what is said about a fragment stands from the edge.
+/// The indent of the facts about a fragment.
 const INDENT: usize = 6;
-/// How wide the labels below a fragment are.
+/// The width of the labels below a fragment.
 const LABEL: usize = 5;
 
-/// The sections of advice.
 pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     vec![fragments(report, width), roster::assessments(report, width)]
 }
@@ -42,7 +41,7 @@ fn fragments(report: &Report, width: usize) -> String {
 
 fn one(report: &Report, fragment: &Fragment, number: usize, width: usize) -> String {
     let member = phrases::member(report, &fragment.member);
-    let role = member.map_or_else(String::new, |one| format!(", {}", one_line(&one.role)));
+    let role = member.map_or_else(String::new, |member| format!(", {}", one_line(&member.role)));
     let head = format!(
         "{}{role}  severity {} {}  priority {}",
         Paint::Strong.on(&one_line(&fragment.member)),
@@ -53,31 +52,32 @@ fn one(report: &Report, fragment: &Fragment, number: usize, width: usize) -> Str
     let mut out = format!("\n{}", hanging(&format!("{number:>3}."), &head, 1, width));
     let text = prose(&truncate(&fragment.text, TEXT), 0, width.saturating_sub(INDENT + 2));
     out.push_str(&indented(&framed(&text), INDENT - 1));
-    let kind = report.rules.iter().find(|one| one.id == fragment.rule).map(|one| one_line(&one.kind));
+    let kind = report.rules.iter().find(|rule| rule.id == fragment.rule).map(|rule| one_line(&rule.kind));
     let kind = kind.map_or_else(String::new, |kind| format!(" ({kind})"));
-    let concern = member.and_then(phrases::assessment).map(|said| said.concern).unwrap_or_default();
+    let concern =
+        member.and_then(phrases::assessment).map(|assessment| assessment.concern).unwrap_or_default();
     let concern = match concern.is_empty() {
         true => String::new(),
         false => format!(" on the concern “{}”", truncate(&concern, CONCERN)),
     };
-    let why = format!("rule {}{kind}{concern}", one_line(&fragment.rule));
-    out.push_str(&labelled("why", LABEL, &why, INDENT - 1, width));
+    let reason = format!("rule {}{kind}{concern}", one_line(&fragment.rule));
+    out.push_str(&labelled("why", LABEL, &reason, INDENT - 1, width));
     out.push_str(&labelled("holds", LABEL, &phrases::validity(report, fragment), INDENT - 1, width));
     out
 }
 
-/// The words of a member behind a line, so that nobody takes them for ours.
+/// A member's text behind a line, which sets it apart from Quorate's own.
 fn framed(text: &str) -> String {
     text.lines().map(|line| format!("│ {line}").trim_end().to_owned() + "\n").collect()
 }
 
-/// What a member concludes, with everything that it rests on.
+/// The evidence of a member's assessment.
 pub(super) fn evidence(all: &[String], width: usize) -> String {
     const QUOTES: usize = 12;
     const LINES: usize = 3;
     let quotes = all.iter().take(QUOTES);
     let mut out: String = quotes
-        .map(|one| wrap_prefixed("    - ", "      ", &format!("“{}”", one_line(one)), LINES, width))
+        .map(|item| wrap_prefixed("    - ", "      ", &format!("“{}”", one_line(item)), LINES, width))
         .collect();
     if all.len() > QUOTES {
         out.push_str(&prose(&format!("… and {} more", all.len() - QUOTES), 4, width));

@@ -1,4 +1,4 @@
-//! Members at a terminal: what each assessed, how a question ended, and who was not asked.
+//! Members as text for a terminal: their assessments, missing answers, and members that were not asked.
 
 use quorate_manifest::assembly::Mode;
 
@@ -10,44 +10,46 @@ use super::super::phrases::{assessment, last_status, names};
 use super::{decision, heading};
 use quorate::service::convene::report::{Member, Report};
 
-/// How much of a concern is shown in a table.
+/// The longest shown concern in a table, in characters.
 const CONCERN: usize = 240;
-/// How many members are shown.
+/// The most members shown.
 const SHOWN: usize = 60;
-/// How many of those who were not asked are named.
+/// The most unasked members named.
 const NAMED: usize = 40;
 
-/// Everybody who was asked, with what they assessed.
+/// All members that were asked, with their assessments.
 pub(super) fn assessments(report: &Report, width: usize) -> String {
-    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
-    let shown = gravest(&asked);
+    let asked: Vec<&Member> =
+        report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
+    let selected = gravest(&asked);
     let row = |member: &&Member| {
         let (bar, concern) = match assessment(member) {
-            Some(said) => {
-                let evidence = match said.evidence {
+            Some(assessment) => {
+                let evidence = match assessment.evidence {
                     0 => String::new(),
                     some => format!(" ({})", amount(some as u64, "quote")),
                 };
-                (bars::severity(said.severity), truncate(&said.concern, CONCERN) + &evidence)
+                (bars::severity(assessment.severity), truncate(&assessment.concern, CONCERN) + &evidence)
             }
             None => (Paint::Absent.on(&status(&one_line(&member.status))), String::new()),
         };
         vec![Paint::Strong.on(&one_line(&member.id)), one_line(&member.role), phase(member), bar, concern]
     };
-    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = selected.iter().map(row).collect();
     let mut out = String::new();
     if !rows.is_empty() {
         out =
             heading("Members") + &table(&["member", "role", "phase", "severity", "concern"], rows, 2, width);
     }
-    out.push_str(&more(report, asked.len() - shown.len(), width));
+    out.push_str(&more(report, asked.len() - selected.len(), width));
     out.push_str(&unasked(report, width));
     out
 }
 
-/// While nothing is decided: what everybody has answered so far.
+/// The answers so far, of an undecided run.
 pub(super) fn answers(report: &Report, width: usize) -> String {
-    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
+    let asked: Vec<&Member> =
+        report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
     if asked.is_empty() {
         return String::new();
     }
@@ -56,20 +58,22 @@ pub(super) fn answers(report: &Report, width: usize) -> String {
         vec![Paint::Strong.on(&one_line(&member.id)), text]
     };
     let rows = asked.iter().take(SHOWN).map(row).collect();
-    let left = more(report, asked.len().saturating_sub(SHOWN), width);
-    heading("Answers so far") + &table(&["member", "answer"], rows, 2, width) + &left
+    let remainder = more(report, asked.len().saturating_sub(SHOWN), width);
+    heading("Answers so far") + &table(&["member", "answer"], rows, 2, width) + &remainder
 }
 
-/// Of many members the gravest, and those who gave no answer, in roster order.
+/// Selects the members with the highest severity, and those without an answer, in roster order.
 fn gravest<'r>(asked: &[&'r Member]) -> Vec<&'r Member> {
     let mut places: Vec<usize> = (0..asked.len()).collect();
-    places.sort_by_key(|at| std::cmp::Reverse(assessment(asked[*at]).map_or(u64::MAX, |said| said.severity)));
+    places.sort_by_key(|at| {
+        std::cmp::Reverse(assessment(asked[*at]).map_or(u64::MAX, |assessment| assessment.severity))
+    });
     places.truncate(SHOWN);
     places.sort_unstable();
     places.into_iter().map(|at| asked[at]).collect()
 }
 
-/// How many more there are than are shown.
+/// How many more there are than shown.
 pub(super) fn more(report: &Report, number: usize, width: usize) -> String {
     if number == 0 {
         return String::new();
@@ -82,15 +86,16 @@ pub(super) fn more(report: &Report, number: usize, width: usize) -> String {
     prose(&text, 2, width)
 }
 
-/// Who was not asked, and why.
+/// The members that were not asked, with reasons.
 pub(super) fn unasked(report: &Report, width: usize) -> String {
-    let members: Vec<&Member> = report.members.iter().filter(|one| one.consultations.is_empty()).collect();
+    let members: Vec<&Member> =
+        report.members.iter().filter(|member| member.consultations.is_empty()).collect();
     if members.is_empty() {
         return String::new();
     }
-    let who: Vec<String> = members.iter().map(|one| because(report.mode, one)).collect();
-    let who = names(&who.iter().map(String::as_str).collect::<Vec<_>>(), NAMED);
-    format!("\n{}", hanging(&Paint::Faint.on("not asked:"), &who, 2, width))
+    let reasons: Vec<String> = members.iter().map(|member| because(report.mode, member)).collect();
+    let reasons = names(&reasons.iter().map(String::as_str).collect::<Vec<_>>(), NAMED);
+    format!("\n{}", hanging(&Paint::Faint.on("not asked:"), &reasons, 2, width))
 }
 
 fn because(mode: Mode, member: &Member) -> String {

@@ -1,4 +1,4 @@
-//! A hierarchy at a terminal: what the root passes up, and the tree with what each node saw, said and passed up.
+//! A hierarchy as text for a terminal: the root's output, and the tree with each node's input, answer and output.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,17 @@ use super::super::{bars, phrases};
 use super::{guidance, heading, roster};
 use quorate::service::convene::report::{Node, Report, Rollup};
 
-/// How many lines of what a node says, or of anything else about it, are shown.
+/// The most lines of a fact about a node.
 const LINES: usize = 3;
-/// How many children are named.
+/// The most children named.
 const NAMED: usize = 8;
-/// How many columns a level takes.
+/// The columns of a level.
 const LEVEL: usize = 3;
-/// What is said needs so many columns.
+/// The columns that a text needs.
 const WORDS: usize = 26;
 /// The most levels that are drawn in one tree.
 const DEEPEST: usize = 16;
 
-/// The sections of a hierarchy.
 pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     let forest = Forest::of(report);
     let deepest = (width.saturating_sub(2 + WORDS) / LEVEL).clamp(2, DEEPEST);
@@ -34,7 +33,7 @@ pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
     all
 }
 
-/// What the root passes up.
+/// The root's output.
 fn assessment(rollup: &Rollup, width: usize) -> String {
     let mut out = heading("Passed up by the root");
     let lines = usize::from(u8::MAX);
@@ -61,38 +60,38 @@ fn trees(report: &Report, forest: &Forest<'_>, drawing: &Drawing, width: usize) 
     for tree in &drawing.trees {
         let title = match tree.from {
             None => "Tree".to_owned(),
-            Some(at) => format!("Tree, below {}", one_line(&forest.twigs[at].member.id)),
+            Some(at) => format!("Tree, below {}", one_line(&forest.tree_nodes[at].member.id)),
         };
         let mut out = heading(&title);
         for (at, row) in tree.rows.iter().enumerate() {
-            let again = tree.from.is_some() && at == 0;
-            out.push_str(&drawn_row(report, forest, row, again, width));
+            let is_repeated = tree.from.is_some() && at == 0;
+            out.push_str(&drawn_row(report, forest, row, is_repeated, width));
         }
         all.push(out);
     }
     all
 }
 
-/// A row: the lines of those above it, its own arm, and everything about it beside them.
-fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, again: bool, width: usize) -> String {
-    let (above, own) = match row.continues.split_last() {
-        Some((own, above)) => (above, Some(*own)),
+/// A row: the lines of the levels above, its own connector, and the facts about it.
+fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, is_repeated: bool, width: usize) -> String {
+    let (ancestors, connector) = match row.continues.split_last() {
+        Some((connector, ancestors)) => (ancestors, Some(*connector)),
         None => (&[][..], None),
     };
     let rail = |goes: &bool| if *goes { "│  " } else { "   " };
-    let above = above.iter().fold("  ".to_owned(), |lines, goes| lines + rail(goes));
-    let first = match own {
-        None => above.clone(),
-        Some(true) => format!("{above}├─ "),
-        Some(false) => format!("{above}└─ "),
+    let ancestors = ancestors.iter().fold("  ".to_owned(), |lines, goes| lines + rail(goes));
+    let first = match connector {
+        None => ancestors.clone(),
+        Some(true) => format!("{ancestors}├─ "),
+        Some(false) => format!("{ancestors}└─ "),
     };
-    let rest = above + own.as_ref().map_or("", rail) + if row.has_children { "│ " } else { "  " };
+    let rest = ancestors + connector.as_ref().map_or("", rail) + if row.has_children { "│ " } else { "  " };
     let mut out = String::new();
-    let told = match row.kind {
-        Kind::Node(at) if again => vec![("", format!("{}  (from above)", name(forest, at)))],
+    let facts = match row.kind {
+        Kind::Node(at) if is_repeated => vec![("", format!("{}  (from above)", name(forest, at)))],
         Kind::Node(at) => node(report, forest, at),
         Kind::Chain { first, last, length } => {
-            let id = |at: usize| one_line(&forest.twigs[at].member.id);
+            let id = |at: usize| one_line(&forest.tree_nodes[at].member.id);
             vec![(
                 "",
                 format!(
@@ -104,11 +103,11 @@ fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, again: bool, width
             )]
         }
         Kind::Below { at, members } => {
-            let id = one_line(&forest.twigs[at].member.id);
+            let id = one_line(&forest.tree_nodes[at].member.id);
             vec![("", format!("… {} below {id}: drawn further down", amount(members as u64, "member")))]
         }
     };
-    for (number, (label, text)) in told.iter().enumerate() {
+    for (number, (label, text)) in facts.iter().enumerate() {
         let lead = if number == 0 { &first } else { &rest };
         match label.is_empty() {
             true => out.push_str(&wrap_prefixed(lead, &rest, text, LINES, width)),
@@ -123,15 +122,15 @@ fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, again: bool, width
 }
 
 fn name(forest: &Forest<'_>, at: usize) -> String {
-    Paint::Strong.on(&one_line(&forest.twigs[at].member.id))
+    Paint::Strong.on(&one_line(&forest.tree_nodes[at].member.id))
 }
 
-/// A node: who, what it saw, said and passed up.
+/// The facts about a node: name, input, answer and output.
 fn node(report: &Report, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, String)> {
-    let twig = &forest.twigs[at];
-    let severity = twig.node.and_then(|node| Some(node.output.as_ref()?.severity));
-    let (mark, paint) = status_mark(twig.node, &twig.member.status);
-    let mut head = format!("{}  {}", name(forest, at), one_line(&twig.member.role));
+    let tree_node = &forest.tree_nodes[at];
+    let severity = tree_node.node.and_then(|node| Some(node.output.as_ref()?.severity));
+    let (label, paint) = status_mark(tree_node.node, &tree_node.member.status);
+    let mut head = format!("{}  {}", name(forest, at), one_line(&tree_node.member.role));
     if let Some(severity) = severity {
         head.push_str(&format!(
             "  {} {}",
@@ -140,70 +139,73 @@ fn node(report: &Report, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, S
         ));
     }
     if let Some(paint) = paint {
-        head.push_str(&format!("  {}", paint.on(&format!("[{mark}]"))));
+        head.push_str(&format!("  {}", paint.on(&format!("[{label}]"))));
     }
-    let mut told = vec![("", head)];
-    if !twig.children.is_empty() {
-        told.push(("saw ", children_summary(forest, &twig.children)));
+    let mut facts = vec![("", head)];
+    if !tree_node.children.is_empty() {
+        facts.push(("saw ", children_summary(forest, &tree_node.children)));
     }
-    let said = phrases::assessment(twig.member);
-    told.push((
+    let assessment = phrases::assessment(tree_node.member);
+    facts.push((
         "said",
-        match &said {
-            Some(said) => {
-                let suggestion = if said.suggestion.is_empty() {
+        match &assessment {
+            Some(assessment) => {
+                let suggestion = if assessment.suggestion.is_empty() {
                     String::new()
                 } else {
-                    format!(" Do: {}", said.suggestion)
+                    format!(" Do: {}", assessment.suggestion)
                 };
-                format!("{}: {}{suggestion}", said.severity, said.concern)
+                format!("{}: {}{suggestion}", assessment.severity, assessment.concern)
             }
-            None => phrases::last_status(twig.member),
+            None => phrases::last_status(tree_node.member),
         },
     ));
-    if let Some(node) = twig.node {
-        told.extend(passed_up(report, node, said.map(|said| said.concern)).map(|text| ("up  ", text)));
+    if let Some(node) = tree_node.node {
+        facts.extend(
+            passed_up(report, node, assessment.map(|assessment| assessment.concern))
+                .map(|text| ("up  ", text)),
+        );
     }
-    told
+    facts
 }
 
-/// What a node is marked with, where it did not pass on an answer of its own.
-fn status_mark(node: Option<&Node>, asked: &str) -> (String, Option<Paint>) {
+/// The label of a node that did not pass on an answer of its own.
+fn status_mark(node: Option<&Node>, member_status: &str) -> (String, Option<Paint>) {
     match node.map(|node| &*node.status) {
         Some("passed") => (String::new(), None),
         Some("passed_up") => ("passed up without it".to_owned(), Some(Paint::Fair)),
         Some("refused") => ("refused".to_owned(), Some(Paint::Bad)),
-        Some(other) => (one_line(&other.replace('_', " ")), Some(Paint::Absent)),
-        None if asked == "answered" => (String::new(), None),
-        None => (one_line(&asked.replace('_', " ")), Some(Paint::Absent)),
+        Some(status) => (one_line(&status.replace('_', " ")), Some(Paint::Absent)),
+        None if member_status == "answered" => (String::new(), None),
+        None => (one_line(&member_status.replace('_', " ")), Some(Paint::Absent)),
     }
 }
 
 fn children_summary(forest: &Forest<'_>, children: &[usize]) -> String {
-    let one = |at: &usize| {
-        let twig = &forest.twigs[*at];
-        let passed = match twig.node.map(|node| (node, node.output.as_ref())) {
+    let child_text = |at: &usize| {
+        let tree_node = &forest.tree_nodes[*at];
+        let passed = match tree_node.node.map(|node| (node, node.output.as_ref())) {
             Some((_, Some(output))) => output.severity.to_string(),
             Some((node, None)) => node.status.replace('_', " "),
-            // While nothing is decided, what it has answered is all there is.
-            None => match phrases::assessment(twig.member) {
-                Some(said) => said.severity.to_string(),
-                None => twig.member.status.replace('_', " "),
+            // Before the decision only its answer exists.
+            None => match phrases::assessment(tree_node.member) {
+                Some(assessment) => assessment.severity.to_string(),
+                None => tree_node.member.status.replace('_', " "),
             },
         };
-        format!("{} {passed}", twig.member.id)
+        format!("{} {passed}", tree_node.member.id)
     };
-    let all: Vec<String> = children.iter().map(one).collect();
+    let all: Vec<String> = children.iter().map(child_text).collect();
     phrases::names(&all.iter().map(String::as_str).collect::<Vec<_>>(), NAMED)
 }
 
-/// What a node passes up, and how it came about; nothing where it is the answer of a node with nobody below it.
-fn passed_up(report: &Report, node: &Node, said: Option<String>) -> Option<String> {
+/// A node's output and how it came about; `None` for the answer of a leaf.
+fn passed_up(report: &Report, node: &Node, concern_said: Option<String>) -> Option<String> {
     if node.status == "refused" {
-        let why = reason_for(report, &format!("node/{}", node.member)).unwrap_or_default();
+        let reason = reason_for(report, &format!("node/{}", node.member)).unwrap_or_default();
         return Some(format!(
             "nothing: what it would pass up {}",
-            if why.is_empty() { "is refused" } else { &why }
+            if reason.is_empty() { "is refused" } else { &reason }
         ));
     }
     let output = node.output.as_ref()?;
@@ -214,22 +216,22 @@ fn passed_up(report: &Report, node: &Node, said: Option<String>) -> Option<Strin
             let kind = report
                 .rules
                 .iter()
-                .find(|one| one.id == *rule)
-                .map(|one| format!(" ({})", one_line(&one.kind)));
+                .find(|applied| applied.id == *rule)
+                .map(|applied| format!(" ({})", one_line(&applied.kind)));
             format!("by {}{}{of}", one_line(rule), kind.unwrap_or_default())
         }
         (None, "passed_up") => format!("without it, the gravest below{of}"),
         (None, _) if from.is_empty() => return None,
         (None, _) => format!("no rule{of}"),
     };
-    let concern = match said.as_deref() == Some(&*one_line(&output.concern)) {
+    let concern = match concern_said.as_deref() == Some(&*one_line(&output.concern)) {
         true => String::new(),
         false => format!(": {}", one_line(&output.concern)),
     };
     Some(format!("{} {by}{concern}", output.severity))
 }
 
-/// How many nodes there are of each status, where a drawing does not show that by itself.
+/// The number of nodes of each status, if the drawing does not show all nodes.
 fn summary(report: &Report, drawing: &Drawing, width: usize) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for node in &report.nodes {

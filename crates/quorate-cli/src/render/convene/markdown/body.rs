@@ -1,4 +1,4 @@
-//! The parts of an assembly's Markdown that differ from mode to mode.
+//! The parts of an assembly's Markdown that depend on the mode.
 
 use super::super::super::escape::{code, inline, paragraphs};
 use super::super::super::paint::one_line;
@@ -8,12 +8,12 @@ use super::super::{count, thread};
 use super::{more, table};
 use quorate::service::convene::report::{Contribution, Fragment, Member, Node, Report, Rollup};
 
-/// How much of a text is shown: in a cell of a table, and where it stands alone.
+/// The longest shown text in a cell, and outside of tables, in characters.
 const CELL: usize = 400;
 const TEXT: usize = 4000;
-/// How many rows a table has, and how many messages are shown.
+/// The most rows of a table, and the most messages.
 const ROWS: usize = 200;
-/// How many members are named.
+/// The most members named.
 const NAMED: usize = 20;
 
 /// Text of a member as a quotation.
@@ -24,9 +24,8 @@ fn quoted(text: &str) -> String {
         .collect()
 }
 
-/// The tally of a vote.
 pub(super) fn tally(report: &Report) -> String {
-    let Some(decision) = report.decision.as_ref().filter(|one| !one.votes.is_empty()) else {
+    let Some(decision) = report.decision.as_ref().filter(|decision| !decision.votes.is_empty()) else {
         return String::new();
     };
     let rows = count::sides(decision).into_iter().map(|side| vec![side.word.to_owned(), inline(&side.text)]);
@@ -39,67 +38,70 @@ pub(super) fn tally(report: &Report) -> String {
     )
 }
 
-/// Who decided alone, by a `terminal` rule, and why.
+/// The member that decided alone by a `terminal` rule, and its rationale.
 pub(super) fn alone(report: &Report) -> String {
     let contribution = report.decision.as_ref().map_or(&[][..], |decision| &decision.contribution);
     if contribution.is_empty() {
         return String::new();
     }
-    let said = |one: &Contribution| {
-        format!("\n**{}** votes {}:\n\n{}", code(&one.member), inline(&one.vote), quoted(&one.rationale))
+    let entry = |contribution: &Contribution| {
+        format!(
+            "\n**{}** votes {}:\n\n{}",
+            code(&contribution.member),
+            inline(&contribution.vote),
+            quoted(&contribution.rationale)
+        )
     };
-    let left = more(report, contribution.len().saturating_sub(ROWS), "more vote");
-    let all: String = contribution.iter().take(ROWS).map(said).collect();
-    format!("### Decided alone\n{all}{left}")
+    let remainder = more(report, contribution.len().saturating_sub(ROWS), "more vote");
+    let all: String = contribution.iter().take(ROWS).map(entry).collect();
+    format!("### Decided alone\n{all}{remainder}")
 }
 
-/// Each line a paragraph.
+/// Makes each line a paragraph.
 fn breaks(text: &str) -> String {
     text.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Everybody's vote.
 pub(super) fn votes(report: &Report) -> String {
-    let Some(decision) = report.decision.as_ref().filter(|one| !one.votes.is_empty()) else {
+    let Some(decision) = report.decision.as_ref().filter(|decision| !decision.votes.is_empty()) else {
         return String::new();
     };
     let rows = decision.votes.iter().take(ROWS).map(|vote| {
         let member = phrases::member(report, &vote.member);
-        let answer = member.and_then(|one| one.answer());
-        let why = match &*vote.vote {
+        let answer = member.and_then(|member| member.answer());
+        let rationale = match &*vote.vote {
             "missing" | "cancelled" => member.map_or_else(String::new, phrases::last_status),
             _ => one_line(answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default()),
         };
-        let role = member.map_or("", |one| &one.role);
+        let role = member.map_or("", |member| &member.role);
         vec![
             code(&vote.member),
             inline(role),
             inline(&vote.weight),
             inline(&vote.vote),
-            inline(&truncate(&why, CELL)),
+            inline(&truncate(&rationale, CELL)),
         ]
     });
     let votes = table(&["member", "role", "weight", "vote", "why"], rows);
-    let left = more(report, decision.votes.len().saturating_sub(ROWS), "more vote");
-    format!("### Votes\n\n{votes}{left}")
+    let remainder = more(report, decision.votes.len().saturating_sub(ROWS), "more vote");
+    format!("### Votes\n\n{votes}{remainder}")
 }
 
-/// The guidance.
 pub(super) fn fragments(report: &Report) -> String {
     if report.fragments.is_empty() {
         return String::new();
     }
     let mut out = format!("### Guidance: {}\n", amount(report.fragments.len() as u64, "fragment"));
-    for (at, one) in report.fragments.iter().take(ROWS).enumerate() {
-        out.push_str(&fragment(report, one, at + 1));
+    for (at, item) in report.fragments.iter().take(ROWS).enumerate() {
+        out.push_str(&fragment(report, item, at + 1));
     }
     out + &more(report, report.fragments.len().saturating_sub(ROWS), "more fragment")
 }
 
-fn fragment(report: &Report, one: &Fragment, number: usize) -> String {
-    let concern = phrases::member(report, &one.member)
+fn fragment(report: &Report, item: &Fragment, number: usize) -> String {
+    let concern = phrases::member(report, &item.member)
         .and_then(assessment)
-        .map(|said| said.concern)
+        .map(|assessment| assessment.concern)
         .unwrap_or_default();
     let concern = match concern.is_empty() {
         true => String::new(),
@@ -107,24 +109,25 @@ fn fragment(report: &Report, one: &Fragment, number: usize) -> String {
     };
     format!(
         "\n**{number}. {}**, severity {}, priority {}\n\n{}\n- why: rule {}{concern}\n- holds: {}\n",
-        code(&one.member),
-        one.severity,
-        one.priority,
-        quoted(&one.text),
-        code(&one.rule),
-        inline(&phrases::validity(report, one))
+        code(&item.member),
+        item.severity,
+        item.priority,
+        quoted(&item.text),
+        code(&item.rule),
+        inline(&phrases::validity(report, item))
     )
 }
 
-/// What everybody who was asked assessed.
+/// The assessments of all members that were asked.
 pub(super) fn members(report: &Report) -> String {
-    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
+    let asked: Vec<&Member> =
+        report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
     if asked.is_empty() {
         return String::new();
     }
     let row = |member: &&Member| {
         let (severity, concern) = match assessment(member) {
-            Some(said) => (said.severity.to_string(), truncate(&said.concern, CELL)),
+            Some(assessment) => (assessment.severity.to_string(), truncate(&assessment.concern, CELL)),
             None => ("–".to_owned(), status(&one_line(&member.status))),
         };
         let phase = member.phase.as_deref().unwrap_or("–");
@@ -132,31 +135,37 @@ pub(super) fn members(report: &Report) -> String {
     };
     let members =
         table(&["member", "role", "phase", "severity", "concern"], asked.iter().take(ROWS).map(row));
-    let left = more(report, asked.len().saturating_sub(ROWS), "more member");
-    format!("### Members\n\n{members}{left}")
+    let remainder = more(report, asked.len().saturating_sub(ROWS), "more member");
+    format!("### Members\n\n{members}{remainder}")
 }
 
-/// A talk, round by round.
+/// A discussion, round by round.
 pub(super) fn rounds(report: &Report) -> Vec<String> {
-    let (mut all, mut left) = (Vec::new(), ROWS);
+    let (mut all, mut remaining) = (Vec::new(), ROWS);
     for round in thread::rounds(report) {
         let mut out = format!("### Round {}\n\n", round.number);
-        for turn in round.turns.iter().take(left) {
-            let marks = turn.annotations();
-            let marks = if marks.is_empty() { String::new() } else { format!(" *({})*", marks.join(", ")) };
-            let kept =
-                turn.kept_back.as_deref().map_or_else(String::new, |why| format!(" **{}**", inline(why)));
-            let to = inline(&turn.to());
+        for turn in round.turns.iter().take(remaining) {
+            let annotations = turn.annotations();
+            let annotations = if annotations.is_empty() {
+                String::new()
+            } else {
+                format!(" *({})*", annotations.join(", "))
+            };
+            let withheld = turn
+                .kept_back
+                .as_deref()
+                .map_or_else(String::new, |reason| format!(" **{}**", inline(reason)));
+            let addressees = inline(&turn.to());
             let text = if turn.text.trim().is_empty() { String::new() } else { quoted(turn.text) + "\n" };
-            out.push_str(&format!("{} → {to}{marks}{kept}\n\n{text}", code(turn.from)));
+            out.push_str(&format!("{} → {addressees}{annotations}{withheld}\n\n{text}", code(turn.from)));
         }
-        out.push_str(&more(report, round.turns.len().saturating_sub(left), "more message"));
-        left = left.saturating_sub(round.turns.len());
+        out.push_str(&more(report, round.turns.len().saturating_sub(remaining), "more message"));
+        remaining = remaining.saturating_sub(round.turns.len());
         if !round.silent.is_empty() {
             out.push_str(&format!("- passed: {}\n", inline(&names(&round.silent, NAMED))));
         }
-        for (who, ended) in round.absent.iter().take(NAMED) {
-            out.push_str(&format!("- {}: {}\n", code(who), inline(ended)));
+        for (member, status) in round.absent.iter().take(NAMED) {
+            out.push_str(&format!("- {}: {}\n", code(member), inline(status)));
         }
         out.push_str(&more(
             report,
@@ -165,14 +174,14 @@ pub(super) fn rounds(report: &Report) -> Vec<String> {
         ));
         all.push(out);
     }
-    for (rule, made) in &report.synthesis {
-        let text = made.as_str().map_or_else(|| made.to_string(), str::to_owned);
+    for (rule, synthesis) in &report.synthesis {
+        let text = synthesis.as_str().map_or_else(|| synthesis.to_string(), str::to_owned);
         all.push(format!("### Made by {}\n\n{}", code(rule), quoted(&text)));
     }
     all
 }
 
-/// What the root passes up.
+/// The root's output.
 pub(super) fn rollup(report: &Report) -> String {
     let Some(Rollup { severity, concern, evidence, suggestion }) = &report.rollup else {
         return String::new();
@@ -192,16 +201,16 @@ pub(super) fn rollup(report: &Report) -> String {
     out + &more(report, evidence.len().saturating_sub(NAMED), "more quote")
 }
 
-/// What each node said and passed up.
+/// The answer and the output of each node.
 pub(super) fn nodes(report: &Report) -> String {
     if report.nodes.is_empty() {
         return members(report);
     }
     let row = |node: &Node| {
-        let said = phrases::member(report, &node.member).and_then(assessment);
-        let own = said.map_or_else(
+        let assessment = phrases::member(report, &node.member).and_then(assessment);
+        let answer = assessment.map_or_else(
             || "–".to_owned(),
-            |said| format!("{}: {}", said.severity, truncate(&said.concern, CELL)),
+            |assessment| format!("{}: {}", assessment.severity, truncate(&assessment.concern, CELL)),
         );
         let from: Vec<&str> = node.from.iter().map(String::as_str).collect();
         let up = match (&node.output, &node.rule) {
@@ -214,12 +223,12 @@ pub(super) fn nodes(report: &Report) -> String {
             }
         };
         let parent = node.parent.as_deref().map_or_else(|| "–".to_owned(), code);
-        vec![code(&node.member), parent, inline(&status(&node.status)), inline(&own), inline(&up)]
+        vec![code(&node.member), parent, inline(&status(&node.status)), inline(&answer), inline(&up)]
     };
     let nodes = table(
         &["node", "reports to", "status", "said", "passes up"],
         report.nodes.iter().take(ROWS).map(row),
     );
-    let left = more(report, report.nodes.len().saturating_sub(ROWS), "more node");
-    format!("### Nodes\n\n{nodes}{left}")
+    let remainder = more(report, report.nodes.len().saturating_sub(ROWS), "more node");
+    format!("### Nodes\n\n{nodes}{remainder}")
 }

@@ -1,5 +1,5 @@
-//! Mermaid diagrams. Names of nodes are ours; foreign text stands in labels alone, where every character that could
-//! mean something is written as its number, so that nothing a member says ends a label, a line or the diagram.
+//! Mermaid diagrams. Node ids are generated; foreign text occurs only in labels, where every character that Mermaid might
+//! interpret is written as its number, so that no member's text ends a label, a line or the diagram.
 
 mod label;
 
@@ -12,12 +12,12 @@ use super::super::{count, thread};
 use label::label;
 use quorate::service::convene::report::{Member, Report};
 
-/// How many members, nodes and messages are drawn; renderers give up on much more.
+/// The most members, nodes and messages drawn; renderers fail on much larger diagrams.
 const MEMBERS: usize = 24;
 const NODES: usize = 60;
 const MESSAGES: usize = 80;
 
-/// How grave things look.
+/// The classes of severities.
 const CLASSES: &str = "  classDef grave fill:#f8d7da,stroke:#b02a37,color:#000\n  classDef fair fill:#fff3cd,stroke:#997404,color:#000\n  classDef calm fill:#e2e3e5,stroke:#6c757d,color:#000\n  classDef gone fill:#ffffff,stroke:#b02a37,color:#000,stroke-dasharray:4\n";
 
 fn fenced(text: &str) -> String {
@@ -32,22 +32,22 @@ fn class(severity: u64) -> &'static str {
     }
 }
 
-/// The weights of a vote, and the rules that it went through.
+/// The weights of a vote, and the rules that it passed through.
 pub(super) fn votes(report: &Report) -> String {
-    let Some(decision) = report.decision.as_ref().filter(|one| count::total_weight(one) > 0.0) else {
+    let Some(decision) = report.decision.as_ref().filter(|counted| count::total_weight(counted) > 0.0) else {
         return String::new();
     };
     let mut pie = "pie showData title Weights\n".to_owned();
     for side in count::sides(decision).into_iter().filter(|side| side.weight > 0.0) {
         let _ = writeln!(pie, "  \"{}\" : {}", side.word, side.weight);
     }
-    let told = super::super::rules::summaries(report);
-    if told.is_empty() {
+    let summaries = super::super::rules::summaries(report);
+    if summaries.is_empty() {
         return fenced(&pie);
     }
     let mut flow = format!("flowchart TD\n  v[\"{}\"]\n", amount(decision.votes.len() as u64, "vote"));
     let mut from = "v".to_owned();
-    for (at, rule) in told.iter().take(MEMBERS).enumerate() {
+    for (at, rule) in summaries.iter().take(MEMBERS).enumerate() {
         let text = label(&format!("{} ({}): {}", rule.id, rule.kind, rule.did));
         let class = if rule.fired { "fair" } else { "calm" };
         let _ = writeln!(flow, "  r{at}[\"{text}\"]:::{class}\n  {from} --> r{at}");
@@ -61,51 +61,55 @@ pub(super) fn votes(report: &Report) -> String {
     format!("{}\n{}", fenced(&pie), fenced(&(flow + CLASSES)))
 }
 
-/// Which rule made a fragment of whose words.
+/// The rules, and the fragments that they made of members' advice.
 pub(super) fn guidance(report: &Report) -> String {
-    let asked: Vec<&Member> = report.members.iter().filter(|one| !one.consultations.is_empty()).collect();
+    let asked: Vec<&Member> =
+        report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
     let number = asked.len();
     if asked.is_empty() {
         return String::new();
     }
     let mut flow = "flowchart LR\n".to_owned();
-    let emits = |id: &str| report.fragments.iter().any(|one| one.member == id);
-    // Those whose words became something are drawn first.
-    let (emitting, idle): (Vec<&Member>, Vec<&Member>) = asked.into_iter().partition(|one| emits(&one.id));
-    let shown: Vec<_> = emitting.into_iter().chain(idle).take(MEMBERS).collect();
+    let emits = |id: &str| report.fragments.iter().any(|fragment| fragment.member == id);
+    // Members with a fragment are drawn first.
+    let (emitting, idle): (Vec<&Member>, Vec<&Member>) =
+        asked.into_iter().partition(|member| emits(&member.id));
+    let drawn: Vec<_> = emitting.into_iter().chain(idle).take(MEMBERS).collect();
     let mut places = BTreeMap::new();
-    for (at, member) in shown.iter().enumerate() {
+    for (at, member) in drawn.iter().enumerate() {
         places.insert(&*member.id, at);
         let (text, class) = match super::super::phrases::assessment(member) {
-            Some(said) => (format!("{}: severity {}", member.id, said.severity), class(said.severity)),
+            Some(assessment) => {
+                (format!("{}: severity {}", member.id, assessment.severity), class(assessment.severity))
+            }
             None => (format!("{}: {}", member.id, member.status), "gone"),
         };
         let _ = writeln!(flow, "  m{at}[\"{}\"]:::{class}", label(&text));
     }
     for (at, fragment) in report.fragments.iter().enumerate() {
         let Some(member) = places.get(&*fragment.member) else { continue };
-        let kind = report.rules.iter().find(|one| one.id == fragment.rule).map_or("", |one| &one.kind);
+        let kind = report.rules.iter().find(|rule| rule.id == fragment.rule).map_or("", |rule| &rule.kind);
         let rule = label(&format!("{} ({kind})", fragment.rule));
         let text = label(&format!("priority {}: {}", fragment.priority, fragment.text));
         let _ = writeln!(flow, "  f{at}([\"{text}\"])\n  m{member} -->|\"{rule}\"| f{at}");
     }
-    for (at, one) in report.violations.iter().enumerate() {
-        let Some(member) = one.member.as_deref().and_then(|id| places.get(id)) else { continue };
-        let text = label(&format!("refused: {}", one.locked.as_deref().unwrap_or(&one.code)));
+    for (at, violation) in report.violations.iter().enumerate() {
+        let Some(member) = violation.member.as_deref().and_then(|id| places.get(id)) else { continue };
+        let text = label(&format!("refused: {}", violation.locked.as_deref().unwrap_or(&violation.code)));
         let _ = writeln!(flow, "  x{at}([\"{text}\"]):::gone\n  m{member} -.-x x{at}");
     }
-    rest(&mut flow, number - shown.len(), "member");
+    rest(&mut flow, number - drawn.len(), "member");
     fenced(&(flow + CLASSES))
 }
 
-/// How many are not drawn.
-fn rest(flow: &mut String, more: usize, what: &str) {
+/// A node with the number of members that are not drawn.
+fn rest(flow: &mut String, more: usize, noun: &str) {
     if more > 0 {
-        let _ = writeln!(flow, "  more[\"and {}\"]:::calm", amount(more as u64, &format!("more {what}")));
+        let _ = writeln!(flow, "  more[\"and {}\"]:::calm", amount(more as u64, &format!("more {noun}")));
     }
 }
 
-/// Who said what to whom.
+/// The messages between members.
 pub(super) fn talk(report: &Report) -> String {
     let rounds = thread::rounds(report);
     if rounds.iter().all(|round| round.turns.is_empty()) {
@@ -114,29 +118,30 @@ pub(super) fn talk(report: &Report) -> String {
     let spoke = |id: &str| rounds.iter().any(|round| round.turns.iter().any(|turn| turn.from == id));
     let mut out = "sequenceDiagram\n".to_owned();
     let mut places = BTreeMap::new();
-    for member in report.members.iter().filter(|one| spoke(&one.id)).take(MEMBERS) {
+    for member in report.members.iter().filter(|member| spoke(&member.id)).take(MEMBERS) {
         let at = places.len();
         places.insert(&*member.id, at);
         let _ = writeln!(out, "  participant m{at} as {}", label(&member.id));
     }
     out.push_str("  participant all as everybody\n");
-    let mut left = MESSAGES;
+    let mut remaining = MESSAGES;
     for round in &rounds {
-        if left == 0 {
+        if remaining == 0 {
             break;
         }
         let _ = writeln!(out, "  Note over all: round {}", round.number);
         for turn in &round.turns {
-            let Some(from) = places.get(turn.from).filter(|_| left > 0) else { continue };
-            left -= 1;
-            let marks = turn.annotations();
-            let marks = if marks.is_empty() { String::new() } else { format!("[{}] ", marks.join(", ")) };
-            let text = label(&format!("{marks}{}", turn.text));
+            let Some(from) = places.get(turn.from).filter(|_| remaining > 0) else { continue };
+            remaining -= 1;
+            let annotations = turn.annotations();
+            let annotations =
+                if annotations.is_empty() { String::new() } else { format!("[{}] ", annotations.join(", ")) };
+            let text = label(&format!("{annotations}{}", turn.text));
             let to: Vec<String> = match &turn.to {
                 None => vec!["all".to_owned()],
                 Some(ids) => {
-                    let known = ids.iter().filter_map(|id| places.get(&**id)).map(|at| format!("m{at}"));
-                    known.take(MEMBERS).collect()
+                    let addressees = ids.iter().filter_map(|id| places.get(&**id)).map(|at| format!("m{at}"));
+                    addressees.take(MEMBERS).collect()
                 }
             };
             let to = if to.is_empty() { vec!["all".to_owned()] } else { to };
@@ -147,46 +152,46 @@ pub(super) fn talk(report: &Report) -> String {
         }
     }
     let all: usize = rounds.iter().map(|round| round.turns.len()).sum();
-    let drawn = MESSAGES - left;
+    let drawn = MESSAGES - remaining;
     if all > drawn {
         let _ = writeln!(out, "  Note over all: and {}", amount((all - drawn) as u64, "more message"));
     }
     fenced(&out)
 }
 
-/// The tree, from the root down as far as it can be drawn; what is passed up goes up.
+/// The tree, from the root down as far as it can be drawn; arrows point upwards.
 pub(super) fn tree(report: &Report) -> String {
     let forest = Forest::of(report);
-    if forest.twigs.is_empty() {
+    if forest.tree_nodes.is_empty() {
         return String::new();
     }
     let mut open: std::collections::VecDeque<(Option<usize>, usize)> =
         forest.roots.iter().map(|root| (None, *root)).collect();
     let mut flow = "flowchart BT\n".to_owned();
-    let mut shown = 0;
+    let mut drawn = 0;
     while let Some((parent, at)) = open.pop_front() {
-        if shown == NODES {
+        if drawn == NODES {
             break;
         }
-        shown += 1;
-        let twig = &forest.twigs[at];
-        let output = twig.node.and_then(|node| node.output.as_ref());
-        let status = twig.node.map_or(&*twig.member.status, |node| &node.status);
+        drawn += 1;
+        let tree_node = &forest.tree_nodes[at];
+        let output = tree_node.node.and_then(|node| node.output.as_ref());
+        let status = tree_node.node.map_or(&*tree_node.member.status, |node| &node.status);
         let (text, class) = match output {
             Some(output) => {
-                let mark = if status == "passed" { "" } else { " (passed up without it)" };
-                let text = format!("{}: {}{mark} {}", twig.member.id, output.severity, output.concern);
+                let suffix = if status == "passed" { "" } else { " (passed up without it)" };
+                let text = format!("{}: {}{suffix} {}", tree_node.member.id, output.severity, output.concern);
                 (text, class(output.severity))
             }
-            None => (format!("{}: {}", twig.member.id, status.replace('_', " ")), "gone"),
+            None => (format!("{}: {}", tree_node.member.id, status.replace('_', " ")), "gone"),
         };
         let _ = writeln!(flow, "  n{at}[\"{}\"]:::{class}", label(&text));
         if let Some(parent) = parent {
             let arrow = if output.is_some() { "-->" } else { "-.->" };
             let _ = writeln!(flow, "  n{at} {arrow} n{parent}");
         }
-        open.extend(twig.children.iter().map(|child| (Some(at), *child)));
+        open.extend(tree_node.children.iter().map(|child| (Some(at), *child)));
     }
-    rest(&mut flow, forest.twigs.len() - shown, "node");
+    rest(&mut flow, forest.tree_nodes.len() - drawn, "node");
     fenced(&(flow + CLASSES))
 }

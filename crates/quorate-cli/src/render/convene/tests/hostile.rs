@@ -1,4 +1,4 @@
-//! Texts that want to paint, hide, break out or overflow, and assemblies that are large or deep.
+//! Texts with control characters, markup or excessive length, and large or deep assemblies.
 
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::Request;
@@ -11,7 +11,7 @@ use quorate::service::convene::report::{Member, Message, Node, Report, Rollup, V
 
 const WIDTHS: [usize; 6] = [40, 53, 64, 80, 120, 200];
 
-/// Every text of a report replaced.
+/// A report with every text replaced.
 fn poisoned(mut report: Report, text: &str) -> Report {
     let put = |slot: &mut String| text.clone_into(slot);
     let put_if = |slot: &mut Option<String>| {
@@ -23,32 +23,34 @@ fn poisoned(mut report: Report, text: &str) -> Report {
     put(&mut report.subject);
     put(&mut report.executor);
     put_if(&mut report.because);
-    for one in &mut report.fragments {
-        put(&mut one.text);
+    for fragment in &mut report.fragments {
+        put(&mut fragment.text);
     }
-    for one in &mut report.messages {
-        put(&mut one.text);
+    for message in &mut report.messages {
+        put(&mut message.text);
     }
     for member in &mut report.members {
         put(&mut member.role);
-        for one in &mut member.consultations {
-            put_if(&mut one.message);
-            for value in one.answer.iter_mut().flat_map(|answer| answer.values_mut()) {
+        for consultation in &mut member.consultations {
+            put_if(&mut consultation.message);
+            for value in consultation.answer.iter_mut().flat_map(|answer| answer.values_mut()) {
                 if value.is_string() && *value != json!("yes") && *value != json!("no") {
                     *value = json!(text);
                 }
             }
         }
     }
-    for one in &mut report.violations {
-        put_if(&mut one.locked);
-        put_if(&mut one.excerpt);
-        one.to = one.to.iter().map(|_| text.to_owned()).collect();
+    for violation in &mut report.violations {
+        put_if(&mut violation.locked);
+        put_if(&mut violation.excerpt);
+        violation.to = violation.to.iter().map(|_| text.to_owned()).collect();
     }
-    for one in report.nodes.iter_mut().filter_map(|one| one.output.as_mut()).chain(&mut report.rollup) {
-        put(&mut one.concern);
-        put(&mut one.suggestion);
-        one.evidence = vec![text.to_owned()];
+    for rollup in
+        report.nodes.iter_mut().filter_map(|rollup| rollup.output.as_mut()).chain(&mut report.rollup)
+    {
+        put(&mut rollup.concern);
+        put(&mut rollup.suggestion);
+        rollup.evidence = vec![text.to_owned()];
     }
     if let Some(decision) = &mut report.decision {
         put_if(&mut decision.text);
@@ -62,7 +64,7 @@ fn all() -> [Report; 4] {
     [vote(), guidance(), talk(), tree()]
 }
 
-/// That no line is longer than the terminal is wide.
+/// Asserts that no line exceeds the terminal's width.
 #[track_caller]
 fn fits(text: &str, width: usize) {
     for line in text.lines() {
@@ -126,7 +128,7 @@ fn nobody_breaks_out_of_markdown_or_a_diagram() {
     }
 }
 
-/// Whether a line of a diagram is one of those that we write, its labels being letters, digits and numbers.
+/// Whether a line of a diagram is one that the renderer writes, with labels of letters, digits and numbers.
 fn known(row: &str) -> bool {
     let safe = |label: &str| {
         let mut rest = label;
@@ -141,21 +143,21 @@ fn known(row: &str) -> bool {
             && !label.split(' ').any(|word| word == "end")
     };
     let quoted: Vec<&str> = row.split('"').skip(1).step_by(2).collect();
-    let after = |mark: &str| row.split_once(mark).map(|(_, label)| label);
-    let spoken = if row.starts_with("  m") && quoted.is_empty() {
-        after(": ").or_else(|| after(" as "))
+    let label_after = |separator: &str| row.split_once(separator).map(|(_, label)| label);
+    let message_label = if row.starts_with("  m") && quoted.is_empty() {
+        label_after(": ").or_else(|| label_after(" as "))
     } else {
         None
     };
-    let labels = quoted.iter().copied().chain(spoken);
+    let labels = quoted.iter().copied().chain(message_label);
     row.matches('"').count().is_multiple_of(2) && labels.into_iter().all(safe)
 }
 
-/// A chain of so many, each below the one before.
+/// A chain of `length` members, each below the one before.
 fn chain(length: usize, severity: fn(usize) -> u64) -> Report {
     let mut report = bare(Mode::Hierarchy, Request::Hierarchy);
     for at in 0..length {
-        let parent = at.checked_sub(1).map(|above| format!("n{above}"));
+        let parent = at.checked_sub(1).map(|parent| format!("n{parent}"));
         let id = format!("n{at}");
         let member = asked("node", &id, "Link", advice(severity(at), "It goes on.", ""));
         report.members.push(Member { parent: parent.clone(), ..member });
@@ -234,8 +236,8 @@ fn five_hundred_members_are_folded() {
     advisers.members =
         (0..500).map(|at| asked("ask", &member(at), "Adviser", advice((at % 11) as u64, "c", "s"))).collect();
     let mut peers = talk();
-    let said = |at: usize| json!({"message": format!("message {at}")});
-    peers.members = (0..500).map(|at| asked("round1", &member(at), "Peer", said(at))).collect();
+    let answer = |at: usize| json!({"message": format!("message {at}")});
+    peers.members = (0..500).map(|at| asked("round1", &member(at), "Peer", answer(at))).collect();
     let message = |at: usize| Message { round: 1, from: member(at), to: None, text: format!("message {at}") };
     peers.messages = (0..500).map(message).collect();
     let mut line = tree();

@@ -173,24 +173,24 @@ fn as_markdown() {
 
 #[test]
 fn an_objection_that_was_dropped_is_no_agreement() {
-    let said = |change: &dyn Fn(&mut Report)| {
+    let outcome = |change: &dyn Fn(&mut Report)| {
         let mut report = talk();
         change(&mut report);
         let text = human(&report, wide(200));
         text.lines().skip(1).take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(said(&|_| {}), "2 rounds, then nobody objects any more; 3 messages.");
+    assert_eq!(outcome(&|_| {}), "2 rounds, then nobody objects any more; 3 messages.");
     // Nobody ever objected, or an older version recorded none.
-    let none = said(&|report| report.objections.clear());
+    let none = outcome(&|report| report.objections.clear());
     assert_eq!(none, "2 rounds, then there were no new objections; 3 messages.");
-    let unanswered = said(&|report| report.objections[0].answered = false);
+    let unanswered = outcome(&|report| report.objections[0].answered = false);
     assert_eq!(
         unanswered,
         "2 rounds, then there were no new objections; 3 messages. Nothing that was said reached copy after objecting."
     );
-    let standing = said(&|report| {
+    let unresolved = outcome(&|report| {
         report.objections[1].taken_back = false;
         report.objecting = vec!["legal".to_owned()];
     });
-    assert_eq!(standing, "2 rounds, then there were no new objections; 3 messages. legal still objects.");
+    assert_eq!(unresolved, "2 rounds, then there were no new objections; 3 messages. legal still objects.");
 }

@@ -219,6 +219,6 @@ fn who_decides_alone_is_told_in_every_format() {
     }];
     let (human, markdown) = (human(&report, wide(80)), markdown(&report));
     assert!(human.contains("Decided alone\n  legal no: The licence forbids it."), "{human}");
-    let told = "### Decided alone\n\n**`legal`** votes no:\n\n> The licence forbids it.";
-    assert!(markdown.contains(told), "{markdown}");
+    let section = "### Decided alone\n\n**`legal`** votes no:\n\n> The licence forbids it.";
+    assert!(markdown.contains(section), "{markdown}");
 }

@@ -1,4 +1,4 @@
-//! What stands in a head, whatever the mode, and what a plan says.
+//! The head of a report in every mode, and plans.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn formats_for_findings_have_no_words_for_an_assembly() {
     assert!(shown(Format::Json).is_some_and(|text| text.starts_with('{')));
 }
 
-/// One is asked at once, one later, two never; the prompt has what would end a code block.
+/// A plan: one member is asked at once, one later, two never; the prompt contains the end of a code block.
 fn planned() -> Plan {
     let later = |member: &str, when: &str| DeferredQuestion {
         member: member.to_owned(),

@@ -1,22 +1,22 @@
-//! Foreign text as a label: cut, on one line, and with every character that could mean something as its number.
+//! Foreign text as a label: shortened, on one line, with every character that Mermaid might interpret as its number.
 
 use super::super::super::super::paint::one_line;
 use super::super::super::super::wording::truncate;
 
-/// How much of a text is shown.
+/// The longest label, in characters.
 const TEXT: usize = 72;
 
-/// The label. Letters and digits of any script, spaces, full stops and commas stand as themselves; everything else
-/// is `#number;`, which Mermaid reads before it parses anything.
+/// The label. Letters and digits of any script, spaces, full stops and commas stay; every other character becomes
+/// `#number;`, which Mermaid decodes before it parses anything.
 pub(super) fn label(text: &str) -> String {
     let text = truncate(&one_line(text), TEXT);
     let words = text.split(' ').map(word).collect::<Vec<_>>().join(" ");
-    // An empty label is a fault to some diagrams.
+    // Some diagrams reject an empty label.
     if words.is_empty() { "#160;".to_owned() } else { words }
 }
 
 fn word(word: &str) -> String {
-    // Written out, this word ends blocks of sequence diagrams and breaks flowcharts.
+    // This word ends blocks of sequence diagrams and breaks flowcharts.
     let keyword = word.to_ascii_lowercase().contains("end");
     let mut out = String::with_capacity(word.len());
     for c in word.chars() {
