@@ -1,4 +1,4 @@
-//! Clocks for tests: one moves on by one millisecond at each look, one leaps.
+//! Clocks for tests: one advances by a millisecond at each reading, the other also jumps.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use quorate_kernel::clock::Clock;
 
 use crate::rng::Rng;
 
-/// Starts at a fixed time and moves on by one millisecond at each look.
+/// Starts at a fixed time and advances by one millisecond at each reading.
 #[derive(Debug)]
 pub struct TickingClock(AtomicI64);
 
@@ -23,31 +23,31 @@ impl Clock for TickingClock {
     }
 }
 
-/// A clock that is set: it ticks, and now and then leaps forward or back by minutes or days, as its seed says.
+/// A clock that ticks, and sometimes jumps forward or back by minutes or days, determined by its seed.
 #[derive(Debug)]
 pub struct JumpingClock(Mutex<(i64, Rng)>);
 
 impl JumpingClock {
-    /// Starts at a time of its seed's own.
+    /// Starts at a time determined by its seed.
     pub fn new(seed: u64) -> Self {
-        let mut chance = Rng::from_seed_and_name(seed, "clock");
-        let start_ms = 1_800_000_000_000 + jump_ms(&mut chance);
-        JumpingClock(Mutex::new((start_ms, chance)))
+        let mut rng = Rng::from_seed_and_name(seed, "clock");
+        let start_ms = 1_800_000_000_000 + jump_ms(&mut rng);
+        JumpingClock(Mutex::new((start_ms, rng)))
     }
 }
 
 impl Clock for JumpingClock {
     fn now_ms(&self) -> i64 {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (now_ms, chance) = &mut *state;
-        *now_ms += if chance.percent(5) { jump_ms(chance) } else { 1 };
+        let (now_ms, rng) = &mut *state;
+        *now_ms += if rng.percent(5) { jump_ms(rng) } else { 1 };
         *now_ms
     }
 }
 
-/// Up to two hours or up to twelve days, either way.
-fn jump_ms(chance: &mut Rng) -> i64 {
-    let most = [7_200_000, 1_036_800_000][usize::from(chance.percent(30))];
-    let leap = i64::try_from(chance.below(most)).unwrap_or(0);
-    if chance.percent(50) { leap } else { -leap }
+/// Up to two hours, or up to twelve days, in either direction.
+fn jump_ms(rng: &mut Rng) -> i64 {
+    let most = [7_200_000, 1_036_800_000][usize::from(rng.percent(30))];
+    let leap = i64::try_from(rng.below(most)).unwrap_or(0);
+    if rng.percent(50) { leap } else { -leap }
 }

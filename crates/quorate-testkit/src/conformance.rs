@@ -1,4 +1,4 @@
-//! The conformance suites: what every adapter of a port must do.
+//! The conformance suites: requirements on every adapter of a port.
 
 pub mod dispatcher;
 pub mod executor;
@@ -14,10 +14,10 @@ use quorate_kernel::ports::executor::{ConfigError, Servers};
 use quorate_kernel::registry::{BuildContext, Builder};
 use quorate_protocol::Json;
 
-/// An adapter from its block, in a folder, for nobody: it has no participants and no executor to ask.
+/// Builds an adapter from its block, in a folder, without participants or executors.
 ///
 /// # Errors
-/// What it refuses.
+/// The adapter's refusal.
 pub fn build_adapter<Port: ?Sized>(
     builder: &Builder<Port>,
     dir: &Path,

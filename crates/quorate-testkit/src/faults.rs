@@ -1,4 +1,4 @@
-//! A ledger that dies: at a chosen append, before or after it is written, by a kill or by a loss of power.
+//! A ledger that crashes at a chosen append, before or after it is written, by a kill or by a power failure.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,25 +7,24 @@ use quorate_kernel::ports::ledger::{Append, Durability, Error, Ledger, Record};
 use quorate_ledger::Memory;
 use quorate_protocol::Name;
 
-/// When and how the process dies.
+/// When and how the process crashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crash {
-    /// At this append, counted from 0.
+    /// The index of the append, from 0.
     pub at: usize,
-    /// Whether that append is still written.
     pub moment: Timing,
 }
 
-/// Before or after the append is written.
+/// Whether the crash happens before or after the append is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// Nothing of it is.
+    /// The append is lost.
     Before,
-    /// All of it is, and nobody learns that.
+    /// The append is written, but the caller never learns it.
     After,
 }
 
-/// A ledger in memory that dies.
+/// A ledger in memory that crashes.
 pub struct CrashingLedger {
     memory: Memory,
     crash: Option<Crash>,
@@ -34,41 +33,39 @@ pub struct CrashingLedger {
 }
 
 impl CrashingLedger {
-    pub fn new(death: Option<Crash>) -> Self {
-        CrashingLedger {
-            memory: Memory::new(),
-            crash: death,
-            appended: Mutex::default(),
-            calls: Mutex::new(0),
-        }
+    pub fn new(crash: Option<Crash>) -> Self {
+        CrashingLedger { memory: Memory::new(), crash, appended: Mutex::default(), calls: Mutex::new(0) }
     }
 
-    /// What a new process finds after this one was killed: everything that was written.
-    pub async fn after_kill(&self, death: Option<Crash>) -> Self {
-        self.survivors(usize::MAX, death).await
+    /// The ledger of a new process after a kill: everything that was written.
+    pub async fn after_kill(&self, crash: Option<Crash>) -> Self {
+        self.survivors(usize::MAX, crash).await
     }
 
-    /// What it finds after the power was lost: what was synced, and `lucky` appends that reached the disk anyway.
-    pub async fn after_power_loss(&self, lucky: usize, death: Option<Crash>) -> Self {
-        let synced =
-            self.lock().iter().rposition(|one| one.durability == Durability::Synced).map_or(0, |at| at + 1);
-        self.survivors(synced.saturating_add(lucky), death).await
+    /// The ledger of a new process after a power failure: what was synced, and `lucky` further appends that reached the disk.
+    pub async fn after_power_loss(&self, lucky: usize, crash: Option<Crash>) -> Self {
+        let synced = self
+            .lock()
+            .iter()
+            .rposition(|append| append.durability == Durability::Synced)
+            .map_or(0, |at| at + 1);
+        self.survivors(synced.saturating_add(lucky), crash).await
     }
 
-    /// How many appends were synced.
+    /// The number of synced appends.
     pub fn syncs(&self) -> u32 {
         self.memory.syncs()
     }
 
-    async fn survivors(&self, count: usize, death: Option<Crash>) -> Self {
-        let born = CrashingLedger::new(death);
-        let kept: Vec<Append> = self.lock().iter().take(count).cloned().collect();
-        for one in &kept {
-            // Records were accepted in this order once, and are again.
-            let _ = born.memory.append(one.clone()).await;
+    async fn survivors(&self, count: usize, crash: Option<Crash>) -> Self {
+        let ledger = CrashingLedger::new(crash);
+        let survivors: Vec<Append> = self.lock().iter().take(count).cloned().collect();
+        for append in &survivors {
+            // The records were accepted in this order before.
+            let _ = ledger.memory.append(append.clone()).await;
         }
-        *born.lock() = kept;
-        born
+        *ledger.lock() = survivors;
+        ledger
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Append>> {
@@ -89,14 +86,14 @@ impl Ledger for CrashingLedger {
             *calls - 1
         };
         match self.crash {
-            Some(death) if call > death.at => return Err(crashed()),
+            Some(crash) if call > crash.at => return Err(crashed()),
             Some(Crash { at, moment: Timing::Before }) if call == at => return Err(crashed()),
             _ => {}
         }
         let next = self.memory.append(append.clone()).await?;
         self.lock().push(append);
         match self.crash {
-            Some(death) if call == death.at => Err(crashed()),
+            Some(crash) if call == crash.at => Err(crashed()),
             _ => Ok(next),
         }
     }

@@ -1,6 +1,5 @@
-//! What tests are made of: scripted members, a test clock, a ledger that dies, a shim between a real process and its
-//! files, the simulator and the checkers of what must always hold, the executor port's conformance suite, and the runner
-//! of spec documents.
+//! Test tools: scripted members, a test clock, a ledger that crashes, a shim between a real process and its files, the
+//! simulator with its invariant checkers, the ports' conformance suites, and the runner of spec documents.
 
 pub mod clock;
 pub mod conformance;

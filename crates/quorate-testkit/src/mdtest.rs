@@ -1,5 +1,5 @@
-//! Documents as tests: a heading is a test, fenced blocks with a file name are files, an `expect` block says every
-//! diagnostic that loading them gives.
+//! Documents as tests: a heading is a test, fenced blocks with a file name are files, an `expect` block lists every
+//! diagnostic of loading them.
 //!
 //! ````markdown
 //! # Council: rounds
@@ -20,20 +20,20 @@
 //! ```
 //! ````
 //!
-//! Files under the title are there in every test of the document; together with the test's own they are a workspace,
-//! and all of them are checked as `quorate check` checks a directory. Words after the file name change what the block
-//! stands for: `above` puts it on top of the shared file of that name (of its keys, where it has frontmatter), `above=FILE`
-//! on top of another shared file, `crlf`, `bom` and `unterminated` (no last line break) change its bytes, `escapes` reads
-//! `\xFF`, `\u{…}` and `\{TEXT*N}`, `times=N` repeats it, `unreadable` makes reading fail, `outside` makes it a link that leads out of
-//! its scope, `folder` an empty folder, and `named` has the user name the file instead of the directory.
+//! Files under the title exist in every test of the document; together with the test's own they form a workspace, and all
+//! of them are checked as `quorate check` checks a directory. Words after the file name modify the block: `above` puts it
+//! on top of the shared file of that name (of its keys, if it has frontmatter), `above=FILE` on top of another shared file,
+//! `crlf`, `bom` and `unterminated` (no last line break) change its bytes, `escapes` reads `\xFF`, `\u{…}` and `\{TEXT*N}`,
+//! `times=N` repeats it, `unreadable` makes reading fail, `outside` makes it a link that leads out of its scope, `folder`
+//! makes it an empty folder, and `named` checks the file as if the user had named it instead of the directory.
 //!
-//! A line of an `expect` block is `refuses CODE` or `warns CODE`, then as wanted `at FILE:LINE[:COLUMN]`,
-//! `in FIELD.PATH`, `saying` a part of its message or help; or `clean`; or `loads FILE`, for a file that is not there; or
-//! `passes over FILE`, for one that is no manifest to whoever names the directory. What is expected and does not come
-//! fails, and so does what comes and is not expected. `expect no-refs` checks the shape of refs alone.
+//! A line of an `expect` block is `refuses CODE` or `warns CODE`, optionally followed by `at FILE:LINE[:COLUMN]`,
+//! `in FIELD.PATH`, and `saying` a part of its message or help; or `clean`; or `loads FILE`, for a missing file; or
+//! `passes over FILE`, for a file in the directory that is no manifest. A missing diagnostic fails the test, and so does an
+//! unexpected one. `expect no-refs` checks only the form of refs.
 //!
-//! A block `resolved FILE` says what comes of an assembly or a persona once its chain is merged, and which file of the
-//! chain each value comes from:
+//! A block `resolved FILE` lists values of an assembly or a persona with its chain merged, and the file of the chain that
+//! each comes from:
 //!
 //! ````markdown
 //! ```resolved view/ASSEMBLY.md
@@ -83,7 +83,7 @@ pub fn documents(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs one document and gives the failures. `host` is what the running program knows.
+/// Runs one document and returns the failures. `host` supplies the running program's capabilities.
 ///
 /// # Panics
 /// When the file cannot be read.
@@ -93,7 +93,7 @@ pub fn run_file(path: &Path, host: &dyn Capabilities) -> Vec<String> {
     run(&path.display().to_string(), &text, host)
 }
 
-/// Runs a document's text and gives the failures, each with the document's name and a line.
+/// Runs a document's text and returns the failures, each with the document's name and a line.
 pub fn run(name: &str, text: &str, host: &dyn Capabilities) -> Vec<String> {
     match Document::parse(text) {
         Err(problem) => vec![format!("{name}:{}: {}", problem.line, problem.message)],
@@ -112,20 +112,25 @@ fn run_test(document: &str, test: &Test, host: &dyn Capabilities) -> Option<Stri
     let unknown = expected.diagnostics.iter().filter(|expected| codes::explain(&expected.code).is_none());
     failures.extend(unknown.map(|expected| format!("there is no code {}", expected.code)));
     failures.extend(without_place(&loading.report));
-    let taken = expected.skipped.iter().filter(|path| !loading.skipped.contains(*path));
-    failures.extend(taken.map(|path| format!("not passed over: {path}")));
+    let loaded = expected.skipped.iter().filter(|path| !loading.skipped.contains(*path));
+    failures.extend(loaded.map(|path| format!("not passed over: {path}")));
     failures.extend(test.resolved.iter().flat_map(|resolves| resolves.compare(&loading.round)));
     if failures.is_empty() {
         return None;
     }
-    let said = render::concise(&loading.report);
-    Some(format!("{document}:{}: {}\n  {}\nall of it:\n{said}", test.line, test.name, failures.join("\n  ")))
+    let diagnostics = render::concise(&loading.report);
+    Some(format!(
+        "{document}:{}: {}\n  {}\nall of it:\n{diagnostics}",
+        test.line,
+        test.name,
+        failures.join("\n  ")
+    ))
 }
 
-/// Every diagnostic about a text has a place in it.
+/// Diagnostics without a place in the text.
 fn without_place(report: &Report) -> impl Iterator<Item = String> {
-    let refusals = report.refusals.iter().map(|one| (one.code.as_str(), &one.body));
-    let warnings = report.warnings.iter().map(|one| (one.code.as_str(), &one.body));
+    let refusals = report.refusals.iter().map(|diagnostic| (diagnostic.code.as_str(), &diagnostic.body));
+    let warnings = report.warnings.iter().map(|diagnostic| (diagnostic.code.as_str(), &diagnostic.body));
     let nowhere = refusals.chain(warnings).filter(|(_, body)| body.place.is_none());
     nowhere.map(|(code, body)| format!("no place: {code}: {}", body.message))
 }

@@ -1,6 +1,6 @@
-//! Chance from a seed: the same seed gives the same simulation everywhere.
+//! Pseudo-random numbers: the same seed gives the same simulation on every machine.
 
-/// A small generator (SplitMix64); good enough to choose among faults, and the same on every machine.
+/// A small generator (SplitMix64), good enough to choose among faults.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
@@ -9,7 +9,7 @@ impl Rng {
         Rng(seed)
     }
 
-    /// From a seed and a text, so that each member has a stream of its own.
+    /// From a seed and a text, so that each member has a sequence of its own.
     pub fn from_seed_and_name(seed: u64, text: &str) -> Self {
         let mixed = text.bytes().fold(seed ^ 0x9e37_79b9_7f4a_7c15, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -25,12 +25,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which is more than 0.
+    /// A number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next_u64() % end
     }
 
-    /// True so many times in a hundred.
+    /// True in `so_many` percent of cases.
     pub fn percent(&mut self, so_many: u64) -> bool {
         self.below(100) < so_many
     }

@@ -1,4 +1,4 @@
-//! Scripted members: executors whose answers are a function of the invocation, and who remember what they were asked.
+//! Scripted members: executors whose answers are a function of the invocation, and that record their calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 
-/// What a member does when it is asked.
+/// A member's action for an invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Says this after so many milliseconds.
+    /// Answers with this text after a delay in milliseconds.
     Say(String, u64),
-    /// Fails after so many milliseconds.
+    /// Fails after a delay in milliseconds.
     Fail(u64),
     /// Hangs until the deadline.
     Hang,
@@ -20,14 +20,13 @@ pub enum Action {
 
 type Script = dyn Fn(&Invocation) -> Action + Send + Sync;
 
-/// A member who follows a script.
 pub struct ScriptedExecutor {
     script: Box<Script>,
-    asked: Arc<Mutex<Vec<(String, u32)>>>,
+    calls: Arc<Mutex<Vec<(String, u32)>>>,
 }
 
 impl ScriptedExecutor {
-    /// A seat with such a member in it.
+    /// The member config of this executor.
     pub fn into_member_config(self: Arc<Self>) -> MemberConfig {
         MemberConfig {
             executor: self,
@@ -44,19 +43,19 @@ impl ScriptedExecutor {
     }
 
     pub fn new(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static) -> Self {
-        ScriptedExecutor { script: Box::new(script), asked: Arc::default() }
+        ScriptedExecutor { script: Box::new(script), calls: Arc::default() }
     }
 
-    /// Remembers in a list that outlives it.
+    /// Records calls in a list that outlives the executor.
     #[must_use]
-    pub fn with_call_log(mut self, asked: Arc<Mutex<Vec<(String, u32)>>>) -> Self {
-        self.asked = asked;
+    pub fn with_call_log(mut self, calls: Arc<Mutex<Vec<(String, u32)>>>) -> Self {
+        self.calls = calls;
         self
     }
 
-    /// The invocations that were made: id and attempt, in order.
+    /// The calls in order: invocation id and attempt.
     pub fn calls(&self) -> Vec<(String, u32)> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -67,8 +66,8 @@ impl Executor for ScriptedExecutor {
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let asked = (invocation.id.to_string(), invocation.attempt);
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
+        let call = (invocation.id.to_string(), invocation.attempt);
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         let wait = |ms| tokio::time::sleep(std::time::Duration::from_millis(ms));
         match (self.script)(&invocation) {
             Action::Say(text, ms) => {

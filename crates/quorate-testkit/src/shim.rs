@@ -1,7 +1,7 @@
-//! Faults of the real process: a small library (`shim/shim.c`) that is loaded before a program's own and stands between it and
-//! its files below one directory. It counts and traces every call, makes a chosen one fail, or ends the process there.
+//! Faults of a real process: a small preloaded library (`shim/shim.c`) between a program and its files below one directory.
+//! It counts and traces every call, makes a chosen one fail, or ends the process there.
 //!
-//! `shim/trace.rs` reads what it traced, and `shim/image.rs` makes of that what a loss of power could have left.
+//! `shim/trace.rs` reads the trace, and `shim/image.rs` derives the disk contents that a power failure could leave.
 
 pub mod image;
 pub mod trace;
@@ -18,56 +18,55 @@ pub struct Shim {
     library: PathBuf,
 }
 
-/// What kind of call.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
-    /// Opening a file or directory.
     Open,
     Read,
     Write,
     Sync,
     /// Setting a file's length.
     Truncate,
-    /// Renaming, or giving a second name.
+    /// Renaming or linking.
     Rename,
     Unlink,
     Mkdir,
-    /// What was written to standard output; traced alone.
+    /// Writing to standard output; only traced.
     Out,
-    /// What was written to standard error; traced alone.
+    /// Writing to standard error; only traced.
     Err,
-    /// A member was asked; a member that is a test's own script writes that into the trace.
+    /// A call of a member; a test's own script writes it into the trace.
     Ask,
 }
 
-/// What is done to a call.
+/// The effect on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultAction {
-    /// The process ends before it, by SIGKILL.
+    /// SIGKILL before the call.
     KillBefore,
-    /// The process ends after it.
+    /// SIGKILL after the call.
     KillAfter,
-    /// Half of what is written is; then the process ends.
+    /// Half of the data is written; then SIGKILL.
     KillTorn,
-    /// Half of what is written is, and the caller is told so.
+    /// Half of the data is written, and the caller learns it.
     Short,
     Eio,
-    /// No space is left.
+    /// No space left.
     Enospc,
-    /// The file system is read-only.
+    /// Read-only file system.
     Erofs,
 }
 
-/// A fault: which call, and what is done to it. Written `kind:pattern:at:deed`, as in `sync:ledger.db-wal:2:EIO`.
+/// A fault: a call, and the effect on it. Written `kind:pattern:at:action`, as in `sync:ledger.db-wal:2:EIO`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Calls of this kind; of every kind where there is none.
+    /// Calls of this kind; `None` for every kind.
     pub call: Option<Call>,
-    /// A shell pattern of the path below the directory.
+    /// A shell pattern for the path below the directory.
     pub path: String,
-    /// Which of these calls, from 0.
+    /// The index of the call among those that match, from 0.
     pub at: u64,
-    /// Whether all calls after it, too.
+    /// Whether all later calls are affected, too.
     pub and_later: bool,
     pub action: FaultAction,
 }
@@ -96,19 +95,19 @@ const ACTIONS: [(FaultAction, &str); 7] = [
     (FaultAction::Erofs, "EROFS"),
 ];
 
-fn name_of_value<T: PartialEq>(names: &[(T, &'static str)], wanted: &T) -> &'static str {
-    names.iter().find(|(one, _)| one == wanted).map_or("", |(_, name)| name)
+fn name_of_value<T: PartialEq>(names: &[(T, &'static str)], value: &T) -> &'static str {
+    names.iter().find(|(candidate, _)| candidate == value).map_or("", |(_, name)| name)
 }
 
-fn value_of_name<T: Copy>(names: &[(T, &'static str)], wanted: &str) -> Option<T> {
-    names.iter().find(|(_, name)| *name == wanted).map(|(one, _)| *one)
+fn value_of_name<T: Copy>(names: &[(T, &'static str)], name: &str) -> Option<T> {
+    names.iter().find(|(_, known)| *known == name).map(|(value, _)| *value)
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let call = self.call.map_or("any", |call| name_of_value(&CALLS, &call));
-        let (ever, deed) = (if self.and_later { "+" } else { "" }, name_of_value(&ACTIONS, &self.action));
-        write!(f, "{call}:{}:{}{ever}:{deed}", self.path, self.at)
+        let (ever, action) = (if self.and_later { "+" } else { "" }, name_of_value(&ACTIONS, &self.action));
+        write!(f, "{call}:{}:{}{ever}:{action}", self.path, self.at)
     }
 }
 
@@ -118,23 +117,23 @@ impl FromStr for Fault {
     fn from_str(text: &str) -> Result<Fault, String> {
         let wrong = || format!("`{text}` is no fault; one is written as `sync:ledger.db-wal:2:EIO`");
         let parts: Vec<&str> = text.split(':').collect();
-        let [call, path, at, deed] = parts[..] else { return Err(wrong()) };
+        let [call, path, at, action_name] = parts[..] else { return Err(wrong()) };
         let call = match call {
             "any" => None,
             call => Some(value_of_name(&CALLS, call).ok_or_else(wrong)?),
         };
         let and_later = at.ends_with('+');
         let at = at.trim_end_matches('+').parse().map_err(|_| wrong())?;
-        let action = value_of_name(&ACTIONS, deed).ok_or_else(wrong)?;
+        let action = value_of_name(&ACTIONS, action_name).ok_or_else(wrong)?;
         Ok(Fault { call, path: path.to_owned(), at, and_later, action })
     }
 }
 
 impl Shim {
-    /// Builds the library into a directory, unless it is there already.
+    /// Builds the library into a directory, unless it exists.
     ///
     /// # Errors
-    /// Why it cannot be built here: not on Linux, or without a C compiler.
+    /// Why it cannot be built: another system than Linux, or no C compiler.
     pub fn build(into: &Path) -> Result<Shim, String> {
         if !cfg!(all(target_os = "linux", target_pointer_width = "64")) {
             return Err("faults of the real process need 64-bit Linux".to_owned());
@@ -146,31 +145,31 @@ impl Shim {
         if library.is_file() {
             return Ok(Shim { library });
         }
-        // Other test processes build it at the same time: each under a name of its own.
-        let own = into.join(format!("quorate-shim-{}", std::process::id()));
-        let (source, built) = (own.with_extension("c"), own.with_extension("so"));
-        let put = |error: std::io::Error| format!("{}: {error}", into.display());
-        compile(&source, &built).map_err(put)??;
-        install(&source, &built, &library).map_err(put)?;
+        // Concurrent test processes build it under names of their own.
+        let temporary = into.join(format!("quorate-shim-{}", std::process::id()));
+        let (source, built) = (temporary.with_extension("c"), temporary.with_extension("so"));
+        let io_error = |error: std::io::Error| format!("{}: {error}", into.display());
+        compile(&source, &built).map_err(io_error)??;
+        install(&source, &built, &library).map_err(io_error)?;
         Ok(Shim { library })
     }
 
-    /// Has a command run behind the shim. `dir` is the directory whose files it watches; it need not be there yet.
+    /// Preloads the shim into a command. `dir` is the directory whose files it watches; it need not exist yet.
     pub fn preload(&self, command: &mut Command, dir: &Path) {
         command.env("LD_PRELOAD", &self.library).env("QUORATE_SHIM_DIR", dir);
     }
 
-    /// And has every call traced to a file.
+    /// Traces every call to a file.
     pub fn trace(command: &mut Command, trace: &Path) {
         command.env("QUORATE_SHIM_TRACE", trace);
     }
 
-    /// And does something to a call.
+    /// Applies a fault.
     pub fn fault(command: &mut Command, fault: &Fault) {
         command.env("QUORATE_SHIM_FAULT", fault.to_string());
     }
 
-    /// And adds to the wall clock from its `at`-th reading on.
+    /// Adds to the wall clock from its `at`-th reading on.
     pub fn clock(command: &mut Command, offset_ms: i64, at: u64) {
         command.env("QUORATE_SHIM_CLOCK", format!("{offset_ms}:{at}"));
     }
@@ -179,11 +178,11 @@ impl Shim {
 #[expect(clippy::disallowed_methods, reason = "this module starts the C compiler")]
 fn compile(source: &Path, built: &Path) -> std::io::Result<Result<(), String>> {
     std::fs::write(source, SOURCE)?;
-    let made = Command::new("cc")
+    let output = Command::new("cc")
         .args(["-O1", "-shared", "-fPIC", "-U_FORTIFY_SOURCE", "-pthread", "-o"])
         .args([built, source])
         .output();
-    Ok(match made {
+    Ok(match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(format!("cc does not build the shim: {}", String::from_utf8_lossy(&output.stderr))),
         Err(error) => Err(format!("there is no C compiler: {error}")),

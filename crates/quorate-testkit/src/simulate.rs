@@ -1,5 +1,5 @@
-//! The simulator: a council of scripted members, a ledger that dies, and resumption until there is an outcome. A seed
-//! decides everything; a failure prints it. Assemblies have theirs in [`assembly`].
+//! The simulator: a council of scripted members, a ledger that crashes, and resumption until there is an outcome. A seed
+//! determines everything; a failure prints it. [`assembly`] simulates assemblies.
 
 pub mod assembly;
 mod check;
@@ -29,40 +29,40 @@ use crate::scripted::ScriptedExecutor;
 
 pub use check::Violation;
 
-/// What one simulation did, for the checkers and for whoever counts.
+/// The course of one simulation, for checkers and statistics.
 #[derive(Debug)]
 pub struct Simulation {
     pub seed: u64,
-    /// How often the process died.
+    /// How often the process crashed.
     pub crashes: usize,
     /// The calls of each session: invocation and attempt.
     pub calls: Vec<Vec<(String, u32)>>,
-    /// For each session what had a consultation when it began.
+    /// For each session the invocations that had a consultation when it began.
     pub consulted: Vec<Vec<String>>,
-    /// The history at the end.
+    /// The final history.
     pub history: History,
-    /// The cap on calls.
+    /// The limit of calls.
     pub cap: Option<u32>,
-    /// How many appends asked for a sync.
+    /// The number of appends with a sync.
     pub syncs: u32,
 }
 
 const TEXT: &str = "We are always the fastest.\nStudies show that everybody agrees.\nWe are always the fastest.\nAnd always the fastest.";
 
-/// Simulates one council from a seed and checks what must always hold.
+/// Simulates one council from a seed and checks the invariants.
 ///
 /// # Errors
-/// The first thing that did not hold, with the seed to try again.
+/// The first violated invariant, with the seed to reproduce it.
 pub async fn simulate(seed: u64) -> Result<Simulation, Violation> {
     let mut world = World::new(seed);
     let mut ledger = Arc::new(CrashingLedger::new(world.next_crash()));
-    let (mut asked, mut known) = (Vec::new(), Vec::new());
+    let (mut calls, mut consulted_by_session) = (Vec::new(), Vec::new());
     loop {
         let session: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
         let history = world.history(&ledger).await?;
-        known.push(history.iter().flat_map(consulted).collect());
+        consulted_by_session.push(history.iter().flat_map(consulted).collect());
         let ended = world.session(&ledger, history, session.clone()).await;
-        asked.push(session.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        calls.push(session.lock().unwrap_or_else(PoisonError::into_inner).clone());
         match ended {
             Ok(()) => break,
             Err(Error::Ledger(_)) => ledger = Arc::new(world.restart(&ledger).await),
@@ -71,12 +71,12 @@ pub async fn simulate(seed: u64) -> Result<Simulation, Violation> {
     }
     let history =
         world.history(&ledger).await?.ok_or_else(|| Violation::new(seed, "the run is not there"))?;
-    let crashes = asked.len() - 1;
+    let crashes = calls.len() - 1;
     let simulated = Simulation {
         seed,
         crashes,
-        calls: asked,
-        consulted: known,
+        calls,
+        consulted: consulted_by_session,
         history,
         cap: world.cap,
         syncs: ledger.syncs(),
@@ -91,7 +91,7 @@ fn consulted(history: &History) -> Vec<String> {
 
 struct World {
     seed: u64,
-    chance: Rng,
+    rng: Rng,
     setup: Setup,
     cap: Option<u32>,
     run: Name,
@@ -100,39 +100,39 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut chance = Rng::new(seed);
+        let mut rng = Rng::new(seed);
         let setup = Setup {
             deliberators: ["skeptic", "voice", "evidence", "strategy"].map(Name::from).to_vec(),
-            rounds: if chance.percent(80) { Rounds::Two } else { Rounds::One },
-            cross_read: [CrossRead::Verdicts, CrossRead::Findings, CrossRead::None][chance.below(3) as usize],
-            fail_fast: if chance.percent(10) { FailFast::Yes } else { FailFast::No },
+            rounds: if rng.percent(80) { Rounds::Two } else { Rounds::One },
+            cross_read: [CrossRead::Verdicts, CrossRead::Findings, CrossRead::None][rng.below(3) as usize],
+            fail_fast: if rng.percent(10) { FailFast::Yes } else { FailFast::No },
             min_deliberators: 3,
-            policy: Policy::ALL[chance.below(2) as usize],
+            policy: Policy::ALL[rng.below(2) as usize],
         };
-        let cap = chance.percent(20).then(|| u32::try_from(chance.below(14)).unwrap_or(0) + 1);
-        World { seed, chance, setup, cap, run: "rsimulated".into(), processes: 0 }
+        let cap = rng.percent(20).then(|| u32::try_from(rng.below(14)).unwrap_or(0) + 1);
+        World { seed, rng, setup, cap, run: "rsimulated".into(), processes: 0 }
     }
 
-    /// When the next process dies; the more have died already the less likely.
+    /// The next crash; each one makes a further one less likely.
     fn next_crash(&mut self) -> Option<Crash> {
         self.processes += 1;
-        let dies = self.chance.percent(70) && self.processes < 12;
-        let moment = if self.chance.percent(50) { Timing::Before } else { Timing::After };
-        let at = usize::try_from(self.chance.below(16)).unwrap_or(0);
+        let dies = self.rng.percent(70) && self.processes < 12;
+        let moment = if self.rng.percent(50) { Timing::Before } else { Timing::After };
+        let at = usize::try_from(self.rng.below(16)).unwrap_or(0);
         dies.then_some(Crash { at, moment })
     }
 
     async fn restart(&mut self, dead: &CrashingLedger) -> CrashingLedger {
-        let death = self.next_crash();
-        let lucky = usize::try_from(self.chance.below(4)).unwrap_or(0);
-        match self.chance.percent(50) {
-            true => dead.after_kill(death).await,
-            false => dead.after_power_loss(lucky, death).await,
+        let crash = self.next_crash();
+        let surviving_appends = usize::try_from(self.rng.below(4)).unwrap_or(0);
+        match self.rng.percent(50) {
+            true => dead.after_kill(crash).await,
+            false => dead.after_power_loss(surviving_appends, crash).await,
         }
     }
 
     async fn history(&self, ledger: &CrashingLedger) -> Result<Option<History>, Violation> {
-        let violated = |why: String| Violation::new(self.seed, why);
+        let violated = |reason: String| Violation::new(self.seed, reason);
         let records = ledger.records(&self.run).await.map_err(|error| violated(error.to_string()))?;
         if records.is_empty() {
             return Ok(None);
@@ -140,18 +140,18 @@ impl World {
         History::from_records(&self.run, records).map(Some).map_err(|error| violated(error.to_string()))
     }
 
-    /// One process's work: opens the run, or goes on with it.
+    /// One process's work: opens the run, or resumes it.
     async fn session(
         &self,
         ledger: &Arc<CrashingLedger>,
         history: Option<History>,
-        asked: Arc<Mutex<Vec<(String, u32)>>>,
+        calls: Arc<Mutex<Vec<(String, u32)>>>,
     ) -> Result<(), Error> {
         let convening = RunConfig {
             run: self.run.clone(),
             seed: [7; 32],
             protocol: Box::new(Council::new(self.setup.clone())),
-            members: self.seats(&asked),
+            members: self.seats(&calls),
             caps: Caps { calls: self.cap, wall: None },
             redactor: Redactor::default(),
             extensions: Extensions::default(),
@@ -174,11 +174,11 @@ impl World {
         }
     }
 
-    fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
+    fn seats(&self, calls: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let seed = self.seed;
         let executor = Arc::new(
             ScriptedExecutor::new(move |invocation| script::action(seed, invocation))
-                .with_call_log(asked.clone()),
+                .with_call_log(calls.clone()),
         );
         let members = self.setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
         members.map(|member| (member, executor.clone().into_member_config())).collect()

@@ -1,4 +1,4 @@
-//! What every dispatcher must do (see the port's text).
+//! Requirements on every dispatcher (see the port's documentation).
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use serde_json::Map;
 
 use crate::rng::Rng;
 
-/// How long the largest window may take, on a machine that is busy with other tests.
+/// The longest time for the largest window, on a machine that is busy with other tests.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Answers every question of a dispatcher in the same way.
+/// Answers every question of a dispatcher with the same value.
 pub struct FixedAnswer(pub Result<Json, AbsenceReason>);
 
 #[async_trait]
@@ -26,7 +26,7 @@ impl Ask for FixedAnswer {
     }
 }
 
-/// Gives the same seat under every name, or none.
+/// Returns the same member config for every name, or none.
 pub struct FixedExecutor(pub Option<MemberConfig>);
 
 impl ExecutorResolver for FixedExecutor {
@@ -36,15 +36,15 @@ impl ExecutorResolver for FixedExecutor {
     }
 }
 
-/// A dispatcher, from its block.
+/// Builds a dispatcher from its block.
 ///
 /// # Errors
-/// What it refuses.
+/// The dispatcher's refusal.
 pub fn build(
     builder: &Builder<dyn Dispatcher>,
     block: &Json,
     roster: &[Participant],
-    seat: Option<MemberConfig>,
+    member_config: Option<MemberConfig>,
 ) -> Result<std::sync::Arc<dyn Dispatcher>, ConfigError> {
     builder(&BuildContext {
         block: &block.as_object().cloned().unwrap_or_default(),
@@ -52,7 +52,7 @@ pub fn build(
         runtime: "conformance",
         participants: roster,
         servers: &Servers::default(),
-        executors: &FixedExecutor(seat),
+        executors: &FixedExecutor(member_config),
     })
 }
 
@@ -62,11 +62,11 @@ pub fn participant(id: &str, name: &str, capabilities: &[&str]) -> Participant {
     Participant { id: id.into(), display_name: name.to_owned(), meta, ..Participant::default() }
 }
 
-/// A turn of a window; `at` tells it from the others.
-pub fn turn(at: usize, by: &str, content: &str) -> Turn {
+/// A turn of a window; `at` makes it unique.
+pub fn turn(at: usize, author: &str, content: &str) -> Turn {
     Turn {
         id: format!("t{at}").into(),
-        participant: by.into(),
+        participant: author.into(),
         timestamp: "2026-01-01T00:00:00.000Z".into(),
         content: content.into(),
         meta: Map::new(),
@@ -74,7 +74,7 @@ pub fn turn(at: usize, by: &str, content: &str) -> Turn {
     }
 }
 
-/// Whom it selects, on a substrate that can do everything.
+/// The selection of a dispatcher, on a substrate with all capabilities.
 ///
 /// # Errors
 /// The dispatcher's own.
@@ -91,11 +91,11 @@ fn all() -> Capabilities {
     Capability::ALL.into()
 }
 
-/// Whatever the window: those on the roster alone, each once, never the last author, and the same again. The block
-/// must not allow reentry.
+/// Asserts for many windows that only participants on the roster are selected, each once, never the last author, and the
+/// same ones again. The block must not allow reentry.
 ///
 /// # Panics
-/// When it does not.
+/// When the dispatcher breaks a rule.
 pub async fn selects_by_rules(dispatcher: &dyn Dispatcher, roster: &[Participant], ask: &dyn Ask) {
     assert!(!dispatcher.kind().is_empty());
     for seed in 0..200 {
@@ -113,35 +113,35 @@ fn assert_follows_rules(selected: &Result<Vec<Name>, Error>, roster: &[Participa
     let Ok(selected) = selected else { return };
     let author = window.last().map(|turn| &turn.participant);
     for (at, id) in selected.iter().enumerate() {
-        assert!(roster.iter().any(|one| one.id == *id), "`{id}` is not on the roster");
+        assert!(roster.iter().any(|participant| participant.id == *id), "`{id}` is not on the roster");
         assert!(Some(id) != author, "`{id}` answers itself");
         assert!(!selected[..at].contains(id), "`{id}` is selected twice");
     }
 }
 
-/// Turns of participants and of others, who mention names, ids and capabilities.
+/// Turns of participants and of others that mention names, ids and capabilities.
 fn random_window(seed: u64, roster: &[Participant]) -> Vec<Turn> {
-    let mut chance = Rng::new(seed);
-    let length = 1 + chance.below(12) as usize;
+    let mut rng = Rng::new(seed);
+    let length = 1 + rng.below(12) as usize;
     let mut window = Vec::with_capacity(length);
     for at in 0..length {
-        let mut pick = || roster.get(chance.below(roster.len() as u64 + 1) as usize);
-        let by = pick().map_or("someone".into(), |one| one.id.clone());
+        let mut pick = || roster.get(rng.below(roster.len() as u64 + 1) as usize);
+        let author = pick().map_or("someone".into(), |participant| participant.id.clone());
         let content = match (pick(), pick()) {
-            (Some(one), Some(other)) => {
-                let capabilities = other.meta_texts("capabilities").join(" ");
-                format!("@{} {} {capabilities}", one.display_name, other.id)
+            (Some(first), Some(second)) => {
+                let capabilities = second.meta_texts("capabilities").join(" ");
+                format!("@{} {} {capabilities}", first.display_name, second.id)
             }
-            (Some(one), None) => format!("@{}", one.id),
-            (None, Some(one)) => one.display_name.clone(),
+            (Some(first), None) => format!("@{}", first.id),
+            (None, Some(first)) => first.display_name.clone(),
             (None, None) => "good morning".to_owned(),
         };
-        window.push(turn(at, &by, &content));
+        window.push(turn(at, &author, &content));
     }
     window
 }
 
-/// Without the capability it names nobody, though with it it does.
+/// Asserts that it selects no participant without the capability, and one with it.
 ///
 /// # Panics
 /// When it does not.
@@ -160,10 +160,10 @@ pub async fn requires_capability(
     assert_eq!(dispatcher.select(input).await, Ok(Vec::new()), "without the capability");
 }
 
-/// A large window and a large turn are no reason to take long.
+/// Asserts that a large window and a large turn are handled in time.
 ///
 /// # Panics
-/// When they are.
+/// When they are not.
 pub async fn handles_large_windows(dispatcher: &dyn Dispatcher, roster: &[Participant], ask: &dyn Ask) {
     let started = tokio::time::Instant::now();
     let mut window: Vec<Turn> = (0..2_000).map(|at| turn(at, "someone", &"@ word ".repeat(200))).collect();

@@ -1,4 +1,4 @@
-//! What every executor must do (see the port's text).
+//! Requirements on every executor (see the port's documentation).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::{Map, json};
 /// How long past its deadline an executor may take.
 const GRACE: Duration = Duration::from_millis(2_500);
 
-/// An executor that works answers in time, and again in the same way.
+/// Asserts that a working executor answers in time, and again in the same way.
 ///
 /// # Panics
 /// When it does not.
@@ -28,7 +28,7 @@ pub async fn answers(executor: &dyn Executor) {
     assert!(!executor.about().kind.is_empty());
 }
 
-/// An executor whose other side hangs ends by its deadline, as timed out.
+/// Asserts that an executor whose backend hangs ends by its deadline, as timed out.
 ///
 /// # Panics
 /// When it does not.
@@ -40,28 +40,28 @@ pub async fn respects_deadline(executor: &dyn Executor) {
     assert!(started.elapsed() >= timeout, "it waits as long as it may");
 }
 
-/// An executor whose other side fails says so, and gives nothing that could be taken for an answer.
+/// Asserts that an executor whose backend fails reports a failure, and no answer.
 ///
 /// # Panics
 /// When it does not.
 pub async fn reports_failure(executor: &dyn Executor) {
     match executor.invoke(question(Duration::from_secs(20))).await {
         Err(Failure::Failed { message }) => assert!(!message.trim().is_empty(), "a failure has a message"),
-        other => panic!("expected a failure, got {other:?}"),
+        result => panic!("expected a failure, got {result:?}"),
     }
 }
 
-/// A turn that `reviewer` is to take, after a person has spoken, in the form that the executor gives its turns in.
-pub fn turn_invocation(executor: &dyn Executor, said: &str, timeout: Duration) -> Invocation {
+/// A turn for `reviewer` to take, after a person has spoken, in the form of the executor's turns.
+pub fn turn_invocation(executor: &dyn Executor, content: &str, timeout: Duration) -> Invocation {
     let form = executor.turn_schema();
-    let spoken = super::dispatcher::turn(1, "ann", said);
-    let shown = json!([{"id": spoken.id, "participant": spoken.participant, "at": spoken.timestamp,
-                        "content": spoken.content}]);
+    let turn = super::dispatcher::turn(1, "ann", content);
+    let turns = json!([{"id": turn.id, "participant": turn.participant, "at": turn.timestamp,
+                        "content": turn.content}]);
     let invoke = Invoke {
-        id: conversation::turn_key(&spoken.id, "reviewer"),
+        id: conversation::turn_key(&turn.id, "reviewer"),
         member: "reviewer".into(),
         step: "turn".into(),
-        parts: vec![Part::new(PartKind::Turns, "", shown.to_string())],
+        parts: vec![Part::new(PartKind::Turns, "", turns.to_string())],
         schema: form,
         task: "Answer the last turn.".into(),
         extra_fields: Map::new(),
@@ -78,7 +78,7 @@ pub fn turn_invocation(executor: &dyn Executor, said: &str, timeout: Duration) -
         json_schema: Arc::new(form.json_schema()),
         conversation: Some(Arc::new(ConversationContext {
             participant: super::dispatcher::participant("reviewer", "Reviewer", &[]),
-            recent: vec![spoken],
+            recent: vec![turn],
             state: Map::new(),
             external_id: None,
         })),
@@ -86,17 +86,17 @@ pub fn turn_invocation(executor: &dyn Executor, said: &str, timeout: Duration) -
     }
 }
 
-/// An executor that works takes a turn in time, says something in it, and does so again. Gives what was said.
+/// Asserts that a working executor takes a turn with content in time, and again; returns the turn.
 ///
 /// # Panics
 /// When it does not.
-pub async fn takes_turns(executor: &dyn Executor, said: &str) -> Turn {
+pub async fn takes_turns(executor: &dyn Executor, content: &str) -> Turn {
     let form = executor.turn_schema();
     assert!(matches!(form, Schema::PlainText | Schema::Turn), "its turns have the form of turns");
     let mut last = Turn::default();
     for _ in 0..2 {
-        let asked = turn_invocation(executor, said, Duration::from_secs(20));
-        let reply = tokio::time::timeout(Duration::from_secs(20) + GRACE, executor.invoke(asked)).await;
+        let invocation = turn_invocation(executor, content, Duration::from_secs(20));
+        let reply = tokio::time::timeout(Duration::from_secs(20) + GRACE, executor.invoke(invocation)).await;
         let reply = reply.expect("ends by its deadline").expect("a turn");
         let answer = answer::extract(form, &reply.text, &[]).expect("a turn in the form that it says");
         last = Turn::read(&answer).expect("it says something");
@@ -104,7 +104,7 @@ pub async fn takes_turns(executor: &dyn Executor, said: &str) -> Turn {
     last
 }
 
-/// An executor whose other side hangs ends a turn by its deadline, as timed out.
+/// Asserts that an executor whose backend hangs ends a turn by its deadline, as timed out.
 ///
 /// # Panics
 /// When it does not.

@@ -1,4 +1,4 @@
-//! What every lifecycle must do (see the port's text): a hook's trouble is an error with words, in time.
+//! Requirements on every lifecycle (see the port's documentation): a hook's failure is an error with a message, in time.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use quorate_kernel::ports::lifecycle::{DEADLINE, HookError, Lifecycle};
 
 use super::dispatcher::turn;
 
-/// How long past its deadline a hook may take to be gone.
+/// How long past its deadline a hook may take to end.
 const GRACE: Duration = Duration::from_secs(4);
 
-/// Calls every hook, one after the other; each ends in time.
+/// Calls every hook, one after the other, and asserts that each ends in time.
 ///
 /// # Panics
 /// When one does not.
@@ -24,27 +24,27 @@ pub async fn call_all(lifecycle: &dyn Lifecycle) -> [Result<(), HookError>; 3] {
     ]
 }
 
-/// A lifecycle that works takes every event, more than once.
+/// Asserts that a working lifecycle accepts every event, repeatedly.
 ///
 /// # Panics
 /// When it does not.
 pub async fn accepts_every_event(lifecycle: &dyn Lifecycle) {
     assert!(!lifecycle.kind().is_empty());
     for _ in 0..2 {
-        for (at, called) in call_all(lifecycle).await.into_iter().enumerate() {
-            assert_eq!(called, Ok(()), "hook {at}");
+        for (at, result) in call_all(lifecycle).await.into_iter().enumerate() {
+            assert_eq!(result, Ok(()), "hook {at}");
         }
     }
 }
 
-/// A lifecycle whose hooks all fail says so, each time, with words.
+/// Asserts that a lifecycle whose hooks all fail reports each failure with a message.
 ///
 /// # Panics
 /// When it does not.
 pub async fn reports_failure(lifecycle: &dyn Lifecycle) {
     for _ in 0..2 {
-        for (at, called) in call_all(lifecycle).await.into_iter().enumerate() {
-            let message = called.expect_err("it fails");
+        for (at, result) in call_all(lifecycle).await.into_iter().enumerate() {
+            let message = result.expect_err("it fails");
             assert!(!message.trim().is_empty(), "hook {at} has words");
         }
     }

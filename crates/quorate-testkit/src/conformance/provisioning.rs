@@ -1,10 +1,10 @@
-//! What every provisioning adapter must do (see the port's text).
+//! Requirements on every provisioning adapter (see the port's documentation).
 
 use quorate_kernel::ports::provisioning::{
     Failure, MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES, Package, PackageFile, Provisioning,
 };
 
-/// An adapter gives its package: the same each time, within the limits, and with nothing against it.
+/// Asserts that an adapter returns its package: the same each time, within the limits, and without refusals.
 ///
 /// # Panics
 /// When it does not.
@@ -12,10 +12,10 @@ pub async fn returns_package(provisioning: &dyn Provisioning) -> Package {
     let about = provisioning.about();
     assert!(!about.kind.is_empty() && !about.from.is_empty(), "it says what it is, and where from");
     let package = provisioning.package().await.expect("a package");
-    let again = provisioning.package().await.expect("a package, again");
+    let second = provisioning.package().await.expect("a package, again");
     assert_eq!(
         (&package.slug, &package.version, package.files()),
-        (&again.slug, &again.version, again.files()),
+        (&second.slug, &second.version, second.files()),
         "what has not changed is given as it was"
     );
     assert!(!package.report.has_refusals(), "a package that is refused is a failure");
@@ -32,7 +32,7 @@ pub async fn returns_package(provisioning: &dyn Provisioning) -> Package {
     assert!(pieces.iter().all(|piece| !piece.source.is_empty()), "each file says where it is from");
     for (at, piece) in pieces.iter().enumerate() {
         assert!(
-            pieces[..at].iter().all(|other| other.dest.conflict(&piece.dest).is_none()),
+            pieces[..at].iter().all(|earlier| earlier.dest.conflict(&piece.dest).is_none()),
             "{} has a place of its own",
             piece.dest
         );
@@ -40,28 +40,28 @@ pub async fn returns_package(provisioning: &dyn Provisioning) -> Package {
     package
 }
 
-/// An adapter whose package was changed gives the one that is there now.
+/// Asserts that an adapter whose package was changed returns the current one.
 ///
 /// # Panics
-/// When it gives another.
+/// When it returns another.
 pub async fn returns_current_package(provisioning: &dyn Provisioning, version: &str, pieces: &[PackageFile]) {
     let package = returns_package(provisioning).await;
     assert_eq!((package.version.as_str(), package.files()), (version, pieces));
 }
 
-/// An adapter with nothing behind it says so.
+/// Asserts that an adapter without a package reports it as missing.
 ///
 /// # Panics
 /// When it does not.
 pub async fn reports_missing(provisioning: &dyn Provisioning) {
     match provisioning.package().await {
         Err(Failure::Missing { message }) => assert!(!message.trim().is_empty(), "it says what is missing"),
-        other => panic!("expected that nothing is there, got {other:?}"),
+        result => panic!("expected that nothing is there, got {result:?}"),
     }
 }
 
-/// An adapter whose package is not fit refuses it, with a code and what is wrong, and gives no part of it. What it says
-/// is returned.
+/// Asserts that an adapter refuses an invalid package, with a code and a message, and returns no part of it. Returns the
+/// messages.
 ///
 /// # Panics
 /// When it does not.
@@ -74,6 +74,6 @@ pub async fn refuses_unfit_package(provisioning: &dyn Provisioning) -> String {
             assert!(messages.iter().all(|message| !message.trim().is_empty()), "it says what is wrong");
             messages.join("\n")
         }
-        other => panic!("expected a refusal, got {other:?}"),
+        result => panic!("expected a refusal, got {result:?}"),
     }
 }

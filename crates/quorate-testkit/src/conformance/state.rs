@@ -1,4 +1,4 @@
-//! What every store of state must do (see the port's text).
+//! Requirements on every state store (see the port's documentation).
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use quorate_protocol::{Json, nesting};
 use serde_json::{Map, json};
 use tokio::task::JoinSet;
 
-/// Opens the store; again is what a restart does, or another process.
+/// Opens the store; a second call stands for a restart, or another process.
 pub type Open = dyn Fn() -> Arc<dyn State> + Send + Sync;
 
-/// Ids that a store might confuse, in pairs or with something else.
+/// Ids that a store might confuse with each other or with something else.
 const IDS: [&str; 36] = [
     "reviewer",
     "Reviewer",
@@ -50,10 +50,10 @@ const IDS: [&str; 36] = [
     "aux",
 ];
 
-/// All of it, with a store that is empty at first.
+/// Runs all checks, on a store that is empty at first.
 ///
 /// # Panics
-/// When the store does not do what it must.
+/// When the store fails one.
 pub async fn all(open: &Open) {
     stores_objects(open).await;
     separates_ids(open).await;
@@ -61,10 +61,10 @@ pub async fn all(open: &Open) {
     refuses_deep_nesting(open).await;
 }
 
-/// What could not be read back from everywhere it goes is not taken, and what was there stays.
+/// Asserts that a state that cannot be read back everywhere is refused, and the previous one stays.
 ///
 /// # Panics
-/// When it is not so.
+/// When it is not.
 pub async fn refuses_deep_nesting(open: &Open) {
     let store = open();
     store.write("deep", &nested(nesting::MAX_DEPTH)).await.expect("as deep as it may be");
@@ -75,7 +75,7 @@ pub async fn refuses_deep_nesting(open: &Open) {
     assert_eq!(open().read("deep").await.expect("it can be read"), nested(nesting::MAX_DEPTH));
 }
 
-/// An object of so many levels.
+/// An object nested `levels` deep.
 pub(super) fn nested(levels: usize) -> Map<String, Json> {
     object((1..levels).fold(json!({}), |inner, _| json!({"a": inner})))
 }
@@ -84,7 +84,7 @@ fn object(json: Json) -> Map<String, Json> {
     json.as_object().cloned().unwrap_or_default()
 }
 
-/// What is missing is empty; a write replaces the whole, and lasts.
+/// Asserts that a missing state is empty, and that a write replaces the whole object and is lasting.
 ///
 /// # Panics
 /// When it is not so.
@@ -111,7 +111,7 @@ pub async fn stores_objects(open: &Open) {
     }
 }
 
-/// No two ids share an entry.
+/// Asserts that no two ids share an entry.
 ///
 /// # Panics
 /// When two do.
@@ -130,10 +130,10 @@ pub async fn separates_ids(open: &Open) {
     }
 }
 
-/// Who reads while others write gets one of the objects, whole.
+/// Asserts that a concurrent read returns one of the written objects.
 ///
 /// # Panics
-/// When something else comes back.
+/// When it returns anything else.
 pub async fn writes_are_atomic(open: &Open) {
     let state = |n: usize| object(json!({"head": n, "body": "x".repeat(n * 1_000), "tail": n}));
     open().write("shared", &state(0)).await.expect("it can be written");

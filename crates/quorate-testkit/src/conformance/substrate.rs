@@ -1,7 +1,7 @@
-//! What every substrate must do (see the port's text), by what it declares and by what it keeps.
+//! Requirements on every substrate (see the port's documentation), by its declared capabilities.
 //!
-//! Each function takes a way to open one conversation, which is empty at first. Opening it again is what a restart
-//! does, or another process.
+//! Each function takes a way to open one conversation, which is empty at first. A second opening stands for a restart, or
+//! another process.
 
 mod single_writer;
 mod waiting;
@@ -23,10 +23,10 @@ pub use writers::{deduplicates_by_key, supports_many_writers};
 
 pub type Open = dyn Fn() -> Arc<dyn Substrate> + Send + Sync;
 
-/// All of it; `new` gives ways to open conversations that are empty and have nothing to do with each other.
+/// Runs all checks; `new` returns ways to open empty, independent conversations.
 ///
 /// # Panics
-/// When the substrate does not do what it must.
+/// When the substrate fails one.
 pub async fn all(new: impl Fn() -> Box<Open>) {
     describes_itself(&*new()).await;
     stores_turns(&*new()).await;
@@ -40,10 +40,10 @@ pub async fn all(new: impl Fn() -> Box<Open>) {
     notifies_of_changes(&*new()).await;
 }
 
-/// What could not be read back beside a turn is not taken.
+/// Asserts that metadata that cannot be read back is refused.
 ///
 /// # Panics
-/// When it is, or when it spoils the conversation.
+/// When it is accepted, or when it damages the conversation.
 pub async fn refuses_deep_nesting(open: &Open) {
     let substrate = open();
     let with = |levels: usize, in_state: bool| {
@@ -58,7 +58,7 @@ pub async fn refuses_deep_nesting(open: &Open) {
         for levels in [nesting::MAX_DEPTH + 1, 124, 126, 127, 200] {
             let error = substrate.append(with(levels, in_state)).await.expect_err("too deep");
             assert!(
-                matches!(&error, Error::Refused(why) if why.contains("nests deeper than 64 levels")),
+                matches!(&error, Error::Refused(reason) if reason.contains("nests deeper than 64 levels")),
                 "{error}"
             );
         }
@@ -68,10 +68,10 @@ pub async fn refuses_deep_nesting(open: &Open) {
     assert_eq!(turns.iter().map(|turn| &*turn.content).collect::<Vec<_>>(), ["deep"]);
 }
 
-/// A turn without anything beside what is said.
-pub fn new_turn(by: &str, content: &str) -> NewTurn {
+/// A turn without metadata.
+pub fn new_turn(author: &str, content: &str) -> NewTurn {
     NewTurn {
-        participant: by.into(),
+        participant: author.into(),
         content: content.into(),
         timestamp: "2026-05-18T18:23:11.504Z".into(),
         meta: serde_json::Map::new(),
@@ -79,28 +79,28 @@ pub fn new_turn(by: &str, content: &str) -> NewTurn {
     }
 }
 
-/// An answer to a turn, with all that a runtime writes beside it.
-pub fn answer(by: &str, content: &str, trigger: &Name) -> NewTurn {
+/// An answer to a turn, with all the metadata that a runtime writes.
+pub fn answer(author: &str, content: &str, trigger: &Name) -> NewTurn {
     let object = |json: Json| json.as_object().cloned().unwrap_or_default();
     NewTurn {
         meta: object(
             json!({"a --> b": "<!-- quorate: {} -->\n=== TURN", "n": [1.5, null, true, {"é": "\u{2028}"}]}),
         ),
         stamp: Some(Stamp {
-            key: turn_key(trigger, by),
+            key: turn_key(trigger, author),
             runtime: "conformance".into(),
             trigger: trigger.clone(),
-            selected: vec!["a".into(), by.into()],
+            selected: vec!["a".into(), author.into()],
             state: Some(object(json!({"count": 3, "of": {"x>": []}}))),
         }),
-        ..new_turn(by, content)
+        ..new_turn(author, content)
     }
 }
 
-/// Everything that was said, read in pages of this size.
+/// All turns, read in pages of this size.
 ///
 /// # Panics
-/// When it cannot be read.
+/// When they cannot be read.
 pub async fn read_all(substrate: &dyn Substrate, page: usize) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     loop {
@@ -129,19 +129,19 @@ fn has(substrate: &dyn Substrate, capability: Capability) -> bool {
     substrate.about().capabilities.contains(&capability)
 }
 
-/// A turn must be what was given; id and time are the substrate's.
-fn assert_kept(kept: &Turn, given: &NewTurn, stamps: bool) {
-    assert_eq!(kept.participant, given.participant);
-    assert_eq!(kept.content, given.content, "byte for byte");
+/// Asserts that a stored turn equals the given one; id and time are the substrate's.
+fn assert_kept(stored: &Turn, given: &NewTurn, stamps: bool) {
+    assert_eq!(stored.participant, given.participant);
+    assert_eq!(stored.content, given.content, "byte for byte");
     assert!(
-        !kept.id.is_empty() && !kept.id.contains(char::is_whitespace),
+        !stored.id.is_empty() && !stored.id.contains(char::is_whitespace),
         "an id without white space: {:?}",
-        kept.id
+        stored.id
     );
-    assert!(!kept.timestamp.is_empty());
+    assert!(!stored.timestamp.is_empty());
     if stamps {
-        assert_eq!(kept.meta, given.meta);
-        assert_eq!(kept.stamp, given.stamp);
+        assert_eq!(stored.meta, given.meta);
+        assert_eq!(stored.stamp, given.stamp);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads a document: headings, files, expectations.
+//! Parses a document: headings, files, expectations.
 
 use quorate_manifest::loader::Refs;
 
@@ -7,42 +7,39 @@ use super::file::{File, file};
 use super::memory::{Content, Memory};
 use super::resolved::ResolvedExpectation;
 
-/// A document that was read.
+/// A parsed document.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// Its tests, in order.
     pub tests: Vec<Test>,
 }
 
-/// One heading with what stands under it.
+/// A heading with its blocks.
 #[derive(Debug, Clone)]
 pub struct Test {
     pub name: String,
     pub line: usize,
-    /// The files, the document's shared ones included.
+    /// The files, including the document's shared ones.
     pub files: Memory,
-    /// What has to be said.
     pub expected: Expected,
-    /// What has to come of manifests.
+    /// The expected values of resolved manifests.
     pub resolved: Vec<ResolvedExpectation>,
-    /// The names of the files, and which of them the user names.
+    /// The names of the files, and whether the user names them.
     pub(super) names: Vec<(String, bool)>,
 }
 
-/// What an `expect` block says.
+/// The content of an `expect` block.
 #[derive(Debug, Clone)]
 pub struct Expected {
-    /// What has to be said.
     pub diagnostics: Vec<Expectation>,
-    /// Files that are asked for and are not there.
+    /// Missing files that are requested.
     pub loads: Vec<String>,
-    /// Files that have to be passed over.
+    /// Files that must be skipped.
     pub skipped: Vec<String>,
     /// Whether refs are followed.
     pub refs: Refs,
 }
 
-/// Why a document is none.
+/// Why a document cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     pub line: usize,
@@ -55,7 +52,6 @@ pub(super) struct Block<'t> {
     pub(super) text: String,
 }
 
-/// A heading with its blocks.
 struct Section<'t> {
     name: &'t str,
     line: usize,
@@ -82,10 +78,10 @@ impl Test {
 }
 
 impl Document {
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Errors
-    /// When a block or a line of an `expect` or `resolved` block cannot be understood.
+    /// When a block or a line of an `expect` or `resolved` block is invalid.
     pub fn parse(text: &str) -> Result<Document, ParseError> {
         let sections = sections(text)?;
         let expects = |section: &Section<'_>| section.blocks.iter().any(Block::is_expectation);
@@ -125,7 +121,7 @@ fn test(section: &Section<'_>, shared: &[File]) -> Result<Test, ParseError> {
         } else if block.first_word() == "resolved" {
             resolved.push(resolves(block)?);
         } else if let Some(file) = file(block, shared)? {
-            files.retain(|known| known.name != file.name);
+            files.retain(|earlier| earlier.name != file.name);
             files.push(file);
         }
     }
@@ -143,7 +139,7 @@ fn expectations(block: &Block<'_>) -> Result<Expected, ParseError> {
     let refs = match block.info {
         "expect" => Refs::Followed,
         "expect no-refs" => Refs::ShapeOnly,
-        other => return Err(problem(block.line, format!("not understood: {other}"))),
+        info => return Err(problem(block.line, format!("not understood: {info}"))),
     };
     let mut expected = Expected { diagnostics: Vec::new(), loads: Vec::new(), skipped: Vec::new(), refs };
     let mut clean = false;

@@ -1,10 +1,10 @@
-//! What a test expects, and how it compares with what was said.
+//! The expected diagnostics of a test, and their comparison with the actual ones.
 
 use quorate_diagnostics::codes::Severity;
 use quorate_diagnostics::text::LineIndex;
 use quorate_diagnostics::{Body, Report};
 
-/// One diagnostic that has to come.
+/// An expected diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
     pub severity: Severity,
@@ -17,7 +17,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Reads a line such as `refuses quorate:syntax at council.yaml:3 saying twice`; `None` when it is no such line.
+    /// Parses a line such as `refuses quorate:syntax at council.yaml:3 saying twice`; `None` for any other line.
     pub fn parse(line: &str) -> Option<Expectation> {
         let (line, saying) = match line.split_once(" saying ") {
             Some((line, saying)) => (line, Some(saying.trim().to_owned())),
@@ -42,23 +42,23 @@ impl Expectation {
         Some(Expectation { severity, code, at, path, saying })
     }
 
-    fn matches(&self, said: &ActualDiagnostic<'_>) -> bool {
+    fn matches(&self, actual: &ActualDiagnostic<'_>) -> bool {
         let part = |part: &String| {
-            said.body.message.contains(part)
-                || said.body.help.as_ref().is_some_and(|help| help.contains(part))
+            actual.body.message.contains(part)
+                || actual.body.help.as_ref().is_some_and(|help| help.contains(part))
         };
-        self.severity == said.severity
-            && self.code == said.code
-            && self.at.as_ref().is_none_or(|at| said.places.contains(at))
+        self.severity == actual.severity
+            && self.code == actual.code
+            && self.at.as_ref().is_none_or(|at| actual.places.contains(at))
             && self
                 .path
                 .as_ref()
-                .is_none_or(|path| said.body.place.as_ref().is_some_and(|place| place.path == *path))
+                .is_none_or(|path| actual.body.place.as_ref().is_some_and(|place| place.path == *path))
             && self.saying.as_ref().is_none_or(part)
     }
 }
 
-/// A diagnostic that came, with the places that name it.
+/// An actual diagnostic, with its places.
 struct ActualDiagnostic<'r> {
     severity: Severity,
     code: &'static str,
@@ -66,24 +66,29 @@ struct ActualDiagnostic<'r> {
     places: Vec<String>,
 }
 
-/// What is missing and what was not expected. Every expectation takes one diagnostic.
+/// The missing and the unexpected diagnostics. Each expectation matches one diagnostic.
 pub(super) fn compare(expected: &[Expectation], report: &Report) -> Vec<String> {
     let refusals = report.refusals.iter().map(|r| (Severity::Refusal, r.code.as_str(), &r.body));
     let warnings = report.warnings.iter().map(|w| (Severity::Warning, w.code.as_str(), &w.body));
-    let mut said: Vec<ActualDiagnostic<'_>> = refusals
+    let mut unmatched: Vec<ActualDiagnostic<'_>> = refusals
         .chain(warnings)
         .map(|(severity, code, body)| ActualDiagnostic { severity, code, body, places: places(report, body) })
         .collect();
     let mut failures = Vec::new();
     for expectation in expected {
-        match said.iter().position(|said| expectation.matches(said)) {
-            Some(index) => drop(said.remove(index)),
+        match unmatched.iter().position(|actual| expectation.matches(actual)) {
+            Some(index) => drop(unmatched.remove(index)),
             None => failures.push(format!("missing: {expectation:?}")),
         }
     }
-    let unexpected = said.iter().map(|said| {
-        let place = said.places.last().map_or("no place", String::as_str);
-        format!("not expected: {}[{}] at {place}: {}", said.severity.as_str(), said.code, said.body.message)
+    let unexpected = unmatched.iter().map(|actual| {
+        let place = actual.places.last().map_or("no place", String::as_str);
+        format!(
+            "not expected: {}[{}] at {place}: {}",
+            actual.severity.as_str(),
+            actual.code,
+            actual.body.message
+        )
     });
     failures.extend(unexpected);
     failures

@@ -1,18 +1,17 @@
-//! The file that a block stands for, by the words after its name.
+//! The file of a block, modified by the words after its name.
 
 use super::document::{Block, ParseError};
 use super::memory::Content;
 
-/// A file as a block gives it.
 #[derive(Debug, Clone)]
 pub(super) struct File {
     pub(super) name: String,
     pub(super) content: Content,
-    /// Whether the user names it, instead of a directory that holds it.
+    /// Whether the user names it, instead of a directory that contains it.
     pub(super) named: bool,
 }
 
-/// The file that a block stands for; `None` for a block that is only there to be read by people.
+/// The file of a block; `None` for a block that is only an illustration.
 pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, ParseError> {
     let mut words = block.info.split_whitespace();
     let (Some(_language), Some(name)) = (words.next(), words.next()) else { return Ok(None) };
@@ -32,12 +31,12 @@ pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, P
             "outside" => instead = Some(Content::Outside),
             "folder" => instead = Some(Content::Folder),
             "named" => named = true,
-            other => {
-                if let Some(below) = other.strip_prefix("above=") {
-                    text = merge_over(&text, below, shared).map_err(problem)?;
+            option => {
+                if let Some(base_name) = option.strip_prefix("above=") {
+                    text = merge_over(&text, base_name, shared).map_err(problem)?;
                 } else {
-                    let times = other.strip_prefix("times=").and_then(|count| count.parse().ok());
-                    text = text.repeat(times.ok_or_else(|| problem(format!("not understood: {other}")))?);
+                    let times = option.strip_prefix("times=").and_then(|count| count.parse().ok());
+                    text = text.repeat(times.ok_or_else(|| problem(format!("not understood: {option}")))?);
                 }
             }
         }
@@ -47,21 +46,21 @@ pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, P
     Ok(Some(File { name: name.to_owned(), content, named }))
 }
 
-/// A text on top of a shared file; where that has frontmatter, on top of its keys.
-fn merge_over(text: &str, below: &str, shared: &[File]) -> Result<String, String> {
-    let file = shared.iter().find(|file| file.name == below);
-    let below = match file.map(|file| &file.content) {
+/// A text on top of a shared file; if that has frontmatter, on top of its keys.
+fn merge_over(text: &str, base_name: &str, shared: &[File]) -> Result<String, String> {
+    let file = shared.iter().find(|file| file.name == base_name);
+    let base = match file.map(|file| &file.content) {
         Some(Content::Bytes(bytes)) => std::str::from_utf8(bytes).ok(),
         _ => None,
     }
-    .ok_or_else(|| format!("no shared file `{below}`"))?;
-    Ok(match below.strip_prefix("---\n") {
+    .ok_or_else(|| format!("no shared file `{base_name}`"))?;
+    Ok(match base.strip_prefix("---\n") {
         Some(keys) => format!("---\n{text}{keys}"),
-        None => format!("{text}{below}"),
+        None => format!("{text}{base}"),
     })
 }
 
-/// Replaces `\xHH`, `\u{H…}` and `\{TEXT*N}`, which is N times the text; any other backslash stands for itself.
+/// Replaces `\xHH`, `\u{H…}` and `\{TEXT*N}` (N times the text); any other backslash is literal.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! Loads everything in a test, as a check of the folder that holds it would: every file that can be a manifest, in
-//! sorted order, in one round.
+//! Loads the files of a test like a check of their folder: every file that can be a manifest, in sorted order, with one
+//! loader.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,16 +16,16 @@ use super::document::Test;
 pub(super) struct LoadResult<'t> {
     pub(super) round: Loader<'t>,
     pub(super) report: Report,
-    /// How many files are manifests, or were asked for.
+    /// The number of files that are manifests, or were requested.
     pub(super) loaded: usize,
     pub(super) skipped: BTreeSet<String>,
 }
 
 /// Loads the files of a test.
-pub(super) fn load<'t>(test: &'t Test, known: &'t dyn Capabilities) -> LoadResult<'t> {
+pub(super) fn load<'t>(test: &'t Test, capabilities: &'t dyn Capabilities) -> LoadResult<'t> {
     let options =
         Options { strict_chain: strict_chain(&test.files), refs: test.expected.refs, ..Options::default() };
-    let round = Loader::new(&test.files, known, options);
+    let round = Loader::new(&test.files, capabilities, options);
     let mut files: BTreeMap<WorkspacePath, Discovery> = BTreeMap::new();
     for (name, named) in &test.names {
         let by_directory = check::is_candidate(name.rsplit('/').next().unwrap_or_default())
@@ -81,7 +81,7 @@ impl LoadResult<'_> {
     }
 }
 
-/// What the loader of a doctype says that goes by its path alone; `None` for others.
+/// The report of a doctype's loader that depends on the path alone; `None` for other doctypes.
 fn by_path(doctype: Option<Doctype>, path: &str, source: &dyn Source) -> Option<Report> {
     match doctype? {
         Doctype::Council => Some(council::load(Path::new(path), path, source).report),
@@ -90,7 +90,7 @@ fn by_path(doctype: Option<Doctype>, path: &str, source: &dyn Source) -> Option<
     }
 }
 
-/// What the workspace's `quorate.toml` says of broken chains.
+/// Whether the workspace's `quorate.toml` makes broken chains refusals.
 fn strict_chain(source: &dyn Source) -> bool {
     let loaded = config::load(Path::new("quorate.toml"), "quorate.toml", source);
     loaded.value.is_some_and(|configuration| configuration.strict_chain)

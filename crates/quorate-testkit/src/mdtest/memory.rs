@@ -1,4 +1,4 @@
-//! Files in memory: for loaders that go by a path, and as a workspace.
+//! Files in memory: as a source for loaders that take paths, and as a workspace.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,24 +8,22 @@ use quorate_manifest::source;
 use quorate_manifest::workspace::{self, DirEntry, EntryKind, WorkspacePath};
 use quorate_manifest::{Source, Workspace};
 
-/// A source and a workspace that hold what they are given. As a source, paths are compared without `.` and with `..`
-/// resolved; as a workspace, only what lies inside is there.
+/// A source and a workspace with given files. As a source it compares paths without `.` and with `..` resolved; as a
+/// workspace it contains only paths inside of it.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     files: BTreeMap<PathBuf, Content>,
     workspace: workspace::Memory,
 }
 
-/// What stands at a path.
+/// The content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A file that can be read.
     Bytes(Vec<u8>),
-    /// A file that cannot be read.
     Unreadable,
     /// A link that leads out of its scope.
     Outside,
-    /// A folder with nothing in it.
+    /// An empty folder.
     Folder,
 }
 
@@ -34,7 +32,7 @@ impl Memory {
         Memory::default()
     }
 
-    /// Adds something, in place of what was there.
+    /// Adds content, replacing what the path had.
     pub fn put(&mut self, path: impl AsRef<Path>, content: Content) {
         let path = normalize(path.as_ref());
         let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -45,8 +43,8 @@ impl Memory {
         self.files.insert(path, content);
     }
 
-    fn at(&self, spot: &WorkspacePath) -> Option<&Content> {
-        self.files.get(Path::new(&spot.workspace_relative()))
+    fn at(&self, path: &WorkspacePath) -> Option<&Content> {
+        self.files.get(Path::new(&path.workspace_relative()))
     }
 }
 
@@ -61,28 +59,28 @@ impl Source for Memory {
 }
 
 impl Workspace for Memory {
-    fn read(&self, spot: &WorkspacePath) -> Result<Vec<u8>, workspace::Error> {
-        match self.at(spot) {
+    fn read(&self, path: &WorkspacePath) -> Result<Vec<u8>, workspace::Error> {
+        match self.at(path) {
             Some(Content::Unreadable) => Err(workspace::Error::Unreadable(denied())),
             Some(Content::Outside) => Err(workspace::Error::Outside),
             Some(Content::Folder) => Err(workspace::Error::Unreadable(io::ErrorKind::IsADirectory.into())),
-            Some(Content::Bytes(_)) | None => self.workspace.read(spot),
+            Some(Content::Bytes(_)) | None => self.workspace.read(path),
         }
     }
 
-    fn list(&self, spot: &WorkspacePath) -> Result<Vec<DirEntry>, workspace::Error> {
-        if self.at(spot) == Some(&Content::Folder) {
+    fn list(&self, path: &WorkspacePath) -> Result<Vec<DirEntry>, workspace::Error> {
+        if self.at(path) == Some(&Content::Folder) {
             return Ok(Vec::new());
         }
-        let mut listed = self.workspace.list(spot)?;
-        for one in &mut listed {
-            match self.at(&spot.child(&one.name)) {
-                Some(Content::Outside) => one.kind = EntryKind::Other,
-                Some(Content::Folder) => one.kind = EntryKind::Directory,
+        let mut entries = self.workspace.list(path)?;
+        for entry in &mut entries {
+            match self.at(&path.child(&entry.name)) {
+                Some(Content::Outside) => entry.kind = EntryKind::Other,
+                Some(Content::Folder) => entry.kind = EntryKind::Directory,
                 _ => {}
             }
         }
-        Ok(listed)
+        Ok(entries)
     }
 }
 
@@ -98,7 +96,7 @@ fn normalize(path: &Path) -> PathBuf {
             Component::ParentDir if plain.file_name().is_some() => {
                 plain.pop();
             }
-            other => plain.push(other),
+            component => plain.push(component),
         }
     }
     plain

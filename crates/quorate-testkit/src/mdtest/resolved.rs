@@ -1,4 +1,4 @@
-//! What has to come of a manifest once its chain is merged, and from which file of it.
+//! The expected values of a manifest with its chain merged, and the files that they come from.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone)]
 pub struct ResolvedExpectation {
     pub path: String,
-    /// What has to come of it.
     pub fields: Vec<ExpectedField>,
 }
 
@@ -21,26 +20,26 @@ pub struct ResolvedExpectation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedField {
     pub field: String,
-    /// Its value; `None` where it has none.
+    /// `None` for `absent`.
     pub value: Option<Value>,
-    /// The files that it comes from; empty where that is not asked.
+    /// The files that it comes from; empty if not checked.
     pub from: Vec<String>,
 }
 
 impl ExpectedField {
-    /// Reads `FIELD = VALUE from FILE`, `FIELD = VALUE` or `FIELD absent`.
+    /// Parses `FIELD = VALUE from FILE`, `FIELD = VALUE` or `FIELD absent`.
     pub fn parse(line: &str) -> Option<ExpectedField> {
         if let Some(field) = line.strip_suffix(" absent") {
             return Some(ExpectedField { field: field.trim().to_owned(), value: None, from: Vec::new() });
         }
         let (field, rest) = line.split_once(" = ")?;
-        // A text may have a ` from ` of its own.
-        let told = rest.rsplit_once(" from ").and_then(|(value, from)| {
+        // A string may contain ` from `.
+        let parsed = rest.rsplit_once(" from ").and_then(|(value, from)| {
             let value: Value = serde_json::from_str(value).ok()?;
             Some((value, from.split(", ").map(|file| file.trim().to_owned()).collect()))
         });
-        let (value, from) = match told {
-            Some(told) => told,
+        let (value, from) = match parsed {
+            Some(parsed) => parsed,
             None => (serde_json::from_str(rest).ok()?, Vec::new()),
         };
         Some(ExpectedField { field: field.trim().to_owned(), value: Some(value), from })
@@ -50,18 +49,18 @@ impl ExpectedField {
 impl ResolvedExpectation {
     pub(super) fn compare(&self, loader: &Loader<'_>) -> Vec<String> {
         let path = &self.path;
-        let Ok(spot) = WorkspacePath::new(path) else {
+        let Ok(manifest_path) = WorkspacePath::new(path) else {
             return vec![format!("{path} is not in the workspace")];
         };
-        let OpenResult::Document(layer) = loader.open(&spot) else {
+        let OpenResult::Document(layer) = loader.open(&manifest_path) else {
             return vec![format!("{path} is no manifest")];
         };
         let resolved = match layer.doctype {
-            Doctype::Assembly => assembly::load(loader, &layer).value.map(|one| (one.chain, None)),
+            Doctype::Assembly => assembly::load(loader, &layer).value.map(|loaded| (loaded.chain, None)),
             Doctype::Persona => {
-                persona::load::load(loader, &layer).value.map(|one| (one.chain, Some(one.body)))
+                persona::load::load(loader, &layer).value.map(|loaded| (loaded.chain, Some(loaded.body)))
             }
-            other => return vec![format!("{path} is a manifest without a chain: {}", other.as_str())],
+            doctype => return vec![format!("{path} is a manifest without a chain: {}", doctype.as_str())],
         };
         let Some((chain, body)) = resolved else { return vec![format!("{path} is not resolved")] };
         self.fields.iter().filter_map(|field| difference(field, &chain, body.as_deref(), path)).collect()
@@ -76,13 +75,13 @@ fn difference(
 ) -> Option<String> {
     let field = &expected.field;
     let (value, from) = match (field.as_str(), body) {
-        // No key of any format: the files that were merged, root first, and the text below the frontmatter.
+        // Not keys of a format: the merged files, root first, and the text below the frontmatter.
         ("chain", _) => {
             (Some(json!(chain.documents.iter().map(|document| &*document.shown).collect::<Vec<_>>())), None)
         }
         ("body", Some(body)) => (Some(json!(body)), None),
         _ => match find(&chain.merged, field) {
-            Err(why) => return Some(format!("{path}: {field}: {why}")),
+            Err(error) => return Some(format!("{path}: {field}: {error}")),
             Ok(Selection::One(node)) => (node.map(Node::to_json), node.map(|node| vec![files(chain, node)])),
             Ok(Selection::Each(nodes)) => {
                 let values = nodes.iter().map(|node| node.to_json()).collect();
@@ -95,16 +94,18 @@ fn difference(
         return Some(format!("{path}: {field} is {value}"));
     }
     let from = from?;
-    // One file stands for all of a list's items.
-    let wanted =
+    // One file stands for all items of a list.
+    let expected_file =
         |at: usize| expected.from.get(at).or(expected.from.first().filter(|_| expected.from.len() == 1));
-    let other = !expected.from.is_empty()
-        && from.iter().enumerate().any(|(at, files)| files.iter().any(|file| Some(file) != wanted(at)));
-    other.then(|| format!("{path}: {field} comes from {}", from.concat().join(", ")))
+    let differs = !expected.from.is_empty()
+        && from
+            .iter()
+            .enumerate()
+            .any(|(at, files)| files.iter().any(|file| Some(file) != expected_file(at)));
+    differs.then(|| format!("{path}: {field} comes from {}", from.concat().join(", ")))
 }
 
-/// The files that a value and everything in it comes from. A mapping or a list that was merged is as wide as its
-/// parts, so only those count.
+/// The files of a value and everything in it. A merged mapping or list covers only its parts, so only those count.
 fn files(chain: &Chain, node: &Node) -> Vec<String> {
     let mut found = match &node.kind {
         Kind::Map(entries) if !entries.is_empty() => {
@@ -119,7 +120,7 @@ fn files(chain: &Chain, node: &Node) -> Vec<String> {
 
 enum Selection<'n> {
     One(Option<&'n Node>),
-    /// What `[]` leads to: of each item.
+    /// The nodes that `[]` selects: one of each item.
     Each(Vec<&'n Node>),
 }
 
@@ -159,14 +160,17 @@ mod tests {
 
     #[test]
     fn a_line_has_a_field_a_value_and_where_it_comes_from() {
-        let parse = |line| ExpectedField::parse(line).map(|one| (one.field, one.value, one.from));
-        let one = |field: &str, value: Option<Value>, from: &[&str]| {
+        let parse = |line| ExpectedField::parse(line).map(|field| (field.field, field.value, field.from));
+        let expected = |field: &str, value: Option<Value>, from: &[&str]| {
             Some((field.to_owned(), value, from.iter().map(|file| (*file).to_owned()).collect()))
         };
-        assert_eq!(parse("a.b = 1 from A.md"), one("a.b", Some(json!(1)), &["A.md"]));
-        assert_eq!(parse("a = \"x from y\""), one("a", Some(json!("x from y")), &[]));
-        assert_eq!(parse("a[] = [1, 2] from A.md, B.md"), one("a[]", Some(json!([1, 2])), &["A.md", "B.md"]));
-        assert_eq!(parse("a absent"), one("a", None, &[]));
+        assert_eq!(parse("a.b = 1 from A.md"), expected("a.b", Some(json!(1)), &["A.md"]));
+        assert_eq!(parse("a = \"x from y\""), expected("a", Some(json!("x from y")), &[]));
+        assert_eq!(
+            parse("a[] = [1, 2] from A.md, B.md"),
+            expected("a[]", Some(json!([1, 2])), &["A.md", "B.md"])
+        );
+        assert_eq!(parse("a absent"), expected("a", None, &[]));
         assert_eq!(parse("a = b from A.md"), None);
         assert_eq!(parse("a 1"), None);
     }

@@ -1,4 +1,4 @@
-//! The runner fails where it should.
+//! The runner's own failures.
 
 use quorate_manifest::capabilities::NoCapabilities;
 
@@ -117,7 +117,7 @@ fn every_manifest_of_the_workspace_is_checked() {
         "```markdown personas/c/PERSONA.md above=personas/b/PERSONA.md\nera: now\n```\n```expect\nrefuses persona_invalid at personas/c/PERSONA.md:2 in era\n```\n",
         &[],
     );
-    // What the parent of two views says is said once.
+    // A diagnostic in the shared parent of two views is reported once.
     check(
         "```markdown personas/a/PERSONA.md above\nera: now\n```\n```markdown personas/c/PERSONA.md above=personas/b/PERSONA.md\n```\n```expect\nrefuses persona_invalid at personas/a/PERSONA.md:2\n```\n",
         &[],

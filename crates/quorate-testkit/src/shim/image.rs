@@ -1,9 +1,9 @@
-//! What a loss of power could have left on the disk: everything that was synced, some of what was written since, and the
-//! last of that torn at a sector.
+//! Disk contents that a power failure could leave: everything that was synced, some of the later writes, and the last of
+//! those torn at a sector.
 //!
-//! The disk is as unkind as its interface allows: what was written since a file's last sync may be there in any part and
-//! any order; a file that was made, renamed or removed may be so or not until its *directory* is synced; a sync that
-//! failed drops what it should have written, and a later one does not bring it back.
+//! The disk is as unreliable as its interface allows: writes since a file's last sync may be present in any part and any
+//! order; a file's creation, renaming or removal may be lost until its *directory* is synced; a failed sync drops its
+//! writes, and a later one does not restore them.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::rng::Rng;
 
 const SECTOR: usize = 512;
 
-/// The files below the directory, by path, with what is in them.
+/// The files below the directory, by path, with their content.
 pub type Image = BTreeMap<String, Vec<u8>>;
 
-/// A file as it is on the disk, and what was done to it since.
+/// A file's content on disk, and the changes since.
 #[derive(Debug, Clone, Default)]
 struct File {
     inode: String,
@@ -30,7 +30,7 @@ enum Change {
     Length(usize),
 }
 
-/// A change of a directory: the path stands for the file from now on, or for none.
+/// A change of a directory: the path refers to this file from now on, or to none.
 #[derive(Debug, Clone)]
 struct DirectoryChange {
     path: String,
@@ -40,30 +40,29 @@ struct DirectoryChange {
 #[derive(Debug, Default)]
 struct Disk {
     files: Vec<File>,
-    /// What paths stand for, as the process sees it.
+    /// The file of each path, as the process sees it.
     names: BTreeMap<String, usize>,
-    /// What they stand for on the disk.
+    /// The file of each path, as it is on disk.
     synced: BTreeMap<String, usize>,
     since: Vec<DirectoryChange>,
 }
 
-/// The files as they may be found after the power was lost when these events had happened, beginning with an empty
-/// directory.
-pub fn power_loss(events: &[Event], chance: &mut Rng) -> Image {
+/// The files that may be found after a power failure that follows these events, starting with an empty directory.
+pub fn power_loss(events: &[Event], rng: &mut Rng) -> Image {
     let mut disk = Disk::default();
     for event in events {
-        disk.apply_event(event, chance);
+        disk.apply_event(event, rng);
     }
-    disk.into_image(chance)
+    disk.into_image(rng)
 }
 
 impl Disk {
-    fn apply_event(&mut self, event: &Event, chance: &mut Rng) {
+    fn apply_event(&mut self, event: &Event, rng: &mut Rng) {
         let file = self.names.get(&event.path).copied();
         match (event.call, event.error) {
             (Call::Sync, error) => {
                 self.detect_renames(event);
-                self.sync(file, &event.path, error == 0, chance);
+                self.sync(file, &event.path, error == 0, rng);
             }
             (_, 1..) => {}
             (Call::Open, _) if event.created_file() => {
@@ -99,7 +98,7 @@ impl Disk {
         self.since.push(DirectoryChange { path: path.to_owned(), file });
     }
 
-    /// Takes note of files that a directory has under other names than were traced.
+    /// Detects files whose names in a directory differ from the trace.
     fn detect_renames(&mut self, event: &Event) {
         let lines = String::from_utf8_lossy(&event.bytes).into_owned();
         for (inode, name) in lines.lines().filter_map(|line| line.split_once(' ')) {
@@ -108,7 +107,7 @@ impl Disk {
             if self.names.get(&name) == Some(&file) {
                 continue;
             }
-            let old = self.names.iter().find(|(_, known)| **known == file).map(|(old, _)| old.clone());
+            let old = self.names.iter().find(|(_, inode)| **inode == file).map(|(old, _)| old.clone());
             if let Some(old) = old {
                 self.name(&name, Some(file));
                 self.name(&old, None);
@@ -116,7 +115,7 @@ impl Disk {
         }
     }
 
-    fn sync(&mut self, file: Option<usize>, path: &str, well: bool, chance: &mut Rng) {
+    fn sync(&mut self, file: Option<usize>, path: &str, well: bool, rng: &mut Rng) {
         let Some(file) = file.and_then(|file| self.files.get_mut(file)) else {
             if well {
                 self.sync_directory(path);
@@ -125,31 +124,32 @@ impl Disk {
         };
         match well {
             true => std::mem::take(&mut file.since).iter().for_each(|change| change.apply(&mut file.synced)),
-            false => file.since.retain(|_| chance.percent(50)),
+            false => file.since.retain(|_| rng.percent(50)),
         }
     }
 
     fn sync_directory(&mut self, path: &str) {
-        let above = |name: &str| name.rsplit_once('/').map_or(".", |(above, _)| above) == path;
-        let (done, left) = std::mem::take(&mut self.since).into_iter().partition(|one| above(&one.path));
-        self.since = left;
-        let done: Vec<DirectoryChange> = done;
-        done.into_iter().for_each(|one| one.apply(&mut self.synced));
+        let is_entry_of_dir = |name: &str| name.rsplit_once('/').map_or(".", |(parent, _)| parent) == path;
+        let (completed, remaining) =
+            std::mem::take(&mut self.since).into_iter().partition(|change| is_entry_of_dir(&change.path));
+        self.since = remaining;
+        let completed: Vec<DirectoryChange> = completed;
+        completed.into_iter().for_each(|change| change.apply(&mut self.synced));
     }
 
-    /// What is found, with luck for everything that was not synced.
-    fn into_image(mut self, chance: &mut Rng) -> Image {
-        // A directory's changes go to the disk in their order.
-        let lucky = chance.below(self.since.len() as u64 + 1);
+    /// The files on disk, with a random part of what was not synced.
+    fn into_image(mut self, rng: &mut Rng) -> Image {
+        // A directory's changes reach the disk in their order.
+        let written_changes = rng.below(self.since.len() as u64 + 1);
         let mut names = self.synced;
-        self.since.into_iter().take(size(lucky)).for_each(|one| one.apply(&mut names));
+        self.since.into_iter().take(size(written_changes)).for_each(|change| change.apply(&mut names));
         let mut image = Image::new();
         for (path, file) in names {
-            // SQLite makes its shared memory anew.
+            // SQLite recreates its shared memory.
             if !path.ends_with("-shm") {
                 image.insert(
                     path,
-                    self.files.get_mut(file).map(|file| file.surviving_bytes(chance)).unwrap_or_default(),
+                    self.files.get_mut(file).map(|file| file.surviving_bytes(rng)).unwrap_or_default(),
                 );
             }
         }
@@ -167,22 +167,22 @@ impl DirectoryChange {
 }
 
 impl File {
-    fn surviving_bytes(&mut self, chance: &mut Rng) -> Vec<u8> {
+    fn surviving_bytes(&mut self, rng: &mut Rng) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         let all = self.since.len() as u64;
-        // All, none, the first of them, or any of them.
-        let (first, luck) = match chance.below(4) {
+        // All, none, the first ones, or any of them.
+        let (first, luck) = match rng.below(4) {
             0 => (all, 100),
             1 => (0, 100),
-            2 => (chance.below(all + 1), 100),
-            _ => (all, chance.below(101)),
+            2 => (rng.below(all + 1), 100),
+            _ => (all, rng.below(101)),
         };
-        let mut kept: Vec<&Change> =
-            self.since.iter().take(size(first)).filter(|_| chance.percent(luck)).collect();
-        let torn = if chance.percent(50) { kept.pop() } else { None };
-        kept.into_iter().for_each(|change| change.apply(&mut bytes));
+        let mut survivors: Vec<&Change> =
+            self.since.iter().take(size(first)).filter(|_| rng.percent(luck)).collect();
+        let torn = if rng.percent(50) { survivors.pop() } else { None };
+        survivors.into_iter().for_each(|change| change.apply(&mut bytes));
         match torn {
-            Some(Change::Write(at, written)) => tear_write(&mut bytes, *at, written, chance),
+            Some(Change::Write(at, written)) => tear_write(&mut bytes, *at, written, rng),
             Some(change) => change.apply(&mut bytes),
             None => {}
         }
@@ -207,19 +207,19 @@ fn write_at(bytes: &mut Vec<u8>, at: usize, written: &[u8]) {
     bytes[at..end].copy_from_slice(written);
 }
 
-/// Writes some sectors of it; the file has its new length all the same.
-fn tear_write(bytes: &mut Vec<u8>, at: usize, written: &[u8], chance: &mut Rng) {
+/// Writes some sectors; the file still gets its new length.
+fn tear_write(bytes: &mut Vec<u8>, at: usize, written: &[u8], rng: &mut Rng) {
     let end = at + written.len();
     if bytes.len() < end {
         bytes.resize(end, 0);
     }
-    let mut from = at;
-    while from < end {
-        let to = ((from / SECTOR + 1) * SECTOR).min(end);
-        if chance.percent(50) {
-            bytes[from..to].copy_from_slice(&written[from - at..to - at]);
+    let mut start = at;
+    while start < end {
+        let sector_end = ((start / SECTOR + 1) * SECTOR).min(end);
+        if rng.percent(50) {
+            bytes[start..sector_end].copy_from_slice(&written[start - at..sector_end - at]);
         }
-        from = to;
+        start = sector_end;
     }
 }
 

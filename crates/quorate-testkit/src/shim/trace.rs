@@ -1,36 +1,36 @@
-//! What the shim traced: one event per call, in the order in which they happened.
+//! The shim's trace: one event for each call, in order.
 
 use std::path::Path;
 
 use super::{CALLS, Call, value_of_name};
 
-/// A call, or something that was told.
+/// A call, or a traced message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub call: Call,
-    /// Where in the file, in bytes; a truncation's new length; 1 for an opening that made the file and 2 for one that emptied
-    /// it; 1 for a second name.
+    /// Offset in the file, in bytes; a truncation's new length; 1 for an opening that created the file and 2 for one that
+    /// emptied it; 1 for a link.
     pub offset: u64,
-    /// The system's error number, 0 where it went well.
+    /// The system's error number, 0 for success.
     pub error: i32,
-    /// The path below the directory.
+    /// Relative to the directory.
     pub path: String,
-    /// What was written; a rename's new path; an opened file's inode; a line for each file of a synced directory, inode and
-    /// name.
+    /// The written data; a rename's new path; an opened file's inode; for a synced directory a line for each file, with inode
+    /// and name.
     pub bytes: Vec<u8>,
 }
 
 impl Event {
-    /// Whether it went well and made a file.
+    /// Whether it succeeded and created a file.
     pub fn created_file(&self) -> bool {
         self.call == Call::Open && self.offset == 1 && self.error == 0
     }
 }
 
-/// Reads a trace. What a process that was killed had not written to its end is left out.
+/// Reads a trace. An event that a killed process did not write completely is omitted.
 ///
 /// # Errors
-/// When the file cannot be read or is no trace.
+/// When the file cannot be read or is not a trace.
 #[expect(clippy::disallowed_methods, reason = "this module reads what the shim wrote")]
 pub fn read(file: &Path) -> Result<Vec<Event>, String> {
     let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -46,7 +46,7 @@ pub fn read(file: &Path) -> Result<Vec<Event>, String> {
     Ok(events)
 }
 
-/// An event without its bytes, and how many these are.
+/// An event without its bytes, and their number.
 fn head(line: &[u8]) -> Option<(Event, usize)> {
     let mut parts = std::str::from_utf8(line).ok()?.splitn(5, ' ');
     let call = value_of_name(&CALLS, parts.next()?)?;

@@ -1,5 +1,5 @@
 //! Assemblies from seeds: a mode, members, rules, locks, budgets, failures, kills between any two steps and clocks that
-//! leap; then every checker that what came of it has to pass.
+//! jump; every checker runs on the result.
 
 mod check;
 mod extensions;
@@ -21,24 +21,24 @@ use crate::faults::{Crash, CrashingLedger, Timing};
 use crate::rng::Rng;
 use world::World;
 
-/// What one simulation came to, for whoever counts.
+/// The result of one simulation, for statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub mode: &'static str,
-    /// The outcome's verdict, and its code where it has one.
+    /// The outcome's verdict, and its code if it has one.
     pub verdict: String,
     /// How often the process died.
     pub deaths: usize,
-    /// How many candidates a lock has dropped.
+    /// The number of candidates that a lock has dropped.
     pub locked: usize,
-    /// Whether one member was infected and the run compared with honest ones.
+    /// Whether one member was infected and the run compared with one of honest members.
     pub infected: bool,
 }
 
-/// Simulates one assembly from a seed and checks what must always hold.
+/// Simulates one assembly from a seed and checks the invariants.
 ///
 /// # Errors
-/// The first thing that did not hold, with the seed to try again.
+/// The first violated invariant, with the seed to reproduce it.
 pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
     let world = World::new(seed);
     let (simulated, ledger) = run_to_end(&world, CrashPlan::from_seed(seed)).await?;
@@ -59,25 +59,25 @@ pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
     })
 }
 
-/// The outcome's body; empty where there is none.
+/// The outcome's body; empty without an outcome.
 fn outcome(history: &History) -> serde_json::Map<String, Json> {
     history.outcome().cloned().unwrap_or_default()
 }
 
-/// Holds an assembly, over as many lives of the process as it takes.
+/// Runs an assembly to its end, over as many processes as it takes.
 async fn run_to_end(
     world: &World,
     mut deaths: CrashPlan,
 ) -> Result<(Simulation, Arc<CrashingLedger>), Violation> {
     let seed = world.seed;
     let mut ledger = Arc::new(CrashingLedger::new(deaths.next()));
-    let (mut asked, mut known) = (Vec::new(), Vec::new());
+    let (mut calls, mut consulted_by_session) = (Vec::new(), Vec::new());
     loop {
         let session: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
         let history = history(world, &ledger).await?;
-        known.push(history.iter().flat_map(consulted).collect());
-        let ended = world.session(&ledger, history, &session, asked.len()).await;
-        asked.push(session.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        consulted_by_session.push(history.iter().flat_map(consulted).collect());
+        let ended = world.session(&ledger, history, &session, calls.len()).await;
+        calls.push(session.lock().unwrap_or_else(PoisonError::into_inner).clone());
         match ended {
             Ok(()) => break,
             Err(Error::Ledger(_)) => ledger = Arc::new(deaths.restart(&ledger).await),
@@ -86,12 +86,12 @@ async fn run_to_end(
     }
     let history =
         history(world, &ledger).await?.ok_or_else(|| Violation::new(seed, "the run is not there"))?;
-    let deaths = asked.len() - 1;
+    let deaths = calls.len() - 1;
     let simulated = Simulation {
         seed,
         crashes: deaths,
-        calls: asked,
-        consulted: known,
+        calls,
+        consulted: consulted_by_session,
         history,
         cap: world.cap,
         syncs: ledger.syncs(),
@@ -100,7 +100,7 @@ async fn run_to_end(
 }
 
 async fn history(world: &World, ledger: &CrashingLedger) -> Result<Option<History>, Violation> {
-    let violated = |why: String| Violation::new(world.seed, why);
+    let violated = |reason: String| Violation::new(world.seed, reason);
     let records = ledger.records(&world.run).await.map_err(|error| violated(error.to_string()))?;
     if records.is_empty() {
         return Ok(None);
@@ -108,37 +108,41 @@ async fn history(world: &World, ledger: &CrashingLedger) -> Result<Option<Histor
     History::from_records(&world.run, records).map(Some).map_err(|error| violated(error.to_string()))
 }
 
-/// When the processes die.
+/// When the processes crash.
 struct CrashPlan {
-    chance: Option<Rng>,
+    rng: Option<Rng>,
     lives: u64,
 }
 
 impl CrashPlan {
     fn from_seed(seed: u64) -> Self {
-        CrashPlan { chance: Some(Rng::from_seed_and_name(seed, "deaths")), lives: 0 }
+        CrashPlan { rng: Some(Rng::from_seed_and_name(seed, "deaths")), lives: 0 }
     }
 
     fn never() -> Self {
-        CrashPlan { chance: None, lives: 0 }
+        CrashPlan { rng: None, lives: 0 }
     }
 
-    /// When the next process dies, if it does.
+    /// The next crash, if there is one.
     fn next(&mut self) -> Option<Crash> {
-        let chance = self.chance.as_mut()?;
+        let rng = self.rng.as_mut()?;
         self.lives += 1;
-        let dies = chance.percent(70) && self.lives < 12;
-        let moment = if chance.percent(50) { Timing::Before } else { Timing::After };
-        let at = usize::try_from(chance.below(14)).unwrap_or(0);
+        let dies = rng.percent(70) && self.lives < 12;
+        let moment = if rng.percent(50) { Timing::Before } else { Timing::After };
+        let at = usize::try_from(rng.below(14)).unwrap_or(0);
         dies.then_some(Crash { at, moment })
     }
 
     async fn restart(&mut self, dead: &CrashingLedger) -> CrashingLedger {
-        let death = self.next();
-        let (kill, lucky) = match &mut self.chance {
-            Some(chance) => (chance.percent(50), usize::try_from(chance.below(4)).unwrap_or(0)),
+        let crash = self.next();
+        let (kill, surviving_appends) = match &mut self.rng {
+            Some(rng) => (rng.percent(50), usize::try_from(rng.below(4)).unwrap_or(0)),
             None => (true, 0),
         };
-        if kill { dead.after_kill(death).await } else { dead.after_power_loss(lucky, death).await }
+        if kill {
+            dead.after_kill(crash).await
+        } else {
+            dead.after_power_loss(surviving_appends, crash).await
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The checkers: one for each thing that must hold whatever happens.
+//! The checkers of councils: one for each invariant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,11 @@ use quorate_protocol::modes::council::{Council, Setup};
 use super::Simulation;
 use crate::faults::CrashingLedger;
 
-/// Something that must hold did not.
+/// A violated invariant.
 #[derive(Debug)]
 pub struct Violation {
-    /// The seed that shows it.
+    /// Reproduces it.
     pub seed: u64,
-    /// What did not hold.
     pub what: String,
 }
 
@@ -28,15 +27,15 @@ impl Violation {
 impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let next = self.seed + 1;
-        let again = format!(
+        let command = format!(
             "QUORATE_SEEDS={}..{next} cargo test -p quorate-testkit --test it -- simulation::",
             self.seed
         );
-        write!(f, "seed {}: {}\nto run it again: {again}", self.seed, self.what)
+        write!(f, "seed {}: {}\nto run it again: {command}", self.seed, self.what)
     }
 }
 
-/// Holds a simulation against everything that must hold.
+/// Checks a simulation against every invariant.
 pub(super) async fn check_all(
     simulated: &Simulation,
     setup: &Setup,
@@ -61,7 +60,7 @@ fn text<'a>(record: &'a Record, key: &str) -> Option<&'a str> {
     record.data.as_ref()?.get(key)?.as_str()
 }
 
-/// X7: every invocation ends once.
+/// X7: every invocation has one consultation.
 pub(super) fn one_consultation_per_invocation(records: &[Record]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for record in records.iter().filter(|record| record.is(Kind::Consultation)) {
@@ -73,43 +72,43 @@ pub(super) fn one_consultation_per_invocation(records: &[Record]) -> Result<(), 
     Ok(())
 }
 
-/// X7: what had a consultation when a session began is not asked in it.
+/// X7: an invocation with a consultation at the start of a session is not repeated in it.
 pub(super) fn nobody_is_paid_twice(simulated: &Simulation) -> Result<(), String> {
-    for (asked, known) in simulated.calls.iter().zip(&simulated.consulted) {
-        if let Some((id, _)) = asked.iter().find(|(id, _)| known.contains(id)) {
+    for (calls_made, consulted) in simulated.calls.iter().zip(&simulated.consulted) {
+        if let Some((id, _)) = calls_made.iter().find(|(id, _)| consulted.contains(id)) {
             return Err(format!("{id} was answered and is asked again"));
         }
         let mut calls = BTreeSet::new();
-        if let Some((id, attempt)) = asked.iter().find(|call| !calls.insert(*call)) {
+        if let Some((id, attempt)) = calls_made.iter().find(|call| !calls.insert(*call)) {
             return Err(format!("attempt {attempt} of {id} is made twice in one session"));
         }
     }
     Ok(())
 }
 
-/// X7: a call is made only after the intent to make it is durable, so it is found after any loss.
+/// X7: a call is made only after its intent is durable, so that the intent is found after any crash.
 pub(super) fn nobody_is_asked_before_it_is_recorded(
     simulated: &Simulation,
     records: &[Record],
 ) -> Result<(), String> {
     let intents = records.iter().filter(|record| record.is(Kind::RunIntent));
-    let named: BTreeSet<&str> = intents
+    let intended: BTreeSet<&str> = intents
         .filter_map(|record| record.data.as_ref()?.get("invocations")?.as_array())
         .flatten()
         .filter_map(Json::as_str)
         .collect();
-    match simulated.calls.iter().flatten().find(|(id, _)| !named.contains(&**id)) {
+    match simulated.calls.iter().flatten().find(|(id, _)| !intended.contains(&**id)) {
         Some((id, _)) => Err(format!("{id} was asked and no record says so")),
         None => Ok(()),
     }
 }
 
-/// X8: over all sessions no more calls than the cap.
+/// X8: all sessions together make no more calls than the limit.
 pub(super) fn no_more_calls_than_the_cap(simulated: &Simulation) -> Result<(), String> {
-    let made = simulated.calls.iter().map(Vec::len).sum::<usize>();
+    let total = simulated.calls.iter().map(Vec::len).sum::<usize>();
     match simulated.cap {
-        Some(cap) if made > cap as usize => {
-            Err(format!("{made} calls were made under a cap of {cap}: {:?}", simulated.calls))
+        Some(cap) if total > cap as usize => {
+            Err(format!("{total} calls were made under a cap of {cap}: {:?}", simulated.calls))
         }
         _ => Ok(()),
     }
@@ -125,7 +124,7 @@ fn replay_is_identical(simulated: &Simulation, setup: &Setup) -> Result<(), Stri
     }
 }
 
-/// X5, C4: SHIP rests on enough valid answers, an adjudication, and fewer blocks than three.
+/// X5, C4: SHIP requires enough valid answers, an adjudication, and fewer than three blocks.
 fn nothing_ships_without_enough_answers(simulated: &Simulation, setup: &Setup) -> Result<(), String> {
     let outcome = simulated.history.outcome().ok_or("there is no outcome")?;
     if outcome.get("verdict").and_then(Json::as_str) != Some("SHIP") {
@@ -153,11 +152,11 @@ fn nothing_ships_without_enough_answers(simulated: &Simulation, setup: &Setup) -
     }
 }
 
-/// One sync for each step that issues commands, however many members ended before it, one for each call that follows
-/// from another, and one for each resumption.
+/// At most one sync for each step that issues commands, whatever the number of members that ended before it, one for each
+/// call that follows from another, and one for each resumption.
 fn syncs_are_few(simulated: &Simulation) -> Result<(), String> {
-    let again = simulated.calls.iter().flatten().filter(|(_, attempt)| *attempt > 1).count();
-    let steps = 4 + 2 * simulated.crashes + again;
+    let repeated = simulated.calls.iter().flatten().filter(|(_, attempt)| *attempt > 1).count();
+    let steps = 4 + 2 * simulated.crashes + repeated;
     match usize::try_from(simulated.syncs).unwrap_or(usize::MAX) {
         syncs if syncs > steps => Err(format!("{syncs} syncs for {steps} steps")),
         _ => Ok(()),

@@ -1,5 +1,5 @@
-//! What simulated members say: a function of the seed, the invocation and the attempt, so that a member who is asked
-//! again after a crash says the same.
+//! The answers of simulated members: a function of the seed, the invocation and the attempt, so that a member repeats its
+//! answer after a crash.
 
 use quorate_kernel::ports::executor::Invocation;
 use quorate_protocol::Json;
@@ -8,19 +8,19 @@ use serde_json::json;
 use crate::rng::Rng;
 use crate::scripted::Action;
 
-/// An integer from 1 to `most`, as people and models write it: also with a point, which is the same number to JSON Schema
-/// and another kind of number to whoever reads it before it is recorded (X10).
-pub(super) fn number(chance: &mut Rng, most: u32) -> Json {
-    let number = u32::try_from(chance.below(u64::from(most))).unwrap_or(0) + 1;
-    if chance.percent(40) { json!(f64::from(number)) } else { json!(number) }
+/// An integer from 1 to `most`, also written with a decimal point, which JSON Schema treats as the same number, and some
+/// readers before the record do not (X10).
+pub(super) fn number(rng: &mut Rng, most: u32) -> Json {
+    let number = u32::try_from(rng.below(u64::from(most))).unwrap_or(0) + 1;
+    if rng.percent(40) { json!(f64::from(number)) } else { json!(number) }
 }
 
-/// What the member does.
+/// The action of a member.
 pub(super) fn action(seed: u64, invocation: &Invocation) -> Action {
-    let mut chance = Rng::from_seed_and_name(seed, &format!("{}#{}", invocation.id, invocation.attempt));
-    let delay = chance.below(400);
-    match chance.below(100) {
-        0..=69 => Action::Say(answer(&mut chance, invocation), delay),
+    let mut rng = Rng::from_seed_and_name(seed, &format!("{}#{}", invocation.id, invocation.attempt));
+    let delay = rng.below(400);
+    match rng.below(100) {
+        0..=69 => Action::Say(answer(&mut rng, invocation), delay),
         70..=76 => Action::Say("I would rather talk about something else.".to_owned(), delay),
         77..=81 => Action::Say(r#"{"would_block": "true", "irreducible": "false"}"#.to_owned(), delay),
         82..=84 => Action::Say(String::new(), delay),
@@ -29,19 +29,19 @@ pub(super) fn action(seed: u64, invocation: &Invocation) -> Action {
     }
 }
 
-fn answer(chance: &mut Rng, invocation: &Invocation) -> String {
+fn answer(rng: &mut Rng, invocation: &Invocation) -> String {
     if &*invocation.step == "adjudicate" {
-        let verdict = ["SHIP", "REVISE", "HOLD", "ship"][usize::try_from(chance.below(4)).unwrap_or(0)];
+        let verdict = ["SHIP", "REVISE", "HOLD", "ship"][usize::try_from(rng.below(4)).unwrap_or(0)];
         return json!({"verdict": verdict, "reasoning": "weighed", "revision_brief": "less certainty"})
             .to_string();
     }
-    let block = chance.percent(40);
-    let quote = if chance.percent(70) { "always the fastest" } else { "words that nobody wrote" };
+    let block = rng.percent(40);
+    let quote = if rng.percent(70) { "always the fastest" } else { "words that nobody wrote" };
     let answer = json!({
         "would_block": block,
-        "irreducible": block && chance.percent(50),
-        "score": number(chance, 5),
-        "findings": [{"quote": quote, "issue": "says too much", "fix": "say less", "line": number(chance, 5)}],
+        "irreducible": block && rng.percent(50),
+        "score": number(rng, 5),
+        "findings": [{"quote": quote, "issue": "says too much", "fix": "say less", "line": number(rng, 5)}],
     });
-    if chance.percent(30) { format!("Here it is:\n```json\n{answer}\n```") } else { answer.to_string() }
+    if rng.percent(30) { format!("Here it is:\n```json\n{answer}\n```") } else { answer.to_string() }
 }

@@ -1,6 +1,6 @@
-//! Swarms from seeds: kernels on one conversation, that of one process after the other or of several at once, of one
-//! manifest or two; people who speak in between; delays and failures in every port, before and after what was asked for
-//! is done; deaths, losses of power and interruptions at any step. Then every checker that what came of it has to pass.
+//! Swarms from seeds: kernels on one conversation, of successive or concurrent processes, of one manifest or two; people
+//! who post in between; delays and failures in every port, before and after a call takes effect; crashes, power failures
+//! and interruptions at any step. Every checker runs on the result.
 
 mod check;
 mod conversation;
@@ -34,36 +34,35 @@ use log::Log;
 use process::{Process, World};
 use setup::{Message, Setup};
 
-/// How often the conversation is looked at, and after how many looks it should be at rest.
+/// How often the conversation is checked, and after how many checks it must be idle.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 const MAX_POLLS: usize = 1_000;
 
-/// What one simulation came to, for whoever counts.
+/// The result of one simulation, for statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// How many turns there are.
     pub turns: usize,
-    /// How many of them answer another.
+    /// The number of turns that answer another.
     pub answers: usize,
-    /// How many participants were asked and said nothing.
+    /// The number of calls without an answer.
     pub failed: usize,
-    /// How often a process died.
+    /// The number of crashes.
     pub deaths: usize,
-    /// How often one was interrupted.
+    /// The number of interruptions.
     pub interrupts: usize,
-    /// How many triggers were passed over since participants had spoken too often in a row.
+    /// The number of triggers skipped since participants had spoken too often in a row.
     pub guarded: usize,
-    /// Whether the substrate keeps nothing but turns.
+    /// Whether the substrate keeps only turns.
     pub bare: bool,
-    /// How many processes ran at once.
+    /// The number of concurrent processes.
     pub processes: usize,
     pub manifests: usize,
 }
 
-/// Simulates one conversation from a seed and checks what must always hold.
+/// Simulates one conversation from a seed and checks the invariants.
 ///
 /// # Errors
-/// The first thing that did not hold, with the seed to try again.
+/// The first violated invariant, with the seed to reproduce it.
 pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
     simulated(seed).await.map_err(|what| Violation::new(seed, what))
 }
@@ -87,13 +86,13 @@ async fn simulated(seed: u64) -> Result<Summary, String> {
     let ledgers: Vec<Vec<Arc<Mutex<Arc<CrashingLedger>>>>> =
         (0..setup.manifests.len()).map(|manifest| process::ledgers(&setup, manifest)).collect();
     let mut processes = JoinSet::new();
-    let mut rested = Vec::new();
+    let mut idle_at = Vec::new();
     for (manifest, ledgers) in ledgers.iter().enumerate() {
         for (number, ledger) in ledgers.iter().enumerate() {
-            let rest: Arc<AtomicUsize> = Arc::default();
-            rested.push(rest.clone());
+            let idle: Arc<AtomicUsize> = Arc::default();
+            idle_at.push(idle.clone());
             let (world, ledger) = (world.clone(), ledger.clone());
-            processes.spawn(Process { world, manifest, number, ledger, rested: rest }.run());
+            processes.spawn(Process { world, manifest, number, ledger, idle_at: idle }.run());
         }
     }
     let mut people = JoinSet::new();
@@ -107,36 +106,36 @@ async fn simulated(seed: u64) -> Result<Summary, String> {
         });
     }
     while people.join_next().await.is_some() {}
-    wait_until_idle(&world, &rested, &mut processes).await?;
+    wait_until_idle(&world, &idle_at, &mut processes).await?;
     world.finished.send_replace(true);
     while let Some(ended) = processes.join_next().await {
         ended.map_err(|_| "a process panicked".to_owned())??;
     }
-    catch_up(&world, &ledgers, &rested).await?;
+    catch_up(&world, &ledgers, &idle_at).await?;
     let mut records = Vec::new();
     for (manifest, ledgers) in ledgers.iter().enumerate() {
         records.push(check_nothing_left(&world, manifest, ledgers).await?);
     }
-    let came = check::check_all(&world, &records).map_err(|what| describe(&world, what))?;
+    let summary = check::check_all(&world, &records).map_err(|what| describe(&world, what))?;
     Ok(Summary {
         deaths: world.deaths.load(Ordering::Relaxed),
         interrupts: world.interrupts.load(Ordering::Relaxed),
         bare: setup.keeps == Keeps::Turns,
-        processes: rested.len(),
+        processes: idle_at.len(),
         manifests: setup.manifests.len(),
-        ..came
+        ..summary
     })
 }
 
-/// A violation, with the world it came about in.
-fn describe(world: &World, mut what: String) -> String {
+/// A violation, with the world in which it occurred.
+fn describe(world: &World, mut text: String) -> String {
     let Setup { keeps, manifests, failure_percent: fails, .. } = &*world.setup;
-    what.push_str(&format!("\nthe substrate keeps {keeps:?}, {fails} of 100 steps fail"));
-    what.extend(manifests.iter().map(|one| format!("\n{one:?}")));
+    text.push_str(&format!("\nthe substrate keeps {keeps:?}, {fails} of 100 steps fail"));
+    text.extend(manifests.iter().map(|manifest| format!("\n{manifest:?}")));
     for turn in world.talk.turns() {
-        what.push_str(&format!("\n{} {}: {}", turn.id, turn.participant, turn.content));
+        text.push_str(&format!("\n{} {}: {}", turn.id, turn.participant, turn.content));
     }
-    what
+    text
 }
 
 fn say(world: &World, saying: &Message) {
@@ -149,10 +148,10 @@ fn say(world: &World, saying: &Message) {
     });
 }
 
-/// Idle is reached: nothing is appended any more, and every process has found nothing to do since.
+/// Waits until no turn is appended any more, and every process has found nothing to do since.
 async fn wait_until_idle(
     world: &World,
-    rested: &[Arc<AtomicUsize>],
+    idle_at: &[Arc<AtomicUsize>],
     processes: &mut JoinSet<Result<(), String>>,
 ) -> Result<(), String> {
     for _ in 0..MAX_POLLS {
@@ -162,25 +161,28 @@ async fn wait_until_idle(
             return Err("a process ended before all was said".to_owned());
         }
         let length = world.talk.len();
-        if rested.iter().all(|one| one.load(Ordering::Relaxed) == length) {
+        if idle_at.iter().all(|length_seen| length_seen.load(Ordering::Relaxed) == length) {
             return Ok(());
         }
     }
     Err(format!("the conversation does not come to rest; it has {} turns", world.talk.len()))
 }
 
-/// Who died while it closed may have had more to say in its last life than the others have heard.
+/// Runs the processes that ended before they had seen the whole conversation.
 async fn catch_up(
     world: &Arc<World>,
     ledgers: &[Vec<Arc<Mutex<Arc<CrashingLedger>>>>],
-    rested: &[Arc<AtomicUsize>],
+    idle_at: &[Arc<AtomicUsize>],
 ) -> Result<(), String> {
     let ledgers = ledgers.iter().enumerate();
-    let processes: Vec<_> =
-        ledgers.flat_map(|(manifest, all)| all.iter().map(move |one| (manifest, one))).zip(rested).collect();
+    let processes: Vec<_> = ledgers
+        .flat_map(|(manifest, all)| all.iter().map(move |ledger| (manifest, ledger)))
+        .zip(idle_at)
+        .collect();
     for _ in 0..MAX_POLLS {
-        let behind = |rested: &AtomicUsize| rested.load(Ordering::Relaxed) < world.talk.len();
-        let Some(((manifest, ledger), rested)) = processes.iter().find(|(_, rested)| behind(rested)) else {
+        let is_behind = |idle_at: &AtomicUsize| idle_at.load(Ordering::Relaxed) < world.talk.len();
+        let Some(((manifest, ledger), idle_at)) = processes.iter().find(|(_, idle_at)| is_behind(idle_at))
+        else {
             return Ok(());
         };
         let life = Life::undisturbed(world.begin_life(*manifest));
@@ -188,7 +190,7 @@ async fn catch_up(
         loop {
             let length = world.talk.len();
             if runner.cycle().await.map_err(|error| error.to_string())? == CycleResult::NoNewTurn {
-                rested.store(length, Ordering::Relaxed);
+                idle_at.store(length, Ordering::Relaxed);
                 break;
             }
         }
@@ -208,7 +210,7 @@ async fn open_runner(
     Runner::open(swarm, Begin::First).await.map_err(|error| error.to_string())
 }
 
-/// A last process of each ledger finds nothing to do; then its records.
+/// Asserts that a last process of each ledger finds nothing to do; returns its records.
 async fn check_nothing_left(
     world: &Arc<World>,
     manifest: usize,
@@ -220,7 +222,7 @@ async fn check_nothing_left(
         let life = Life::undisturbed(world.begin_life(manifest));
         let mut runner = open_runner(world, manifest, ledger, &life).await?;
         let cycled = runner.cycle().await.map_err(|error| error.to_string())?;
-        // Where a state could not be stored at the end, that a turn was passed over is not recorded, and it is again.
+        // If a state could not be stored at the end, the record of a skipped turn is missing, and it is skipped again.
         let may_pass_over = world.setup.failure_percent > 0 && matches!(cycled, CycleResult::Idle { .. });
         if world.setup.manifests[manifest].is_single_process()
             && cycled != CycleResult::NoNewTurn

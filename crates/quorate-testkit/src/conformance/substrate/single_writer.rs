@@ -1,4 +1,4 @@
-//! One writer, one reader: what was said comes back, all of it and in order.
+//! One writer, one reader: all turns come back, in order.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use quorate_protocol::Name;
 
 use super::{Open, answer, append, assert_kept, ids, is_unknown, keeps_stamps, new_turn, read_all};
 
-/// Contents that a careless store changes.
+/// Contents that a careless store would change.
 const CONTENTS: [&str; 24] = [
     "x",
     "two\nlines",
@@ -36,7 +36,7 @@ const CONTENTS: [&str; 24] = [
     "# a heading\n\n- a list\n\n```\ncode\n```\n",
 ];
 
-/// It says of itself what it is, and says the same after a restart.
+/// Asserts that the substrate describes itself, and identically after a restart.
 ///
 /// # Panics
 /// When it does not.
@@ -47,8 +47,8 @@ pub async fn describes_itself(open: &Open) {
     assert_eq!(open().about(), about);
 }
 
-/// Content, author, metadata and stamp come back as they were given, in the order of the calls, with ids that differ
-/// and stay.
+/// Asserts that content, author, metadata and stamp come back as given, in the order of the calls, with unique and stable
+/// ids.
 ///
 /// # Panics
 /// When they do not.
@@ -57,10 +57,10 @@ pub async fn stores_turns(open: &Open) {
     let stamps = keeps_stamps(&*substrate);
     let nothing = substrate.read(None, 10).await.expect("an empty conversation can be read");
     assert!(nothing.turns.is_empty() && nothing.known);
-    let (mut given, mut kept) = (Vec::new(), Vec::new());
+    let (mut given, mut stored_ids) = (Vec::new(), Vec::new());
     let long = "0123456789abcde\n".repeat(MAX_TURN_BYTES / 16);
     for (at, content) in CONTENTS.into_iter().chain([&*long]).enumerate() {
-        let mut turn = match kept.last() {
+        let mut turn = match stored_ids.last() {
             Some(trigger) if at % 2 == 1 => answer(["bea", "José", "a/b:c"][at % 3], content, trigger),
             _ => new_turn("ann", content),
         };
@@ -69,42 +69,42 @@ pub async fn stores_turns(open: &Open) {
         }
         let turn_kept = append(&*substrate, turn.clone()).await;
         assert_kept(&turn_kept, &turn, stamps);
-        kept.push(turn_kept.id);
+        stored_ids.push(turn_kept.id);
         given.push(turn);
     }
-    // The same words in the same moment are another turn all the same.
+    // The same content at the same moment is a separate turn.
     for _ in 0..3 {
-        kept.push(append(&*substrate, new_turn("ann", "again")).await.id);
+        stored_ids.push(append(&*substrate, new_turn("ann", "again")).await.id);
         given.push(new_turn("ann", "again"));
     }
-    assert_eq!(kept.iter().collect::<BTreeSet<_>>().len(), kept.len(), "no id twice");
+    assert_eq!(stored_ids.iter().collect::<BTreeSet<_>>().len(), stored_ids.len(), "no id twice");
     for handle in [substrate, open()] {
         for page in [1, 3, 1_000] {
             let turns = read_all(&*handle, page).await;
-            assert_eq!(ids(&turns), kept, "the order of the calls");
+            assert_eq!(ids(&turns), stored_ids, "the order of the calls");
             turns.iter().zip(&given).for_each(|(turn, given)| assert_kept(turn, given, stamps));
         }
     }
 }
 
-/// A turn that is longer than a turn may be is refused, and nothing of it is there.
+/// Asserts that a turn beyond the length limit is refused, and no part of it is stored.
 ///
 /// # Panics
-/// When it is taken.
+/// When it is accepted.
 pub async fn refuses_long_turns(open: &Open) {
     let substrate = open();
-    let refused = substrate.append(new_turn("ann", &"x".repeat(MAX_TURN_BYTES + 1))).await;
-    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    let result = substrate.append(new_turn("ann", &"x".repeat(MAX_TURN_BYTES + 1))).await;
+    assert!(matches!(result, Err(Error::Refused(_))), "{result:?}");
     assert!(read_all(&*open(), 100).await.is_empty());
 }
 
-/// An author that a store cannot hold is refused, and nothing of the turn is there; every other one comes back.
+/// Asserts that an author that a store cannot hold is refused, and no part of the turn is stored; all others come back.
 ///
 /// # Panics
-/// When something else comes back.
+/// When anything else comes back.
 pub async fn handles_odd_authors(open: &Open) {
     let substrate = open();
-    for (at, by) in [
+    for (at, author) in [
         "",
         " ",
         "two words",
@@ -122,7 +122,7 @@ pub async fn handles_odd_authors(open: &Open) {
     .into_iter()
     .enumerate()
     {
-        let turn = new_turn(by, &format!("words of {at}"));
+        let turn = new_turn(author, &format!("words of {at}"));
         let before = read_all(&*substrate, 100).await;
         match substrate.append(turn.clone()).await {
             Ok(appended) => {
@@ -133,46 +133,46 @@ pub async fn handles_odd_authors(open: &Open) {
             }
             Err(error) => {
                 assert!(!error.to_string().is_empty());
-                assert_eq!(read_all(&*open(), 100).await, before, "{by:?} was refused, and is there");
+                assert_eq!(read_all(&*open(), 100).await, before, "{author:?} was refused, and is there");
             }
         }
     }
 }
 
-/// Reading goes on where it was, in pages; what is not there is said to be unknown.
+/// Asserts that reading continues from a cursor, in pages, and that an unknown cursor is reported.
 ///
 /// # Panics
 /// When it is not so.
 pub async fn reads_since(open: &Open) {
     let writer = open();
     let reader = open();
-    let mut kept = Vec::new();
+    let mut stored_ids = Vec::new();
     for at in 0..12 {
-        kept.push(append(&*writer, new_turn("ann", &format!("turn {at}"))).await.id);
+        stored_ids.push(append(&*writer, new_turn("ann", &format!("turn {at}"))).await.id);
     }
     let restarted = open();
     for handle in [&reader, &writer, &restarted] {
-        for at in 0..kept.len() {
+        for at in 0..stored_ids.len() {
             for limit in [1, 2, 5, 100] {
-                let page = handle.read(Some(&kept[at]), limit).await.expect("it can be read");
-                let to = kept.len().min(at + 1 + limit);
-                assert_eq!(ids(&page.turns), kept[at + 1..to], "after {at}, at most {limit}");
+                let page = handle.read(Some(&stored_ids[at]), limit).await.expect("it can be read");
+                let end = stored_ids.len().min(at + 1 + limit);
+                assert_eq!(ids(&page.turns), stored_ids[at + 1..end], "after {at}, at most {limit}");
                 assert!(page.known);
             }
         }
         let first = handle.read(None, 5).await.expect("it can be read");
-        assert_eq!(ids(&first.turns), kept[..5], "from the first turn on");
+        assert_eq!(ids(&first.turns), stored_ids[..5], "from the first turn on");
         assert!(first.known);
     }
     let unknown: Name = "t_000000000000".into();
     match reader.read(Some(&unknown), 5).await {
         Ok(page) => {
             assert!(!page.known, "it was not there");
-            assert_eq!(ids(&page.turns), kept[..5], "as good as none");
+            assert_eq!(ids(&page.turns), stored_ids[..5], "as good as none");
         }
         Err(error) => assert!(is_unknown(&error), "{error}"),
     }
-    // What is there stays as it is.
+    // Stored turns stay as they are.
     let before = read_all(&*reader, 100).await;
     append(&*writer, new_turn("bea", "one more")).await;
     let after = read_all(&*reader, 100).await;
@@ -180,21 +180,21 @@ pub async fn reads_since(open: &Open) {
     assert_eq!(after.len(), before.len() + 1, "another handle's turn");
 }
 
-/// Windows end where they are asked to end.
+/// Asserts that windows end with the requested turn.
 ///
 /// # Panics
 /// When they do not.
 pub async fn reads_windows(open: &Open) {
     let writer = open();
-    let mut kept = Vec::new();
+    let mut stored_ids = Vec::new();
     for at in 0..40 {
-        kept.push(append(&*writer, new_turn("ann", &format!("turn {at}\n\n"))).await.id);
+        stored_ids.push(append(&*writer, new_turn("ann", &format!("turn {at}\n\n"))).await.id);
     }
     for handle in [writer, open()] {
         let all = read_all(&*handle, 1_000).await;
         for at in [0, 1, 7, 29, 30, 38, 39] {
             for count in [0, 1, 2, 30, 1_000] {
-                let window = handle.window(&kept[at], count).await.expect("there is a window");
+                let window = handle.window(&stored_ids[at], count).await.expect("there is a window");
                 assert_eq!(window, all[(at + 1).saturating_sub(count)..=at], "{count} up to {at}");
             }
         }

@@ -1,4 +1,4 @@
-//! Waiting for what others say.
+//! Waiting for turns of other writers.
 
 use std::time::Duration;
 
@@ -7,23 +7,22 @@ use quorate_protocol::Name;
 
 use super::{Open, append, ids, new_turn, read_all};
 
-/// How long a notification may take, on a machine that is busy with other tests.
+/// The longest time for a notification, on a machine that is busy with other tests.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// How many turns a reader follows.
 const TURNS: usize = 60;
 
-/// Whoever waits is woken by what another handle appends, whenever that is; a reader that does nothing but wait and
-/// read misses nothing.
+/// Asserts that another handle's append wakes a waiter at any time; a reader that only waits and reads misses no turn.
 ///
 /// # Panics
-/// When it stays silent.
+/// When it is not woken.
 pub async fn notifies_of_changes(open: &Open) {
     let (writer, reader) = (open(), open());
     append(&*writer, new_turn("ann", "first")).await;
     let first = read_all(&*reader, 100).await;
     let last = first.last().map(|turn| turn.id.clone());
 
-    // Between the look and the wait.
+    // Between reading and waiting.
     append(&*writer, new_turn("ann", "second")).await;
     changed(&*reader, "a turn that came before the wait").await;
 
@@ -34,7 +33,7 @@ pub async fn notifies_of_changes(open: &Open) {
         changed(&*reader, "a turn that comes during the wait"),
     );
 
-    // What a short page has left over.
+    // The rest after a short page.
     append(&*writer, new_turn("ann", "fourth")).await;
     let page = reader.read(last.as_ref(), 1).await.expect("it can be read");
     assert_eq!(page.turns.len(), 1);
@@ -65,7 +64,7 @@ async fn changed(substrate: &dyn Substrate, what: &str) {
     done.unwrap_or_else(|_| panic!("silent about {what}")).expect("it can wait");
 }
 
-/// Reads until there is nothing more.
+/// Reads to the end.
 async fn read_to_end(substrate: &dyn Substrate, mut since: Option<Name>) -> Option<Name> {
     loop {
         let page = substrate.read(since.as_ref(), 100).await.expect("it can be read");

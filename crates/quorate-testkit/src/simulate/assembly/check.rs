@@ -1,4 +1,4 @@
-//! The checkers of assemblies: one for each thing that must hold whatever happens.
+//! The checkers of assemblies: one for each invariant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use super::super::check::{self, Violation};
 use super::extensions::{self, NEAR};
 use super::world::{LOCKED, World};
 
-/// Holds a simulation against everything that must hold.
+/// Checks a simulation against every invariant.
 pub(super) fn check_all(simulated: &Simulation, world: &World, records: &[Record]) -> Result<(), Violation> {
     let checks = [
         check::one_consultation_per_invocation(records),
@@ -41,48 +41,49 @@ pub(super) fn check_all(simulated: &Simulation, world: &World, records: &[Record
     first.map_err(|what| Violation::new(simulated.seed, what))
 }
 
-/// How many candidates were dropped by a lock.
+/// The number of candidates dropped by a lock.
 pub(super) fn dropped_candidates(simulated: &Simulation) -> usize {
     facts(simulated, Kind::LockCheck).filter(|data| data["result"] == "hit").count()
 }
 
 fn facts(simulated: &Simulation, kind: Kind) -> impl Iterator<Item = &serde_json::Map<String, Json>> {
-    simulated.history.facts.iter().filter(move |(one, _)| one == kind.as_str()).map(|(_, data)| data)
+    simulated.history.facts.iter().filter(move |(kind_of, _)| kind_of == kind.as_str()).map(|(_, data)| data)
 }
 
 fn outcome(simulated: &Simulation) -> &serde_json::Map<String, Json> {
     simulated.history.outcome().expect("one_outcome_and_it_is_last has found it")
 }
 
-/// D1: a run comes to one thing, and everything that it rests on is recorded before.
+/// D1: a run has one outcome, and everything that it rests on is recorded before.
 fn one_outcome_and_it_is_last(records: &[Record]) -> Result<(), String> {
     let places: Vec<usize> =
-        records.iter().enumerate().filter(|(_, one)| one.is(Kind::Outcome)).map(|(at, _)| at).collect();
+        records.iter().enumerate().filter(|(_, record)| record.is(Kind::Outcome)).map(|(at, _)| at).collect();
     let [at] = places[..] else { return Err(format!("there are {} outcomes", places.len())) };
-    // What was cancelled by the decision ends after it.
-    let after = |one: &Record| {
-        let status = one.data.as_ref().and_then(|data| data.get("status")).and_then(Json::as_str);
-        one.is(Kind::RunIntent) || status.is_some_and(|status| matches!(status, "cancelled" | "late"))
+    // Invocations that the decision cancelled end after it.
+    let after = |record: &Record| {
+        let status = record.data.as_ref().and_then(|data| data.get("status")).and_then(Json::as_str);
+        record.is(Kind::RunIntent) || status.is_some_and(|status| matches!(status, "cancelled" | "late"))
     };
-    match records[at + 1..].iter().find(|one| !after(one)) {
+    match records[at + 1..].iter().find(|record| !after(record)) {
         Some(record) => Err(format!("{} is recorded after the outcome", record.kind)),
         None => Ok(()),
     }
 }
 
-/// D1, V7: whoever was asked has a consultation in the end, also one that was taken back.
+/// D1, V7: every member that was asked has a consultation in the end, also a cancelled one.
 fn whoever_was_asked_has_ended(records: &[Record]) -> Result<(), String> {
-    let data = |kind| records.iter().filter(move |one| one.is(kind)).filter_map(|one| one.data.as_ref());
+    let data =
+        |kind| records.iter().filter(move |record| record.is(kind)).filter_map(|record| record.data.as_ref());
     let ended: BTreeSet<&str> =
         data(Kind::Consultation).filter_map(|data| data.get("invocation")?.as_str()).collect();
-    let asked = data(Kind::RunIntent).filter_map(|data| data.get("invocations")?.as_array()).flatten();
-    match asked.filter_map(Json::as_str).find(|id| !ended.contains(id)) {
+    let invocations = data(Kind::RunIntent).filter_map(|data| data.get("invocations")?.as_array()).flatten();
+    match invocations.filter_map(Json::as_str).find(|id| !ended.contains(id)) {
         Some(id) => Err(format!("{id} was asked and has no consultation")),
         None => Ok(()),
     }
 }
 
-/// X7: what the host did is recorded, and not done again.
+/// X7: the results of extensions are recorded, and no extension is called again.
 fn the_host_does_nothing_twice(simulated: &Simulation) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for fed in &simulated.history.fed {
@@ -100,8 +101,8 @@ fn the_host_does_nothing_twice(simulated: &Simulation) -> Result<(), String> {
     Ok(())
 }
 
-/// X11: the recorded events give the recorded outcome, in a protocol that was never asked anything and is set up from
-/// the record alone.
+/// X11: the recorded events give the recorded outcome, in a protocol that is set up from the record alone and calls no
+/// member.
 fn replay_is_identical(simulated: &Simulation, world: &World) -> Result<(), String> {
     let setup: Setup = serde_json::from_value(simulated.history.opened["setup"].clone())
         .map_err(|error| format!("the setup cannot be read again: {error}"))?;
@@ -117,7 +118,7 @@ fn replay_is_identical(simulated: &Simulation, world: &World) -> Result<(), Stri
     }
 }
 
-/// L1: no text that an outcome persists is one that a lock hits.
+/// L1: a lock hits no text that an outcome persists.
 fn nothing_locked_is_persisted(simulated: &Simulation, world: &World) -> Result<(), String> {
     if world.setup.locked_traits.is_empty() {
         return Ok(());
@@ -125,8 +126,8 @@ fn nothing_locked_is_persisted(simulated: &Simulation, world: &World) -> Result<
     let locks = Locks::compile(&world.setup.locked_traits, world.setup.match_mode)
         .map_err(|error| error.to_string())?;
     let locked = |text: &&String| {
-        let folded: String = text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
-        LOCKED.iter().any(|one| folded.contains(one))
+        let lowercase: String = text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
+        LOCKED.iter().any(|locked| lowercase.contains(locked))
             || !locks.check(text).is_empty()
             || (world.setup.embeds && text.contains(NEAR))
     };
@@ -136,13 +137,13 @@ fn nothing_locked_is_persisted(simulated: &Simulation, world: &World) -> Result<
     }
 }
 
-/// Everything in an outcome that members or rules have said.
+/// Every text of members or rules in an outcome.
 fn persisted(outcome: &serde_json::Map<String, Json>) -> Vec<String> {
     let mut texts = Vec::new();
     for key in ["fragments", "messages", "synthesis", "rollup"] {
         strings(outcome.get(key).unwrap_or(&Json::Null), &mut texts);
     }
-    strings(&outcome.get("decision").map_or(Json::Null, |one| one["text"].clone()), &mut texts);
+    strings(&outcome.get("decision").map_or(Json::Null, |decision| decision["text"].clone()), &mut texts);
     let nodes = outcome.get("nodes").and_then(Json::as_array).into_iter().flatten();
     nodes.for_each(|node| strings(&node["output"], &mut texts));
     texts
@@ -160,37 +161,40 @@ fn strings(value: &Json, texts: &mut Vec<String>) {
     }
 }
 
-/// L1, D7: who is dropped has its lock check and its violation, and the outcome counts them.
+/// L1, D7: each dropped candidate has its lock check and its violation, and the outcome counts them.
 fn what_was_hit_is_recorded(simulated: &Simulation) -> Result<(), String> {
-    let named = |data: &serde_json::Map<String, Json>| data.get("candidate").cloned().unwrap_or_default();
-    let violated: Vec<Json> = facts(simulated, Kind::Violation).map(named).collect();
+    let candidate_of =
+        |data: &serde_json::Map<String, Json>| data.get("candidate").cloned().unwrap_or_default();
+    let violated: Vec<Json> = facts(simulated, Kind::Violation).map(candidate_of).collect();
     for check in facts(simulated, Kind::LockCheck) {
         let dropped = check["result"] != "pass";
-        if dropped != violated.contains(&named(check)) {
+        if dropped != violated.contains(&candidate_of(check)) {
             return Err(format!("the lock check {check:?} and the violations {violated:?} differ"));
         }
     }
-    let told = outcome(simulated).get("violations").and_then(Json::as_u64);
-    match told == Some(violated.len() as u64) {
-        // A run whose budget is spent ends while checks may be out.
+    let counted = outcome(simulated).get("violations").and_then(Json::as_u64);
+    match counted == Some(violated.len() as u64) {
+        // A run that ends for its budget may have pending checks.
         true => Ok(()),
-        false => Err(format!("{} violations are recorded, and {told:?} told", violated.len())),
+        false => Err(format!("{} violations are recorded, and {counted:?} counted", violated.len())),
     }
 }
 
-/// The answers that were fed, by invocation; `None` is no output.
+/// The recorded answers, by invocation; `None` means no output.
 fn fed(simulated: &Simulation) -> BTreeMap<String, Result<Json, AbsenceReason>> {
     let consulted = simulated.history.fed.iter().filter_map(|fed| match &fed.stamped.event {
         Event::Consulted { id, result: ConsultationResult::Answered(answer) } => {
             Some((id.to_string(), Ok(answer.clone())))
         }
-        Event::Consulted { id, result: ConsultationResult::Absent(why) } => Some((id.to_string(), Err(*why))),
+        Event::Consulted { id, result: ConsultationResult::Absent(reason) } => {
+            Some((id.to_string(), Err(*reason)))
+        }
         _ => None,
     });
     consulted.collect()
 }
 
-/// V1, V3: every voter stands in the decision once, with the vote that its consultation has, and the sums are theirs.
+/// V1, V3: the decision lists every voter once, with the vote of its consultation, and the sums match.
 fn no_vote_is_lost_or_counted_twice(simulated: &Simulation, world: &World) -> Result<(), String> {
     let Some(decision) = outcome(simulated).get("decision") else { return Ok(()) };
     let fed = fed(simulated);
@@ -199,19 +203,19 @@ fn no_vote_is_lost_or_counted_twice(simulated: &Simulation, world: &World) -> Re
         _ => None,
     };
     let mut voters = Vec::new();
-    for member in world.setup.members.iter().filter(|one| one.votes_on(class)) {
-        let answer = fed.get(&format!("ask/{}", member.id)).and_then(|one| one.as_ref().ok());
+    for member in world.setup.members.iter().filter(|member| member.votes_on(class)) {
+        let answer = fed.get(&format!("ask/{}", member.id)).and_then(|answer| answer.as_ref().ok());
         let vote = answer.map_or("missing", |answer| answer["vote"].as_str().unwrap_or("unreadable"));
         voters.push((member.id.to_string(), vote.to_owned()));
     }
-    let told: Vec<(String, String)> = decision["votes"]
+    let listed: Vec<(String, String)> = decision["votes"]
         .as_array()
         .into_iter()
         .flatten()
-        .map(|one| (text(one, "member"), text(one, "vote").replace("cancelled", "missing")))
+        .map(|vote| (text(vote, "member"), text(vote, "vote").replace("cancelled", "missing")))
         .collect();
-    if voters != told {
-        return Err(format!("the votes {voters:?} were told as {told:?}"));
+    if voters != listed {
+        return Err(format!("the votes {voters:?} were told as {listed:?}"));
     }
     Ok(())
 }
@@ -220,56 +224,59 @@ fn text(value: &Json, key: &str) -> String {
     value[key].as_str().unwrap_or_default().to_owned()
 }
 
-/// X5, V8: nothing passes without a yes, unless a rule of the host's own says so.
+/// X5, V8: no proposal passes without a yes, unless an extension's rule decides so.
 fn a_pass_rests_on_a_yes(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
-    let own = world.setup.rules.iter().any(|rule| *rule.kind == *extensions::RULE);
-    if outcome["verdict"] != "pass" || own || outcome.get("decision").is_none() {
+    let extension_decides = world.setup.rules.iter().any(|rule| *rule.kind == *extensions::RULE);
+    if outcome["verdict"] != "pass" || extension_decides || outcome.get("decision").is_none() {
         return Ok(());
     }
     let votes = outcome["decision"]["votes"].as_array().into_iter().flatten();
-    match votes.filter(|one| one["vote"] == "yes").count() {
+    match votes.filter(|vote| vote["vote"] == "yes").count() {
         0 => Err("it passes without a yes".to_owned()),
         _ => Ok(()),
     }
 }
 
-/// X12: whoever was to be asked and gave no output is named, and nobody else.
+/// X12: exactly those members are named as missing that had to be asked and gave no output.
 fn who_lacks_output_is_named(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
-    let (mut lacking, mut answered) = (BTreeSet::new(), BTreeSet::new());
-    for one in &simulated.history.fed {
-        match &one.stamped.event {
+    let (mut without_output, mut answered) = (BTreeSet::new(), BTreeSet::new());
+    for fed in &simulated.history.fed {
+        match &fed.stamped.event {
             Event::Consulted { id, result: ConsultationResult::Answered(_) } => {
                 answered.insert(member_of(id));
             }
-            Event::Consulted { id, result: ConsultationResult::Absent(why) }
-                if *why != AbsenceReason::Cancelled =>
+            Event::Consulted { id, result: ConsultationResult::Absent(reason) }
+                if *reason != AbsenceReason::Cancelled =>
             {
-                lacking.insert(member_of(id));
+                without_output.insert(member_of(id));
             }
             Event::Gathered { id, result: Err(_) } => {
-                lacking.insert(member_of(id));
+                without_output.insert(member_of(id));
             }
             _ => {}
         }
     }
-    let told: BTreeSet<String> = outcome["missing"].as_array().into_iter().flatten().map(string).collect();
+    let named: BTreeSet<String> = outcome["missing"].as_array().into_iter().flatten().map(string).collect();
     let partial = outcome["partial"] == json!(true);
     let exhausted = outcome.get("code") == Some(&json!("budget_exhausted"));
-    // Nobody has waited for whom the host found nothing for after a vote was decided. Where the budget was spent, whoever
-    // would still have been asked is named, too, and never somebody whose last question was answered.
+    // After a vote was decided, missing results of a gather strategy are not waited for. If the budget was spent, members
+    // that were still to be asked are named, too, but none whose last question was answered.
     // A peer that has answered may lack output in a later round.
     let has_rounds = world.setup.mode == Mode::Peer;
-    let named = match exhausted {
+    let is_consistent = match exhausted {
         true => {
-            told.is_superset(&lacking)
-                && (has_rounds || told.iter().all(|one| lacking.contains(one) || !answered.contains(one)))
+            named.is_superset(&without_output)
+                && (has_rounds
+                    || named
+                        .iter()
+                        .all(|member| without_output.contains(member) || !answered.contains(member)))
         }
-        false => told.is_subset(&lacking) && (told == lacking || world.setup.early_decision),
+        false => named.is_subset(&without_output) && (named == without_output || world.setup.early_decision),
     };
-    if partial == told.is_empty() || !named {
-        return Err(format!("{lacking:?} lack output, and {told:?} are named (partial: {partial})"));
+    if partial == named.is_empty() || !is_consistent {
+        return Err(format!("{without_output:?} lack output, and {named:?} are named (partial: {partial})"));
     }
     if partial && outcome.get("risk").is_some_and(|risk| risk["level"] == "ok") {
         return Err("ok is reported of a partial run".to_owned());
@@ -285,35 +292,35 @@ fn member_of(id: &str) -> String {
     id.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// X12: a sentinel that gave nothing gets somebody, however the run ended.
+/// X12: a sentinel without output involves a person, however the run ended.
 fn a_missing_sentinel_escalates(simulated: &Simulation, world: &World) -> Result<(), String> {
     if world.setup.mode != Mode::Advisory {
         return Ok(());
     }
     let outcome = outcome(simulated);
-    let sentinels = world.setup.members.iter().filter(|one| one.phase.as_deref() == Some(SENTINEL));
-    let named: Vec<String> = outcome["missing"].as_array().into_iter().flatten().map(string).collect();
-    let lacks = sentinels.map(|one| one.id.to_string()).any(|id| named.contains(&id));
+    let sentinels = world.setup.members.iter().filter(|member| member.phase.as_deref() == Some(SENTINEL));
+    let missing: Vec<String> = outcome["missing"].as_array().into_iter().flatten().map(string).collect();
+    let lacks = sentinels.map(|member| member.id.to_string()).any(|id| missing.contains(&id));
     match lacks && outcome.get("shouldEscalate") != Some(&json!(true)) {
-        true => Err(format!("a sentinel is missing and nobody is got: {named:?}")),
+        true => Err(format!("a sentinel is missing and nobody is got: {missing:?}")),
         false => Ok(()),
     }
 }
 
-/// X8: a run that ran out of its budget says so, and decides nothing.
+/// X8: the outcome of a run that spent its budget says so, and decides nothing.
 fn a_spent_budget_is_said(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
-    let spent = simulated.history.fed.iter().any(|one| one.stamped.event.is_over_budget());
-    let said = outcome.get("code") == Some(&json!("budget_exhausted"));
-    // What was taken back before there was no call or no time left for it has changed nothing any more (seed 480951).
-    let may_differ = world.setup.early_decision && !said;
-    match (spent == said || may_differ) && (!said || outcome["stand"] == "incomplete") {
+    let spent = simulated.history.fed.iter().any(|fed| fed.stamped.event.is_over_budget());
+    let reported = outcome.get("code") == Some(&json!("budget_exhausted"));
+    // A call that was cancelled before the budget refused it changes nothing (seed 480951).
+    let may_differ = world.setup.early_decision && !reported;
+    match (spent == reported || may_differ) && (!reported || outcome["stand"] == "incomplete") {
         true => Ok(()),
-        false => Err(format!("the budget is spent: {spent}; the outcome says so: {said}")),
+        false => Err(format!("the budget is spent: {spent}; the outcome says so: {reported}")),
     }
 }
 
-/// X8, A6: the risk of a run whose budget is spent is that of the gravest answer, whenever it came.
+/// X8, A6: the risk of a run that spent its budget is that of the gravest answer, whenever it came.
 fn a_spent_budget_hides_no_severity(simulated: &Simulation, world: &World) -> Result<(), String> {
     let outcome = outcome(simulated);
     let assesses = matches!(world.setup.mode, Mode::Advisory | Mode::Hierarchy);
@@ -322,15 +329,17 @@ fn a_spent_budget_hides_no_severity(simulated: &Simulation, world: &World) -> Re
     }
     let answers = fed(simulated).into_values().filter_map(Result::ok);
     let gravest = answers.filter_map(|answer| answer.get("severity")?.as_u64()).max();
-    let said = outcome["risk"]["severity"].as_u64();
-    // A rule of the host's own may say more than the nodes below it do.
-    match said == gravest || (world.setup.mode == Mode::Hierarchy && said > gravest) {
+    let reported = outcome["risk"]["severity"].as_u64();
+    // An extension's rule may report a higher severity than the nodes below it.
+    match reported == gravest || (world.setup.mode == Mode::Hierarchy && reported > gravest) {
         true => Ok(()),
-        false => Err(format!("the gravest answer has severity {gravest:?}, and the outcome says {said:?}")),
+        false => {
+            Err(format!("the gravest answer has severity {gravest:?}, and the outcome says {reported:?}"))
+        }
     }
 }
 
-/// P2: the log has exactly what was said, reached somebody and was not locked, each once.
+/// P2: the log holds exactly the messages that were sent, reached a member and were not locked, each once.
 fn locked_messages_reach_nobody(simulated: &Simulation, world: &World) -> Result<(), String> {
     if world.setup.mode != Mode::Peer
         || outcome(simulated)["stand"] != "done"
@@ -345,20 +354,21 @@ fn locked_messages_reach_nobody(simulated: &Simulation, world: &World) -> Result
     let collects = world.setup.rules.iter().filter(|rule| *rule.kind == *"aggregate").collect::<Vec<_>>();
     let collected =
         |member: &str| collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member));
-    let mut said = BTreeSet::new();
+    let mut sent = BTreeSet::new();
     for (id, answer) in fed(simulated) {
         let Ok(answer) = answer else { continue };
         let (round, member) = id.split_once('/').unwrap_or_default();
         let round = round.trim_start_matches("round");
-        let spoken = answer["message"].as_str().is_some_and(|text| !text.trim().is_empty());
-        if spoken && collected(member) && !dropped.contains(&format!("message/{round}/{member}")) {
-            said.insert(format!("{round}/{member}"));
+        let has_message = answer["message"].as_str().is_some_and(|text| !text.trim().is_empty());
+        if has_message && collected(member) && !dropped.contains(&format!("message/{round}/{member}")) {
+            sent.insert(format!("{round}/{member}"));
         }
     }
     let log = outcome(simulated)["messages"].as_array().into_iter().flatten();
-    let log: Vec<String> = log.map(|one| format!("{}/{}", one["round"], text(one, "from"))).collect();
-    match log.iter().cloned().collect::<BTreeSet<_>>() == said && log.len() == said.len() {
+    let log: Vec<String> =
+        log.map(|message| format!("{}/{}", message["round"], text(message, "from"))).collect();
+    match log.iter().cloned().collect::<BTreeSet<_>>() == sent && log.len() == sent.len() {
         true => Ok(()),
-        false => Err(format!("{said:?} were said, and the log has {log:?}")),
+        false => Err(format!("{sent:?} were said, and the log has {log:?}")),
     }
 }

@@ -1,5 +1,5 @@
-//! The stream of overlays under a clock that leaps: what a simulated run has advised is written again and again, and at
-//! every write nobody is over the cap, past its time, or gone without a reason (A5, A8).
+//! Overlays under a jumping clock: the advice of a simulated run is written repeatedly, and after every write no operator
+//! exceeds the cap, no overlay is expired, and each eviction has a reason (A5, A8).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use crate::rng::Rng;
 const DAY_MS: i64 = 86_400_000;
 const CAP: usize = 3;
 
-/// Writes what the run advised, for two operators, at twelve times.
+/// Writes the run's advice, for two operators, at twelve times.
 pub(super) fn check(seed: u64, simulated: &Simulation) -> Result<(), String> {
     let outcome = outcome(&simulated.history);
     let Some(fragments) = outcome.get("fragments").and_then(Json::as_array) else { return Ok(()) };
-    let mut chance = Rng::from_seed_and_name(seed, "overlays");
+    let mut rng = Rng::from_seed_and_name(seed, "overlays");
     let fed_ms = simulated.history.fed.last().map_or(simulated.history.opened_ms, |fed| fed.stamped.at_ms);
     let mut now_ms = fed_ms;
-    let mut standing = OverlaySet::default();
+    let mut overlays = OverlaySet::default();
     for write in 0..12 {
         let mut coming = Vec::new();
         for (at, fragment) in fragments.iter().enumerate() {
@@ -31,27 +31,27 @@ pub(super) fn check(seed: u64, simulated: &Simulation) -> Result<(), String> {
                 coming.push(overlay(fragment, write, at, operator, now_ms, lives_ms));
             }
         }
-        let evicted = standing.evictions(&coming, CAP, now_ms);
-        check_evictions(&standing, &coming, &evicted, now_ms)?;
-        coming.into_iter().for_each(|one| standing.add(one));
-        evicted.iter().for_each(|one| standing.evict(&one.overlay));
-        check_active(&standing, now_ms)?;
-        let leap = i64::try_from(chance.below(20)).unwrap_or(0) * DAY_MS / 4;
-        now_ms += if chance.percent(25) { -leap } else { leap };
-        // What is read between two writes is never past its time either.
-        if standing.active(now_ms).iter().any(|one| one.expires_ms <= now_ms) {
+        let evicted = overlays.evictions(&coming, CAP, now_ms);
+        check_evictions(&overlays, &coming, &evicted, now_ms)?;
+        coming.into_iter().for_each(|overlay| overlays.add(overlay));
+        evicted.iter().for_each(|eviction| overlays.evict(&eviction.overlay));
+        check_active(&overlays, now_ms)?;
+        let leap = i64::try_from(rng.below(20)).unwrap_or(0) * DAY_MS / 4;
+        now_ms += if rng.percent(25) { -leap } else { leap };
+        // Between two writes, expired overlays are not active either.
+        if overlays.active(now_ms).iter().any(|overlay| overlay.expires_ms <= now_ms) {
             return Err("an overlay is active past its time".to_owned());
         }
-        if pick(&mut chance, 4) == 0 {
-            let swept = standing.evictions(&[], CAP, now_ms);
-            swept.iter().for_each(|one| standing.evict(&one.overlay));
-            check_active(&standing, now_ms)?;
+        if pick(&mut rng, 4) == 0 {
+            let swept = overlays.evictions(&[], CAP, now_ms);
+            swept.iter().for_each(|eviction| overlays.evict(&eviction.overlay));
+            check_active(&overlays, now_ms)?;
         }
     }
     Ok(())
 }
 
-/// A5: a fragment holds for one to thirty days from what it follows from.
+/// A5: a fragment is valid for one to thirty days.
 fn lifetime_ms(fragment: &Json, fed_ms: i64) -> Result<i64, String> {
     let expires = fragment["expires"].as_str().unwrap_or_default();
     let expires_ms = timestamp::parse(expires).ok_or_else(|| format!("`{expires}` is no time"))?;
@@ -72,7 +72,7 @@ fn overlay(fragment: &Json, write: usize, at: usize, operator: &str, now_ms: i64
         run: format!("r{write}"),
         member: text("member"),
         rule: text("rule"),
-        // What is advised again a few runs later is the same piece of advice.
+        // Advice that a later run repeats has the same text.
         text: format!("{} ({})", text("text"), write % 5),
         severity: small("severity"),
         priority: small("priority"),
@@ -81,13 +81,13 @@ fn overlay(fragment: &Json, write: usize, at: usize, operator: &str, now_ms: i64
     }
 }
 
-/// A5: after a write nobody has more texts than the cap, and nothing that is over is left.
-fn check_active(standing: &OverlaySet, now_ms: i64) -> Result<(), String> {
+/// A5: after a write no operator has more texts than the cap, and no expired overlay is left.
+fn check_active(overlays: &OverlaySet, now_ms: i64) -> Result<(), String> {
     let mut texts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for one in standing.all() {
-        texts.entry(&one.operator).or_default().insert(&one.text);
-        if !one.is_active(now_ms) {
-            return Err(format!("{} is over and was not swept", one.overlay));
+    for overlay in overlays.all() {
+        texts.entry(&overlay.operator).or_default().insert(&overlay.text);
+        if !overlay.is_active(now_ms) {
+            return Err(format!("{} is over and was not swept", overlay.overlay));
         }
     }
     match texts.values().any(|texts| texts.len() > CAP) {
@@ -96,59 +96,61 @@ fn check_active(standing: &OverlaySet, now_ms: i64) -> Result<(), String> {
     }
 }
 
-/// A5: what goes for the cap was said again since, as weightily and for as long; or its text goes as a whole, and is older
-/// than all that stay, or as old and less weighty. Nothing goes twice.
+/// A5: an overlay that is evicted for the cap was repeated since, with at least its priority and expiry; or its text is
+/// evicted as a whole, and is older than all that stay, or as old with less priority. No overlay is evicted twice.
 fn check_evictions(
-    standing: &OverlaySet,
+    overlays: &OverlaySet,
     coming: &[Overlay],
     evicted: &[Eviction],
     now_ms: i64,
 ) -> Result<(), String> {
-    let known: BTreeMap<&str, &Overlay> =
-        standing.all().iter().chain(coming).map(|one| (one.overlay.as_str(), one)).collect();
-    let mut staying = known.clone();
-    for one in evicted {
-        if staying.remove(one.overlay.as_str()).is_none() {
-            return Err(format!("{} goes twice, or is not there", one.overlay));
+    let by_id: BTreeMap<&str, &Overlay> =
+        overlays.all().iter().chain(coming).map(|overlay| (overlay.overlay.as_str(), overlay)).collect();
+    let mut staying = by_id.clone();
+    for eviction in evicted {
+        if staying.remove(eviction.overlay.as_str()).is_none() {
+            return Err(format!("{} goes twice, or is not there", eviction.overlay));
         }
     }
-    for one in evicted {
-        let gone = known[one.overlay.as_str()];
-        let wrong = match one.why {
-            EvictionReason::Expired => gone.is_active(now_ms),
-            EvictionReason::Cap => !said_again(&known, gone) && !is_oldest(&known, &staying, gone, now_ms),
+    for eviction in evicted {
+        let evicted_overlay = by_id[eviction.overlay.as_str()];
+        let wrong = match eviction.why {
+            EvictionReason::Expired => evicted_overlay.is_active(now_ms),
+            EvictionReason::Cap => {
+                !said_again(&by_id, evicted_overlay) && !is_oldest(&by_id, &staying, evicted_overlay, now_ms)
+            }
             EvictionReason::Person => true,
         };
         if wrong {
-            return Err(format!("{one:?} has no reason to go"));
+            return Err(format!("{eviction:?} has no reason to go"));
         }
     }
     Ok(())
 }
 
-fn is_same(one: &Overlay, other: &Overlay) -> bool {
-    (&one.operator, &one.text) == (&other.operator, &other.text)
+fn is_same(first: &Overlay, second: &Overlay) -> bool {
+    (&first.operator, &first.text) == (&second.operator, &second.text)
 }
 
-fn said_again(known: &BTreeMap<&str, &Overlay>, gone: &Overlay) -> bool {
-    known.values().any(|other| {
-        is_same(other, gone)
-            && other.overlay != gone.overlay
-            && other.priority >= gone.priority
-            && other.expires_ms >= gone.expires_ms
+fn said_again(by_id: &BTreeMap<&str, &Overlay>, evicted: &Overlay) -> bool {
+    by_id.values().any(|repeated| {
+        is_same(repeated, evicted)
+            && repeated.overlay != evicted.overlay
+            && repeated.priority >= evicted.priority
+            && repeated.expires_ms >= evicted.expires_ms
     })
 }
 
 fn is_oldest(
-    known: &BTreeMap<&str, &Overlay>,
+    by_id: &BTreeMap<&str, &Overlay>,
     staying: &BTreeMap<&str, &Overlay>,
-    gone: &Overlay,
+    evicted: &Overlay,
     now_ms: i64,
 ) -> bool {
-    let last = |of: &Overlay| {
-        let all = known.values().filter(|one| is_same(one, of) && one.is_active(now_ms));
-        all.map(|one| (one.added_ms, one.priority)).max()
+    let last = |overlay: &Overlay| {
+        let all = by_id.values().filter(|same| is_same(same, overlay) && same.is_active(now_ms));
+        all.map(|same| (same.added_ms, same.priority)).max()
     };
-    let mut stay = staying.values().filter(|other| other.operator == gone.operator);
-    stay.all(|other| !is_same(other, gone) && last(other) >= last(gone))
+    let mut stay = staying.values().filter(|kept| kept.operator == evicted.operator);
+    stay.all(|kept| !is_same(kept, evicted) && last(kept) >= last(evicted))
 }

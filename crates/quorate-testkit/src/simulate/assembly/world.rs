@@ -1,4 +1,4 @@
-//! The world of a simulated assembly: its setup, its host and its members, all from one seed.
+//! The world of a simulated assembly: its setup, its extensions and its members, all from one seed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,13 +25,13 @@ use crate::faults::CrashingLedger;
 use crate::rng::Rng;
 use crate::scripted::ScriptedExecutor;
 
-/// What no outcome may contain, where there are locks.
+/// The locked traits, if there are any.
 pub(super) const LOCKED: [&str; 2] = ["warmth", "voice register"];
 
 /// The class of every proposal.
 pub(super) const CLASS: &str = "budget";
 
-/// Everything that a seed decides before the first step.
+/// Everything that a seed determines before the first step.
 pub(super) struct World {
     pub(super) seed: u64,
     pub(super) setup: Setup,
@@ -43,42 +43,42 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(seed: u64) -> Self {
-        let mut chance = Rng::from_seed_and_name(seed, "world");
-        let chance = &mut chance;
-        let mode = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy][pick(chance, 4)];
-        let many = pick(chance, 8) + 1;
-        let ids: Vec<Name> = (0..many).map(|seat| format!("m{seat}").into()).collect();
-        let members: Vec<Member> = (0..many).map(|seat| member(chance, mode, seat)).collect();
-        let locks = chance.percent(60);
-        let semantic = locks && chance.percent(30);
+        let mut rng = Rng::from_seed_and_name(seed, "world");
+        let rng = &mut rng;
+        let mode = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy][pick(rng, 4)];
+        let many = pick(rng, 8) + 1;
+        let ids: Vec<Name> = (0..many).map(|number| format!("m{number}").into()).collect();
+        let members: Vec<Member> = (0..many).map(|number| member(rng, mode, number)).collect();
+        let locks = rng.percent(60);
+        let semantic = locks && rng.percent(30);
         let trait_of = |text: &str| Trait { text: text.to_owned(), declared: MatchMode::Substring };
         let setup = Setup {
             assembly: "simulated".into(),
             mode,
-            rules: rules::random_rules(chance, mode, &ids),
+            rules: rules::random_rules(rng, mode, &ids),
             members,
             risk_levels: risk_levels(),
             locked_traits: if locks { LOCKED.map(trait_of).to_vec() } else { Vec::new() },
             match_mode: if semantic { MatchMode::Semantic } else { MatchMode::Substring },
-            embeds: semantic && chance.percent(80),
+            embeds: semantic && rng.percent(80),
             overlays: Overlays {
-                enabled: chance.percent(90),
+                enabled: rng.percent(90),
                 max_active: 3,
-                default_ttl: ["P14D", "P1Y", "PT1H", "P1M"][pick(chance, 4)].to_owned(),
+                default_ttl: ["P14D", "P1Y", "PT1H", "P1M"][pick(rng, 4)].to_owned(),
             },
             operators: vec!["one".to_owned(), "two".to_owned()],
             refs: Map::new(),
-            request: request(chance, mode),
-            early_decision: chance.percent(40),
+            request: request(rng, mode),
+            early_decision: rng.percent(40),
         };
-        let cap = chance.percent(20).then(|| u32::try_from(chance.below(20)).unwrap_or(0) + 1);
-        let wall = chance.percent(10).then(|| Duration::from_millis(chance.below(8_000)));
+        let cap = rng.percent(20).then(|| u32::try_from(rng.below(20)).unwrap_or(0) + 1);
+        let wall = rng.percent(10).then(|| Duration::from_millis(rng.below(8_000)));
         let run = format!("rsimulated{:02}", seed % 100).into();
         World { seed, setup, cap, wall, run, infection: None }
     }
 
-    /// The same world without what depends on more than the votes: no budgets, no early end, no embedder that breaks at
-    /// one text and not at another.
+    /// The same world with only what the votes depend on: no budgets, no early end, and no embedder, which might fail at one
+    /// text and not at another.
     pub(super) fn patient(seed: u64) -> Self {
         let mut world = World::new(seed);
         world.cap = None;
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// What is deliberated on.
+    /// The subject of the assembly.
     pub(super) fn inputs(&self) -> Vec<Part> {
         let (name, text) = match self.setup.mode {
             Mode::Advisory => ("talk.md", "user: Am I right?\nassistant: You are always right.\n"),
@@ -108,19 +108,19 @@ impl World {
         vec![Part::new(subject_kind(self.setup.mode), name, text)]
     }
 
-    /// One process's work: opens the run, or goes on with it. Each life has a clock of its own.
+    /// One process's work: opens the run, or resumes it. Each process has a clock of its own.
     pub(super) async fn session(
         &self,
         ledger: &Arc<CrashingLedger>,
         history: Option<History>,
-        asked: &Arc<Mutex<Vec<(String, u32)>>>,
+        calls: &Arc<Mutex<Vec<(String, u32)>>>,
         life: usize,
     ) -> Result<(), Error> {
         let convening = RunConfig {
             run: self.run.clone(),
             seed: [7; 32],
             protocol: Box::new(Assembly::new(self.setup.clone()).expect("the traits are plain texts")),
-            members: self.seats(asked),
+            members: self.seats(calls),
             caps: Caps { calls: self.cap, wall: self.wall },
             redactor: Redactor::default(),
             extensions: extensions::flaky_extensions(self.seed, self.setup.embeds),
@@ -140,10 +140,10 @@ impl World {
         }
     }
 
-    fn seats(&self, asked: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
+    fn seats(&self, calls: &Arc<Mutex<Vec<(String, u32)>>>) -> BTreeMap<Name, MemberConfig> {
         let (seed, infection) = (self.seed, self.infection.clone());
-        let act = move |invocation: &_| script::action(seed, infection.as_ref(), invocation);
-        let executor = Arc::new(ScriptedExecutor::new(act).with_call_log(asked.clone()));
+        let action = move |invocation: &_| script::action(seed, infection.as_ref(), invocation);
+        let executor = Arc::new(ScriptedExecutor::new(action).with_call_log(calls.clone()));
         self.setup
             .members
             .iter()
@@ -152,60 +152,60 @@ impl World {
     }
 }
 
-/// A place below `end`.
-pub(super) fn pick(chance: &mut Rng, end: usize) -> usize {
-    usize::try_from(chance.below(end as u64)).unwrap_or(0)
+/// An index below `end`.
+pub(super) fn pick(rng: &mut Rng, end: usize) -> usize {
+    usize::try_from(rng.below(end as u64)).unwrap_or(0)
 }
 
-fn member(chance: &mut Rng, mode: Mode, seat: usize) -> Member {
+fn member(rng: &mut Rng, mode: Mode, number: usize) -> Member {
     let mut member = Member {
-        id: format!("m{seat}").into(),
+        id: format!("m{number}").into(),
         role: "role".to_owned(),
         phase: None,
         triggers: None,
         weight: None,
         vote_class: None,
         parent: None,
-        strategy: if chance.percent(20) { extensions::GATHER } else { "working-memory" }.into(),
+        strategy: if rng.percent(20) { extensions::GATHER } else { "working-memory" }.into(),
         params: Map::new(),
         layer: 0,
     };
     match mode {
         Mode::Advisory => {
             let phases = [Some("session"), Some("session"), Some(SENTINEL), None];
-            member.phase = phases[pick(chance, 4)].map(str::to_owned);
+            member.phase = phases[pick(rng, 4)].map(str::to_owned);
             let triggers = [None, None, Some(vec!["manual"]), Some(vec!["sample", "sentinel-match"])];
-            let triggers = triggers[pick(chance, 4)].clone();
+            let triggers = triggers[pick(rng, 4)].clone();
             member.triggers = triggers.map(|all| all.into_iter().map(str::to_owned).collect());
         }
         Mode::Voting => {
             let weights = [None, Some("1"), Some("0.1"), Some("0.2"), Some("0.3"), Some("1.5")];
-            member.weight = weights[pick(chance, 6)].map(str::to_owned);
+            member.weight = weights[pick(rng, 6)].map(str::to_owned);
             let classes = [None, None, None, Some(vec![CLASS]), Some(vec!["another"]), Some(Vec::new())];
-            let classes = classes[pick(chance, 6)].clone();
+            let classes = classes[pick(rng, 6)].clone();
             member.vote_class = classes.map(|all| all.into_iter().map(str::to_owned).collect());
         }
         Mode::Peer => {}
-        // A tree: everybody reports to somebody before it.
-        Mode::Hierarchy => member.parent = (seat > 0).then(|| format!("m{}", pick(chance, seat)).into()),
+        // A tree: every member but the first reports to an earlier one.
+        Mode::Hierarchy => member.parent = (number > 0).then(|| format!("m{}", pick(rng, number)).into()),
     }
     member
 }
 
-fn request(chance: &mut Rng, mode: Mode) -> Request {
+fn request(rng: &mut Rng, mode: Mode) -> Request {
     match mode {
         Mode::Advisory => Request::Advisory {
-            phase: ["session", "session", SENTINEL, "standing"][pick(chance, 4)].to_owned(),
-            trigger: ["manual", "sample"][pick(chance, 2)].to_owned(),
-            sentinel_first: chance.percent(50),
+            phase: ["session", "session", SENTINEL, "standing"][pick(rng, 4)].to_owned(),
+            trigger: ["manual", "sample"][pick(rng, 2)].to_owned(),
+            sentinel_first: rng.percent(50),
         },
-        Mode::Voting => Request::Voting { class: chance.percent(80).then(|| CLASS.to_owned()) },
-        Mode::Peer => Request::Peer { rounds: chance.percent(20).then_some(2) },
+        Mode::Voting => Request::Voting { class: rng.percent(80).then(|| CLASS.to_owned()) },
+        Mode::Peer => Request::Peer { rounds: rng.percent(20).then_some(2) },
         Mode::Hierarchy => Request::Hierarchy,
     }
 }
 
-/// The seed's map, with a gap.
+/// A map of levels with a gap.
 fn risk_levels() -> Vec<RiskLevel> {
     let level = |(lowest, highest, label)| RiskLevel { lowest, highest, label };
     [

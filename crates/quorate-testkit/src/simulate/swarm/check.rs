@@ -1,4 +1,4 @@
-//! The checkers: one for each thing that must hold of a conversation, whatever happened to those who had it.
+//! The checkers of conversations: one for each invariant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -18,7 +18,7 @@ use super::setup::Dispatch;
 /// The records of a manifest's ledgers.
 pub(super) type LedgerRecords = Vec<Vec<Record>>;
 
-/// Holds what came of a simulation against everything that must hold.
+/// Checks the result of a simulation against every invariant.
 pub(super) fn check_all(world: &World, records: &[LedgerRecords]) -> Result<Summary, String> {
     let log = world.log.lock().unwrap_or_else(PoisonError::into_inner);
     let turns = world.talk.turns();
@@ -44,8 +44,8 @@ pub(super) fn check_all(world: &World, records: &[LedgerRecords]) -> Result<Summ
 }
 
 fn summary(ended: &FinishedConversation<'_>) -> Summary {
-    let asked: BTreeSet<_> = ended.log.asked.iter().map(|one| (one.trigger, &one.participant)).collect();
-    let answered: BTreeSet<_> = ended.answers.iter().map(|one| (one.trigger, &one.by)).collect();
+    let asked: BTreeSet<_> = ended.log.asked.iter().map(|call| (call.trigger, &call.participant)).collect();
+    let answered: BTreeSet<_> = ended.answers.iter().map(|call| (call.trigger, &call.by)).collect();
     let guarded = ended
         .manifests()
         .map(|(_, manifest)| (0..ended.turns.len()).filter(|at| ended.is_guarded(manifest, *at)).count());
@@ -58,8 +58,8 @@ fn summary(ended: &FinishedConversation<'_>) -> Summary {
     }
 }
 
-/// K2, K3: each life takes the turns up one after the other, without a gap, behind what was taken up before; in the end
-/// all of them were.
+/// K2, K3: each process takes up the turns in order, without a gap, starting behind those taken up before; in the end all
+/// were taken up.
 fn every_trigger_is_taken_up_in_order(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut reached = vec![0; ended.setup.manifests.len()];
     let mut last: BTreeMap<usize, usize> = BTreeMap::new();
@@ -90,12 +90,12 @@ fn every_trigger_is_taken_up_in_order(ended: &FinishedConversation<'_>) -> Resul
     }
 }
 
-/// K2, K3: who is selected and answers in the end has answered exactly once, who is not has not. Where the substrate
-/// keeps no stamps, none is lost, and each loss of a process may have cost one answer too many.
+/// K2, K3: every selected participant that answers in the end has answered exactly once, and no other has. Without stamps
+/// none is lost, but each loss of a process may have caused one duplicate.
 fn every_mention_is_answered_once(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let by_chance = |answer: &&Answer| ended.setup.manifests[answer.manifest].dispatch == Dispatch::Random;
     let mut counts: BTreeMap<(usize, Name), usize> = BTreeMap::new();
-    for answer in ended.answers.iter().filter(|one| !by_chance(one)) {
+    for answer in ended.answers.iter().filter(|answer| !by_chance(answer)) {
         *counts.entry((answer.trigger, answer.by.clone())).or_default() += 1;
     }
     let most = match ended.setup.keeps {
@@ -104,11 +104,11 @@ fn every_mention_is_answered_once(ended: &FinishedConversation<'_>) -> Result<()
     };
     for at in 0..ended.turns.len() {
         let (must, may) = ended.expected(at);
-        for one in must.iter().chain(&may) {
-            let count = counts.remove(&(at, one.clone())).unwrap_or(0);
-            let least = usize::from(must.contains(one));
+        for participant in must.iter().chain(&may) {
+            let count = counts.remove(&(at, participant.clone())).unwrap_or(0);
+            let least = usize::from(must.contains(participant));
             if count < least || count > most {
-                return Err(format!("{one} has to answer t{at} and has answered it {count} times"));
+                return Err(format!("{participant} has to answer t{at} and has answered it {count} times"));
             }
         }
     }
@@ -118,22 +118,24 @@ fn every_mention_is_answered_once(ended: &FinishedConversation<'_>) -> Result<()
     }
 }
 
-/// Where chance decides, what it decided once holds: those who have answered are those of one decision.
+/// A random selection is made once: the participants that have answered are those of one selection.
 fn chance_is_asked_once(ended: &FinishedConversation<'_>) -> Result<(), String> {
-    for (number, manifest) in ended.manifests().filter(|(_, one)| one.dispatch == Dispatch::Random) {
+    for (number, manifest) in ended.manifests().filter(|(_, manifest)| manifest.dispatch == Dispatch::Random)
+    {
         let mut decisions: BTreeMap<usize, Vec<Vec<Name>>> = BTreeMap::new();
-        for one in ended.log.decided.iter().filter(|one| one.manifest == number) {
-            let Some(at) = one.window.last().copied() else { continue };
-            let named = one.named.clone().unwrap_or_default();
+        for decision in ended.log.decided.iter().filter(|decision| decision.manifest == number) {
+            let Some(at) = decision.window.last().copied() else { continue };
+            let named = decision.named.clone().unwrap_or_default();
             decisions.entry(at).or_default().push(ended.admitted(manifest, at, &named));
         }
         for at in 0..ended.turns.len() {
-            let answers = ended.answers.iter().filter(|one| one.manifest == number && one.trigger == at);
-            let answered: Vec<&Name> = answers.map(|one| &one.by).collect();
+            let answers =
+                ended.answers.iter().filter(|answer| answer.manifest == number && answer.trigger == at);
+            let answered: Vec<&Name> = answers.map(|answer| &answer.by).collect();
             let fits = |selected: &Vec<Name>| {
-                let must = selected.iter().filter(|one| ended.answers(at, one) == Some(true));
-                must.into_iter().all(|one| answered.contains(&one))
-                    && answered.iter().all(|one| selected.contains(one))
+                let must = selected.iter().filter(|participant| ended.answers(at, participant) == Some(true));
+                must.into_iter().all(|participant| answered.contains(&participant))
+                    && answered.iter().all(|participant| selected.contains(participant))
             };
             let several = ended.setup.keeps == Keeps::Turns && ended.losses > 0;
             let distinct: BTreeSet<&&Name> = answered.iter().collect();
@@ -149,110 +151,116 @@ fn chance_is_asked_once(ended: &FinishedConversation<'_>) -> Result<(), String> 
     Ok(())
 }
 
-/// K6: nobody answers itself unless the policy says so.
+/// K6: no participant answers itself unless the policy allows it.
 fn nobody_answers_itself(ended: &FinishedConversation<'_>) -> Result<(), String> {
-    let itself = |one: &&Answer| {
-        let may = ended.setup.manifests[one.manifest].policy.reentry;
-        !may && ended.turns[one.trigger].participant == one.by
+    let itself = |answer: &&Answer| {
+        let may = ended.setup.manifests[answer.manifest].policy.reentry;
+        !may && ended.turns[answer.trigger].participant == answer.by
     };
     match ended.answers.iter().find(itself) {
-        Some(one) => Err(format!("{} has answered itself in t{}", one.by, one.at)),
+        Some(answer) => Err(format!("{} has answered itself in t{}", answer.by, answer.at)),
         None => Ok(()),
     }
 }
 
-/// Nobody answers a turn after too many turns of participants in a row.
+/// No turn is answered after too many turns of participants in a row.
 fn the_guard_holds(ended: &FinishedConversation<'_>) -> Result<(), String> {
-    let loops = |one: &&Answer| ended.is_guarded(&ended.setup.manifests[one.manifest], one.trigger);
+    let loops = |answer: &&Answer| ended.is_guarded(&ended.setup.manifests[answer.manifest], answer.trigger);
     match ended.answers.iter().find(loops) {
-        Some(one) => Err(format!("t{} answers t{}, which the guard passes over", one.at, one.trigger)),
+        Some(answer) => {
+            Err(format!("t{} answers t{}, which the guard passes over", answer.at, answer.trigger))
+        }
         None => Ok(()),
     }
 }
 
-/// K2: an answer comes after its trigger; what one process appends is in the order of the triggers, and of the
-/// selection for each.
+/// K2: an answer comes after its trigger; a process appends in the order of the triggers, and of the selection for each.
 fn answers_are_in_order(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut last: BTreeMap<usize, &Answer> = BTreeMap::new();
-    for one in &ended.answers {
-        if one.trigger >= one.at {
-            return Err(format!("t{} answers t{}, which is not before it", one.at, one.trigger));
+    for answer in &ended.answers {
+        if answer.trigger >= answer.at {
+            return Err(format!("t{} answers t{}, which is not before it", answer.at, answer.trigger));
         }
-        let Some(before) = last.insert(one.life, one) else { continue };
-        let manifest = &ended.setup.manifests[one.manifest];
-        let selected = ended.selected(manifest, one.trigger);
-        let rank = |by: &Name| selected.iter().position(|one| one == by);
-        // Without stamps the substrate takes what was appended, without anybody learning that, once more.
-        let again = ended.setup.keeps == Keeps::Turns && ended.losses > 0 && before.by == one.by;
+        let Some(before) = last.insert(answer.life, answer) else { continue };
+        let manifest = &ended.setup.manifests[answer.manifest];
+        let selected = ended.selected(manifest, answer.trigger);
+        let rank = |by: &Name| selected.iter().position(|answer| answer == by);
+        // Without stamps the substrate stores an unacknowledged append again.
+        let again = ended.setup.keeps == Keeps::Turns && ended.losses > 0 && before.by == answer.by;
         let by_chance = manifest.dispatch == Dispatch::Random;
-        let selected_after = by_chance || again || rank(&before.by) < rank(&one.by);
-        if before.trigger > one.trigger || before.trigger == one.trigger && !selected_after {
+        let selected_after = by_chance || again || rank(&before.by) < rank(&answer.by);
+        if before.trigger > answer.trigger || before.trigger == answer.trigger && !selected_after {
             return Err(format!(
                 "life {} has appended t{} ({} to t{}) and then t{} ({} to t{})",
-                one.life, before.at, before.by, before.trigger, one.at, one.by, one.trigger
+                answer.life, before.at, before.by, before.trigger, answer.at, answer.by, answer.trigger
             ));
         }
     }
     Ok(())
 }
 
-/// K5: the stamp of an answer says what it answers, by whom, and in which runtime.
+/// K5: the stamp of an answer names its trigger, author and runtime.
 fn answers_say_what_they_answer(ended: &FinishedConversation<'_>) -> Result<(), String> {
-    let fits = |one: &&Answer| {
-        let trigger = format!("t{}", one.trigger);
-        one.stamp.as_ref().is_some_and(|stamp| {
+    let fits = |answer: &&Answer| {
+        let trigger = format!("t{}", answer.trigger);
+        answer.stamp.as_ref().is_some_and(|stamp| {
             let count = stamp.state.as_ref().and_then(|state| state.get("n")?.as_u64());
             *stamp.trigger == *trigger
-                && stamp.key == turn_key(&trigger, &one.by)
-                && stamp.runtime == ended.setup.manifests[one.manifest].id
-                && count == one.count
+                && stamp.key == turn_key(&trigger, &answer.by)
+                && stamp.runtime == ended.setup.manifests[answer.manifest].id
+                && count == answer.count
         })
     };
-    match ended.answers.iter().find(|one| !fits(one)) {
-        Some(one) => Err(format!("the stamp of t{} does not fit it: {:?}", one.at, one.stamp)),
+    match ended.answers.iter().find(|answer| !fits(answer)) {
+        Some(answer) => Err(format!("the stamp of t{} does not fit it: {:?}", answer.at, answer.stamp)),
         None => Ok(()),
     }
 }
 
 /// K2: a dispatcher sees the last turns up to the trigger, in the conversation's order.
 fn windows_end_with_the_trigger(ended: &FinishedConversation<'_>) -> Result<(), String> {
-    for one in &ended.log.decided {
-        let Some(at) = one.window.last().copied() else { return Err("an empty window".to_owned()) };
-        let from = ended.window(&ended.setup.manifests[one.manifest], at);
-        if !one.window.iter().copied().eq(from..=at) {
-            return Err(format!("the window of t{at} is {:?}, and should begin with t{from}", one.window));
+    for decision in &ended.log.decided {
+        let Some(at) = decision.window.last().copied() else { return Err("an empty window".to_owned()) };
+        let start = ended.window(&ended.setup.manifests[decision.manifest], at);
+        if !decision.window.iter().copied().eq(start..=at) {
+            return Err(format!(
+                "the window of t{at} is {:?}, and should begin with t{start}",
+                decision.window
+            ));
         }
     }
     Ok(())
 }
 
-/// What one process has asked, it does not ask again.
+/// A process does not repeat a call.
 fn nobody_is_asked_twice_by_one_process(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut seen = BTreeSet::new();
-    match ended.log.asked.iter().find(|one| !seen.insert((one.life, one.trigger, &one.participant))) {
-        Some(one) => Err(format!("life {} asks {} twice for t{}", one.life, one.participant, one.trigger)),
+    match ended.log.asked.iter().find(|call| !seen.insert((call.life, call.trigger, &call.participant))) {
+        Some(call) => {
+            Err(format!("life {} asks {} twice for t{}", call.life, call.participant, call.trigger))
+        }
         None => Ok(()),
     }
 }
 
-/// K3: when a cursor is recorded, everything up to it is answered by everybody who answers.
+/// K3: when a cursor is recorded, every turn up to it has all of its answers.
 fn the_cursor_is_behind_what_is_open(ended: &FinishedConversation<'_>) -> Result<(), String> {
     let mut first: BTreeMap<(usize, &Name), usize> = BTreeMap::new();
-    for one in ended.answers.iter().rev() {
-        first.insert((one.trigger, &one.by), one.at);
+    for answer in ended.answers.iter().rev() {
+        first.insert((answer.trigger, &answer.by), answer.at);
     }
     for (number, manifest) in ended.manifests() {
-        // For each turn the last of the answers to it and to those before it.
+        // For each turn the last of the answers to it and to earlier ones.
         let mut last: Vec<Option<usize>> = Vec::with_capacity(ended.turns.len());
         for at in 0..ended.turns.len() {
             let selected = ended.selected(manifest, at).into_iter();
             let answer = selected
-                .filter(|one| ended.answers(at, one) == Some(true))
-                .filter_map(|one| first.get(&(at, &one)).copied())
+                .filter(|participant| ended.answers(at, participant) == Some(true))
+                .filter_map(|participant| first.get(&(at, &participant)).copied())
                 .max();
             last.push(last.last().copied().flatten().max(answer));
         }
-        for cursor in ended.log.cursors.iter().filter(|one| one.manifest == number) {
+        for cursor in ended.log.cursors.iter().filter(|recorded| recorded.manifest == number) {
             if last[cursor.at].is_some_and(|answer| answer >= cursor.length) {
                 return Err(format!("t{} was recorded as settled before all was said up to it", cursor.at));
             }
@@ -261,18 +269,19 @@ fn the_cursor_is_behind_what_is_open(ended: &FinishedConversation<'_>) -> Result
     Ok(())
 }
 
-/// K5: what a participant remembers is the last update that stands in the conversation.
+/// K5: a participant's state is the last update in the conversation.
 fn states_are_the_last_update(ended: &FinishedConversation<'_>, world: &World) -> Result<(), String> {
-    for (number, manifest) in ended.manifests().filter(|(_, one)| one.is_single_process()) {
-        // Without stamps nothing tells a new process what its predecessor did not get to store.
+    for (number, manifest) in ended.manifests().filter(|(_, manifest)| manifest.is_single_process()) {
+        // Without stamps a new process cannot know what its predecessor did not store.
         let interrupted = world.interrupts.load(Ordering::Relaxed) > 0;
         if ended.setup.keeps == Keeps::Turns && (ended.losses > 0 || interrupted) {
             continue;
         }
         let states = world.states[number].lock().unwrap_or_else(PoisonError::into_inner);
         for id in &manifest.roster {
-            let own = ended.answers.iter().rev().filter(|one| one.manifest == number && one.by == *id);
-            let last = own.filter_map(|one| one.count).next();
+            let own_answers =
+                ended.answers.iter().rev().filter(|answer| answer.manifest == number && answer.by == *id);
+            let last = own_answers.filter_map(|answer| answer.count).next();
             let stored = states.get(&**id).and_then(|state| state.get("n")?.as_u64());
             if stored != last {
                 return Err(format!("{id} remembers {stored:?}; its last update is {last:?}"));
@@ -282,15 +291,16 @@ fn states_are_the_last_update(ended: &FinishedConversation<'_>, world: &World) -
     Ok(())
 }
 
-/// K5: whoever is asked remembers everything that it said before: what each counts goes up one by one.
+/// K5: a participant is asked with its latest state: the count in its states goes up one by one.
 fn states_are_never_stale(ended: &FinishedConversation<'_>) -> Result<(), String> {
-    for (number, manifest) in ended.manifests().filter(|(_, one)| one.is_single_process()) {
+    for (number, manifest) in ended.manifests().filter(|(_, manifest)| manifest.is_single_process()) {
         if ended.setup.keeps == Keeps::Turns {
             continue;
         }
         for id in &manifest.roster {
-            let own = ended.answers.iter().filter(|one| one.manifest == number && one.by == *id);
-            let counts: Vec<u64> = own.filter_map(|one| one.count).collect();
+            let own_answers =
+                ended.answers.iter().filter(|answer| answer.manifest == number && answer.by == *id);
+            let counts: Vec<u64> = own_answers.filter_map(|answer| answer.count).collect();
             if !counts.iter().copied().eq(1..=counts.len() as u64) {
                 return Err(format!("{id} was asked with a stale state: it counts {counts:?}"));
             }
@@ -299,28 +309,30 @@ fn states_are_never_stale(ended: &FinishedConversation<'_>) -> Result<(), String
     Ok(())
 }
 
-/// K5: the ledger names every turn of its runtime, and none that is not there.
+/// K5: the ledger names exactly the turns of its runtime.
 fn the_ledger_knows_every_turn(
     ended: &FinishedConversation<'_>,
     records: &[LedgerRecords],
 ) -> Result<(), String> {
-    for ((number, manifest), books) in ended.manifests().zip(records) {
-        for book in books {
-            let turns = book.iter().filter(|record| record.is(Kind::Turn));
+    for ((number, manifest), ledgers) in ended.manifests().zip(records) {
+        for ledger in ledgers {
+            let turns = ledger.iter().filter(|record| record.is(Kind::Turn));
             let appended = turns.filter_map(|record| record.data.as_ref()?.get("appended")?.as_array());
-            let named = appended.flatten().filter_map(|one| one.get("turn").and_then(Json::as_str));
-            let named: BTreeSet<Option<usize>> = named.map(position).collect();
-            let own = ended.answers.iter().filter(|one| one.manifest == number);
-            let own: BTreeSet<Option<usize>> = own.map(|one| Some(one.at)).collect();
-            if let Some(stranger) = named.difference(&own).next() {
+            let recorded = appended
+                .flatten()
+                .filter_map(|appended_turn| appended_turn.get("turn").and_then(Json::as_str));
+            let recorded: BTreeSet<Option<usize>> = recorded.map(position).collect();
+            let own_turns = ended.answers.iter().filter(|answer| answer.manifest == number);
+            let own_turns: BTreeSet<Option<usize>> = own_turns.map(|answer| Some(answer.at)).collect();
+            if let Some(foreign) = recorded.difference(&own_turns).next() {
                 return Err(format!(
-                    "the ledger of `{}` names t{stranger:?}, which is not its own",
+                    "the ledger of `{}` names t{foreign:?}, which is not its own",
                     manifest.id
                 ));
             }
-            let told = ended.setup.keeps == Keeps::Stamps || ended.losses == 0;
+            let must_know = ended.setup.keeps == Keeps::Stamps || ended.losses == 0;
             if let Some(unknown) =
-                own.difference(&named).next().filter(|_| told && manifest.is_single_process())
+                own_turns.difference(&recorded).next().filter(|_| must_know && manifest.is_single_process())
             {
                 return Err(format!("the ledger of `{}` does not know t{unknown:?}", manifest.id));
             }
@@ -329,26 +341,26 @@ fn the_ledger_knows_every_turn(
     Ok(())
 }
 
-/// K2: hooks hear of each turn once, unless somebody died, was interrupted, or gave up who was to tell them.
+/// K2: hooks receive each turn once, unless a process died, was interrupted, or gave up before it called them.
 fn hooks_hear_of_every_turn(ended: &FinishedConversation<'_>, world: &World) -> Result<(), String> {
-    // Without stamps nobody knows of a turn whose append seemed to have failed.
+    // Without stamps no process knows of a turn whose append seemed to fail.
     let unknown = ended.setup.keeps == Keeps::Turns && ended.losses > 0;
-    // Nor does a process that gives up after such an append, and ends, though whoever comes next finds the turn.
+    // Nor does a process that gives up after such an append, though its successor finds the turn.
     let unsure = world.talk.unacknowledged.load(Ordering::Relaxed) > 0;
     let gave_up = world.failed.load(Ordering::Relaxed) > 0 && unsure;
     let ended_early = world.deaths.load(Ordering::Relaxed) + world.interrupts.load(Ordering::Relaxed) > 0;
     let disturbed = ended_early || unknown || gave_up;
-    for (number, _) in ended.manifests().filter(|(_, one)| one.is_single_process()) {
-        let heard = ended.log.ended.iter().filter(|(life, _)| ended.log.lives[*life] == number);
+    for (number, _) in ended.manifests().filter(|(_, manifest)| manifest.is_single_process()) {
+        let received = ended.log.ended.iter().filter(|(life, _)| ended.log.lives[*life] == number);
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
-        for (_, at) in heard {
+        for (_, at) in received {
             *counts.entry(*at).or_default() += 1;
         }
-        let own = ended.answers.iter().filter(|one| one.manifest == number);
-        for one in own {
-            let count = counts.remove(&one.at).unwrap_or(0);
+        let own_answers = ended.answers.iter().filter(|answer| answer.manifest == number);
+        for answer in own_answers {
+            let count = counts.remove(&answer.at).unwrap_or(0);
             if count > 1 || count == 0 && !disturbed {
-                return Err(format!("hooks heard of t{} {count} times", one.at));
+                return Err(format!("hooks heard of t{} {count} times", answer.at));
             }
         }
         if let Some((at, _)) = counts.into_iter().next() {

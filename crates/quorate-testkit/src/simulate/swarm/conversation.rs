@@ -1,5 +1,5 @@
 //! The conversation that all processes of a simulation share, and a process's handle on it: slow, and failing before or
-//! after what it was asked for is done.
+//! after a call takes effect.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,12 +14,11 @@ use tokio::sync::watch;
 
 use super::life::{Life, StepFailed};
 
-/// What the conversation is called.
 pub(super) const PLACE: &str = "simulated";
 
 pub(super) struct SharedConversation {
     pub(super) keeps: Keeps,
-    /// How many appends were done of which nobody learnt that they were.
+    /// The number of appends whose caller did not learn of their success.
     pub(super) unacknowledged: AtomicUsize,
     kept: Mutex<StoredTurns>,
     length: watch::Sender<usize>,
@@ -29,7 +28,7 @@ pub(super) struct SharedConversation {
 struct StoredTurns {
     turns: Vec<Turn>,
     keys: HashMap<Name, usize>,
-    /// The stamp that each turn came with, whatever is kept of it. For the checkers.
+    /// The stamp of each turn, even if the substrate does not keep it, for the checkers.
     stamps: Vec<Option<Stamp>>,
 }
 
@@ -47,7 +46,7 @@ impl SharedConversation {
         self.stored().turns.clone()
     }
 
-    /// The stamps that turns came with, in the same order.
+    /// The stamps of the turns, in the same order.
     pub(super) fn stamps(&self) -> Vec<Option<Stamp>> {
         self.stored().stamps.clone()
     }
@@ -57,17 +56,18 @@ impl SharedConversation {
     }
 
     pub(super) fn append(&self, turn: NewTurn) -> Appended {
-        let mut kept = self.stored();
+        let mut stored = self.stored();
         let keeps_stamps = self.keeps == Keeps::Stamps;
-        let known = turn.stamp.as_ref().and_then(|stamp| kept.keys.get(&stamp.key)).filter(|_| keeps_stamps);
-        if let Some(at) = known {
-            return Appended { turn: kept.turns[*at].clone(), fresh: false };
+        let existing =
+            turn.stamp.as_ref().and_then(|stamp| stored.keys.get(&stamp.key)).filter(|_| keeps_stamps);
+        if let Some(at) = existing {
+            return Appended { turn: stored.turns[*at].clone(), fresh: false };
         }
-        let at = kept.turns.len();
+        let at = stored.turns.len();
         if let Some(stamp) = &turn.stamp {
-            kept.keys.insert(stamp.key.clone(), at);
+            stored.keys.insert(stamp.key.clone(), at);
         }
-        kept.stamps.push(turn.stamp.clone());
+        stored.stamps.push(turn.stamp.clone());
         let turn = Turn {
             id: format!("t{at}").into(),
             participant: turn.participant,
@@ -76,7 +76,7 @@ impl SharedConversation {
             meta: if keeps_stamps { turn.meta } else { Map::new() },
             stamp: turn.stamp.filter(|_| keeps_stamps),
         };
-        kept.turns.push(turn.clone());
+        stored.turns.push(turn.clone());
         self.length.send_replace(at + 1);
         Appended { turn, fresh: true }
     }
@@ -86,7 +86,7 @@ impl SharedConversation {
     }
 }
 
-/// Where a turn stands: ids count from 0.
+/// The index of a turn: ids count from 0.
 pub(super) fn position(id: &str) -> Option<usize> {
     id.strip_prefix('t')?.parse().ok()
 }
@@ -94,7 +94,7 @@ pub(super) fn position(id: &str) -> Option<usize> {
 pub(super) struct FlakySubstrate {
     pub(super) talk: Arc<SharedConversation>,
     pub(super) life: Arc<Life>,
-    /// How many turns the last read has seen.
+    /// The number of turns at the last read.
     pub(super) seen: AtomicUsize,
 }
 
@@ -131,11 +131,11 @@ impl Substrate for FlakySubstrate {
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
         self.step("a read").await?;
         let page = {
-            let kept = self.talk.stored();
-            let from = since.map(|since| position(since).filter(|at| *at < kept.turns.len()));
-            let start = from.flatten().map_or(0, |at| at + 1);
-            let end = start.saturating_add(limit).min(kept.turns.len());
-            Page { turns: kept.turns[start..end].to_vec(), known: from != Some(None) }
+            let stored = self.talk.stored();
+            let cursor = since.map(|since| position(since).filter(|at| *at < stored.turns.len()));
+            let start = cursor.flatten().map_or(0, |at| at + 1);
+            let end = start.saturating_add(limit).min(stored.turns.len());
+            Page { turns: stored.turns[start..end].to_vec(), known: cursor != Some(None) }
         };
         let last = page.turns.last().map(|turn| &turn.id).or(since.filter(|_| page.known));
         let seen = last.and_then(|id| position(id)).map_or(0, |at| at + 1);
@@ -146,9 +146,9 @@ impl Substrate for FlakySubstrate {
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
         self.step("a look back").await?;
-        let kept = self.talk.stored();
-        let Some(at) = position(at).filter(|at| *at < kept.turns.len()) else { return Ok(Vec::new()) };
-        Ok(kept.turns[(at + 1).saturating_sub(count)..=at].to_vec())
+        let stored = self.talk.stored();
+        let Some(at) = position(at).filter(|at| *at < stored.turns.len()) else { return Ok(Vec::new()) };
+        Ok(stored.turns[(at + 1).saturating_sub(count)..=at].to_vec())
     }
 
     async fn changed(&self) -> Result<(), Error> {
@@ -159,7 +159,7 @@ impl Substrate for FlakySubstrate {
     }
 }
 
-/// Counts an append whose caller is gone, or was told something else, before it learnt what came of it.
+/// Counts an append whose caller was dropped, or got an error, before it learned of the success.
 struct UnacknowledgedAppend<'t> {
     talk: &'t SharedConversation,
     learnt: bool,

@@ -1,5 +1,5 @@
-//! What has to come of a conversation, worked out from its turns alone: who had to be selected for each of them, and who
-//! had to answer.
+//! The expected result of a conversation, derived from its turns alone: the participants that had to be selected for each
+//! turn, and those that had to answer.
 
 use std::collections::BTreeSet;
 
@@ -12,31 +12,30 @@ use super::participants::{Behavior, dispatch_targets};
 use super::setup::{Dispatch, Manifest, Setup};
 use crate::rng::Rng;
 
-/// An answer, as its text has it.
+/// An answer, according to its text.
 pub(super) struct Answer {
     pub(super) at: usize,
     pub(super) trigger: usize,
     pub(super) by: Name,
-    /// The life of the process that asked for it, and its manifest.
+    /// The process that asked for it, and its manifest.
     pub(super) life: usize,
     pub(super) manifest: usize,
-    /// What its state counts from then on.
+    /// The count in its state from then on.
     pub(super) count: Option<u64>,
-    /// What it came with.
     pub(super) stamp: Option<Stamp>,
 }
 
-/// A conversation that is over.
+/// A finished conversation.
 pub(super) struct FinishedConversation<'a> {
     pub(super) setup: &'a Setup,
     pub(super) log: &'a Log,
     pub(super) turns: Vec<Turn>,
     pub(super) answers: Vec<Answer>,
-    /// How often a process may not have learnt that a turn was appended, or recorded that it was.
+    /// How often a process may not have learned, or recorded, that a turn was appended.
     pub(super) losses: usize,
 }
 
-/// Reads the answers of a conversation.
+/// Parses the answers of a conversation.
 pub(super) fn answers(turns: &[Turn], stamps: Vec<Option<Stamp>>, log: &Log) -> Result<Vec<Answer>, String> {
     let read = |(at, (turn, stamp)): (usize, (&Turn, Option<Stamp>))| {
         let word = |key: &str| turn.content.split(' ').find_map(|word| word.strip_prefix(key));
@@ -49,7 +48,7 @@ pub(super) fn answers(turns: &[Turn], stamps: Vec<Option<Stamp>>, log: &Log) -> 
     };
     let answered = turns.iter().zip(stamps).enumerate();
     let answered = answered.filter(|(_, (turn, stamp))| stamp.is_some() || turn.content.starts_with("re:"));
-    answered.map(|one| read(one).ok_or("an answer is not what its author said".to_owned())).collect()
+    answered.map(|turn| read(turn).ok_or("an answer is not what its author said".to_owned())).collect()
 }
 
 impl FinishedConversation<'_> {
@@ -57,35 +56,35 @@ impl FinishedConversation<'_> {
         self.setup.manifests.iter().enumerate()
     }
 
-    /// How many turns of participants in a row end with this one, as a manifest sees it.
+    /// The number of consecutive turns of participants that end with this one, as a manifest sees it.
     pub(super) fn agent_turns_in_a_row(&self, manifest: &Manifest, at: usize) -> usize {
         let is_agents = |turn: &&Turn| turn.stamp.is_some() || manifest.roster.contains(&turn.participant);
         self.turns[..=at].iter().rev().take_while(is_agents).count()
     }
 
-    /// Whether the guard keeps a manifest from answering a turn.
+    /// Whether the guard stops a manifest from answering a turn.
     pub(super) fn is_guarded(&self, manifest: &Manifest, at: usize) -> bool {
         self.agent_turns_in_a_row(manifest, at) >= manifest.policy.max_agent_turns
     }
 
-    /// Where the window that ends with a turn begins.
+    /// The first turn of the window that ends with a turn.
     pub(super) fn window(&self, manifest: &Manifest, at: usize) -> usize {
         (at + 1).saturating_sub(manifest.policy.window.max(1))
     }
 
-    /// Of whom a dispatcher names, who is to answer.
-    pub(super) fn admitted(&self, manifest: &Manifest, at: usize, named: &[Name]) -> Vec<Name> {
+    /// Those of a dispatcher's selection that are to answer.
+    pub(super) fn admitted(&self, manifest: &Manifest, at: usize, selected: &[Name]) -> Vec<Name> {
         let mut admitted: Vec<Name> = Vec::new();
-        for one in named {
-            let may = manifest.policy.reentry || *one != self.turns[at].participant;
-            if may && manifest.roster.contains(one) && !admitted.contains(one) {
-                admitted.push(one.clone());
+        for name in selected {
+            let may = manifest.policy.reentry || *name != self.turns[at].participant;
+            if may && manifest.roster.contains(name) && !admitted.contains(name) {
+                admitted.push(name.clone());
             }
         }
         admitted
     }
 
-    /// Whom a manifest has to select for a turn, in order; none for one whose dispatcher follows chance.
+    /// The participants that a manifest must select for a turn, in order; none for a random dispatcher.
     pub(super) fn selected(&self, manifest: &Manifest, at: usize) -> Vec<Name> {
         if manifest.dispatch == Dispatch::Random || self.is_guarded(manifest, at) {
             return Vec::new();
@@ -94,11 +93,11 @@ impl FinishedConversation<'_> {
             .iter()
             .map(|turn| (&*turn.participant, &*turn.content))
             .collect();
-        let named = dispatch_targets(manifest.dispatch, &manifest.roster, &window, &mut Rng::new(0));
-        self.admitted(manifest, at, &named.unwrap_or_default())
+        let targets = dispatch_targets(manifest.dispatch, &manifest.roster, &window, &mut Rng::new(0));
+        self.admitted(manifest, at, &targets.unwrap_or_default())
     }
 
-    /// Whether somebody who is selected answers in the end; `None` where it may.
+    /// Whether a selected participant answers in the end; `None` if it may.
     pub(super) fn answers(&self, at: usize, participant: &Name) -> Option<bool> {
         if self.log.forgotten.contains(&(at, participant.clone())) {
             return None;
@@ -106,19 +105,19 @@ impl FinishedConversation<'_> {
         Behavior::of(self.setup.seed, at, participant).answers()
     }
 
-    /// Who has to answer a turn, and who may, by all manifests whose dispatchers do not follow chance.
+    /// The participants that must answer a turn, and those that may, by all manifests without random dispatchers.
     pub(super) fn expected(&self, at: usize) -> (BTreeSet<Name>, BTreeSet<Name>) {
         let (mut must, mut may) = (BTreeSet::new(), BTreeSet::new());
         for (_, manifest) in self.manifests() {
-            for one in self.selected(manifest, at) {
-                match self.answers(at, &one) {
-                    Some(true) => must.insert(one),
+            for name in self.selected(manifest, at) {
+                match self.answers(at, &name) {
+                    Some(true) => must.insert(name),
                     Some(false) => false,
-                    None => may.insert(one),
+                    None => may.insert(name),
                 };
             }
         }
-        may.retain(|one| !must.contains(one));
+        may.retain(|name| !must.contains(name));
         (must, may)
     }
 }

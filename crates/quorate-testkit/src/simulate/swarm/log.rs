@@ -1,4 +1,4 @@
-//! What happened, for the checkers: what processes did, in the order in which they did it.
+//! The log of the processes' actions, in order, for the checkers.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,34 +15,32 @@ use crate::rng::Rng;
 
 #[derive(Default)]
 pub(super) struct Log {
-    /// Every trigger that was taken up, in order.
+    /// Triggers that were taken up, in order.
     pub(super) taken: Vec<TriggerTaken>,
-    /// What dispatchers saw and said.
+    /// Inputs and results of dispatchers.
     pub(super) decided: Vec<Decision>,
-    /// Who was asked for the first time for what, in order.
+    /// The first call of each participant for each trigger, in order.
     pub(super) asked: Vec<FirstCall>,
-    /// The cursors that were recorded.
     pub(super) cursors: Vec<Cursor>,
-    /// Whose turn could not be asked for since its state could not be read: trigger and participant.
+    /// Participants that could not be asked since their state could not be read: trigger and participant.
     pub(super) forgotten: BTreeSet<(usize, Name)>,
-    /// Turns that hooks were told of, and in which life.
+    /// Turns that hooks received, with the life.
     pub(super) ended: Vec<(usize, usize)>,
     /// The manifest of each life.
     pub(super) lives: Vec<usize>,
 }
 
-/// A trigger that was taken up.
 pub(super) struct TriggerTaken {
     pub(super) life: usize,
     pub(super) trigger: usize,
 }
 
-/// What a dispatcher saw and said.
+/// Input and result of a dispatcher.
 pub(super) struct Decision {
     pub(super) manifest: usize,
-    /// Where the window's turns stand.
+    /// The indices of the window's turns.
     pub(super) window: Vec<usize>,
-    /// Whom it named; `None` where it failed.
+    /// The selection; `None` if it failed.
     pub(super) named: Option<Vec<Name>>,
 }
 
@@ -52,18 +50,18 @@ pub(super) struct FirstCall {
     pub(super) participant: Name,
 }
 
-/// A cursor that was recorded when the conversation had so many turns.
+/// A recorded cursor, with the number of turns at that time.
 pub(super) struct Cursor {
     pub(super) manifest: usize,
     pub(super) at: usize,
     pub(super) length: usize,
 }
 
-/// Writes down what a process tells.
+/// Logs the events of a process.
 pub(super) struct RecordingTelemetry {
     pub(super) life: usize,
     pub(super) log: Arc<Mutex<Log>>,
-    /// The trigger of the cycle under way.
+    /// The trigger of the current cycle.
     pub(super) trigger: Mutex<usize>,
 }
 
@@ -84,7 +82,7 @@ impl Telemetry for RecordingTelemetry {
     }
 }
 
-/// A hook that writes down what it is told, and then fails, panics or hangs.
+/// A hook that logs the event, and then fails, panics or hangs.
 pub(super) struct UnreliableHooks {
     pub(super) life: usize,
     pub(super) log: Arc<Mutex<Log>>,
@@ -102,7 +100,7 @@ impl Lifecycle for UnreliableHooks {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).ended.push((self.life, at));
         match Rng::from_seed_and_name(self.seed, &turn.id).below(8) {
             0 => Err("simulated: a hook failed".to_owned()),
-            // Without the message that a panic prints.
+            // Without printing the panic's message.
             1 => std::panic::resume_unwind(Box::new("simulated")),
             2 => std::future::pending().await,
             _ => Ok(()),

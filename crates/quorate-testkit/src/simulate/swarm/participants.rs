@@ -1,5 +1,4 @@
-//! Who speaks: dispatchers, and executors that answer, mention others, fail, time out, panic or say nothing, as the seed
-//! has it.
+//! Dispatchers, and executors that answer, mention others, fail, time out, panic or stay silent, determined by the seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,16 +18,16 @@ use super::log::{Decision, FirstCall, Log};
 use super::setup::{BREAKS, Dispatch, Setup, at_most, pick};
 use crate::rng::Rng;
 
-/// How long an executor has.
+/// The timeout of an executor.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a participant does about a trigger.
+/// A participant's behaviour for a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Behavior {
     Answers,
     /// The first attempt fails, the second answers.
     AnswersAgain,
-    /// It fails in the first process that asks, and answers the next.
+    /// It fails in the first process that asks, and answers in the next.
     AnswersAnother,
     Fails,
     Hangs,
@@ -49,7 +48,7 @@ impl Behavior {
         }
     }
 
-    /// Whether there is an answer in the end; `None` where that depends on who dies.
+    /// Whether there is an answer in the end; `None` if that depends on which process dies.
     pub(super) fn answers(self) -> Option<bool> {
         match self {
             Behavior::Answers | Behavior::AnswersAgain => Some(true),
@@ -59,35 +58,37 @@ impl Behavior {
     }
 }
 
-/// Whom a dispatcher names for a window; `None` where it fails. `draw` is chance's.
+/// The selection of a dispatcher for a window; `None` if it fails. `draw` is for random dispatchers.
 pub(super) fn dispatch_targets(
     dispatch: Dispatch,
     roster: &[Name],
     window: &[(&str, &str)],
     draw: &mut Rng,
 ) -> Option<Vec<Name>> {
-    let (by, text) = window.last()?;
+    let (author, text) = window.last()?;
     if text.contains(BREAKS) {
         return None;
     }
-    let takes_part = |by: &str| roster.iter().position(|one| **one == *by);
+    let index_of = |author: &str| roster.iter().position(|name| **name == *author);
     Some(match dispatch {
-        Dispatch::Mention => roster.iter().filter(|one| text.contains(&format!("@{one}"))).cloned().collect(),
-        Dispatch::RoundRobin => {
-            let spoken = window.iter().rev().take_while(|(by, _)| takes_part(by).is_some()).count();
-            let last = window.iter().rev().find_map(|(by, _)| takes_part(by));
-            let next = last.map_or(0, |last| (last + 1) % roster.len());
-            if spoken > roster.len() { Vec::new() } else { vec![roster[next].clone()] }
+        Dispatch::Mention => {
+            roster.iter().filter(|name| text.contains(&format!("@{name}"))).cloned().collect()
         }
-        Dispatch::Random if *by == "user" => {
+        Dispatch::RoundRobin => {
+            let in_a_row = window.iter().rev().take_while(|(author, _)| index_of(author).is_some()).count();
+            let last = window.iter().rev().find_map(|(author, _)| index_of(author));
+            let next = last.map_or(0, |last| (last + 1) % roster.len());
+            if in_a_row > roster.len() { Vec::new() } else { vec![roster[next].clone()] }
+        }
+        Dispatch::Random if *author == "user" => {
             (0..at_most(draw, roster.len())).map(|_| pick(draw, roster)).collect()
         }
         Dispatch::Random => Vec::new(),
     })
 }
 
-/// A dispatcher that writes down what it sees and says. It names authors, strangers, and everybody twice: the kernel
-/// does not take that.
+/// A dispatcher that logs its input and result. It also names authors and unknown ids, and each name twice, which the
+/// kernel must filter.
 pub(super) struct RecordingDispatcher {
     pub(super) manifest: usize,
     pub(super) life: usize,
@@ -108,20 +109,20 @@ impl Dispatcher for RecordingDispatcher {
         let mut draw = Rng::from_seed_and_name(self.setup.seed, &format!("fickle/{}/{call}", self.life));
         let window: Vec<(&str, &str)> =
             input.window.iter().map(|turn| (&*turn.participant, &*turn.content)).collect();
-        let named = dispatch_targets(manifest.dispatch, &manifest.roster, &window, &mut draw);
+        let targets = dispatch_targets(manifest.dispatch, &manifest.roster, &window, &mut draw);
         let seen = input.window.iter().map(|turn| position(&turn.id).unwrap_or(usize::MAX));
-        let decided = Decision { manifest: self.manifest, window: seen.collect(), named: named.clone() };
+        let decided = Decision { manifest: self.manifest, window: seen.collect(), named: targets.clone() };
         self.log.lock().unwrap_or_else(PoisonError::into_inner).decided.push(decided);
-        let Some(named) = named else { return Err(Error("simulated: a dispatcher failed".to_owned())) };
+        let Some(targets) = targets else { return Err(Error("simulated: a dispatcher failed".to_owned())) };
         tokio::time::sleep(Duration::from_millis(draw.below(3))).await;
-        let stranger = Name::from("zed");
-        Ok([stranger].iter().chain(&named).chain(&named).cloned().collect())
+        let unknown = Name::from("zed");
+        Ok([unknown].iter().chain(&targets).chain(&targets).cloned().collect())
     }
 }
 
 pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id: &Name) -> Speaker {
     let player = ScriptedParticipant { me: id.clone(), life, setup: setup.clone(), log: log.clone() };
-    let seat = MemberConfig {
+    let member_config = MemberConfig {
         executor: Arc::new(player),
         executor_name: "simulated".into(),
         timeout: TIMEOUT,
@@ -135,7 +136,7 @@ pub(super) fn speaker(setup: &Arc<Setup>, log: &Arc<Mutex<Log>>, life: usize, id
     };
     let participant = Participant { id: id.clone(), display_name: id.to_string(), ..Participant::default() };
     let prompts = Arc::new(Prompt { text: "You take part.".into(), ..Prompt::default() });
-    Speaker { participant, member: seat, prompts }
+    Speaker { participant, member: member_config, prompts }
 }
 
 struct ScriptedParticipant {
@@ -146,16 +147,15 @@ struct ScriptedParticipant {
 }
 
 impl ScriptedParticipant {
-    /// What it says: the trigger, itself, its life, what its state counts, and perhaps mentions.
+    /// The text of an answer: the trigger, the author, the life, the count of its state, and perhaps mentions.
     fn answer(&self, trigger: &Turn, state: &serde_json::Map<String, Json>) -> String {
-        let mut chance =
-            Rng::from_seed_and_name(self.setup.seed, &format!("says/{}/{}", trigger.id, self.me));
+        let mut rng = Rng::from_seed_and_name(self.setup.seed, &format!("says/{}/{}", trigger.id, self.me));
         let names: Vec<Name> = self.setup.names().cloned().collect();
         let mut text = format!("re:{} by:{} life:{}", trigger.id, self.me, self.life);
-        for _ in 0..[0, 0, 0, 1, 1, 2][at_most(&mut chance, 5)] {
-            text.push_str(&format!(" @{}", pick(&mut chance, &names)));
+        for _ in 0..[0, 0, 0, 1, 1, 2][at_most(&mut rng, 5)] {
+            text.push_str(&format!(" @{}", pick(&mut rng, &names)));
         }
-        if !chance.percent(60) {
+        if !rng.percent(60) {
             return json!({"content": text}).to_string();
         }
         let count = state.get("n").and_then(Json::as_u64).unwrap_or(0) + 1;
@@ -166,8 +166,9 @@ impl ScriptedParticipant {
     /// Whether no other process has asked before.
     fn is_first(&self, trigger: usize) -> bool {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut asked = log.asked.iter().filter(|one| one.trigger == trigger && one.participant == self.me);
-        asked.all(|one| one.life == self.life)
+        let mut calls =
+            log.asked.iter().filter(|call| call.trigger == trigger && call.participant == self.me);
+        calls.all(|call| call.life == self.life)
     }
 }
 
@@ -182,17 +183,17 @@ impl Executor for ScriptedParticipant {
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let speaking = invocation.conversation.clone();
-        let told = speaking.as_ref().and_then(|one| Some((one.trigger()?, &one.state)));
-        let Some((trigger, state)) = told else { return Err(Failure::failed("nothing to answer")) };
+        let conversation = invocation.conversation.clone();
+        let input = conversation.as_ref().and_then(|context| Some((context.trigger()?, &context.state)));
+        let Some((trigger, state)) = input else { return Err(Failure::failed("nothing to answer")) };
         let at = position(&trigger.id).unwrap_or(usize::MAX);
         if invocation.attempt == 1 {
-            let asked = FirstCall { life: self.life, trigger: at, participant: self.me.clone() };
-            self.log.lock().unwrap_or_else(PoisonError::into_inner).asked.push(asked);
+            let call = FirstCall { life: self.life, trigger: at, participant: self.me.clone() };
+            self.log.lock().unwrap_or_else(PoisonError::into_inner).asked.push(call);
         }
-        let mut chance = Rng::from_seed_and_name(self.setup.seed, &format!("takes/{at}/{}", self.me));
-        let longest = if chance.percent(20) { 3_000 } else { 200 };
-        tokio::time::sleep(Duration::from_millis(chance.below(longest))).await;
+        let mut rng = Rng::from_seed_and_name(self.setup.seed, &format!("takes/{at}/{}", self.me));
+        let longest = if rng.percent(20) { 3_000 } else { 200 };
+        tokio::time::sleep(Duration::from_millis(rng.below(longest))).await;
         match Behavior::of(self.setup.seed, at, &self.me) {
             Behavior::AnswersAgain if invocation.attempt == 1 => Err(Failure::failed("not now")),
             Behavior::AnswersAnother if self.is_first(at) => Err(Failure::failed("not you")),
@@ -204,7 +205,7 @@ impl Executor for ScriptedParticipant {
                 tokio::time::sleep_until(invocation.deadline).await;
                 Err(Failure::TimedOut)
             }
-            // Without the message that a panic prints.
+            // Without printing the panic's message.
             Behavior::Panics => std::panic::resume_unwind(Box::new("simulated")),
             Behavior::SaysNothing => {
                 Ok(Reply { text: json!({"content": " "}).to_string(), ..Reply::default() })

@@ -1,4 +1,4 @@
-//! A process that runs a manifest: over as many lives as it takes, until the conversation is at rest.
+//! A process that runs a manifest, restarted until the conversation is idle.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,25 +20,25 @@ use crate::clock::JumpingClock;
 use crate::faults::CrashingLedger;
 use crate::rng::Rng;
 
-/// How long a process has to close.
+/// The longest time to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// More lives than any process has: every one but a few ends by one of a few deaths or failures, or when all is said.
+/// More lives than any process needs: nearly all end by one of a few crashes or failures, or at the end.
 const MAX_LIVES: usize = 2_000;
 
-/// Everything that all processes of a simulation share.
+/// The state that all processes of a simulation share.
 pub(super) struct World {
     pub(super) setup: Arc<Setup>,
     pub(super) talk: Arc<SharedConversation>,
     pub(super) log: Arc<Mutex<Log>>,
     pub(super) clock: Arc<JumpingClock>,
     pub(super) failures: Arc<Failures>,
-    /// What the participants of each manifest remember.
+    /// The participants' states of each manifest.
     pub(super) states: Vec<States>,
-    /// Whether everything is said, so that processes may end.
+    /// Whether all people have spoken, so that processes may end.
     pub(super) finished: watch::Sender<bool>,
     pub(super) deaths: AtomicUsize,
     pub(super) interrupts: AtomicUsize,
-    /// How many lives ended since something failed.
+    /// The number of lives that ended by a failure.
     pub(super) failed: AtomicUsize,
 }
 
@@ -47,34 +47,34 @@ pub(super) struct Process {
     pub(super) world: Arc<World>,
     pub(super) manifest: usize,
     pub(super) number: usize,
-    /// The ledger that it records in; another one after a loss of power.
+    /// Its ledger, replaced after a power failure.
     pub(super) ledger: Arc<Mutex<Arc<CrashingLedger>>>,
-    /// How many turns there were at least when it last found nothing to do.
-    pub(super) rested: Arc<AtomicUsize>,
+    /// The least number of turns when it last found nothing to do.
+    pub(super) idle_at: Arc<AtomicUsize>,
 }
 
-/// How a life went.
+/// How a life ended.
 enum LifeResult {
-    /// Everything is said, and it has closed.
+    /// The simulation is over, and it has closed.
     Over,
-    /// It has closed, for now.
+    /// It was idle, and has closed.
     Idle,
     /// It was interrupted, and has closed.
     Interrupted,
     Died,
-    /// Something failed that it does not go on after.
+    /// A failure that it does not survive.
     Failed,
 }
 
 impl World {
-    /// Notes that a life begins.
+    /// Registers a new life.
     pub(super) fn begin_life(&self, manifest: usize) -> usize {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.lives.push(manifest);
         log.lives.len() - 1
     }
 
-    /// A manifest with a handle in each port.
+    /// A manifest with a handle for each port.
     pub(super) fn swarm(
         &self,
         manifest: usize,
@@ -82,9 +82,9 @@ impl World {
         ledger: &Arc<CrashingLedger>,
     ) -> Arc<Swarm> {
         let (setup, log, number) = (&self.setup, &self.log, life.number);
-        let of = &setup.manifests[manifest];
+        let config = &setup.manifests[manifest];
         Arc::new(Swarm {
-            runtime: of.id.clone(),
+            runtime: config.id.clone(),
             substrate: Arc::new(FlakySubstrate {
                 talk: self.talk.clone(),
                 life: life.clone(),
@@ -105,8 +105,8 @@ impl World {
                 log: log.clone(),
                 trigger: Mutex::new(usize::MAX),
             }),
-            speakers: of.roster.iter().map(|id| speaker(setup, log, number, id)).collect(),
-            policy: of.policy,
+            speakers: config.roster.iter().map(|id| speaker(setup, log, number, id)).collect(),
+            policy: config.policy,
             max_calls: None,
             redactor: Redactor::default(),
             ledger: Arc::new(FlakyLedger {
@@ -122,36 +122,36 @@ impl World {
 }
 
 impl Process {
-    /// Runs until everything is said.
+    /// Runs until the simulation is over.
     ///
     /// # Errors
-    /// When it does not come to an end.
+    /// When it does not end.
     pub(super) async fn run(self) -> Result<(), String> {
         let Process { world, manifest, number, .. } = &self;
-        let of = &world.setup.manifests[*manifest];
-        let mut chance = Rng::from_seed_and_name(world.setup.seed, &format!("process/{}/{number}", of.id));
-        let mut deaths = of.deaths;
+        let config = &world.setup.manifests[*manifest];
+        let mut rng = Rng::from_seed_and_name(world.setup.seed, &format!("process/{}/{number}", config.id));
+        let mut deaths = config.deaths;
         let mut failed = String::new();
         for _ in 0..MAX_LIVES {
-            let end = next_life_end(&mut chance, &mut deaths);
+            let end = next_life_end(&mut rng, &mut deaths);
             let life = Life::new(
                 world.begin_life(*manifest),
                 end,
-                Rng::new(chance.next_u64()),
+                Rng::new(rng.next_u64()),
                 world.failures.clone(),
                 world.setup.slowest_ms,
             );
             let lived = tokio::select! {
                 biased;
                 () = life.died() => LifeResult::Died,
-                lived = self.run_life(&life, of.comes_and_goes, of.patient, &mut failed) => lived,
+                result = self.run_life(&life, config.comes_and_goes, config.patient, &mut failed) => result,
             };
             match lived {
                 LifeResult::Over => return Ok(()),
                 LifeResult::Died => {
                     world.deaths.fetch_add(1, Ordering::Relaxed);
-                    if of.is_single_process() && chance.percent(40) {
-                        self.lose_power(&mut chance).await;
+                    if config.is_single_process() && rng.percent(40) {
+                        self.lose_power(&mut rng).await;
                     }
                 }
                 LifeResult::Interrupted => {
@@ -160,16 +160,16 @@ impl Process {
                 LifeResult::Failed => {
                     world.failed.fetch_add(1, Ordering::Relaxed);
                 }
-                LifeResult::Idle => tokio::time::sleep(Duration::from_millis(chance.below(16_000))).await,
+                LifeResult::Idle => tokio::time::sleep(Duration::from_millis(rng.below(16_000))).await,
             }
-            tokio::time::sleep(Duration::from_millis(chance.below(4_000))).await;
+            tokio::time::sleep(Duration::from_millis(rng.below(4_000))).await;
         }
-        Err(format!("a process of `{}` has lived {MAX_LIVES} times; what failed last: {failed}", of.id))
+        Err(format!("a process of `{}` has lived {MAX_LIVES} times; what failed last: {failed}", config.id))
     }
 
-    async fn lose_power(&self, chance: &mut Rng) {
+    async fn lose_power(&self, rng: &mut Rng) {
         let before = self.ledger();
-        let after = before.after_power_loss(at_most(chance, 3), None).await;
+        let after = before.after_power_loss(at_most(rng, 3), None).await;
         *self.ledger.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(after);
     }
 
@@ -182,26 +182,26 @@ impl Process {
         life: &Arc<Life>,
         comes_and_goes: bool,
         patient: bool,
-        why: &mut String,
+        last_error: &mut String,
     ) -> LifeResult {
         let swarm = self.world.swarm(self.manifest, life, &self.ledger());
         let mut runner = match Runner::open(swarm, Begin::First).await {
             Ok(runner) => runner,
             Err(error) => {
-                *why = error.to_string();
+                *last_error = error.to_string();
                 return LifeResult::Failed;
             }
         };
         let driven = tokio::select! {
             biased;
             () = life.interrupted() => LifeResult::Interrupted,
-            driven = self.drive(&mut runner, comes_and_goes, patient, why) => driven,
+            driven = self.drive(&mut runner, comes_and_goes, patient, last_error) => driven,
         };
         match (runner.close(CLOSE_TIMEOUT).await, driven) {
             (Ok(_), driven) => driven,
             (Err(_), LifeResult::Interrupted) => LifeResult::Interrupted,
             (Err(error), _) => {
-                *why = error.to_string();
+                *last_error = error.to_string();
                 LifeResult::Failed
             }
         }
@@ -212,14 +212,14 @@ impl Process {
         runner: &mut Runner,
         comes_and_goes: bool,
         patient: bool,
-        why: &mut String,
+        last_error: &mut String,
     ) -> LifeResult {
         loop {
-            let (over, length) = (*self.world.finished.borrow(), self.world.talk.len());
+            let (is_over, length) = (*self.world.finished.borrow(), self.world.talk.len());
             let cycled = match runner.cycle().await {
                 Ok(CycleResult::NoNewTurn) => {
-                    self.rested.store(length, Ordering::Relaxed);
-                    if over {
+                    self.idle_at.store(length, Ordering::Relaxed);
+                    if is_over {
                         return LifeResult::Over;
                     }
                     if comes_and_goes {
@@ -238,7 +238,7 @@ impl Process {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => {
-                    *why = error.to_string();
+                    *last_error = error.to_string();
                     return LifeResult::Failed;
                 }
             }
@@ -246,23 +246,23 @@ impl Process {
     }
 }
 
-/// How the next life ends; a few do before their time.
-fn next_life_end(chance: &mut Rng, left: &mut usize) -> LifeEnd {
-    if *left == 0 {
+/// How the next life ends; a few end early.
+fn next_life_end(rng: &mut Rng, remaining: &mut usize) -> LifeEnd {
+    if *remaining == 0 {
         return LifeEnd::Never;
     }
-    *left -= 1;
-    let most = [8, 40, 200][at_most(chance, 2)];
-    let step = at_most(chance, most);
-    if chance.percent(70) { LifeEnd::Crash(step) } else { LifeEnd::Interrupt(step) }
+    *remaining -= 1;
+    let limit = [8, 40, 200][at_most(rng, 2)];
+    let step = at_most(rng, limit);
+    if rng.percent(70) { LifeEnd::Crash(step) } else { LifeEnd::Interrupt(step) }
 }
 
-/// Ledgers for the processes of a manifest.
+/// The ledgers of a manifest's processes.
 pub(super) fn ledgers(setup: &Setup, manifest: usize) -> Vec<Arc<Mutex<Arc<CrashingLedger>>>> {
-    let of = &setup.manifests[manifest];
+    let config = &setup.manifests[manifest];
     let new = || Arc::new(Mutex::new(Arc::new(CrashingLedger::new(None))));
     let shared = new();
-    (0..of.processes).map(|_| if of.one_ledger { shared.clone() } else { new() }).collect()
+    (0..config.processes).map(|_| if config.one_ledger { shared.clone() } else { new() }).collect()
 }
 
 /// States for each manifest.

@@ -1,4 +1,4 @@
-//! What a process keeps besides the conversation: states and the ledger, both slow and failing.
+//! A process's handles on states and ledger, both slow and failing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::life::Life;
 use super::log::{Cursor, Log};
 use crate::faults::CrashingLedger;
 
-/// What the error of a state that could not be read says.
+/// The message of the error when a state cannot be read.
 pub(super) const STATE_READ_ERROR: &str = "simulated: a state could not be read";
 
-/// What participants remember, whoever runs them.
+/// The participants' states, for all processes.
 pub(super) type States = Arc<Mutex<BTreeMap<String, Map<String, Json>>>>;
 
 /// One process's handle on the states.
@@ -77,8 +77,8 @@ impl Ledger for FlakyLedger {
         let next = self.ledger.append(append).await?;
         {
             let (manifest, length) = (self.manifest, self.talk.len());
-            let said = cursors.into_iter().map(|at| Cursor { manifest, at, length });
-            self.log.lock().unwrap_or_else(PoisonError::into_inner).cursors.extend(said);
+            let recorded = cursors.into_iter().map(|at| Cursor { manifest, at, length });
+            self.log.lock().unwrap_or_else(PoisonError::into_inner).cursors.extend(recorded);
         }
         self.step("a record was written, and nobody learns it").await?;
         Ok(next)
