@@ -1,4 +1,4 @@
-//! An executor: says what it has heard, a little louder.
+//! An executor that repeats the last turn in capitals.
 
 use async_trait::async_trait;
 use quorate::ports::executor::{About, Executor, Failure, Invocation, Reply};

@@ -1,4 +1,4 @@
-//! A dispatcher: questions are for everybody else.
+//! A dispatcher that gives questions to all participants but the author.
 
 use async_trait::async_trait;
 use quorate::ports::dispatcher::{Dispatcher, Error, Input};
@@ -15,7 +15,7 @@ impl Dispatcher for Questions {
         let Some(trigger) = input.trigger().filter(|turn| turn.content.trim_end().ends_with('?')) else {
             return Ok(Vec::new());
         };
-        let others = input.participants.iter().filter(|one| one.id != trigger.participant);
-        Ok(others.map(|one| one.id.clone()).collect())
+        let others = input.participants.iter().filter(|participant| participant.id != trigger.participant);
+        Ok(others.map(|participant| participant.id.clone()).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! A substrate: a wall that anybody can write on, in memory.
+//! A substrate that keeps the conversation in memory.
 
 use std::sync::Mutex;
 
