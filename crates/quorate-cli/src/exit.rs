@@ -10,7 +10,6 @@ use super::render::{self, Format};
 use super::terminal::Terminal;
 use super::workflow;
 
-/// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exit(u8);
 

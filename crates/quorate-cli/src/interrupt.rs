@@ -4,7 +4,6 @@
 
 use std::future::Future;
 
-/// The command was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interrupted;
 

@@ -45,7 +45,6 @@ impl Conversation {
         self.news.notify_waiters();
     }
 
-    /// The newest turns.
     pub(super) async fn newest(&self, limit: usize) -> Result<TurnPage, Error> {
         let Some(last) = self.newest_id().await? else {
             return Ok(TurnPage { known: true, ..TurnPage::default() });
@@ -113,7 +112,6 @@ impl Conversation {
         }
     }
 
-    /// The newest turn.
     pub(super) async fn newest_id(&self) -> Result<Option<Name>, Error> {
         let mut newest = self.newest.lock().await;
         loop {

@@ -27,7 +27,6 @@ pub(super) struct Failure {
     help: Option<String>,
     /// All diagnostics, if there are more than the first one.
     diagnostics: Option<Arc<Value>>,
-    /// For people.
     text: String,
     /// Whether the call does not fit the schema in `tools/list`.
     pub(super) malformed: bool,

@@ -73,7 +73,6 @@ impl Listener {
         Ok(Listener { listener, address, request })
     }
 
-    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -43,10 +43,10 @@ pub(super) struct Standing {
     pub(super) job: String,
     /// Whether it has ended.
     pub(super) done: bool,
-    /// What came of it, once it is done.
+    /// The result, once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<Json>,
-    /// How far it is, as long as it is not done.
+    /// The progress, until it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) progress: Option<Progress>,
 }
@@ -84,7 +84,6 @@ impl Job {
     }
 }
 
-/// Why a wait ended.
 enum WaitOutcome {
     Ended(Result<Json, Failure>),
     NotYet(Progress),
@@ -115,7 +114,6 @@ impl Jobs {
         job_status(&job, waited)
     }
 
-    /// Waits for a job.
     pub(super) async fn poll(&self, id: &str, wait: Duration, caller: &Caller) -> Result<Standing, Failure> {
         let job = self.find(id)?;
         let waited = wait_for(&job, wait, caller).await;

@@ -35,7 +35,6 @@ impl Progress {
     }
 }
 
-/// Updates a job's progress.
 pub(super) struct Reporter {
     state: watch::Sender<State>,
 }

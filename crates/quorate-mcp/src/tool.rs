@@ -39,7 +39,6 @@ pub(super) trait Tool: 'static {
     /// Serializes to an object.
     type Output: Serialize + JsonSchema;
 
-    /// Runs the tool.
     fn call(
         server: &Arc<ServerState>,
         arguments: Self::Arguments,

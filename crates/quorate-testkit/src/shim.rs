@@ -25,7 +25,6 @@ pub enum Call {
     Read,
     Write,
     Sync,
-    /// Setting a file's length.
     Truncate,
     /// Renaming or linking.
     Rename,
@@ -51,9 +50,7 @@ pub enum FaultAction {
     /// Half of the data is written, and the caller learns it.
     Short,
     Eio,
-    /// No space left.
     Enospc,
-    /// Read-only file system.
     Erofs,
 }
 
@@ -164,7 +161,6 @@ impl Shim {
         command.env("QUORATE_SHIM_TRACE", trace);
     }
 
-    /// Applies a fault.
     pub fn fault(command: &mut Command, fault: &Fault) {
         command.env("QUORATE_SHIM_FAULT", fault.to_string());
     }

@@ -39,9 +39,7 @@ pub struct Simulation {
     pub calls: Vec<Vec<(String, u32)>>,
     /// For each session the invocations that had a consultation when it began.
     pub consulted: Vec<Vec<String>>,
-    /// The final history.
     pub history: History,
-    /// The limit of calls.
     pub cap: Option<u32>,
     /// The number of appends with a sync.
     pub syncs: u32,

@@ -77,7 +77,7 @@ impl Dispatcher for LlmRouter {
             Err(unanswered) => return Err(self.unanswered(&unanswered)),
         };
         let chosen = turn::read_selection(&answer).unwrap_or_default();
-        let known = |id: &String| input.participants.iter().any(|one| *one.id == **id);
+        let known = |id: &String| input.participants.iter().any(|known| *known.id == **id);
         if let Some(unknown_id) = chosen.iter().find(|id| !known(id)) {
             let name = &self.member_config.executor_name;
             return Err(Error(format!("`{name}` names {}, who does not take part", json!(unknown_id))));

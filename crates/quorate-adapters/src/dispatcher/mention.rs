@@ -59,7 +59,10 @@ impl Dispatcher for Mention {
         }
         let mentioned =
             |participant: &&Participant| mentions(&trigger.content, &participant.display_name, self.boundary);
-        Ok(candidates(&input, self.reentry).filter(mentioned).map(|one| one.id.clone()).collect())
+        Ok(candidates(&input, self.reentry)
+            .filter(mentioned)
+            .map(|participant| participant.id.clone())
+            .collect())
     }
 
     fn near_misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
@@ -68,32 +71,33 @@ impl Dispatcher for Mention {
 
     /// Warns of names whose mention selects another participant too.
     fn warnings(&self, participants: &[Participant]) -> Vec<String> {
-        let mut cautions = Vec::new();
-        for (at, one) in participants.iter().enumerate() {
-            for other in &participants[at + 1..] {
-                let said = ambiguity_warning(one, other, self.boundary)
-                    .or_else(|| ambiguity_warning(other, one, self.boundary));
-                cautions.extend(said);
+        let mut warnings = Vec::new();
+        for (at, first) in participants.iter().enumerate() {
+            for second in &participants[at + 1..] {
+                let warning = ambiguity_warning(first, second, self.boundary)
+                    .or_else(|| ambiguity_warning(second, first, self.boundary));
+                warnings.extend(warning);
             }
         }
-        cautions
+        warnings
     }
 }
 
 /// The warning for a name `meant` whose mention selects `also` too.
 fn ambiguity_warning(meant: &Participant, also: &Participant, boundary: Boundary) -> Option<String> {
     let name = &*meant.display_name;
-    let written = [Some(name), first_word(name)].into_iter().flatten();
-    let said =
-        written.map(|name| format!("@{name}")).find(|said| mentions(said, &also.display_name, boundary))?;
+    let spellings = [Some(name), first_word(name)].into_iter().flatten();
+    let mention = spellings
+        .map(|name| format!("@{name}"))
+        .find(|mention| mentions(mention, &also.display_name, boundary))?;
     let help = match boundary {
-        Boundary::Anything if !mentions(&said, &also.display_name, Boundary::Word) => {
+        Boundary::Anything if !mentions(&mention, &also.display_name, Boundary::Word) => {
             "set `boundary: word` in the dispatcher's block, or give one of them another displayName"
         }
         _ => "give one of them another displayName",
     };
     Some(format!(
-        "`{said}`, which is how `{}` is mentioned, also selects `{}` ({}); {help}",
+        "`{mention}`, which is how `{}` is mentioned, also selects `{}` ({}); {help}",
         meant.id, also.id, also.display_name
     ))
 }

@@ -31,12 +31,7 @@ pub(crate) enum CallError {
     Lost { server: String, tool: String, why: String },
     /// No answer in time; the server may have carried it out, or may do so later.
     #[error("MCP server `{server}`: `{tool}` gave no answer within {limit:?}")]
-    TimedOut {
-        server: String,
-        tool: String,
-        /// The timeout.
-        limit: Duration,
-    },
+    TimedOut { server: String, tool: String, limit: Duration },
     /// The answer does not have the tool's format.
     #[error("MCP server `{server}`: the result of `{tool}` {why}")]
     MalformedResult {

@@ -75,7 +75,6 @@ impl Memory {
         Memory { package: Mutex::new(Some(package)) }
     }
 
-    /// Replaces the package.
     pub fn publish(&self, package: Package) {
         *self.package.lock().unwrap_or_else(PoisonError::into_inner) = Some(package);
     }

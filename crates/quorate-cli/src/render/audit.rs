@@ -53,7 +53,6 @@ fn percent(part: u64, total: u64) -> String {
     }
 }
 
-/// The counts in sentences.
 fn summary(audit: &Audit) -> Vec<String> {
     if !audit.log_exists {
         return vec![format!("There is no log at {} yet: every review adds a line.", one_line(&audit.log))];

@@ -93,7 +93,6 @@ pub(crate) struct RunSummary {
 }
 
 impl RunSummary {
-    /// An empty summary.
     pub(crate) fn new(retention: Retention) -> Self {
         let limit = match retention {
             Retention::All => usize::MAX,
@@ -112,7 +111,6 @@ impl RunSummary {
         }
     }
 
-    /// Adds a cycle.
     pub(crate) fn take(&mut self, cycled: CycleResult) {
         match cycled {
             CycleResult::Asked { trigger, appended, failed } => {
@@ -120,16 +118,14 @@ impl RunSummary {
                 self.appended.extend(appended);
                 let failed = failed
                     .into_iter()
-                    .map(|(participant, reason)| (trigger.to_string(), participant.to_string(), reason));
+                    .map(|(participant, why)| (trigger.to_string(), participant.to_string(), why));
                 self.failed.extend(failed);
             }
-            CycleResult::Idle { trigger, why: reason } => {
+            CycleResult::Idle { trigger, why } => {
                 self.idle += 1;
-                self.passed.extend(reason.map(|reason| (trigger.to_string(), reason)));
+                self.passed.extend(why.map(|why| (trigger.to_string(), why)));
             }
-            CycleResult::Undecided { trigger, why: reason } => {
-                self.undecided.extend([(trigger.to_string(), reason)])
-            }
+            CycleResult::Undecided { trigger, why } => self.undecided.extend([(trigger.to_string(), why)]),
             CycleResult::BudgetExhausted { trigger } => self.spent = Some(trigger.to_string()),
             CycleResult::NoNewTurn => {}
         }
@@ -253,35 +249,33 @@ pub(crate) fn records_json(runtime: &Runtime, records: &[Record]) -> String {
 }
 
 /// The summary of a run. `told` means that unanswered turns were printed before.
-pub(crate) fn summary(summary: &RunSummary, unanswered_printed: bool) -> String {
+pub(crate) fn summary(run: &RunSummary, unanswered_printed: bool) -> String {
     let mut text = String::new();
     if !unanswered_printed {
-        for (trigger, participant, reason) in &summary.failed.all {
+        for (trigger, participant, why) in &run.failed.all {
             text.push_str(&format!(
                 "{} has not answered {trigger}: {}\n",
                 one_line(participant),
-                one_line(reason)
+                one_line(why)
             ));
         }
-        for (trigger, reason) in summary.passed.all.iter().chain(&summary.undecided.all) {
-            text.push_str(&format!("nobody answers {trigger}: {}\n", one_line(reason)));
+        for (trigger, why) in run.passed.all.iter().chain(&run.undecided.all) {
+            text.push_str(&format!("nobody answers {trigger}: {}\n", one_line(why)));
         }
     }
-    if let Some(trigger) = &summary.spent {
+    if let Some(trigger) = &run.spent {
         text.push_str(&format!("{trigger} is still to be answered: the calls of this run are spent\n"));
     }
-    if summary.out_of_time {
+    if run.out_of_time {
         text.push_str("the time of this run is spent (`[budget] wall`); the next run goes on\n");
     }
-    if let Some((trigger, unanswered)) = &summary.unheard {
+    if let Some((trigger, unanswered)) = &run.unheard {
         let unanswered = one_line(&unanswered.join(", "));
         text.push_str(&format!("interrupted: the next run asks {unanswered} again to answer {trigger}\n"));
     }
-    text.push_str(&match (summary.asked, summary.appended.count) {
-        (0, _) if summary.idle == 0 && summary.is_complete() => "nothing is new\n".to_owned(),
-        (0, _) if summary.passed.is_empty() && summary.is_complete() => {
-            "nothing is to be answered\n".to_owned()
-        }
+    text.push_str(&match (run.asked, run.appended.count) {
+        (0, _) if run.idle == 0 && run.is_complete() => "nothing is new\n".to_owned(),
+        (0, _) if run.passed.is_empty() && run.is_complete() => "nothing is to be answered\n".to_owned(),
         (_, 1) => "1 turn appended\n".to_owned(),
         (_, appended) => format!("{appended} turns appended\n"),
     });
@@ -289,22 +283,24 @@ pub(crate) fn summary(summary: &RunSummary, unanswered_printed: bool) -> String 
 }
 
 /// The summary of a run as one JSON object.
-pub(crate) fn summary_json(runtime: &Runtime, summary: &RunSummary) -> String {
-    let appended: Vec<Value> = summary.appended.all.iter().map(turn_json).collect();
-    let failed = summary.failed.all.iter();
-    let failed = failed.map(|(trigger, participant, reason)| json!({"trigger": trigger, "participant": participant, "why": reason}));
+pub(crate) fn summary_json(runtime: &Runtime, run: &RunSummary) -> String {
+    let appended: Vec<Value> = run.appended.all.iter().map(turn_json).collect();
+    let failed = run.failed.all.iter();
+    let failed = failed.map(
+        |(trigger, participant, why)| json!({"trigger": trigger, "participant": participant, "why": why}),
+    );
     let turns = |last: &Recent<(String, String)>| -> Vec<Value> {
-        last.all.iter().map(|(trigger, reason)| json!({"trigger": trigger, "why": reason})).collect()
+        last.all.iter().map(|(trigger, why)| json!({"trigger": trigger, "why": why})).collect()
     };
-    let interrupted = summary
+    let interrupted = run
         .unheard
         .as_ref()
         .map(|(trigger, participant)| json!({"trigger": trigger, "unheard": participant}));
     let omitted = [
-        ("appended", summary.appended.omitted()),
-        ("failed", summary.failed.omitted()),
-        ("passed", summary.passed.omitted()),
-        ("undecided", summary.undecided.omitted()),
+        ("appended", run.appended.omitted()),
+        ("failed", run.failed.omitted()),
+        ("passed", run.passed.omitted()),
+        ("undecided", run.undecided.omitted()),
     ];
     let omitted: Map<String, Value> = omitted
         .into_iter()
@@ -313,14 +309,14 @@ pub(crate) fn summary_json(runtime: &Runtime, summary: &RunSummary) -> String {
         .collect();
     let mut json = json!({
         "runtime": runtime.id,
-        "asked": summary.asked,
-        "idle": summary.idle,
+        "asked": run.asked,
+        "idle": run.idle,
         "appended": appended,
         "failed": failed.collect::<Vec<_>>(),
-        "passed": turns(&summary.passed),
-        "undecided": turns(&summary.undecided),
-        "spent": summary.spent,
-        "over": summary.out_of_time,
+        "passed": turns(&run.passed),
+        "undecided": turns(&run.undecided),
+        "spent": run.spent,
+        "over": run.out_of_time,
         "interrupted": interrupted,
     });
     if !omitted.is_empty() {

@@ -127,7 +127,7 @@ fn deliberators(report: &Report, width: usize) -> String {
     let painted = |cell: deliberator_row::Cell| {
         cell.paint.map_or_else(|| cell.text.clone(), |paint| paint.on(&cell.text))
     };
-    let row = |one| deliberator_row::row(report, one).into_iter().map(painted).collect();
+    let row = |deliberator| deliberator_row::row(report, deliberator).into_iter().map(painted).collect();
     let rows: Vec<Vec<String>> = report.deliberators.iter().map(row).collect();
     let mut out = table(&deliberator_row::headings(report.rounds), rows, 2, width);
     let remarks = [deliberator_row::reactions(report), deliberator_row::absences(report)].concat();

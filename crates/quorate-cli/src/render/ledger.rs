@@ -67,7 +67,6 @@ pub(crate) fn accepted_json(accepted: &AcceptedRollback) -> String {
     format!("{:#}\n", json!({"accepted": departs.is_some(), "departs": departs, "size": size}))
 }
 
-/// As text.
 pub(crate) fn stats(counted: &LedgerStats, options: TextOptions) -> String {
     let LedgerStats { ledger, file_bytes, stats } = counted;
     let sealed = match &stats.last_checkpoint {

@@ -110,7 +110,6 @@ pub(crate) fn expired(overlay: &Overlay, format: HumanOrJson) -> String {
     }
 }
 
-/// The swept overlays.
 pub(crate) fn swept(evicted: &[Eviction], format: HumanOrJson) -> String {
     match format {
         HumanOrJson::Json => format!("{:#}\n", json!({"evicted": evicted})),

@@ -243,7 +243,6 @@ pub(crate) fn unusable(proposal: &Proposal) -> Option<String> {
     }
 }
 
-/// The results of proposals.
 pub(crate) fn proposed(outcomes: &[Outcome], environment: &Environment, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
         let object = |outcome: &Outcome| {
@@ -332,7 +331,6 @@ pub(crate) fn swept(swept: &[String], format: HumanOrJson) -> String {
     }
 }
 
-/// The repairs.
 pub(crate) fn repaired(repairs: &[String], format: HumanOrJson) -> String {
     match format {
         HumanOrJson::Json => format!("{:#}\n", json!({"done": repairs})),

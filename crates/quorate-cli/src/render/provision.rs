@@ -14,7 +14,6 @@ use quorate::service::provision::setup::State;
 use quorate::service::provision::status::{FileStatus, ProfileStatus};
 use quorate::service::provision::{FileReport, Outcome, WriteMode};
 
-/// The requested change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Install,
@@ -154,7 +153,6 @@ pub(crate) fn status(
     }
 }
 
-/// The installed profiles.
 pub(crate) fn list(statuses: &[ProfileStatus], format: HumanOrJson, options: TextOptions) -> String {
     match format {
         HumanOrJson::Json => {

@@ -11,7 +11,6 @@ use quorate::service::replay::Replay;
 /// The longest shown value, in characters.
 const VALUE: usize = 160;
 
-/// As text.
 pub(crate) fn human(replay: &Replay) -> String {
     let verdict = |word: &Option<String>| word.as_deref().map_or_else(|| "no verdict".to_owned(), one_line);
     let differences = &replay.result.differences;

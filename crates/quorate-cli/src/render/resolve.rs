@@ -16,10 +16,8 @@ use super::paint::{Paint, finish, one_line};
 use quorate::service::resolve::flatten::FlatManifest;
 use quorate::service::resolve::{FieldOrigin, Resolution, disk_path};
 
-/// The width of labels.
 const LABEL: usize = 14;
 
-/// The assembly as text.
 pub(crate) fn human(view: &Resolution, options: TextOptions) -> String {
     let resolved = &view.resolved;
     let mut out = format!(

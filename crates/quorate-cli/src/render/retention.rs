@@ -14,7 +14,6 @@ use quorate::service::ledger::hold::HoldChange;
 /// The most runs listed as text.
 const SHOWN: usize = 20;
 
-/// As text.
 pub(crate) fn collected(collected: &GcResult, options: TextOptions) -> String {
     let GcResult { dry_run, due, held, open, .. } = collected;
     let mut out = String::new();

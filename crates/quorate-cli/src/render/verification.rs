@@ -8,7 +8,6 @@ use super::paint::{Paint, finish, one_line};
 use super::wording::instant;
 use quorate::service::ledger::verify::Verification;
 
-/// As text.
 pub(crate) fn human(verified: &Verification, options: TextOptions) -> String {
     let Verification { ledger, report, .. } = verified;
     let mut text = match report.divergence_count {

@@ -7,7 +7,6 @@ use quorate_kernel::ports::executor::Usage;
 
 use super::paint::one_line;
 
-/// A status in words.
 pub(crate) fn status(word: &str) -> String {
     match word {
         "schema_failed" => "answer did not fit".to_owned(),
@@ -16,7 +15,6 @@ pub(crate) fn status(word: &str) -> String {
     }
 }
 
-/// A step in words.
 pub(crate) fn step(word: &str) -> String {
     match word {
         "r1" => "round 1".to_owned(),

@@ -19,7 +19,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use quorate_kernel::entropy::sha256_hex;
 
-/// A page that may ask from a browser: `scheme://host:port`.
+/// The origin of a web page that may send requests: `scheme://host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     scheme: String,
@@ -61,14 +61,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What a page asks a server of its own machine for, and what it is told. Browsers have no name for it in the library.
+/// Request and response header for pages that access the local network; the library has no names for them.
 const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 /// Response headers that a page may read beyond the default ones.
 const EXPOSED: &str = "mcp-session-id, mcp-protocol-version, www-authenticate";
 
-/// Checks every request.
 pub(super) struct Guard {
     address: SocketAddr,
     /// The token's SHA-256, so that comparisons have a fixed length.

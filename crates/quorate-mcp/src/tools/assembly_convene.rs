@@ -56,9 +56,9 @@ pub(super) struct Arguments {
     max_calls: Option<MaxCalls>,
     /// The timeout of each member, for example 90s or 5m
     timeout: Option<String>,
-    /// The operator that has made what it is about, for `quorate playbook` to learn from; nobody who judges is told
+    /// The operator that produced it; `quorate playbook` learns from it, and the judges are not told
     made_by: Option<String>,
-    /// The playbooks in shadow that were in its prompt then
+    /// The shadow playbooks that were in its prompt
     #[serde(default)]
     trying: Vec<String>,
     /// How long to wait for the outcome, in milliseconds: default 20000, at most 50000

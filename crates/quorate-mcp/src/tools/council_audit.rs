@@ -20,7 +20,7 @@ pub(super) struct CouncilAudit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// How far back: 24h, 7d, 2w, a date, or all; all unless said
+    /// Start of the period: 24h, 7d, 2w, a date, or all; default all
     since: Option<String>,
     /// Only this verdict
     verdict: Option<Verdict>,
@@ -58,11 +58,7 @@ impl Tool for CouncilAudit {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: Arguments,
-        _caller: &Caller,
-    ) -> Result<Object, Failure> {
+    async fn call(server: &Arc<ServerState>, arguments: Arguments, _: &Caller) -> Result<Object, Failure> {
         let within = server.clone();
         server.run_computation(Box::pin(async move { run_audit(&within, arguments).await })).await
     }

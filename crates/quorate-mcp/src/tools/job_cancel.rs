@@ -35,11 +35,7 @@ impl Tool for JobCancel {
     type Arguments = Arguments;
     type Output = Cancelled;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: Arguments,
-        _caller: &Caller,
-    ) -> Result<Cancelled, Failure> {
+    async fn call(server: &Arc<ServerState>, arguments: Arguments, _: &Caller) -> Result<Cancelled, Failure> {
         let cancelled = server.jobs.cancel(&arguments.job).await?;
         Ok(Cancelled { job: arguments.job, cancelled })
     }

@@ -35,11 +35,7 @@ impl Tool for KvGet {
     type Arguments = Arguments;
     type Output = Entry;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: Arguments,
-        _caller: &Caller,
-    ) -> Result<Entry, Failure> {
+    async fn call(server: &Arc<ServerState>, arguments: Arguments, _: &Caller) -> Result<Entry, Failure> {
         let state = &server.conversations.first()?.runtime.state;
         Ok(Entry { value: state.read(&arguments.key).await? })
     }

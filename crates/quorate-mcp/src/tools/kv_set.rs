@@ -33,11 +33,7 @@ impl Tool for KvSet {
     type Arguments = Arguments;
     type Output = Done;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: Arguments,
-        _caller: &Caller,
-    ) -> Result<Done, Failure> {
+    async fn call(server: &Arc<ServerState>, arguments: Arguments, _: &Caller) -> Result<Done, Failure> {
         server.conversations.first()?.runtime.state.write(&arguments.key, &arguments.value).await?;
         Ok(Done {})
     }

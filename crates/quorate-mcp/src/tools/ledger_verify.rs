@@ -39,11 +39,7 @@ impl Tool for LedgerVerify {
     type Arguments = Arguments;
     type Output = Object;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: Arguments,
-        _caller: &Caller,
-    ) -> Result<Object, Failure> {
+    async fn call(server: &Arc<ServerState>, arguments: Arguments, _: &Caller) -> Result<Object, Failure> {
         let within = server.clone();
         server.run_computation(Box::pin(async move { run_verify(&within, arguments).await })).await
     }

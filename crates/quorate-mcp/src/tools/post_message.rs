@@ -57,11 +57,7 @@ impl Tool for PostMessage {
     type Arguments = Arguments;
     type Output = Posted;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: Arguments,
-        _caller: &Caller,
-    ) -> Result<Posted, Failure> {
+    async fn call(server: &Arc<ServerState>, arguments: Arguments, _: &Caller) -> Result<Posted, Failure> {
         let entry = server.conversations.find(&arguments.conversation_id)?;
         let meta = arguments.metadata.unwrap_or_default();
         let metadata_participant = || meta.get(METADATA_KEY)?.get("participant")?.as_str();

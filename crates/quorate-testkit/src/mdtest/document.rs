@@ -7,7 +7,6 @@ use super::file::{File, file};
 use super::memory::{Content, Memory};
 use super::resolved::ResolvedExpectation;
 
-/// A parsed document.
 #[derive(Debug, Clone)]
 pub struct Document {
     pub tests: Vec<Test>,

@@ -4,7 +4,6 @@ use quorate_diagnostics::codes::Severity;
 use quorate_diagnostics::text::LineIndex;
 use quorate_diagnostics::{Body, Report};
 
-/// An expected diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
     pub severity: Severity,

@@ -23,7 +23,6 @@ pub enum Content {
     Unreadable,
     /// A link that leads out of its scope.
     Outside,
-    /// An empty folder.
     Folder,
 }
 

@@ -9,7 +9,6 @@ use quorate_manifest::workspace::WorkspacePath;
 use quorate_manifest::{assembly, persona};
 use serde_json::{Value, json};
 
-/// A `resolved` block.
 #[derive(Debug, Clone)]
 pub struct ResolvedExpectation {
     pub path: String,

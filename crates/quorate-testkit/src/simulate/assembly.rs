@@ -108,7 +108,6 @@ async fn history(world: &World, ledger: &CrashingLedger) -> Result<Option<Histor
     History::from_records(&world.run, records).map(Some).map_err(|error| violated(error.to_string()))
 }
 
-/// When the processes crash.
 struct CrashPlan {
     rng: Option<Rng>,
     lives: u64,

@@ -10,7 +10,6 @@ use quorate_protocol::modes::council::{Council, Setup};
 use super::Simulation;
 use crate::faults::CrashingLedger;
 
-/// A violated invariant.
 #[derive(Debug)]
 pub struct Violation {
     /// Reproduces it.

@@ -46,9 +46,7 @@ pub struct Summary {
     pub answers: usize,
     /// The number of calls without an answer.
     pub failed: usize,
-    /// The number of crashes.
     pub deaths: usize,
-    /// The number of interruptions.
     pub interrupts: usize,
     /// The number of triggers skipped since participants had spoken too often in a row.
     pub guarded: usize,

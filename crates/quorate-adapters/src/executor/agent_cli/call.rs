@@ -27,11 +27,9 @@ pub(super) struct CallOutput {
     pub(super) termination: Termination,
     /// All of stdout, up to its cap.
     pub(super) stdout: Vec<u8>,
-    /// The end of stderr.
     pub(super) stderr: Vec<u8>,
 }
 
-/// How an attempt ended.
 #[derive(Debug)]
 pub(super) enum Termination {
     Exited(ExitStatus),

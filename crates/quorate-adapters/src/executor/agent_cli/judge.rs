@@ -75,7 +75,6 @@ impl JudgeSetup<'_> {
 }
 
 impl Judge {
-    /// Refuses unknown tool names.
     pub(super) fn check_tools(&self, preset: &str, tools: &[String]) -> Result<(), ConfigError> {
         let Some(known) = self.tools else { return Ok(()) };
         match tools.iter().find(|tool| !known.contains(&tool.as_str())) {

@@ -72,7 +72,6 @@ impl PrivateDir {
         self.path().join(HOME)
     }
 
-    /// The empty working directory.
     pub(super) fn work(&self) -> PathBuf {
         self.path().join(WORK)
     }

@@ -28,7 +28,6 @@ pub(super) struct CallTag {
     call: u32,
 }
 
-/// Which processes are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Call(CallTag),

@@ -24,7 +24,6 @@ pub struct LedgerFiles {
     /// The ledger's files, or its directory.
     pub ledger: Vec<PathBuf>,
     pub log: PathBuf,
-    /// The workspace's root.
     pub workspace: Option<PathBuf>,
 }
 

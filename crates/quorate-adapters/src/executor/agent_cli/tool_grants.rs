@@ -147,7 +147,6 @@ pub(super) mod fixture {
         }
     }
 
-    /// Servers from their tables.
     pub(in crate::executor::agent_cli) fn servers(tables: &Json) -> Servers {
         let tables = tables.as_object().cloned().unwrap_or_default();
         let tables =

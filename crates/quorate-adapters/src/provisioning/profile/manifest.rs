@@ -25,10 +25,8 @@ pub(super) struct Manifest {
     pub(super) files: Vec<File>,
 }
 
-/// An entry of `files`.
 pub(super) struct File {
     pub(super) src: String,
-    /// The place of `src`.
     pub(super) src_span: Range<usize>,
     pub(super) path: String,
     pub(super) dest: Destination,

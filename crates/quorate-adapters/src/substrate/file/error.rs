@@ -8,12 +8,15 @@ use quorate_protocol::Name;
 
 #[derive(Debug)]
 pub(super) enum JournalError {
-    /// The file system failed.
     Io(io::Error),
     /// The journal is not UTF-8 at this offset.
     NotUtf8(u64),
     /// The note of a turn, at this offset, cannot be read.
-    UnreadableNote { byte: u64, turn: Name, error: serde_json::Error },
+    UnreadableNote {
+        byte: u64,
+        turn: Name,
+        error: serde_json::Error,
+    },
     /// The index does not match the journal.
     StaleIndex,
     /// The journal changes faster than it can be read.

@@ -3,7 +3,7 @@
 //! A header (magic and version), then one record of fixed size for each turn, in the journal's order: the offset of its
 //! header, hashes of its id and of its key, and a checksum over all of that and the record before it. The holder of the
 //! journal's lock writes it, without sync. Several processes write the same records to the same places. Readers do not
-//! trust it: whoever follows a record checks that the turn is there.
+//! trust it: a reader that follows a record checks that the turn is there.
 
 use std::fs::File;
 use std::io;

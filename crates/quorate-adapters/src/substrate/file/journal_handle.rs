@@ -88,7 +88,6 @@ impl JournalHandle {
         }
     }
 
-    /// The journal's current stamp.
     pub(super) fn stamp(&self) -> Result<Option<FileStamp>, JournalError> {
         Ok(FileStamp::of_path(&self.path)?)
     }

@@ -25,23 +25,22 @@ pub(super) const POST_TOOL: &str = "post_message";
 /// The parameters of a request for messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct MessageQuery<'a> {
-    /// The most messages.
     pub(super) limit: usize,
     /// Only messages strictly newer than this one.
     pub(super) after: Option<&'a str>,
     /// Only messages strictly older than this one.
     pub(super) before: Option<&'a str>,
-    /// How long the server is to wait until there is one.
+    /// How long the server waits if there is none.
     pub(super) wait: Option<Duration>,
 }
 
 #[derive(Debug)]
 pub(super) struct MessagePage {
-    /// The messages, each once, oldest first as far as the server's direction goes.
+    /// Without duplicates, oldest first by the server's direction.
     pub(super) messages: Vec<TurnMessage>,
-    /// How many messages there were, repeated ones included.
+    /// The number of messages with duplicates.
     pub(super) raw_count: usize,
-    /// Whether there are more, where the server says so.
+    /// Whether there are more; `None` if the server does not tell.
     pub(super) has_more: Option<bool>,
     /// Whether the server knew the message of `after`.
     pub(super) known: bool,

@@ -22,7 +22,6 @@ pub(super) struct Message {
     pub(super) metadata: Map<String, Json>,
 }
 
-/// The result of posting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Receipt {
     pub(super) id: String,

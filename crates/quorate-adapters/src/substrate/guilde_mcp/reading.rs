@@ -219,7 +219,7 @@ impl GuildeSubstrate {
                 let older = MessageQuery { limit: reach, before: Some(&oldest), ..MessageQuery::default() };
                 let mut page = self.conversation.fetch(&self.read_history, older).await?;
                 disordered |= page.order == PageOrder::Mixed;
-                page.messages.retain(|said| tail.position(&said.turn.id).is_none());
+                page.messages.retain(|message| tail.position(&message.turn.id).is_none());
                 tail.is_complete =
                     page.raw_count == 0 || (page.has_more == Some(false) && !page.messages.is_empty());
                 if page.messages.is_empty() {

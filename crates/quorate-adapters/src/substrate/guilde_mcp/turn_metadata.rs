@@ -9,7 +9,6 @@ const METADATA_KEY: &str = "quorate";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct TurnMetadata {
-    /// The author.
     pub(super) participant: Name,
     /// The id of the attempt to post it, so that it is found if the response is lost.
     pub(super) post: String,

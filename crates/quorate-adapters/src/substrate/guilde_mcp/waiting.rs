@@ -10,7 +10,6 @@ use super::GuildeSubstrate;
 use super::conversation::{GET_TOOL, MessagePage, MessageQuery};
 use crate::mcp::ServerTools;
 
-/// The longest waiting request.
 const MAX_WAIT: Duration = Duration::from_secs(25);
 
 /// How many of the newest messages a poll reads.

@@ -290,7 +290,7 @@ pub(super) fn talk() -> Report {
         text: text.to_owned(),
     };
     let member = |id: &str, role: &str, rounds: Vec<Consultation>| Member {
-        status: rounds.last().map(|one| one.status.clone()).unwrap_or_default(),
+        status: rounds.last().map(|consultation| consultation.status.clone()).unwrap_or_default(),
         consultations: rounds,
         ..unasked(id, role)
     };

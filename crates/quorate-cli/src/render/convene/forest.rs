@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use quorate::service::convene::report::{Member, Node, Report};
 
-/// The most nodes shown.
 const MAX_NODES: usize = 150;
 /// Chains of at least this many nodes without a change are folded.
 const MIN_FOLDED_CHAIN: usize = 4;

@@ -93,7 +93,6 @@ fn painted(text: &str, paint: Paint) -> String {
     }
 }
 
-/// All refusals.
 fn refused(report: &Report, width: usize) -> String {
     let all = rejections::rejections(report);
     if all.is_empty() {

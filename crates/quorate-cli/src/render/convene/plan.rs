@@ -16,7 +16,6 @@ const TITLE: usize = 200;
 /// The most members named that are asked later, or never, for the same reason.
 const NAMED: usize = 40;
 
-/// The most such reasons.
 const GROUPS: usize = 60;
 
 /// Text for a terminal. Prompts are not wrapped.
@@ -79,7 +78,6 @@ pub(super) fn human(plan: &Plan, options: TextOptions) -> String {
 /// Replaces a prompt that does not exist yet.
 const UNGATHERED: &str = "The host gathers what it is shown first; only then there is a prompt.";
 
-/// Markdown.
 pub(super) fn markdown(plan: &Plan) -> String {
     let mut out =
         format!("## PLAN: {}\n\n{}\n\n### Asked at once\n\n", inline(&plan.title), inline(&summary(plan)));

@@ -15,41 +15,37 @@ const NAMED: usize = 40;
 pub(super) struct Rejection {
     /// The refused candidate, and its author.
     pub(super) what: String,
-    /// The reason.
     pub(super) why: String,
-    /// The refused words.
     pub(super) excerpt: Option<String>,
 }
 
-/// All refusals, in order.
 pub(super) fn rejections(report: &Report) -> Vec<Rejection> {
     report.violations.iter().map(describe).collect()
 }
 
 fn describe(violation: &Violation) -> Rejection {
     let candidate = one_line(&violation.candidate);
-    let candidate_text = match (&violation.member, &violation.what) {
-        (Some(member), Some(candidate_text)) => {
-            format!("{candidate}: the {} of {}", one_line(candidate_text), one_line(member))
+    let what = match (&violation.member, &violation.what) {
+        (Some(member), Some(what)) => {
+            format!("{candidate}: the {} of {}", one_line(what), one_line(member))
         }
         (Some(member), None) => format!("{candidate}, by {}:", one_line(member)),
-        (None, Some(candidate_text)) => format!("{candidate}: its {}", one_line(candidate_text)),
+        (None, Some(what)) => format!("{candidate}: its {}", one_line(what)),
         (None, None) => candidate,
     };
-    let reason = match &*violation.code {
+    let why = match &*violation.code {
         "out_of_reach" => {
             let ids: Vec<&str> = violation.to.iter().map(String::as_str).collect();
             format!("{} is out of its reach", names(&ids, NAMED))
         }
         "lock_unchecked" => {
-            let reason =
-                violation.why.as_deref().map_or_else(String::new, |reason| format!(": {}", one_line(reason)));
-            format!("the locked traits could not be checked{reason}")
+            let why = violation.why.as_deref().map_or_else(String::new, |why| format!(": {}", one_line(why)));
+            format!("the locked traits could not be checked{why}")
         }
         _ => format!("touches the locked trait “{}”{}", or_unknown(&violation.locked), document(violation)),
     };
     let excerpt = violation.excerpt.as_deref().map(one_line).filter(|words| !words.is_empty());
-    Rejection { what: candidate_text, why: reason, excerpt: excerpt.map(|words| truncate(&words, WORDS)) }
+    Rejection { what, why, excerpt: excerpt.map(|words| truncate(&words, WORDS)) }
 }
 
 fn or_unknown(text: &Option<String>) -> String {

@@ -9,7 +9,6 @@ use super::count::{declared_rule, param, ratio_text};
 use super::phrases::names;
 use quorate::service::convene::report::{Node, Report, Rule};
 
-/// The most members named.
 const NAMED: usize = 6;
 
 pub(super) struct RuleSummary {

@@ -12,7 +12,6 @@ use quorate_diagnostics::render::{Colour, TextOptions};
 use super::human::human;
 use super::markdown::markdown;
 
-/// Options without colours.
 fn wide(width: usize) -> TextOptions {
     TextOptions { colour: Colour::Off, width }
 }

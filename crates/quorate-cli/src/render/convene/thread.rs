@@ -10,7 +10,6 @@ use super::phrases::names;
 use super::rejections::reason_for;
 use quorate::service::convene::report::{Consultation, Message, Report};
 
-/// The most addressees named.
 const NAMED: usize = 6;
 
 pub(super) struct Round<'r> {
@@ -36,7 +35,6 @@ pub(super) struct Turn<'r> {
 }
 
 impl Turn<'_> {
-    /// The addressees in words.
     pub(super) fn to(&self) -> String {
         match &self.to {
             None => "all".to_owned(),

@@ -7,7 +7,6 @@ use super::super::wording::{amount, list, truncate};
 use super::{head, heading, notes, overridden};
 use quorate::service::report::Report;
 
-/// The most places shown.
 const PLACES: usize = 5;
 /// The longest shown quote, in characters.
 const QUOTE: usize = 40;

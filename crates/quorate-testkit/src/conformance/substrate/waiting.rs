@@ -64,7 +64,6 @@ async fn changed(substrate: &dyn Substrate, what: &str) {
     done.unwrap_or_else(|_| panic!("silent about {what}")).expect("it can wait");
 }
 
-/// Reads to the end.
 async fn read_to_end(substrate: &dyn Substrate, mut since: Option<Name>) -> Option<Name> {
     loop {
         let page = substrate.read(since.as_ref(), 100).await.expect("it can be read");

@@ -25,7 +25,6 @@ pub(super) struct Answer {
     pub(super) stamp: Option<Stamp>,
 }
 
-/// A finished conversation.
 pub(super) struct FinishedConversation<'a> {
     pub(super) setup: &'a Setup,
     pub(super) log: &'a Log,

@@ -53,7 +53,6 @@ pub(super) struct Process {
     pub(super) idle_at: Arc<AtomicUsize>,
 }
 
-/// How a life ended.
 enum LifeResult {
     /// The simulation is over, and it has closed.
     Over,
@@ -265,7 +264,6 @@ pub(super) fn ledgers(setup: &Setup, manifest: usize) -> Vec<Arc<Mutex<Arc<Crash
     (0..config.processes).map(|_| if config.one_ledger { shared.clone() } else { new() }).collect()
 }
 
-/// States for each manifest.
 pub(super) fn states(setup: &Setup) -> Vec<States> {
     setup.manifests.iter().map(|_| Arc::new(Mutex::new(BTreeMap::new()))).collect()
 }

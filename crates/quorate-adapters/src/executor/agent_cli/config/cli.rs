@@ -29,13 +29,11 @@ const MODEL_PLACEHOLDER: &str = "{value}";
 pub(super) struct Cli {
     /// The preset of that name, or of the manifest's `bin`.
     pub(super) preset: Option<&'static str>,
-    /// The manifest's program.
     pub(super) command: Option<String>,
     /// Its arguments for one prompt; `None` if neither preset nor manifest gives them.
     pub(super) args: Option<Vec<String>>,
     /// The model unless the block names another.
     pub(super) model: Option<String>,
-    /// The manifest's file.
     pub(super) path: Option<PathBuf>,
     /// The arguments that set the model, with [`MODEL_PLACEHOLDER`] in the model's place.
     model_args: Option<Vec<String>>,

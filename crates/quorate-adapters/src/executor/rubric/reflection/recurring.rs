@@ -46,7 +46,6 @@ pub(super) struct RecurringIssue<'r> {
     pub(super) findings: Vec<(&'r Run<'r>, &'r RunFinding<'r>)>,
 }
 
-/// The parsed part.
 pub(super) struct Runs(Json);
 
 impl Runs {

@@ -18,7 +18,6 @@ const REVEALING_PREFIXES: &[&str] =
     &["adjudicat", "council", "deliberat", "judg", "playbook", "quorate", "review", "rubric", "verdict"];
 /// The same for whole words.
 const REVEALING_WORDS: &[&str] = &["finding", "findings", "jury", "juror", "jurors"];
-/// Replaces a quoted piece.
 const QUOTATION_PLACEHOLDER: char = '\u{fffc}';
 /// Opening quotation marks, each with its closing ones.
 const QUOTATION_MARKS: &[(char, &str)] = &[

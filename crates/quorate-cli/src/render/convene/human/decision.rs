@@ -14,7 +14,6 @@ use quorate::service::convene::report::{Contribution, Decision, Report, Vote};
 const RATIONALE: usize = 240;
 /// The longest shown text of a decision, in characters.
 const TEXT: usize = 4000;
-/// The most votes shown.
 const SHOWN: usize = 60;
 /// The most and the fewest cells of a bar.
 const CELLS: (usize, usize) = (48, 10);

@@ -10,7 +10,6 @@ use quorate::service::convene::report::Report;
 
 /// The most lines of a message.
 const LINES: usize = 16;
-/// The most messages shown.
 const SHOWN: usize = 150;
 /// The most silent members named.
 const NAMED: usize = 20;

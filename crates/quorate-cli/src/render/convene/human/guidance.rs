@@ -10,7 +10,6 @@ use quorate::service::convene::report::{Fragment, Report};
 /// The longest shown fragment or concern, in characters.
 const TEXT: usize = 4000;
 const CONCERN: usize = 400;
-/// The most fragments shown.
 const SHOWN: usize = 40;
 /// The indent of the facts about a fragment.
 const INDENT: usize = 6;

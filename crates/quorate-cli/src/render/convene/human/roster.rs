@@ -12,7 +12,6 @@ use quorate::service::convene::report::{Member, Report};
 
 /// The longest shown concern in a table, in characters.
 const CONCERN: usize = 240;
-/// The most members shown.
 const SHOWN: usize = 60;
 /// The most unasked members named.
 const NAMED: usize = 40;

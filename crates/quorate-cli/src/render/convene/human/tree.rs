@@ -13,7 +13,6 @@ use quorate::service::convene::report::{Node, Report, Rollup};
 
 /// The most lines of a fact about a node.
 const LINES: usize = 3;
-/// The most children named.
 const NAMED: usize = 8;
 /// The columns of a level.
 const LEVEL: usize = 3;

@@ -13,7 +13,6 @@ const CELL: usize = 400;
 const TEXT: usize = 4000;
 /// The most rows of a table, and the most messages.
 const ROWS: usize = 200;
-/// The most members named.
 const NAMED: usize = 20;
 
 /// Text of a member as a quotation.

@@ -17,7 +17,6 @@ const MEMBERS: usize = 24;
 const NODES: usize = 60;
 const MESSAGES: usize = 80;
 
-/// The classes of severities.
 const CLASSES: &str = "  classDef grave fill:#f8d7da,stroke:#b02a37,color:#000\n  classDef fair fill:#fff3cd,stroke:#997404,color:#000\n  classDef calm fill:#e2e3e5,stroke:#6c757d,color:#000\n  classDef gone fill:#ffffff,stroke:#b02a37,color:#000,stroke-dasharray:4\n";
 
 fn fenced(text: &str) -> String {
@@ -109,7 +108,6 @@ fn rest(flow: &mut String, more: usize, noun: &str) {
     }
 }
 
-/// The messages between members.
 pub(super) fn talk(report: &Report) -> String {
     let rounds = thread::rounds(report);
     if rounds.iter().all(|round| round.turns.is_empty()) {
