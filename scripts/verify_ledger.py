@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Verifies what `quorate ledger export --format jsonl` and `quorate ledger prove` write, without Quorate.
+"""Verifies the output of `quorate ledger export --format jsonl` and `quorate ledger prove`, without Quorate.
 
 Written from docs/ledger-export.md alone: the Python standard library, and `cryptography` for Ed25519.
 
     verify_ledger.py EXPORT [--key KEY]... [--signer PUBLIC]...
     verify_ledger.py --proof PROOF [--key KEY]... [--signer PUBLIC]...
 
-KEY is a verifier's line (`name+hash+key`), a public key (`quorate:ed25519:public:...`) or a file of either, a line each.
-It has to come from elsewhere than the file that is verified. Exit: 0 all holds, 1 something does not, 2 unusable input.
+KEY is a verifier's line (`name+hash+key`), a public key (`quorate:ed25519:public:...`) or a file of these, one a line.
+It must come from another source than the verified file. Exit: 0 valid, 1 invalid, 2 unusable input.
 """
 
 import argparse
@@ -40,13 +40,13 @@ MAX_DEPTH = 127
 PAYLOAD_TYPE = "application/vnd.quorate.record-leaf.v1"
 VOUCHER_TYPE = "application/vnd.quorate.key-voucher.v1"
 PUBLIC = "quorate:ed25519:public:"
-# The stream of what was done to the ledger itself.
+# The stream of records about the ledger itself.
 STREAM = "ledger"
 HASH = re.compile(r"[0-9a-f]{64}")
 RUN = re.compile(r"r[0-9a-hjkmnp-tv-z]{12}")
 KEY_ID = re.compile(r"[0-9a-f]{32}")
 TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z", re.ASCII)
-# Encodings of the points of small order, without the sign: under these a signature fits many messages.
+# Encodings of the points of small order, without the sign: with these keys one signature is valid for many messages.
 SMALL = {
     bytes.fromhex(text)
     for text in [
@@ -62,11 +62,11 @@ SMALL = {
 
 
 class Flaw(Exception):
-    """Something does not hold."""
+    """A check failed."""
 
 
 class Unreadable(Exception):
-    """What was given is not what it should be."""
+    """The input is unusable."""
 
 
 def need(holds, what):
@@ -76,7 +76,7 @@ def need(holds, what):
 
 @contextlib.contextmanager
 def reading(what):
-    """Where a flaw means that the input is no document of this kind, and not that a document does not hold."""
+    """Turns a failed check into unusable input: the input is no document of this kind."""
     try:
         yield
     except Flaw as flaw:
@@ -143,7 +143,7 @@ def canonical(value, depth=0):
 
 
 def parse(text, what):
-    """The value of a text that is canonical JSON."""
+    """Parses canonical JSON."""
     try:
         value = json.loads(text, parse_int=integer, parse_constant=constant, object_pairs_hook=pairs)
         same = canonical(value).encode() == text.encode()
@@ -154,7 +154,7 @@ def parse(text, what):
 
 
 def fields(value, types, what):
-    """The fields of an object that has these and no others."""
+    """The fields of an object that must have exactly these."""
     need(type(value) is dict and value.keys() == types.keys(), f"{what} has other fields than it should")
     for key, kinds in types.items():
         one = value[key]
@@ -239,7 +239,7 @@ def consistency(old, old_root, new, new_root, path):
 
 
 class Frontier:
-    """The root of leaves that come one by one."""
+    """Computes the root of leaves that are added one by one."""
 
     def __init__(self):
         self.size, self.peaks = 0, []
@@ -299,12 +299,12 @@ def public_key(text):
 
 
 def check_time(text):
-    """A time in the one form that heads and vouchers have."""
+    """A time in the form of heads and vouchers."""
     match = TIME.fullmatch(text)
     need(match, "its time cannot be read")
     year, *rest = map(int, match.groups())
     try:
-        # The calendar repeats after 400 years.
+        # The calendar repeats every 400 years.
         datetime.datetime(2000 + year % 400, *rest[:5])
     except ValueError:
         raise Flaw("its time cannot be read") from None
@@ -315,7 +315,7 @@ def pae(kind, payload):
 
 
 def add_vouched(keys, data):
-    """Adds to a run's keys those that a keyring record vouches for, each by one that is there by then."""
+    """Adds to a run's keys those that a keyring record vouches for, each by an earlier key."""
     vouchers = data.get("vouched")
     need(type(vouchers) is list and vouchers, "a keyring record vouches for no key")
     for voucher in vouchers:
@@ -433,7 +433,7 @@ class Record:
         return signer
 
     def ring(self):
-        """What the run's first record says: whether each record has to be signed, who signs it, and the keys that may."""
+        """From the run's first record: whether each record must be signed, by whom, and the permitted keys."""
         if self.n != 0 or self.kind != "run.opened" or self.data is None:
             return None
         audit = self.data.get("audit")
@@ -450,10 +450,10 @@ class Record:
 
 
 class Course:
-    """What records have to be one after another."""
+    """Checks the order of records."""
 
     def __init__(self, gaps, whole):
-        """`gaps`: records of a run may be missing between others. `whole`: each run is there from its first record on."""
+        """`gaps`: records of a run may be missing between others. `whole`: each run starts with its first record."""
         self.gaps, self.whole, self.runs = gaps, whole, {}
 
     def take(self, record):
@@ -483,7 +483,7 @@ class Course:
 
 
 def check_form(envelopes):
-    """That each has the fields of an envelope, whatever these say."""
+    """Checks that each record has the fields of an envelope, with any values."""
     for envelope in envelopes:
         _, _, signatures = fields(envelope, ENVELOPE, "an envelope")
         for one in signatures:
@@ -501,7 +501,7 @@ def no_idle(listed, used):
 
 
 def named(value, names):
-    """The hashes that a record names: each string of its data that is 64 hexadecimal digits in lower case."""
+    """The hashes in a record: each string of its data of 64 hexadecimal digits in lower case."""
     if type(value) is str:
         if HASH.fullmatch(value):
             names.add(value)
@@ -518,7 +518,7 @@ def named(value, names):
 
 
 def verify_proof(text, trusted, signers):
-    """Findings of a proof that holds."""
+    """The findings of a valid proof."""
     with reading("it is no proof"):
         need(text.endswith("\n"), "it has no line end at its end")
         types = {"v": COUNT, "origin": TEXT, "checkpoint": TEXT, "keys": LIST, "records": LIST, "signers": LIST}
@@ -558,7 +558,7 @@ def vouch(seal, trusted, found):
 
 
 def lines_of(stream, digest):
-    """Number, text and hash of what came before, line by line."""
+    """Number, text, and hash of the text before it, line by line."""
     count = 0
     while line := stream.readline(MAX_LINE + 1):
         count += 1
@@ -569,13 +569,13 @@ def lines_of(stream, digest):
             need(line.endswith(b"\n"), "it has no end: the file was cut")
             yield count, line[:-1].decode(), before.hexdigest()
         except (Flaw, UnicodeDecodeError) as flaw:
-            # Without a first line nothing says that it is an export.
+            # Only the first line identifies an export.
             kind = Unreadable if count == 1 else Flaw
             raise kind(f"line {count}: {flaw}") from None
 
 
 class Export:
-    """An export that is being verified."""
+    """The state of a verification of an export."""
 
     def __init__(self, text, signers):
         types = {
@@ -614,7 +614,7 @@ class Export:
         self.records = self.bodies = self.signatures = 0
 
     def take(self, text, before):
-        """Takes a line; says whether it was the last one."""
+        """Adds a line; returns whether it was the last one."""
         value = parse(text, "it")
         if type(value) is dict and "head" in value:
             self.record(value)
@@ -666,7 +666,7 @@ class Export:
 
 
 def verify_export(stream, trusted, signers):
-    """Findings of an export that holds."""
+    """The findings of a valid export."""
     export, ended = None, False
     for count, text, before in lines_of(stream, hashlib.sha256()):
         try:
@@ -706,7 +706,7 @@ def given_keys(values):
 
 
 def batch(path):
-    """Many documents, one JSON object in a line, for tests. Says for each `holds`, `unusable`, or what does not hold."""
+    """Many documents, one JSON object in a line, for tests. Prints for each `holds`, `unusable`, or the failed check."""
     with open(path, encoding="utf-8") as file:
         for line in file:
             one = json.loads(line)
@@ -734,7 +734,7 @@ def batch(path):
 
 
 def regular(path):
-    """Opens a file that is one: another process may never write to a pipe."""
+    """Opens a regular file: reading a pipe might wait forever."""
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)

@@ -47,7 +47,7 @@ impl Database {
     /// Opens nothing yet.
     ///
     /// # Errors
-    /// When the path is a folder or has no file name.
+    /// When the path is empty or a folder.
     pub(crate) fn new(dir: &Path, path: &str, durable: bool) -> Result<Self, ConfigError> {
         let path = std::path::absolute(dir.join(path))
             .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;

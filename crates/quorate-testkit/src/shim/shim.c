@@ -1,19 +1,19 @@
-// Stands between a process and its files (LD_PRELOAD): counts and traces what it does below one directory, and makes a
-// chosen call fail, stop half way, or be the last. `shim.rs` builds and configures it.
+// Preloaded into a process (LD_PRELOAD): counts and traces its file calls below one directory, and makes a chosen call
+// fail, stop half way, or end the process. `shim.rs` builds and configures it.
 //
-//   QUORATE_SHIM_DIR    the directory, without symbolic links in its path; nothing outside it is touched
-//   QUORATE_SHIM_TRACE  a file that every call is appended to, with what was written
-//   QUORATE_SHIM_FAULT  KIND:PATTERN:AT:DEED. KIND is a kind below or `any`; PATTERN is a shell pattern of paths below the
-//                       directory, which is `.` itself; AT counts such calls from 0, and `AT+` is that one and all after
-//                       it; DEED is kill-before, kill-after, kill-torn, short or the name of an errno
+//   QUORATE_SHIM_DIR    the directory, without symbolic links in its path; calls outside of it are not affected
+//   QUORATE_SHIM_TRACE  a file to which every call is appended, with the written data
+//   QUORATE_SHIM_FAULT  KIND:PATTERN:AT:ACTION. KIND is a kind below or `any`; PATTERN is a shell pattern of paths below
+//                       the directory, which is `.` itself; AT counts such calls from 0, and `AT+` is that one and all
+//                       after it; ACTION is kill-before, kill-after, kill-torn, short or the name of an errno
 //   QUORATE_SHIM_CLOCK  OFFSET_MS:AT, added to the wall clock from its AT-th reading on, counted from 0
 //
-// One line per call: kind, offset, length, errno and path; then so many bytes and a line end. For `open` the offset is 1
-// where the file was made and 2 where it was emptied, and its bytes are the inode's number; the bytes of a `rename` are the
-// new path. The bytes of a directory's `sync` are a line for each of its files, inode and name: some libraries rename
-// past the C library, and that is where it shows. What goes to standard output and error is traced as `out` and `err`, so
-// that it is known what was told when. The system is called directly, so that nothing here calls itself. SQLite's shared
-// memory is mapped; it is seen when it is opened and made longer.
+// One line per call: kind, offset, length, errno and path; then that many bytes and a line end. For `open` the offset is 1
+// if the file was created and 2 if it was emptied, and the bytes are the inode's number; the bytes of a `rename` are the new
+// path. The bytes of a directory's `sync` are a line for each of its files, inode and name, which reveals renames that bypass
+// the C library. Standard output and error are traced as `out` and `err`, so that the order of messages and writes is known.
+// The shim calls the system directly, so that it does not call itself. SQLite's shared memory is mapped; only its opening and
+// growth are traced.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -38,13 +38,13 @@ enum kind { OPEN, READ, WRITE, SYNC, TRUNCATE, RENAME, UNLINK, MKDIR, KINDS };
 static const char *const NAMES[KINDS] = {"open",   "read",   "write",  "sync",
                                          "truncate", "rename", "unlink", "mkdir"};
 
-// What is done to a call: an errno where it is positive.
+// The action on a call: a positive value is an errno.
 enum { NOTHING = 0, KILL_BEFORE = -1, KILL_AFTER = -2, KILL_TORN = -3, SHORT = -4 };
 
 static const char *dir;
 static size_t dir_length;
 static int trace_fd = -1;
-static int fault_kind = -1; // KINDS is any of them
+static int fault_kind = -1; // KINDS means any
 static char fault_pattern[PATH_MAX];
 static long fault_at, fault_seen;
 static int fault_forever, fault_deed;
@@ -94,14 +94,14 @@ __attribute__((constructor)) static void start(void) {
     dir_length = dir ? strlen(dir) : 0;
 }
 
-// The path below the directory; NULL where it is not below.
+// The path below the directory; NULL if it is outside.
 static const char *below(const char *path) {
     if (!dir || strncmp(path, dir, dir_length)) return NULL;
     if (!path[dir_length]) return ".";
     return path[dir_length] == '/' ? path + dir_length + 1 : NULL;
 }
 
-// Where an open file lies. A file that was removed meanwhile is not below.
+// The path of an open file. A file that was removed meanwhile counts as outside.
 static const char *of_fd(int fd, char *buffer) {
     char link[40];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -139,14 +139,14 @@ static void die(void) {
     for (;;) pause();
 }
 
-// A full disk refuses what takes room, and a read-only one what changes names or opens for writing.
+// A full disk refuses calls that need space, and a read-only one calls that change names or open for writing.
 static int refuses(enum kind kind, int error, int makes, int writes) {
     if (error == ENOSPC) return kind == WRITE || kind == SYNC || kind == TRUNCATE || kind == MKDIR || kind == RENAME || makes;
     if (error == EROFS) return kind == TRUNCATE || kind == RENAME || kind == UNLINK || kind == MKDIR || writes;
     return 1;
 }
 
-// What is to be done to this call. The lock is held.
+// The action for this call. The caller holds the lock.
 static int decide(enum kind kind, const char *path, int makes, int writes) {
     if (fault_kind != KINDS && fault_kind != (int)kind) return NOTHING;
     if (fault_kind < 0 || fnmatch(fault_pattern, path, 0)) return NOTHING;
@@ -156,7 +156,7 @@ static int decide(enum kind kind, const char *path, int makes, int writes) {
     return fault_deed > 0 && !refuses(kind, fault_deed, makes, writes) ? NOTHING : fault_deed;
 }
 
-// A call that is not a write, with its fault. The lock is held, and let go.
+// Runs a call other than a write, with its fault. The caller holds the lock; this releases it.
 static long ended(enum kind kind, int deed, long result, long long offset, const char *bytes, const char *path) {
     trace(NAMES[kind], offset, bytes, bytes ? strlen(bytes) : 0, result < 0 ? errno : 0, path);
     if (deed == KILL_AFTER || deed == KILL_TORN) die();
@@ -235,7 +235,7 @@ ssize_t write(int fd, const void *bytes, size_t length) { return put(fd, bytes, 
 ssize_t pwrite(int fd, const void *bytes, size_t length, off_t at) { return put(fd, bytes, length, at); }
 ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t at) { return put(fd, bytes, length, at); }
 
-// A caller has to be content with the first part alone, as with every short write.
+// The caller must handle the short write.
 ssize_t writev(int fd, const struct iovec *parts, int count) {
     char buffer[PATH_MAX];
     if (!of_fd(fd, buffer) && fd != 1 && fd != 2) return syscall(SYS_writev, fd, parts, count);
@@ -256,7 +256,7 @@ ssize_t read(int fd, void *bytes, size_t length) { return get(fd, bytes, length,
 ssize_t pread(int fd, void *bytes, size_t length, off_t at) { return get(fd, bytes, length, at); }
 ssize_t pread64(int fd, void *bytes, size_t length, off64_t at) { return get(fd, bytes, length, at); }
 
-// Inode and name of each file of a directory; nothing where it is none.
+// Inode and name of each file of a directory; empty for other files.
 static void files_in(int fd, const char *path, char *names, size_t room) {
     char full[PATH_MAX * 2];
     struct stat what;
@@ -316,7 +316,7 @@ int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned
     return move(from_at, from, to_at, to, flags);
 }
 
-// A second name; its trace says offset 1.
+// A link, traced with offset 1.
 int linkat(int from_at, const char *from, int to_at, const char *to, int flags) {
     char from_buffer[PATH_MAX], to_buffer[PATH_MAX];
     const char *old = of_path(from_at, from, from_buffer), *new = of_path(to_at, to, to_buffer);
