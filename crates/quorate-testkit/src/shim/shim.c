@@ -47,7 +47,7 @@ static int trace_fd = -1;
 static int fault_kind = -1; // KINDS means any
 static char fault_pattern[PATH_MAX];
 static long fault_at, fault_seen;
-static int fault_forever, fault_deed;
+static int fault_forever, fault_action;
 static long long clock_offset_ms;
 static long clock_at, clock_read;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,20 +57,20 @@ static void wrong(const char *variable) {
     _exit(99);
 }
 
-static int deed_named(const char *name) {
-    static const struct { const char *name; int deed; } DEEDS[] = {
+static int action_named(const char *name) {
+    static const struct { const char *name; int action; } ACTIONS[] = {
         {"kill-before", KILL_BEFORE}, {"kill-after", KILL_AFTER}, {"kill-torn", KILL_TORN}, {"short", SHORT},
         {"EIO", EIO},                 {"ENOSPC", ENOSPC},         {"EROFS", EROFS},
     };
-    for (size_t i = 0; i < sizeof DEEDS / sizeof *DEEDS; i++)
-        if (!strcmp(name, DEEDS[i].name)) return DEEDS[i].deed;
+    for (size_t i = 0; i < sizeof ACTIONS / sizeof *ACTIONS; i++)
+        if (!strcmp(name, ACTIONS[i].name)) return ACTIONS[i].action;
     wrong("QUORATE_SHIM_FAULT");
     return NOTHING;
 }
 
 static void read_fault(const char *text) {
-    char kind[16], at[24], deed[16];
-    if (sscanf(text, "%15[^:]:%4095[^:]:%23[^:]:%15s", kind, fault_pattern, at, deed) != 4) wrong("QUORATE_SHIM_FAULT");
+    char kind[16], at[24], action[16];
+    if (sscanf(text, "%15[^:]:%4095[^:]:%23[^:]:%15s", kind, fault_pattern, at, action) != 4) wrong("QUORATE_SHIM_FAULT");
     for (int i = 0; i < KINDS; i++)
         if (!strcmp(kind, NAMES[i])) fault_kind = i;
     if (!strcmp(kind, "any")) fault_kind = KINDS;
@@ -78,7 +78,7 @@ static void read_fault(const char *text) {
     char *end;
     fault_at = strtol(at, &end, 10);
     fault_forever = *end == '+';
-    fault_deed = deed_named(deed);
+    fault_action = action_named(action);
 }
 
 __attribute__((constructor)) static void start(void) {
@@ -152,14 +152,14 @@ static int decide(enum kind kind, const char *path, int makes, int writes) {
     if (fault_kind < 0 || fnmatch(fault_pattern, path, 0)) return NOTHING;
     long seen = fault_seen++;
     if (fault_forever ? seen < fault_at : seen != fault_at) return NOTHING;
-    if (fault_deed == KILL_BEFORE) die();
-    return fault_deed > 0 && !refuses(kind, fault_deed, makes, writes) ? NOTHING : fault_deed;
+    if (fault_action == KILL_BEFORE) die();
+    return fault_action > 0 && !refuses(kind, fault_action, makes, writes) ? NOTHING : fault_action;
 }
 
 // Runs a call other than a write, with its fault. The caller holds the lock; this releases it.
-static long ended(enum kind kind, int deed, long result, long long offset, const char *bytes, const char *path) {
+static long ended(enum kind kind, int action, long result, long long offset, const char *bytes, const char *path) {
     trace(NAMES[kind], offset, bytes, bytes ? strlen(bytes) : 0, result < 0 ? errno : 0, path);
-    if (deed == KILL_AFTER || deed == KILL_TORN) die();
+    if (action == KILL_AFTER || action == KILL_TORN) die();
     int before = errno;
     pthread_mutex_unlock(&lock);
     errno = before;
@@ -174,9 +174,9 @@ static long failed(int error) {
 #define CALL(kind, path, makes, writes, offset, bytes, real)                                                           \
     do {                                                                                                               \
         pthread_mutex_lock(&lock);                                                                                     \
-        int deed = decide(kind, path, makes, writes);                                                                  \
-        long result = deed > 0 ? failed(deed) : (real);                                                                \
-        return ended(kind, deed, result, offset, bytes, path);                                                         \
+        int action = decide(kind, path, makes, writes);                                                                \
+        long result = action > 0 ? failed(action) : (real);                                                            \
+        return ended(kind, action, result, offset, bytes, path);                                                       \
     } while (0)
 
 static int open_at(int at, const char *path, int flags, mode_t mode) {
@@ -187,12 +187,12 @@ static int open_at(int at, const char *path, int flags, mode_t mode) {
     int makes = (flags & O_CREAT) && !there;
     long long what = makes ? 1 : (flags & O_TRUNC) ? 2 : 0;
     pthread_mutex_lock(&lock);
-    int deed = decide(OPEN, name, makes, makes || (flags & O_ACCMODE) != O_RDONLY);
-    long result = deed > 0 ? failed(deed) : syscall(SYS_openat, at, path, flags, mode);
+    int action = decide(OPEN, name, makes, makes || (flags & O_ACCMODE) != O_RDONLY);
+    long result = action > 0 ? failed(action) : syscall(SYS_openat, at, path, flags, mode);
     struct stat file;
     char inode[24] = "";
     if (result >= 0 && !fstat(result, &file)) snprintf(inode, sizeof inode, "%llu", (unsigned long long)file.st_ino);
-    return ended(OPEN, deed, result, what, inode, name);
+    return ended(OPEN, action, result, what, inode, name);
 }
 
 #define MODE                                                                                                           \
@@ -217,15 +217,15 @@ static ssize_t put(int fd, const void *bytes, size_t length, off_t at) {
         return done;
     }
     pthread_mutex_lock(&lock);
-    int deed = decide(WRITE, path, 1, 1);
-    size_t some = deed == KILL_TORN || deed == SHORT ? (length + 1) / 2 : length;
-    long done = deed > 0 ? failed(deed)
+    int action = decide(WRITE, path, 1, 1);
+    size_t some = action == KILL_TORN || action == SHORT ? (length + 1) / 2 : length;
+    long done = action > 0 ? failed(action)
                 : at < 0 ? syscall(SYS_write, fd, bytes, some)
                          : syscall(SYS_pwrite64, fd, bytes, some, at);
     int before = errno;
     long long offset = at < 0 ? lseek(fd, 0, SEEK_CUR) - (done > 0 ? done : 0) : at;
     trace(NAMES[WRITE], offset, bytes, done > 0 ? done : 0, done < 0 ? before : 0, path);
-    if (deed == KILL_AFTER || deed == KILL_TORN) die();
+    if (action == KILL_AFTER || action == KILL_TORN) die();
     pthread_mutex_unlock(&lock);
     errno = before;
     return done;
@@ -282,12 +282,12 @@ static int sync_fd(long call, int fd) {
     if (!path) return syscall(call, fd);
     static char names[1 << 16];
     pthread_mutex_lock(&lock);
-    int deed = decide(SYNC, path, 0, 0);
-    long result = deed > 0 ? failed(deed) : syscall(call, fd);
+    int action = decide(SYNC, path, 0, 0);
+    long result = action > 0 ? failed(action) : syscall(call, fd);
     int before = errno;
     files_in(fd, path, names, sizeof names);
     errno = before;
-    return ended(SYNC, deed, result, 0, names, path);
+    return ended(SYNC, action, result, 0, names, path);
 }
 
 int fsync(int fd) { return sync_fd(SYS_fsync, fd); }
