@@ -409,36 +409,6 @@ fn an_edited_file_of_the_profile_is_not_taken_out_unless_forced() {
 }
 
 #[test]
-fn two_profiles_share_a_merged_file_and_not_a_whole_one() {
-    let origin = Origin { from: "q".to_owned(), at: String::new() };
-    let other = |pieces| Package::new("other", "1", pieces).unwrap();
-    for first_out in ["other", "runtime-profile/standard"] {
-        let (dir, files) = place();
-        let before = theirs(dir.path());
-        done(put(&files, &first(), REAL));
-        let too = |package: &Package| install::install(&files, ".", package, &origin, REAL);
-        let whole = too(&other(vec![piece("README.md", Strategy::Overwrite, "x")])).unwrap();
-        assert_eq!(codes_of(&whole), ["quorate:profile_target"]);
-        done(too(&other(vec![
-            piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"other\": 1}"),
-            piece(".gitignore", Strategy::Append, "node_modules/\n"),
-        ])));
-        assert!(done(put(&files, &first(), REAL)).idle);
-        let last_out = if first_out == "other" { "runtime-profile/standard" } else { "other" };
-        for slug in [first_out, last_out] {
-            done(uninstall::uninstall(&files, ".", slug, REAL));
-        }
-        let mut after = theirs(dir.path());
-        if first_out != "other" {
-            // A line that others have put below is not joined to the one above.
-            let ignore = after.get_mut(".gitignore").unwrap().as_mut().unwrap();
-            assert_eq!(ignore.0.pop(), Some(b'\n'));
-        }
-        assert_eq!(after, before, "{first_out} first");
-    }
-}
-
-#[test]
 fn what_cannot_be_used_is_told_all_at_once_and_nothing_is_written() {
     let (dir, files) = place();
     let path = |name: &str| dir.path().join(name);

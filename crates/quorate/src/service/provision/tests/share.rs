@@ -123,3 +123,33 @@ fn what_a_write_that_was_broken_off_has_left_is_cleaned() {
         assert!(!dir.path().join(path).exists(), "{path}");
     }
 }
+
+#[test]
+fn two_profiles_share_a_merged_file_and_not_a_whole_one() {
+    let origin = Origin { from: "q".to_owned(), at: String::new() };
+    let other = |pieces| Package::new("other", "1", pieces).unwrap();
+    for first_out in ["other", "runtime-profile/standard"] {
+        let (dir, files) = place();
+        let before = theirs(dir.path());
+        done(put(&files, &first(), REAL));
+        let too = |package: &Package| install::install(&files, ".", package, &origin, REAL);
+        let whole = too(&other(vec![piece("README.md", Strategy::Overwrite, "x")])).unwrap();
+        assert_eq!(codes_of(&whole), ["quorate:profile_target"]);
+        done(too(&other(vec![
+            piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"other\": 1}"),
+            piece(".gitignore", Strategy::Append, "node_modules/\n"),
+        ])));
+        assert!(done(put(&files, &first(), REAL)).idle);
+        let last_out = if first_out == "other" { "runtime-profile/standard" } else { "other" };
+        for slug in [first_out, last_out] {
+            done(uninstall::uninstall(&files, ".", slug, REAL));
+        }
+        let mut after = theirs(dir.path());
+        if first_out != "other" {
+            // A line that others have put below is not joined to the one above.
+            let ignore = after.get_mut(".gitignore").unwrap().as_mut().unwrap();
+            assert_eq!(ignore.0.pop(), Some(b'\n'));
+        }
+        assert_eq!(after, before, "{first_out} first");
+    }
+}
