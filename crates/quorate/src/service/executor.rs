@@ -201,7 +201,7 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError
 /// The executor where none is named.
 ///
 /// # Errors
-/// As [`select`].
+/// When there is no such executor, or it refuses its settings.
 pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExecutor, ServiceError> {
     fallback_with(registry, host, Map::new())
 }
@@ -209,7 +209,7 @@ pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExe
 /// As [`fallback`], with keys set.
 ///
 /// # Errors
-/// As [`select`].
+/// When there is no such executor, or it refuses its settings.
 pub fn fallback_with(
     registry: &Registry,
     host: &Configuration,
@@ -221,7 +221,7 @@ pub fn fallback_with(
 /// Builds the executor of a name: a table of `quorate.toml`, a ready-made one, or a kind that needs no settings.
 ///
 /// # Errors
-/// As [`select`].
+/// When there is no such executor, or it refuses its settings.
 pub fn by_name(
     registry: &Registry,
     host: &Configuration,
@@ -235,7 +235,7 @@ pub fn by_name(
 /// As [`by_name`], with keys set beside those of the table.
 ///
 /// # Errors
-/// As [`select`].
+/// When there is no such executor, or it refuses its settings.
 pub fn by_name_with(
     registry: &Registry,
     host: &Configuration,

@@ -45,8 +45,8 @@ pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, Servi
 /// Signs what an older version left unsigned in the ledger's own stream, and gives the numbers of these records.
 ///
 /// # Errors
-/// As [`Sealer::required_key`], when the ledger does not answer, and when anything else differs from what was recorded: signed, what was
-/// forged would look true.
+/// When there is no key, when the ledger does not answer, and when anything else differs from what was recorded: a
+/// signature would make what was forged look true.
 pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
     let key = session.sealer().required_key().await?;
     let unsigned = session.store.unsigned_ledger_records().await?;
