@@ -142,7 +142,7 @@ impl RunConfig {
         let mut facts: VecDeque<Fact> = VecDeque::new();
         let mut finished = false;
         for stamped in history.events(inputs) {
-            if let Some(key) = answered_key(&stamped.event) {
+            if let Some(key) = history::answered_key(&stamped.event) {
                 waiting.remove(&key);
             }
             for command in self.protocol.advance(&stamped) {
@@ -177,17 +177,6 @@ impl RunConfig {
             }
         }
         Ok(())
-    }
-}
-
-/// The key of a command that an event answers.
-pub(crate) fn answered_key(event: &Event) -> Option<Name> {
-    match event {
-        Event::Opened { .. } => None,
-        Event::Consulted { id, .. } => Some(id.clone()),
-        Event::Gathered { id, .. } => Some(format!("gather {id}").into()),
-        Event::Matched { candidate, .. } => Some(format!("match {candidate}").into()),
-        Event::RuleApplied { ticket, .. } => Some(format!("apply {ticket}").into()),
     }
 }
 

@@ -402,7 +402,18 @@ fn erased_consultation(id: &str) -> Map<String, Json> {
 
 /// What tells an event from the others of its run.
 fn event_key(stamped: &TimedEvent) -> Name {
-    crate::driver::answered_key(&stamped.event).unwrap_or_default()
+    answered_key(&stamped.event).unwrap_or_default()
+}
+
+/// The key of a command that an event answers.
+pub(crate) fn answered_key(event: &Event) -> Option<Name> {
+    match event {
+        Event::Opened { .. } => None,
+        Event::Consulted { id, .. } => Some(id.clone()),
+        Event::Gathered { id, .. } => Some(format!("gather {id}").into()),
+        Event::Matched { candidate, .. } => Some(format!("match {candidate}").into()),
+        Event::RuleApplied { ticket, .. } => Some(format!("apply {ticket}").into()),
+    }
 }
 
 /// The step of an invocation: what stands before its slash.

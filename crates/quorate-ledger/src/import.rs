@@ -14,11 +14,11 @@ use quorate_protocol::{Name, nesting};
 use serde_json::json;
 
 use crate::Store;
+use crate::checkpoint::STREAM;
 use crate::export::read::{self, InvalidExport, Reader};
 use crate::export::wire::{Header, Totals};
 use crate::prove::{CheckedRecord, ProvableRecord, TrustedKey};
 use crate::signing::{PublicKey, SecretKey};
-use crate::store::STREAM;
 use crate::store::engine::Engine;
 use crate::store::merge;
 

@@ -9,8 +9,8 @@ mod file;
 
 use std::path::{Path, PathBuf};
 
+use crate::files::{ensure_private_dir, ensure_quorate_dir};
 use crate::signing::{InvalidKey, PublicKey, SecretKey};
-use crate::store::files::{ensure_private_dir, ensure_quorate_dir};
 pub use file::read;
 pub(crate) use file::replace_locked;
 

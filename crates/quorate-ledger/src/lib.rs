@@ -3,10 +3,10 @@
 //! [`record`] owns the wire form of a record, [`store`] the SQLite file, [`memory`] a ledger for tests,
 //! [`council_log`] the `council_log.jsonl` view and its index. Nothing here knows how anybody decides.
 
+mod checkpoint;
 pub mod council_log;
 pub mod export;
-pub mod quarantine;
-
+pub mod files;
 pub mod import;
 pub mod keys;
 pub mod local_checkpoints;
@@ -14,6 +14,7 @@ pub mod memory;
 pub mod merkle;
 pub mod note;
 pub mod prove;
+pub mod quarantine;
 pub mod record;
 pub mod retention;
 pub mod runs;

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 use quorate_kernel::entropy::sha256_hex;
 
+use crate::files;
 use crate::keys::{self, Directory};
 use crate::note::{Checkpoint, Cosigner, MAX_BYTES, Note};
 use crate::quarantine;
 use crate::store::address::Address;
-use crate::store::files;
 
 /// The directory of the copies, below `keys/` and below the state directory.
 const DIR_NAME: &str = "checkpoints";

@@ -16,7 +16,7 @@ pub struct QuarantinedFile {
 pub fn write(dir: &Path, name: &str, bytes: &[u8]) -> std::io::Result<QuarantinedFile> {
     let aside = ensure_dir(dir)?;
     let path = unused_path(&aside, name);
-    let mut file = crate::store::files::create_private(&path)?;
+    let mut file = crate::files::create_private(&path)?;
     std::io::Write::write_all(&mut file, bytes)?;
     file.sync_all()?;
     sync_directory(&path)?;
@@ -31,7 +31,7 @@ pub fn move_file(dir: &Path, file: &Path) -> std::io::Result<QuarantinedFile> {
     let aside = ensure_dir(dir)?;
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or("piece");
     let path = unused_path(&aside, name);
-    crate::store::files::rename(file, &path)?;
+    crate::files::rename(file, &path)?;
     Ok(QuarantinedFile { path })
 }
 
@@ -42,12 +42,12 @@ pub fn move_file(dir: &Path, file: &Path) -> std::io::Result<QuarantinedFile> {
 pub(crate) fn sync_directory(file: &Path) -> std::io::Result<()> {
     let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Elsewhere a directory is no file that can be opened.
-    if cfg!(unix) { crate::store::files::open(dir)?.sync_all() } else { Ok(()) }
+    if cfg!(unix) { crate::files::open(dir)?.sync_all() } else { Ok(()) }
 }
 
 fn ensure_dir(dir: &Path) -> std::io::Result<PathBuf> {
     let aside = dir.join("aside");
-    crate::store::files::ensure_private_dir(&aside)?;
+    crate::files::ensure_private_dir(&aside)?;
     Ok(aside)
 }
 

@@ -9,12 +9,14 @@ pub mod address;
 pub(crate) mod connection;
 pub(crate) mod engine;
 mod erase;
-pub mod files;
 mod follow;
 mod foreign;
 mod gap_check;
 pub(crate) mod index;
 pub mod lease;
+mod leases;
+#[cfg(feature = "postgres")]
+mod machine_id;
 pub(crate) mod merge;
 mod open;
 #[cfg(feature = "postgres")]
@@ -23,6 +25,7 @@ mod queue;
 pub mod run_lock;
 pub(crate) mod run_signers;
 mod seal;
+mod sqlite;
 pub(crate) mod tiles;
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file is not waited for"))]
 mod timeouts;
@@ -47,13 +50,12 @@ use queue::Queue;
 use run_signers::RunSigners;
 use timeouts::Timeouts;
 
+pub use crate::checkpoint::{CheckpointRecord, STREAM};
 pub use erase::{ErasureReport, WipeMode};
 pub use follow::StreamPosition;
 pub use open::OpenedStore;
 #[cfg(feature = "postgres")]
 pub use postgres::InvalidAddress;
-pub(crate) use seal::ORIGIN_PREFIX;
-pub use seal::{CheckpointRecord, STREAM};
 
 pub struct Store {
     address: Arc<Address>,

@@ -14,8 +14,10 @@ mod local_checkpoints;
 mod log;
 mod read;
 mod record_check;
+mod rollback;
 mod runs;
 mod signatures;
+mod signer_report;
 mod skim;
 mod tables;
 mod tree;
@@ -48,8 +50,8 @@ use tree::{TileRows, TreeCheck};
 use walk::Walk;
 
 pub use divergence::{Divergence, Kind, Part};
-pub use local_checkpoints::Rollback;
 pub use log::LogCheck;
+pub use rollback::Rollback;
 pub use walk_start::CheckpointNotFound;
 pub use witness_check::{Cosignature, WitnessCheck};
 
@@ -331,8 +333,8 @@ fn unwrap_or_report<T: Default>(walk: &mut Walk, table: &str, read: Result<T, sq
 /// What is left to say when everything was looked at.
 fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> Report {
     let options = Arc::clone(&walk.options);
-    let self_vouched_runs = signatures::report_unlisted(walk);
-    signatures::report_backdated(walk);
+    let self_vouched_runs = signer_report::report_unlisted(walk);
+    signer_report::report_backdated(walk);
     let unsigned_ledger_records = finish_ledger_stream(walk);
     let witness = options.witness.as_ref().map(|witness| witness_check::check(walk, witness, "the witness"));
     let local_checkpoints =
@@ -434,7 +436,7 @@ pub(crate) async fn check_before_seal(
     })?;
     tables::check_bodies(&mut walk);
     walk.finish_records(&[]);
-    signatures::report_unlisted(&mut walk);
+    signer_report::report_unlisted(&mut walk);
     finish_ledger_stream(&mut walk);
     let (found, _) = std::mem::take(&mut walk.findings).into_parts();
     let looked_at = [Part::Record, Part::Signature, Part::Checkpoint];

@@ -8,8 +8,9 @@ pub mod remote;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
+use crate::checkpoint::ORIGIN_PREFIX;
+use crate::files;
 use crate::note::{Checkpoint, Note};
-use crate::store::{ORIGIN_PREFIX, files};
 
 /// Why a witness does not take a checkpoint.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use std::io::{
 use std::path::Path;
 
 use super::line::{self, Event, Line};
+use crate::files;
 use crate::quarantine::{self, QuarantinedFile};
-use crate::store::files;
 
 /// What appending came to.
 #[derive(Debug, Clone, PartialEq, Eq)]

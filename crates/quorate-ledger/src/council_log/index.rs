@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 
 use super::line::{Event, Line};
 use crate::Store;
+use crate::files;
 use crate::store::connection::{Connection, Writer};
-use crate::store::files;
 
 pub(crate) use index_diff::find_index_diff;
 

@@ -10,7 +10,7 @@ use sqlx::Row as _;
 
 use super::IndexedLog;
 use crate::Store;
-use crate::store::files;
+use crate::files;
 
 /// How many earlier verdicts the adjudicator is shown.
 pub const LIMIT: u32 = 5;

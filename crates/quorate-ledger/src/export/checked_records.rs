@@ -4,11 +4,11 @@
 use super::select::Cursor;
 use super::{ExportError, corrupt_record, read_error};
 use crate::Store;
+use crate::checkpoint::STREAM;
 use crate::prove::inclusion_paths::{self, InclusionPaths};
 use crate::prove::record_checker::RecordChecker;
 use crate::prove::{self, CheckedRecord, GapRule, ProvableRecord, SignerLookup};
 use crate::signing::PublicKey;
-use crate::store::STREAM;
 use crate::store::engine::Row;
 use crate::store::tiles::TreeError;
 use quorate_kernel::ports::ledger::Error;

@@ -8,13 +8,13 @@ use quorate_protocol::Json;
 use sha2::{Digest as _, Sha256};
 
 use super::wire::{self, Body, Header, Record, Totals, Trailer};
+use crate::checkpoint::STREAM;
 use crate::merkle::{Consistency, Frontier, TreeHead};
 use crate::prove::{
     self, ChainChecker, CheckedRecord, GapRule, ProvableRecord, SignedCheckpoint, TrustedKey,
     from_canonical_json, from_exact_value,
 };
 use crate::signing::{KeyId, PublicKey};
-use crate::store::STREAM;
 
 /// The longest line that is read, in bytes.
 pub const MAX_LINE_BYTES: usize = 64 << 20;

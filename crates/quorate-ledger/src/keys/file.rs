@@ -8,8 +8,8 @@ use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
 use super::Error;
+use crate::files::{open, remove};
 use crate::signing::{InvalidKey, PublicKey, SecretKey};
-use crate::store::files::{open, remove};
 
 /// No key is longer. What is, is not read to its end.
 const MAX_BYTES: u64 = 1024;

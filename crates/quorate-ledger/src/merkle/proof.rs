@@ -33,7 +33,7 @@ impl Inclusion {
     /// # Errors
     /// [`Mismatch`] where it does not.
     pub fn verify(&self, leaf: &Hash, tree: &TreeHead) -> Result<(), Mismatch> {
-        verify_inclusion(self, leaf, tree)
+        verify_inclusion((self.index, self.size, &self.path), leaf, tree)
     }
 }
 
@@ -44,7 +44,7 @@ impl Consistency {
     /// # Errors
     /// [`Mismatch`] where it does not.
     pub fn verify(&self, old: &TreeHead, new: &TreeHead) -> Result<(), Mismatch> {
-        verify_consistency(self, old, new)
+        verify_consistency((self.old, self.new, &self.path), old, new)
     }
 }
 

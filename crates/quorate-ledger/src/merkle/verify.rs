@@ -3,7 +3,6 @@
 //! The steps are the RFC's: two counters walk from leaf to root, and a hash that comes when the walk is over, or that is
 //! missing when it is not, refuses the proof. A path too long costs at most 65 steps.
 
-use super::proof::{Consistency, Inclusion};
 use super::{EMPTY, Hash, TreeHead, node};
 
 /// Why a proof proves nothing.
@@ -40,8 +39,12 @@ pub enum Mismatch {
     PrefixRoot,
 }
 
-pub(super) fn verify_inclusion(proof: &Inclusion, leaf: &Hash, tree: &TreeHead) -> Result<(), Mismatch> {
-    let Inclusion { index, size, ref path } = *proof;
+/// Whether the path leads from the leaf at `index` to the root of a tree of `size` leaves.
+pub(super) fn verify_inclusion(
+    (index, size, path): (u64, u64, &[Hash]),
+    leaf: &Hash,
+    tree: &TreeHead,
+) -> Result<(), Mismatch> {
     check_size(size, tree)?;
     if index >= size {
         return Err(Mismatch::Index { index, size });
@@ -58,12 +61,12 @@ pub(super) fn verify_inclusion(proof: &Inclusion, leaf: &Hash, tree: &TreeHead) 
     if hash == tree.root { Ok(()) } else { Err(Mismatch::Root) }
 }
 
+/// Whether the path leads from the `old` first leaves to the root of both trees.
 pub(super) fn verify_consistency(
-    proof: &Consistency,
+    (old, new, path): (u64, u64, &[Hash]),
     old_tree: &TreeHead,
     new_tree: &TreeHead,
 ) -> Result<(), Mismatch> {
-    let Consistency { old, new, ref path } = *proof;
     check_size(old, old_tree)?;
     check_size(new, new_tree)?;
     if old > new {
@@ -76,7 +79,7 @@ pub(super) fn verify_consistency(
     walk.up(walk.at.trailing_ones());
     // An old tree that is a complete subtree of the new one is where the walk starts, and its root is not sent.
     let (start, rest) = match path.split_first() {
-        Some(_) if old.is_power_of_two() => (&old_tree.root, path.as_slice()),
+        Some(_) if old.is_power_of_two() => (&old_tree.root, path),
         Some((start, rest)) => (start, rest),
         None => return Err(Mismatch::Length { hashes: 0 }),
     };

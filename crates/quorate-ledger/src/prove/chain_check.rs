@@ -7,10 +7,10 @@ use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
 
 use super::provable_record::CheckedRecord;
+use crate::checkpoint::STREAM;
 use crate::record::is_run_id;
 use crate::signing::run::{RunKeyring, extend_keys};
 use crate::signing::{KeyId, PublicKey};
-use crate::store::STREAM;
 
 /// Whether records of a run may be missing between others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

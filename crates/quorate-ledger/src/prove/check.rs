@@ -5,10 +5,10 @@ use quorate_protocol::Json;
 
 use super::provable_record::from_canonical_json;
 use super::{ChainChecker, GapRule, Proof, ProvableRecord, SignedCheckpoint, TrustedKey, VERSION};
+use crate::checkpoint::STREAM;
 use crate::merkle::TreeHead;
 use crate::note::Verifier;
 use crate::signing::{KeyId, PublicKey};
-use crate::store::STREAM;
 
 /// The longest proof that is read, in bytes.
 pub const MAX_BYTES: usize = 64 << 20;

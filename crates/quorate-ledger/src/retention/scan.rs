@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_protocol::Name;
 
 use super::hashes_in;
-use crate::store::STREAM;
+use crate::checkpoint::STREAM;
 use crate::store::engine::{Column, Engine, sql};
 
 /// How many records are read at once.

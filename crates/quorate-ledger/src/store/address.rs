@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-use super::files;
+use crate::files;
 
 /// Where a ledger is.
 #[derive(Clone, PartialEq, Eq)]

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::Durability;
 use quorate_protocol::Name;
-use sqlx::sqlite::{SqliteConnection, SqliteError};
+use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Sqlite};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::engine::Engine;
-use super::files;
 use super::gap_check::GapCheck;
-use super::lease::Leases;
+use super::leases::Leases;
 use super::run_signers::RunSigners;
+use super::sqlite;
 use super::timeouts::Timeouts;
+use crate::files;
 
 pub(crate) struct Connection {
     engine: Engine,
@@ -101,7 +102,7 @@ impl Connection {
     /// From now on the log's index is in memory: for a ledger that is only read.
     pub(crate) async fn keep_log_index_in_memory(&mut self) -> Result<(), sqlx::Error> {
         if self.memory_index.is_none() {
-            self.memory_index = Some(super::open::log_index_in_memory().await?);
+            self.memory_index = Some(sqlite::log_index_in_memory().await?);
         }
         Ok(())
     }
@@ -143,7 +144,7 @@ impl Connection {
     /// worked.
     async fn rewrite_wal(&mut self) -> bool {
         let path = match &mut self.engine {
-            Engine::Sqlite(sqlite) => super::open::file_of(sqlite).await,
+            Engine::Sqlite(sqlite) => sqlite::file_of(sqlite).await,
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => return true,
         };
@@ -153,7 +154,7 @@ impl Connection {
         {
             return false;
         }
-        let written = files::rewrite(&super::open::wal_path(&path)).is_ok();
+        let written = files::rewrite(&files::wal_path(&path)).is_ok();
         written && self.engine.execute_raw("ROLLBACK").await.is_ok()
     }
 
@@ -167,7 +168,7 @@ impl Connection {
             (Engine::Sqlite(_), _, Durability::Written) => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
             (Engine::Sqlite(_), _, Durability::Synced) => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
             #[cfg(feature = "postgres")]
-            (Engine::Postgres(_), _, durability) => super::postgres::begin_statement(durability),
+            (Engine::Postgres(_), _, durability) => super::postgres::server::begin_statement(durability),
         };
         let began = tokio::time::Instant::now();
         self.durability = None;
@@ -226,7 +227,7 @@ impl Connection {
     /// Takes note of a write that failed. After one that the disk refused, or that found the file broken, nobody knows
     /// what of it is there: nothing more is acknowledged before the ledger was opened again.
     pub(crate) fn record_failure(&mut self, error: &sqlx::Error) {
-        if is_file_broken(error) {
+        if sqlite::is_file_broken(error) {
             self.write_failed = true;
             self.closed_to_writers = Some(format!(
                 "an earlier write failed ({error}), and nothing more is written before the ledger was opened again"
@@ -320,16 +321,4 @@ impl Drop for Writer {
             });
         }
     }
-}
-
-/// The primary code of SQLite's; `None` where another engine says something.
-pub(super) fn primary_code(error: &sqlx::Error) -> Option<i32> {
-    let error = error.as_database_error()?;
-    error.try_downcast_ref::<SqliteError>()?;
-    error.code()?.parse::<i32>().ok().map(|code| code & 0xff)
-}
-
-/// Whether SQLite says that the disk failed (10), or that the file is broken (11) or none (26).
-pub(super) fn is_file_broken(error: &sqlx::Error) -> bool {
-    matches!(primary_code(error), Some(10 | 11 | 26))
 }

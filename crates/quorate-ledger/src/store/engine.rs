@@ -5,7 +5,8 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, ColumnIndex, Connection as _, Database, Decode, Encode, SqlSafeStr as _, SqlStr};
 
 #[cfg(feature = "postgres")]
-use super::postgres::{Server, is_locked};
+use super::postgres::server::{Server, is_locked, is_lost};
+use super::sqlite::is_file_broken;
 #[cfg(feature = "postgres")]
 use futures::TryStreamExt as _;
 
@@ -404,9 +405,9 @@ impl Engine {
     /// Whether a commit that failed with this error may have been done all the same.
     pub(super) fn may_have_committed(&self, error: &sqlx::Error) -> bool {
         match self {
-            Engine::Sqlite(_) => super::connection::is_file_broken(error),
+            Engine::Sqlite(_) => is_file_broken(error),
             #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => super::postgres::is_lost(error),
+            Engine::Postgres(_) => is_lost(error),
         }
     }
 

@@ -9,7 +9,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
 use super::address::Address;
-use super::open::SCHEMAS;
+use super::sqlite::SCHEMAS;
 
 /// The statements that make the tables and indexes of this version, each in one line.
 static OWN: LazyLock<Vec<String>> = LazyLock::new(|| {

@@ -6,13 +6,12 @@
 #[cfg(feature = "postgres")]
 mod server;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
 
 use quorate_kernel::ports::ledger::Error;
 use quorate_protocol::Name;
 
-use super::engine::Engine;
+use super::leases::Fence;
 use super::run_lock::RunLock;
 use super::{Store, unavailable};
 
@@ -36,15 +35,6 @@ pub struct RunGuard {
     _lease: Option<server::Lease>,
     _lock: RunLock,
 }
-
-/// The leases of this process: whose name stands in the row of a run.
-#[derive(Debug, Clone, Default)]
-#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "a file needs none"))]
-pub(crate) struct Leases(Arc<Mutex<BTreeMap<Name, String>>>);
-
-/// Runs that nothing may be appended to by this process, since another drives them.
-#[derive(Debug, Default)]
-pub(super) struct Fence(BTreeSet<Name>);
 
 impl Store {
     /// Takes a run, so that nobody else takes it up meanwhile.
@@ -79,44 +69,6 @@ impl Store {
         let leases = connection.leases.clone();
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let fence = Fence::read(engine, &leases).await.map_err(|error| self.error(error))?;
-        Ok(fence.0)
-    }
-}
-
-impl Fence {
-    /// As the ledger says it now.
-    #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server has to be asked"))]
-    pub(super) async fn read(engine: &mut Engine, leases: &Leases) -> Result<Fence, sqlx::Error> {
-        match engine {
-            Engine::Sqlite(_) => {
-                let _ = leases;
-                Ok(Fence::default())
-            }
-            #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => server::blocked_runs(engine, leases).await.map(Fence),
-        }
-    }
-
-    /// Whether it keeps this process out of a run.
-    pub(super) fn blocks(&self, run: &Name) -> bool {
-        self.0.contains(run)
-    }
-}
-
-#[cfg(feature = "postgres")]
-impl Leases {
-    fn insert(&self, run: &Name, owner: &str) {
-        self.0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .insert(run.clone(), owner.to_owned());
-    }
-
-    fn remove(&self, run: &Name) {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(run);
-    }
-
-    fn all(&self) -> BTreeMap<Name, String> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        Ok(fence.into_runs())
     }
 }

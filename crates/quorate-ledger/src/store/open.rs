@@ -10,22 +10,18 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _};
 
 use super::address::Address;
-use super::connection::{Connection, primary_code};
+use super::connection::Connection;
 use super::engine::Engine;
 use super::foreign::{Schema, ensure_own_schema};
-use super::{Store, files, no_answer_error, unavailable};
+#[cfg(feature = "postgres")]
+use super::sqlite::create_log_index;
+use super::sqlite::{SCHEMAS, log_index_in_memory, primary_code};
+use super::{Store, no_answer_error, unavailable};
+use crate::files::{self, wal_path, with_suffix};
 use crate::keys::{self, Purpose};
 use crate::local_checkpoints::CheckpointFiles;
 use crate::quarantine::{self, QuarantinedFile};
 
-/// What brings a file from one version of the schema to the next; SQLite's `user_version` counts them.
-pub(super) const SCHEMAS: [&str; 3] = [
-    concat!(include_str!("schema.sql"), include_str!("log_index.sql")),
-    include_str!("schema-2.sql"),
-    concat!(include_str!("schema-3.sql"), include_str!("log_index.sql")),
-];
-/// The tables of the log's index, where it is no part of the ledger's file.
-const LOG_INDEX: &str = include_str!("log_index.sql");
 /// What takes an earlier index of the log away.
 #[cfg(feature = "postgres")]
 const SCHEMA_3: &str = include_str!("schema-3.sql");
@@ -146,7 +142,7 @@ impl Store {
                     made = address.create_dir().is_ok();
                     open_log_index(dir).await
                 };
-                let connected = Box::pin(super::postgres::Server::connect(url, log_index)).await;
+                let connected = Box::pin(super::postgres::connect(url, log_index)).await;
                 let (connection, is_new) = connected.map_err(|error| no_answer_error(address, error))?;
                 if is_new && made {
                     ensure_ledger_key(dir)?;
@@ -224,19 +220,6 @@ async fn open_log_index(dir: &Path) -> Result<SqliteConnection, sqlx::Error> {
         }
     }
     log_index_in_memory().await
-}
-
-#[cfg(feature = "postgres")]
-async fn create_log_index(transaction: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    sqlx::raw_sql(LOG_INDEX).execute(&mut *transaction).await?;
-    sqlx::raw_sql("PRAGMA user_version = 2").execute(&mut *transaction).await.map(|_| ())
-}
-
-/// An index of the log that lasts as long as the connection.
-pub(super) async fn log_index_in_memory() -> Result<SqliteConnection, sqlx::Error> {
-    let mut connection = SqliteConnectOptions::new().disable_statement_logging().connect().await?;
-    sqlx::raw_sql(LOG_INDEX).execute(&mut connection).await?;
-    Ok(connection)
 }
 
 /// A ledger has a key of its own from its creation, unless one lies there already.
@@ -333,12 +316,6 @@ async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Erro
     }
 }
 
-/// The file of a connection.
-pub(super) async fn file_of(connection: &mut SqliteConnection) -> Result<PathBuf, sqlx::Error> {
-    let row = sqlx::query("SELECT file FROM pragma_database_list WHERE name = 'main'");
-    Ok(PathBuf::from(row.fetch_one(connection).await?.get::<String, _>(0)))
-}
-
 fn newer_schema(version: usize) -> String {
     let ours = SCHEMAS.len();
     format!("its schema is version {version}, and this program writes version {ours}: it is only read")
@@ -368,17 +345,6 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     let schema = if version == SCHEMAS.len() { Schema::Own } else { Schema::Any };
     ensure_own_schema(&mut connection, schema).await?;
     Ok((connection, Some(NOT_WRITABLE.into())))
-}
-
-/// Where SQLite keeps the log of a file.
-pub(super) fn wal_path(path: &Path) -> PathBuf {
-    with_suffix(path, "-wal")
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(suffix);
-    PathBuf::from(beside)
 }
 
 async fn schema_version(connection: &mut SqliteConnection) -> Result<usize, sqlx::Error> {

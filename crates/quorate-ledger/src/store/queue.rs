@@ -15,7 +15,7 @@ use super::address::Address;
 use super::connection::{Connection, Tail, Tails};
 use super::engine::{Column, Engine, Value, sql};
 use super::index::Change;
-use super::lease::Fence;
+use super::leases::Fence;
 use super::run_signers::{self, KeyEvent, RunSigners};
 use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
 use crate::signing::{ExternalKeys, SecretKey};

@@ -6,7 +6,7 @@ use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::files;
+use crate::files;
 
 /// A run that this process drives. Dropping it lets go.
 #[derive(Debug)]

@@ -5,79 +5,20 @@ use std::sync::atomic::Ordering;
 
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
-use quorate_protocol::{Json, Name};
-use serde_json::{Map, json};
+use quorate_protocol::Name;
 
 use super::connection::Transaction;
 use super::engine::{Column, Engine, Statement, sql};
 use super::tiles::{TreeError, TreeWriter};
 use super::{Store, queue};
+use crate::checkpoint::{CheckpointRecord, ORIGIN_PREFIX, STREAM};
 use crate::merkle::{self, TreeHead};
 use crate::note::{Checkpoint, Note, Signer, Verifier};
 use crate::signing::{ExternalKeys, Keyring, SecretKey};
 use crate::verify::{self, Options};
 
-/// The stream of the ledger's own records: its checkpoints, and what was done to it.
-pub const STREAM: &str = "ledger";
-
-/// What the origin of every ledger begins with.
-pub(crate) const ORIGIN_PREFIX: &str = "quorate/";
-
 /// How many records are read at once.
 const PAGE: u64 = 1000;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckpointRecord {
-    pub origin: String,
-    /// Over how many records, and their root.
-    pub tree: TreeHead,
-    /// The signed note; `None` where nobody signed it.
-    pub note: Option<String>,
-    /// Who verifies it, one line each (see [`crate::note::Verifier`]).
-    pub keys: Vec<String>,
-    /// Its number in the ledger's stream.
-    pub n: u64,
-    /// Whether it was made just now. Where nothing came after the last one, it still holds.
-    pub is_new: bool,
-}
-
-impl CheckpointRecord {
-    /// Reads the body of a checkpoint's record.
-    pub(crate) fn from_data(n: u64, data: &Map<String, Json>) -> Option<CheckpointRecord> {
-        let text = |key: &str| data.get(key)?.as_str().map(str::to_owned);
-        let root = entropy::unhex(&text("root")?)?;
-        let keys = data.get("keys")?.as_array()?.iter().map(|key| key.as_str().map(str::to_owned));
-        Some(CheckpointRecord {
-            origin: text("origin")?,
-            tree: TreeHead { size: data.get("size")?.as_u64()?, root },
-            note: text("note"),
-            keys: keys.collect::<Option<_>>()?,
-            n,
-            is_new: false,
-        })
-    }
-
-    /// What a note of it would say.
-    pub fn unsigned_text(&self) -> String {
-        Checkpoint::new(&self.origin, self.tree).map_or_else(|_| String::new(), |one| one.to_string())
-    }
-
-    /// Who verifies it; `None` where a line is no key.
-    pub fn verifiers(&self) -> Option<Vec<Verifier>> {
-        self.keys.iter().map(|key| Verifier::from_text(key).ok()).collect()
-    }
-
-    fn data(&self) -> Map<String, Json> {
-        let object = json!({
-            "origin": self.origin,
-            "size": self.tree.size,
-            "root": entropy::hex(&self.tree.root),
-            "note": self.note,
-            "keys": self.keys,
-        });
-        quorate_kernel::consultation::object(object)
-    }
-}
 
 impl Store {
     /// The last checkpoint.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::divergence::{Divergence, Findings, Kind, Part};
+use crate::checkpoint::STREAM;
 use crate::merkle::Hash;
 use crate::note::{Note, Verifier};
 use crate::signing::{Context, PublicKey, Signature};
-use crate::store::STREAM;
 
 /// How many wait until they are verified together.
 const BATCH: usize = 4096;

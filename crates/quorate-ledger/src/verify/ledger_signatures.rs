@@ -5,10 +5,10 @@
 use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::{Job, Jobs};
 use super::read::StoredRecord;
+use crate::checkpoint::STREAM;
 use crate::merkle::Hash;
 use crate::note::Verifier;
 use crate::signing::{KeyId, PublicKey, Signature};
-use crate::store::STREAM;
 
 /// What is known of the stream's signatures.
 #[derive(Default)]

@@ -1,30 +1,9 @@
-//! The copies of the last checkpoint that the ledger's own key signed, and the rollbacks that a person accepted. The roots of
-//! the copies are held against the tree on the way.
-
-use quorate_protocol::Json;
-use serde_json::Map;
+//! The copies of the last checkpoint that the ledger's own key signed. Their roots are compared with the tree on the way.
 
 use super::divergence::{Divergence, Kind, Part};
 use super::walk::Walk;
 use super::witness_check::{WitnessCheck, check_not_cut, check_note};
 use crate::local_checkpoints::LocalCheckpoints;
-
-/// A rollback that a person accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rollback {
-    /// The number of its record in the ledger's stream.
-    pub n: u64,
-    pub by: String,
-    pub reason: String,
-}
-
-impl Rollback {
-    /// Reads the body of the record that says so.
-    pub(super) fn from_data(n: u64, data: &Map<String, Json>) -> Self {
-        let text = |key: &str| data.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
-        Rollback { n, by: text("by"), reason: text("reason") }
-    }
-}
 
 /// Holds the copies against what was walked over.
 pub(super) fn check(walk: &mut Walk, kept: &LocalCheckpoints) -> WitnessCheck {

@@ -17,9 +17,9 @@ use super::walk::Walk;
 use crate::Store;
 use crate::council_log::line::Event;
 use crate::council_log::{self, view};
+use crate::files;
 use crate::merkle::Hash;
 use crate::store::engine::{Column, sql};
-use crate::store::files;
 
 /// How many runs are read at once.
 const PAGE: i64 = 500;

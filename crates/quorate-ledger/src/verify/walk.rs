@@ -14,15 +14,15 @@ use super::checkpoints::Checkpoints;
 use super::divergence::{Divergence, Findings, Kind, Part};
 use super::jobs::Jobs;
 use super::ledger_signatures::LedgerSignatures;
-use super::local_checkpoints::Rollback;
 use super::read::{Page, PageRow, StoredRecord};
 use super::record_check::{self, HeadMatcher};
+use super::rollback::Rollback;
 use super::runs::{Phase, StreamState, affects_row};
 use super::tree::TreeCheck;
 use super::{Options, signatures, skim};
+use crate::checkpoint::STREAM;
 use crate::merkle::{self, Hash};
 use crate::signing::run::RunKeyring;
-use crate::store::STREAM;
 
 /// The longest stretch of places without records that the stored tree is asked about.
 const MAX_GAP: u64 = 1 << 16;

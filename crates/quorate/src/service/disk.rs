@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
-use quorate_ledger::store::files;
+use quorate_ledger::files;
 use quorate_manifest::{Source, source};
 
 /// Reads files from the disk.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{Batch, IndexRow, LogState, find_row, key, parse, to_i64, unreadable};
 use crate::Store;
 use crate::council_log::line::Line;
-use crate::store::files;
+use crate::files;
 
 /// Where the index of a log does not follow from its lines, in words. `None` where it does, and where the log is another
 /// than the one that was indexed: then its index is made anew before anything is counted.

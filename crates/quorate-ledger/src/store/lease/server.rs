@@ -1,6 +1,5 @@
 //! A lease: its row in the database, and keeping it up.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,23 +8,16 @@ use quorate_kernel::ports::ledger::{Durability, Error};
 use quorate_protocol::Name;
 use tokio::sync::{Mutex, oneshot};
 
-use super::Leases;
 use crate::Store;
 use crate::store::connection::{Connection, Writer};
-use crate::store::engine::{Column, Engine, rows_lost_error, sql};
-use crate::store::postgres;
+use crate::store::engine::{Column, rows_lost_error, sql};
+use crate::store::leases::{Leases, now};
+use crate::store::machine_id::machine_id;
 
 /// How long a lease lasts, in milliseconds: how long it takes until a dead driver's run can be taken up elsewhere.
 const DURATION_MS: i64 = 15_000;
 /// How often it is renewed.
 const RENEW_INTERVAL: Duration = Duration::from_millis(DURATION_MS.unsigned_abs() / 3);
-
-/// What time it is on the server, in milliseconds since the Unix epoch.
-macro_rules! now {
-    () => {
-        "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
-    };
-}
 
 /// Taken where nobody has it, where its time is over, or where its owner was of this place: whoever takes it has the lock
 /// of this place, which no living process has let go of.
@@ -40,7 +32,6 @@ const TAKE: &str = concat!(
 const RENEW: &str = concat!("UPDATE lease SET until_ms = ", now!(), " + $3 WHERE run = $1 AND owner = $2");
 const OURS: &str = concat!("SELECT run FROM lease WHERE run = $1 AND owner = $2 AND until_ms > ", now!());
 const UNTIL: &str = concat!("SELECT until_ms FROM lease WHERE run = $1 AND until_ms > ", now!(), " - $2");
-const LIVE: &str = concat!("SELECT run, owner, CASE WHEN until_ms > ", now!(), " THEN run END FROM lease");
 
 /// The row of a run that this process drives. Dropping it takes the row away.
 pub(super) struct Lease {
@@ -63,7 +54,7 @@ impl Lease {
     /// When the store does not answer.
     pub(super) async fn acquire(store: &Store, run: &Name) -> Result<Result<Lease, i64>, Error> {
         let owner = entropy::run_id().to_string();
-        let place = postgres::machine_id(store.dir());
+        let place = machine_id(store.dir());
         let taken = {
             let mut connection = store.writer().await;
             let leases = connection.leases.clone();
@@ -155,25 +146,4 @@ async fn take_in_transaction(
     transaction.commit().await?;
     leases.insert(run, owner);
     Ok(Ok(leases.clone()))
-}
-
-/// The runs whose lease is another's: those that somebody drives now, and those that we drove and somebody took.
-pub(super) async fn blocked_runs(
-    engine: &mut Engine,
-    leases: &Leases,
-) -> Result<BTreeSet<Name>, sqlx::Error> {
-    let mut ours = leases.all();
-    let mut shut = BTreeSet::new();
-    for row in sql(LIVE).rows(engine, &[Column::Text; 3]).await? {
-        let run = Name::from(row.text(0));
-        match ours.remove(&run) {
-            Some(owner) if owner == row.text(1) => {}
-            Some(_) => _ = shut.insert(run),
-            None if row.opt_text(2).is_some() => _ = shut.insert(run),
-            None => {}
-        }
-    }
-    // Somebody took it, and has let go of it again.
-    shut.extend(ours.into_keys());
-    Ok(shut)
 }

@@ -5,11 +5,11 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 use super::super::divergence::{Divergence, Kind, Part};
-use super::super::local_checkpoints::Rollback;
+use super::super::rollback::Rollback;
 use super::super::runs::{Phase, StreamState};
 use super::Walk;
+use crate::checkpoint::STREAM;
 use crate::retention::rules::{self, Erasure};
-use crate::store::STREAM;
 use crate::store::index::Change;
 
 impl Walk {

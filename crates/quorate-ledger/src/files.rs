@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens a file or a directory for reading. A directory is refused by whoever reads or writes it.
 ///
@@ -92,9 +92,21 @@ pub fn rewrite(path: &Path) -> Result<()> {
     }
 }
 
+/// Where SQLite keeps the log of a file.
+pub(crate) fn wal_path(path: &Path) -> PathBuf {
+    with_suffix(path, "-wal")
+}
+
+/// The path of a file that stands beside another, with a longer name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(suffix);
+    PathBuf::from(beside)
+}
+
 /// Whether SQLite has a log beside its file, which nobody has folded into it yet.
 pub fn has_wal(path: &Path) -> bool {
-    super::open::wal_path(path).exists()
+    wal_path(path).exists()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger renames files")]
