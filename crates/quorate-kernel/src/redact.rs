@@ -6,6 +6,7 @@ mod assignment;
 mod builtin;
 mod commands;
 mod context;
+mod kind;
 mod plausibility;
 mod services;
 mod shape;

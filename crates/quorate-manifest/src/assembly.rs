@@ -6,6 +6,7 @@ pub mod defaults;
 pub mod display;
 mod inherited_minimums;
 pub mod load;
+pub(crate) mod match_modes;
 pub mod members;
 pub mod merge;
 pub mod mode;

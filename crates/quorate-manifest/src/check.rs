@@ -134,26 +134,3 @@ pub fn is_candidate(name: &str) -> bool {
     let has_suffix = SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) && !name.ends_with(HISTORY_SUFFIX);
     doctype::from_name(name).is_some() || (!name.starts_with('.') && has_suffix)
 }
-
-/// The refusal of a file whose doctype is unknown, or of its syntax errors.
-pub(crate) fn unknown_doctype_report(parsed: crate::document::Parsed) -> Report {
-    let document = parsed.document;
-    if !document.refused() {
-        let known: Vec<&str> = Doctype::ALL.into_iter().filter_map(Doctype::schema_id).collect();
-        let root = parsed.root.as_ref();
-        let schema = root.and_then(|root| root.key("schema"));
-        let written = schema.and_then(crate::tree::Node::as_str);
-        let (message, span) = match (written, schema) {
-            (Some(written), Some(node)) => (format!("there is no doctype `{written}`"), node.span.clone()),
-            _ => ("cannot tell the doctype of this file".to_owned(), 0..0),
-        };
-        let near = written.and_then(|written| crate::tree::reader::nearest(written, &known));
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add `schema`: {}", known.join(", ")),
-        };
-        document
-            .refuse(codes::DOCTYPE_UNKNOWN, Body::new(message).at(document.place(span, "schema")).help(help));
-    }
-    document.into_report()
-}

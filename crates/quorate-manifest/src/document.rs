@@ -14,7 +14,7 @@ use crate::decode::{self, decode};
 use crate::doctype::{self, Doctype};
 use crate::frontmatter;
 use crate::tree::open::sha256_hex;
-use crate::tree::reader::SourceFile;
+use crate::tree::reader::{SourceFile, nearest};
 use crate::tree::{Kind, Node, Problem, from_node, yaml};
 use crate::workspace::WorkspacePath;
 
@@ -225,4 +225,27 @@ impl Document {
             None => self.key_place(key),
         }
     }
+}
+
+/// The refusal of a file whose doctype is unknown, or of its syntax errors.
+pub(crate) fn unknown_doctype_report(parsed: Parsed) -> Report {
+    let document = parsed.document;
+    if !document.refused() {
+        let known: Vec<&str> = Doctype::ALL.into_iter().filter_map(Doctype::schema_id).collect();
+        let root = parsed.root.as_ref();
+        let schema = root.and_then(|root| root.key("schema"));
+        let written = schema.and_then(Node::as_str);
+        let (message, span) = match (written, schema) {
+            (Some(written), Some(node)) => (format!("there is no doctype `{written}`"), node.span.clone()),
+            _ => ("cannot tell the doctype of this file".to_owned(), 0..0),
+        };
+        let near = written.and_then(|written| nearest(written, &known));
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add `schema`: {}", known.join(", ")),
+        };
+        document
+            .refuse(codes::DOCTYPE_UNKNOWN, Body::new(message).at(document.place(span, "schema")).help(help));
+    }
+    document.into_report()
 }

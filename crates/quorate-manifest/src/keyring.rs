@@ -11,12 +11,10 @@ use quorate_diagnostics::{Body, Place, codes};
 pub use edit::{TimeField, add_key, add_voucher, set_time};
 
 use crate::capabilities::{Capabilities, PublicKeyError};
+use crate::secret_key;
 use crate::timestamp;
 use crate::tree::{Field, Format, Kind, ParsedFile, open};
 use crate::{Loaded, Source};
-
-/// Part of the text of every secret key.
-const SECRET_MARKER: &str = ":seed:";
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -139,7 +137,7 @@ fn vouchers(field: &Field<'_>) -> Vec<Arc<str>> {
 
 fn public_key(field: &Field<'_>, capabilities: &dyn Capabilities) -> Option<(Arc<str>, Place)> {
     let text = field.non_blank_text()?;
-    if is_secret(text) {
+    if secret_key::is_in(text) {
         field.invalid_with(
             format!("`{}` is a secret key, but this file is public", field.path()),
             "remove it, make another key with `quorate keys rotate`, and write its public key here",
@@ -164,8 +162,9 @@ fn public_key(field: &Field<'_>, capabilities: &dyn Capabilities) -> Option<(Arc
 
 /// Whether an item is a key of another format.
 fn is_foreign_key(item: &Field<'_>, capabilities: &dyn Capabilities) -> bool {
-    let foreign =
-        |text: &str| !is_secret(text) && capabilities.check_public_key(text) == Err(PublicKeyError::Foreign);
+    let foreign = |text: &str| {
+        !secret_key::is_in(text) && capabilities.check_public_key(text) == Err(PublicKeyError::Foreign)
+    };
     match item.kind() {
         Kind::Str(text) => foreign(text),
         Kind::Map(entries) => {
@@ -174,24 +173,6 @@ fn is_foreign_key(item: &Field<'_>, capabilities: &dyn Capabilities) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether a text contains a secret key.
-pub(crate) fn is_secret(text: &str) -> bool {
-    text.contains(SECRET_MARKER)
-}
-
-/// The text with each byte of a secret key replaced by a star; `None` if it has no secret key.
-pub(crate) fn mask_secrets(text: &str) -> Option<String> {
-    let mut masked: Option<String> = None;
-    for (at, _) in text.match_indices(SECRET_MARKER) {
-        let from = at + SECRET_MARKER.len();
-        let base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '-' | '_');
-        let length = text[from..].find(|c| !base64(c)).unwrap_or(text.len() - from);
-        let stars = "*".repeat(length);
-        masked.get_or_insert_with(|| text.to_owned()).replace_range(from..from + length, &stars);
-    }
-    masked
 }
 
 /// The moment that a date without a time means.

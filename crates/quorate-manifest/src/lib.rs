@@ -27,6 +27,7 @@ mod pattern;
 pub mod persona;
 pub mod playbook;
 pub mod runtime;
+mod secret_key;
 pub mod source;
 pub mod timestamp;
 pub mod tree;

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Place, Report, codes};
 
 use crate::capabilities::Capabilities;
-use crate::check;
 use crate::doctype::{self, Doctype};
 use crate::document::{self, Document, Syntax};
 use crate::workspace::{Error, Scope, Workspace, WorkspacePath};
@@ -53,7 +52,7 @@ pub struct Loader<'w> {
     documents: RefCell<HashMap<WorkspacePath, ReadResult>>,
     chains: RefCell<HashMap<WorkspacePath, ChainOutcome>>,
     folders: RefCell<HashMap<WorkspacePath, Arc<presence::FolderListing>>>,
-    pub(crate) personas: RefCell<HashMap<WorkspacePath, Arc<crate::persona::load::Lookup>>>,
+    pub(crate) personas: RefCell<HashMap<WorkspacePath, Arc<crate::persona::lookup::Lookup>>>,
     /// The operators' roles of each scope requested so far.
     pub(crate) roles: RefCell<HashMap<Scope, Arc<BTreeSet<String>>>>,
     planned: RefCell<BTreeSet<(Scope, String)>>,
@@ -176,7 +175,7 @@ impl<'w> Loader<'w> {
     pub fn open_bytes(&self, location: &WorkspacePath, bytes: Vec<u8>) -> OpenResult {
         let parsed = document::parse(&self.display_name(location), bytes, Syntax::from_name(location.name()));
         let Some(doctype) = document::detect(location.name(), &parsed) else {
-            return OpenResult::UnknownDoctype(check::unknown_doctype_report(parsed));
+            return OpenResult::UnknownDoctype(document::unknown_doctype_report(parsed));
         };
         let document = Arc::new(Document::new(location.clone(), doctype, parsed));
         self.documents.borrow_mut().insert(location.clone(), ReadResult::Document(Arc::clone(&document)));

@@ -3,6 +3,7 @@
 pub mod backstory;
 pub mod boundaries;
 pub mod load;
+pub mod lookup;
 pub mod merge;
 pub mod relationships;
 pub mod voice;

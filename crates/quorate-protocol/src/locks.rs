@@ -17,6 +17,7 @@ mod excerpt;
 mod fold;
 mod gap;
 mod hit;
+mod item;
 mod items;
 mod marks;
 mod patterns;

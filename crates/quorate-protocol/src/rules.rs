@@ -1,13 +1,17 @@
 //! Synthesis rules: one file for each built-in kind, with its name, the modes that it is for, its parameters, and what it
 //! does in each mode. A kind of the host's own is registered here by name and schema, and applied by the host.
 
+pub(crate) mod advice;
 pub mod aggregate;
+pub(crate) mod branch;
+mod class_warnings;
 pub mod escalate_on_severity;
 pub mod majority;
 pub mod priority;
 pub mod quorum;
 pub mod terminal;
 pub mod unanimity;
+pub(crate) mod votes;
 
 use std::collections::BTreeMap;
 
@@ -15,9 +19,11 @@ use quorate_manifest::capabilities::{EndsSynthesis, RuleKind};
 use quorate_manifest::json_schema::CompiledSchema;
 
 use crate::assembly::Rule;
-use crate::modes::advisory::{Emission, MemberAdvice};
-use crate::modes::hierarchy::{Branch, Rollup};
-use crate::modes::voting::{Poll, Ruling};
+use advice::{Emission, MemberAdvice};
+use branch::{Branch, Rollup};
+use votes::{Poll, Ruling};
+
+pub use class_warnings::class_warnings;
 
 /// What a rule makes of the members' advice; `None` where it does not fire.
 type Advise = fn(&Rule, &[MemberAdvice]) -> Option<Emission>;

@@ -80,18 +80,14 @@ pub(super) fn password_at(text: &str, at: usize) -> Option<Range<usize>> {
     is_one.then(|| read(usize::MAX))
 }
 
-/// Whether a string is a secret for the key that it stands under.
-pub(super) fn is_value_of(key: &str, value: &str) -> bool {
-    let line = format!("{key}=\"{value}\"");
-    let lower = line[..key.len()].to_ascii_lowercase();
+/// Whether a string is a secret for the key that it stands under; `None` where the key promises no kind of secret.
+pub(super) fn is_value_of(key: &str, value: &str) -> Option<bool> {
+    let lower = key.to_ascii_lowercase();
     let promised = ANCHORS.iter().find_map(|anchor| {
         let at = lower.rfind(anchor)?;
         promised_kind(&key[..at], &key[at..at + anchor.len()], &key[at + anchor.len()..])
     });
-    match promised {
-        Some(promise) => is_secret(promise, Separator::Sign, value),
-        None => super::builtin::redact(&line).is_some(),
-    }
+    promised.map(|promise| is_secret(promise, Separator::Sign, value))
 }
 
 fn is_secret(promise: SecretKind, joined: Separator, value: &str) -> bool {

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
 
-use super::shape::Shape;
+use super::kind::Kind;
 use super::{assignment, commands, context, plausibility, services, vendors};
 
 /// What changes when other texts would be taken for secrets. It stands in the fingerprint of a run.
@@ -18,39 +18,6 @@ pub const VERSION: u32 = 2;
 
 /// The shortest text in which there can be a secret of any kind.
 const MIN_TEXT_BYTES: usize = 10;
-
-/// A kind of secrets.
-pub(super) struct Kind {
-    pub(super) name: &'static str,
-    pub(super) detector: Detector,
-}
-
-/// How a kind is told.
-pub(super) enum Detector {
-    Shape(Shape),
-    /// By what stands around it: the texts that lead to it, in any case, and what finds it from there.
-    Place(&'static [&'static str], Detect),
-}
-
-/// Finds the secret that an anchor leads to. It reads a bounded number of bytes, or none that it has read for an anchor
-/// before, unless it finds one.
-pub(super) type Detect = fn(&str, Range<usize>) -> Option<Range<usize>>;
-
-impl Kind {
-    pub(super) fn anchors(&self) -> &[&'static str] {
-        match &self.detector {
-            Detector::Shape(shape) => std::slice::from_ref(&shape.anchor),
-            Detector::Place(anchors, _) => anchors,
-        }
-    }
-
-    fn find(&self, text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
-        match &self.detector {
-            Detector::Shape(shape) => shape.find(text, anchor),
-            Detector::Place(_, find) => find(text, anchor),
-        }
-    }
-}
 
 pub(super) fn all() -> impl Iterator<Item = &'static Kind> {
     context::KINDS.iter().chain(commands::KINDS).chain(vendors::KINDS).chain(services::KINDS)
@@ -138,5 +105,8 @@ fn merge_spans(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
 pub(super) fn is_value_of(key: &str, value: &str) -> bool {
     let of_one = !value.contains(char::is_whitespace) || plausibility::is_phrase(value);
     let named = plausibility::names_a_secret(key) && of_one;
-    named && assignment::is_value_of(key, value)
+    let is_value = || {
+        assignment::is_value_of(key, value).unwrap_or_else(|| redact(&format!("{key}=\"{value}\"")).is_some())
+    };
+    named && is_value()
 }

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::builtin::{Detector, Kind};
 use super::context::MAX_LOOKAHEAD_BYTES;
+use super::kind::{Detector, Kind};
 use super::{assignment, plausibility};
 
 /// What leads to each, and what finds it.
@@ -16,11 +16,7 @@ pub(super) const KINDS: &[Kind] = &[
     by_context("password of an Oracle URL", &["jdbc:oracle:"], oracle),
 ];
 
-const fn by_context(
-    name: &'static str,
-    anchors: &'static [&'static str],
-    find: super::builtin::Detect,
-) -> Kind {
+const fn by_context(name: &'static str, anchors: &'static [&'static str], find: super::kind::Detect) -> Kind {
     Kind { name, detector: Detector::Place(anchors, find) }
 }
 

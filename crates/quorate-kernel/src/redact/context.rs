@@ -7,7 +7,7 @@ use base64::alphabet;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use super::builtin::{Detector, Kind};
+use super::kind::{Detector, Kind};
 use super::shape::{base64, dashed, run, tilde, url};
 use super::{assignment, plausibility};
 
@@ -32,11 +32,7 @@ pub(super) const KINDS: &[Kind] = &[
     by_context("assignment of a secret", assignment::ANCHORS, assignment::find),
 ];
 
-const fn by_context(
-    name: &'static str,
-    anchors: &'static [&'static str],
-    find: super::builtin::Detect,
-) -> Kind {
+const fn by_context(name: &'static str, anchors: &'static [&'static str], find: super::kind::Detect) -> Kind {
     Kind { name, detector: Detector::Place(anchors, find) }
 }
 

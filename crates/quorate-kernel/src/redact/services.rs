@@ -1,6 +1,6 @@
 //! Tokens of services: talk, money, data, watching and work, by the shape that the issuer documents.
 
-use super::builtin::Kind;
+use super::kind::Kind;
 use super::shape::Segment::{Literal, Run};
 use super::shape::{
     Boundary, alphanumeric, any_hex, base64, capital, dashed, digit, dotted, hex, path, small, url, word,

@@ -1,6 +1,6 @@
 //! Tokens of clouds, of code hosting, builds and packages, and of models, by the shape that the issuer documents.
 
-use super::builtin::{Detector, Kind};
+use super::kind::{Detector, Kind};
 use super::shape::Segment::{Literal, Run};
 use super::shape::{
     Body, Boundary, ByteSet, Segment, Shape, alphanumeric, base64, capital, dashed, dotted, hex, small,

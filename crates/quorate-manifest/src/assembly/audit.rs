@@ -3,7 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::duration::IsoDuration;
 use crate::pattern;
+
+/// The lifetime of an overlay.
+const DEFAULT_TTL_DAYS: u32 = 14;
 
 /// Which records of a run are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -77,4 +81,16 @@ impl Signing {
             Signing::None => "none",
         }
     }
+}
+
+/// The retention of answers in days; `None` is for ever.
+pub(crate) fn retention_days(audit: Option<&Audit>) -> Option<u32> {
+    let retention = audit?.consultations.as_ref()?.retention.as_deref()?;
+    Some(retention.strip_prefix("days:")?.parse().unwrap_or(u32::MAX))
+}
+
+/// The lifetime of overlays without their own.
+pub(crate) fn default_ttl(audit: Option<&Audit>) -> IsoDuration {
+    let written = audit.and_then(|audit| audit.overlays.as_ref()?.default_ttl.as_deref()?.parse().ok());
+    written.unwrap_or(IsoDuration { days: DEFAULT_TTL_DAYS, ..IsoDuration::default() })
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 
-use super::audit::Signing;
+use super::audit::{self, Signing};
 use super::check_context::CheckContext;
+use super::match_modes::declared_match_modes;
 use super::resolved::{
     Audit, Gather, LockedTrait, Member, ModeSettings, Persona, Resolved, Retention, RiskLevel, Rule,
 };
@@ -41,8 +42,6 @@ const DEFAULT_TIMEOUT_MS: u32 = 30_000;
 /// The gather strategy of a member without `gatherInput`.
 const DEFAULT_STRATEGY: &str = "working-memory";
 const DEFAULT_MAX_ACTIVE: u8 = 10;
-/// The lifetime of an overlay.
-const DEFAULT_TTL_DAYS: u32 = 14;
 
 /// Loads an assembly from its document. The report has all diagnostics of it and its ancestors.
 pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<Resolved> {
@@ -80,21 +79,6 @@ fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Opti
     checks::ALL.iter().for_each(|check| check(&view));
     report.absorb(view.into_report());
     if report.has_refusals() { None } else { Some(build_resolved(loader, chain, written, mode, policies)) }
-}
-
-/// For each document, root first, the match mode of the traits that it declares (M9).
-pub(crate) fn declared_match_modes(documents: &[Arc<Document>]) -> Vec<MatchMode> {
-    let mut strictest = MatchMode::default();
-    let declared = |document: &Arc<Document>| {
-        document.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse)
-    };
-    documents
-        .iter()
-        .map(|document| {
-            strictest = declared(document).map_or(strictest, |mode| mode.max(strictest));
-            strictest
-        })
-        .collect()
 }
 
 fn build_resolved(
@@ -223,22 +207,10 @@ fn resolve_audit(audit: Option<&super::audit::Audit>) -> Audit {
     let overlays = audit.and_then(|audit| audit.overlays.as_ref());
     Audit {
         consultations: retention(consultations.and_then(|consultations| consultations.enabled)),
-        retention_days: retention_days(audit),
+        retention_days: audit::retention_days(audit),
         overlays: retention(overlays.and_then(|overlays| overlays.enabled)),
         max_active: overlays.and_then(|overlays| overlays.max_active).unwrap_or(DEFAULT_MAX_ACTIVE),
-        default_ttl: default_ttl(audit),
+        default_ttl: audit::default_ttl(audit),
         signing: audit.and_then(|audit| audit.signing).unwrap_or(Signing::Optional),
     }
-}
-
-/// The retention of answers in days; `None` is for ever.
-pub(crate) fn retention_days(audit: Option<&super::audit::Audit>) -> Option<u32> {
-    let retention = audit?.consultations.as_ref()?.retention.as_deref()?;
-    Some(retention.strip_prefix("days:")?.parse().unwrap_or(u32::MAX))
-}
-
-/// The lifetime of overlays without their own.
-pub(crate) fn default_ttl(audit: Option<&super::audit::Audit>) -> IsoDuration {
-    let written = audit.and_then(|audit| audit.overlays.as_ref()?.default_ttl.as_deref()?.parse().ok());
-    written.unwrap_or(IsoDuration { days: DEFAULT_TTL_DAYS, ..IsoDuration::default() })
 }

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use quorate_diagnostics::{Body, Place, codes};
 
 use crate::assembly::Mode;
+use crate::assembly::audit::{default_ttl, retention_days};
 use crate::assembly::check_context::CheckContext;
-use crate::assembly::load::{default_ttl, retention_days};
 use crate::duration::IsoDuration;
 use crate::governance::MinimumRetention;
 use crate::timestamp;

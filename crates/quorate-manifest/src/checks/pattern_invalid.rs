@@ -8,7 +8,7 @@ use crate::assembly::check_context::CheckContext;
 use crate::tree::Node;
 
 pub(super) fn check(view: &CheckContext<'_, '_>) {
-    let declared = crate::assembly::load::declared_match_modes(&view.chain.documents);
+    let declared = crate::assembly::match_modes::declared_match_modes(&view.chain.documents);
     for node in view.root().key("lockedTraits").map_or(&[][..], Node::items) {
         let Some(text) = node.as_str().filter(|_| declared[usize::from(node.document)] == MatchMode::Regex)
         else {

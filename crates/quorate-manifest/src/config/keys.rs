@@ -2,7 +2,7 @@
 
 use super::{KeySource, Keys};
 use crate::assembly::audit::Signing;
-use crate::keyring::is_secret;
+use crate::secret_key;
 use crate::tree::{Field, Kind};
 
 const HELP: &str = "write the source of the key: {file = \"path\"}, {env = \"VARIABLE\"} or {command = [\"program\", \"argument\"]}";
@@ -68,7 +68,7 @@ fn source(field: &Field<'_>) -> Option<KeySource> {
 
 fn text(field: &Field<'_>) -> Option<String> {
     let text = field.non_blank_text()?;
-    if is_secret(text) {
+    if secret_key::is_in(text) {
         field.invalid_with(format!("`{}` is a secret key; it does not belong here", field.path()), HELP);
         return None;
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use quorate_diagnostics::codes::{self, WarningCode};
 use quorate_diagnostics::{Body, Place, Report};
 
+use super::lookup::{FoundPersona, Lookup, LookupError};
 use super::{Persona, merge};
 use crate::Loaded;
 use crate::doctype::Doctype;
@@ -28,26 +29,6 @@ pub struct Resolved {
     /// The prompt's text: the non-blank body nearest to the leaf.
     pub body: String,
     pub chain: Arc<Chain>,
-}
-
-/// Result of looking up a persona by its ref.
-pub type Lookup = Result<FoundPersona, Box<LookupError>>;
-
-/// The target of a persona ref.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundPersona {
-    pub path: WorkspacePath,
-    pub title: String,
-}
-
-/// Why a persona ref cannot be resolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookupError {
-    /// A clause for the end of a sentence.
-    pub reason: String,
-    pub help: Option<String>,
-    /// The first refusal in the persona's own file.
-    pub related: Option<(Place, String)>,
 }
 
 /// Loads a persona from its document.

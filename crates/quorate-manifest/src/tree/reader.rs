@@ -79,7 +79,7 @@ impl SourceFile {
     /// The diagnostics with the text, in which secret keys are masked, so that no message quotes one.
     pub fn into_report(self) -> Report {
         let mut report = self.report.into_inner();
-        if let Some(covered) = crate::keyring::mask_secrets(&self.text) {
+        if let Some(covered) = crate::secret_key::mask(&self.text) {
             report.add_source(Arc::clone(&self.file), covered);
         }
         let at = |body: &Body| body.place.as_ref().map_or(0, |place| place.span.start);

@@ -7,7 +7,8 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::compose;
 
 use super::character::{Class, REMOVED_MARKUP, case, ends_line, is_mark};
-use super::items::{self, Item, items, remove_markup};
+use super::item::Item;
+use super::items::{self, items, remove_markup};
 
 /// A text without what makes two writings of the same words different: compatibility forms, case, marks, characters that
 /// are not seen, entities, HTML tags, the targets of links, Markdown's marks, line-end hyphens, and runs of white space,

@@ -2,7 +2,7 @@
 //! forms: as it is but for what is not seen; with markup taken out and line-end hyphens joined; and with markup as space.
 
 use super::character::{Class, ends_line};
-use super::items::Item;
+use super::item::Item;
 
 /// A gap in its three forms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -3,31 +3,10 @@
 
 use std::ops::Range;
 
-use super::character::{Class, Entry, REMOVED_MARKUP, entry};
+use super::character::{REMOVED_MARKUP, entry};
 use super::entity;
+use super::item::Item;
 use super::marks;
-
-/// A character, and where in the text it comes from. Items follow each other without gaps: one ends where the next
-/// that has another start begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Item {
-    pub(super) c: char,
-    /// The byte at which its source begins.
-    pub(super) start: u32,
-}
-
-impl Item {
-    #[inline]
-    pub(super) fn class(self) -> Class {
-        self.entry().class
-    }
-
-    /// The entry of its character.
-    #[inline]
-    pub(super) fn entry(self) -> &'static Entry {
-        entry(self.c)
-    }
-}
 
 /// The longest text that is read at once, in bytes.
 const MAX_PIECE_BYTES: usize = 1 << 30;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::character::{REMOVED_MARKUP, ends_line};
-use super::items::Item;
+use super::item::Item;
 
 /// The most figures of an ordered item's number, as in CommonMark.
 const MAX_NUMBER_DIGITS: usize = 9;

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use super::character::Class;
 use super::fold::{Folded, Form};
 use super::hit::Layer;
-use super::items::Item;
+use super::item::Item;
 
 /// How large a compiled pattern may get, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;

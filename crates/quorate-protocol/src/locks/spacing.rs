@@ -7,7 +7,7 @@
 
 use super::character::{Class, ends_line};
 use super::gap::Gap;
-use super::items::Item;
+use super::item::Item;
 
 /// The fewest letters of a trait that is also looked for letter by letter, `h o n e s t`. One of fewer is seen only with a
 /// single sign between its letters, `A.I.`.

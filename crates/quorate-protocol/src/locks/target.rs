@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::character::{BAR, Class, I, L, ONE, Reading, continues_letter, entry, is_mark};
 use super::gap::{Gap, Level};
 use super::hit::Layer;
-use super::items::Item;
+use super::item::Item;
 use super::spacing::{Edges, SpacingState};
 
 /// How many items around a place are looked at for what a trait begins or ends with beside letters.

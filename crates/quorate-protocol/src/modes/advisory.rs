@@ -15,6 +15,7 @@ use super::assembly::{
 };
 use crate::answers::advice::Advice;
 use crate::assembly::{Member, Request, SENTINEL, Setup};
+use crate::rules::advice::{Draft, Emission, MemberAdvice};
 use crate::{ApplyRule, Json, Name, rules};
 
 /// The step of all questions, and what stands before a member in the id of its invocation.
@@ -25,30 +26,6 @@ const SENTINEL_MATCH: &str = "sentinel-match";
 const TASK: &str = "You advise, out of sight, on how the agent in the conversation behaves. Say how grave it is, what \
                     concerns you, on what evidence, and what the agent should do from now on. The suggestion is \
                     addressed to the agent and must stand alone: it may be put into the agent's instructions as it is.";
-
-/// What a member gave, as rules see it.
-pub(crate) struct MemberAdvice {
-    pub(crate) member_index: usize,
-    pub(crate) member: Name,
-    pub(crate) advice: Advice,
-    /// Whether it suggests something and no earlier rule has emitted it (A4).
-    pub(crate) may_emit: bool,
-}
-
-/// What a rule emits.
-pub(crate) struct Emission {
-    pub(crate) drafts: Vec<Draft>,
-    /// Whose words made it fire.
-    pub(crate) members: Vec<Name>,
-    /// Whether it drops what earlier rules emitted and ends the synthesis.
-    pub(crate) exclusive: bool,
-}
-
-/// A fragment that a rule asks for.
-pub(crate) struct Draft {
-    pub(crate) member_index: usize,
-    pub(crate) priority: u8,
-}
 
 /// What a rule of the host's own gives, where it does not leave it at null.
 #[derive(Default, Deserialize)]

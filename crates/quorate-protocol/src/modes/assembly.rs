@@ -4,6 +4,7 @@
 
 mod check;
 mod effect;
+mod mode;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -13,7 +14,7 @@ use quorate_manifest::assembly::Mode as Word;
 use serde_json::{Map, json};
 
 use super::{advisory, hierarchy, peer, voting};
-use crate::assembly::{Member, Setup};
+use crate::assembly::Setup;
 use crate::gather::Subject;
 use crate::locks::{Error, Locks};
 use crate::{
@@ -21,81 +22,9 @@ use crate::{
     TimedEvent, answers,
 };
 
-pub(crate) use check::{Candidate, Text};
-pub(crate) use effect::{AskMember, Completion, Effect, RunStatus};
+pub(crate) use effect::{AskMember, Candidate, Completion, Effect, RunStatus, Text};
+pub(crate) use mode::{Mode, ModeContext};
 pub(crate) use state::RunState;
-
-/// What a mode knows of the run, whatever has happened so far.
-pub(crate) struct ModeContext {
-    pub(crate) setup: Arc<Setup>,
-    /// The seat of a member: its place in the roster.
-    pub(crate) member_indices: BTreeMap<Name, usize>,
-    pub(crate) run: Name,
-    /// The time of the event that is taken, in milliseconds since the Unix epoch.
-    pub(crate) now_ms: i64,
-    pub(crate) locks: Locks,
-    subject: Option<Subject>,
-}
-
-impl ModeContext {
-    pub(crate) fn member(&self, seat: usize) -> &Member {
-        &self.setup.members[seat]
-    }
-
-    /// Whether anything is locked.
-    pub(crate) fn has_locks(&self) -> bool {
-        !self.locks.is_empty()
-    }
-
-    pub(crate) fn subject_text(&self) -> &str {
-        self.subject.as_ref().map_or("", |subject| &subject.part.text)
-    }
-}
-
-/// One way of deciding together.
-pub(crate) trait Mode: Send {
-    /// The run is opened.
-    fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect>;
-
-    /// Stores the answer of a member that was asked; `None` where it gave none. Nothing follows from it yet.
-    fn store_answer(&mut self, seat: usize, answer: Option<&Json>);
-
-    /// A member that was asked ended: with an answer, or without.
-    fn on_answer(
-        &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
-        seat: usize,
-        answer: Option<&Json>,
-    ) -> Vec<Effect>;
-
-    /// A rule of the host's own was applied.
-    fn on_rule_result(
-        &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
-        ticket: &str,
-        result: Result<&Json, &str>,
-    ) -> Vec<Effect>;
-
-    /// A candidate was held against the locks.
-    fn on_checked(
-        &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
-        candidate: &Name,
-        clean: bool,
-    ) -> Vec<Effect>;
-
-    /// The run's budget is spent before the mode has come to anything: completes the outcome with what is known, and books
-    /// as missing whom the mode would still have asked (X8, X12).
-    fn on_budget_exhausted(
-        &mut self,
-        case: &ModeContext,
-        book: &mut RunState,
-        ending: Completion,
-    ) -> Completion;
-}
 
 /// The state machine of one assembly's run.
 pub struct Assembly {

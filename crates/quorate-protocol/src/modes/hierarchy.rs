@@ -8,6 +8,7 @@ use serde_json::json;
 use super::assembly::{AskMember, Candidate, Completion, Effect, Mode, ModeContext, RunState, Text};
 use crate::answers::advice::Advice;
 use crate::assembly::{Rule, Setup};
+use crate::rules::branch::{Branch, Child, Rollup};
 use crate::rules::{self, escalate_on_severity};
 use crate::{ApplyRule, Json, Name, Part, PartKind};
 
@@ -19,40 +20,6 @@ const LEAF: &str = "You assess the request from where you stand, and report upwa
 const PARENT: &str = "You assess the request from where you stand, with what those who report to you have passed up. Say \
                       how grave it is, what concerns you, on what evidence, and what should be done. You may raise what \
                       they report; you cannot make it go away.";
-
-/// What a rule of a node looks at.
-pub(crate) struct Branch {
-    /// The node's own answer, where it has one.
-    pub(crate) own: Option<Advice>,
-    /// What its children have passed up, in roster order; those who passed up nothing are not among them.
-    pub(crate) children: Vec<Child>,
-}
-
-/// What a child has passed up.
-pub(crate) struct Child {
-    pub(crate) member: Name,
-    pub(crate) advice: Advice,
-}
-
-/// What a rule makes of a branch.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Rollup {
-    pub(crate) advice: Advice,
-    /// The children that it is made of.
-    pub(crate) sources: Vec<Name>,
-}
-
-/// All evidence in order, each piece once.
-pub(crate) fn union<'a>(all: impl Iterator<Item = &'a Advice>) -> Vec<String> {
-    let mut seen = std::collections::HashSet::new();
-    let mut union = Vec::new();
-    for piece in all.flat_map(|one| &one.evidence) {
-        if seen.insert(piece.as_str()) {
-            union.push(piece.clone());
-        }
-    }
-    union
-}
 
 /// A node of the tree.
 struct Node {

@@ -10,8 +10,9 @@ use serde_json::json;
 use super::assembly::{AskMember, Completion, Effect, Mode, ModeContext, RunState, RunStatus};
 use crate::answers::vote::{Ballot, Vote};
 use crate::assembly::{Request, Rule, Setup};
+use crate::rules::votes::{CountedVote, Poll, Ruling};
 use crate::rules::{self, majority};
-use crate::tally::{Tally, Weight};
+use crate::tally::Weight;
 use crate::{ApplyRule, Json, Name};
 
 /// The step of all questions, and what stands before a member in the id of its invocation.
@@ -19,68 +20,6 @@ const ASK: &str = "ask";
 
 const TASK: &str = "You vote on the proposal, by your own judgement alone: yes, no, or abstain, with a rationale. \
                     Abstain where it is not yours to judge.";
-
-/// A vote as it is counted.
-#[derive(Debug, Clone)]
-pub(crate) struct CountedVote {
-    pub(crate) member: Name,
-    pub(crate) weight: Weight,
-    /// `None` where there is none.
-    pub(crate) vote: Option<Vote>,
-}
-
-/// The votes, as rules see them.
-pub(crate) struct Poll<'a> {
-    pub(crate) votes: Vec<CountedVote>,
-    pub(crate) class: Option<&'a str>,
-    pub(crate) run: &'a str,
-    /// The rules after the one that is asked.
-    pub(crate) later: &'a [Rule],
-}
-
-/// What a rule decides.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ruling {
-    pub(crate) pass: bool,
-    /// Whose votes made it decide so, where it is not all of them.
-    pub(crate) members: Vec<Name>,
-    pub(crate) tally: Option<Tally>,
-    /// How a tie was broken.
-    pub(crate) tie: Option<String>,
-}
-
-impl Ruling {
-    /// A decision without more.
-    pub(crate) fn new(pass: bool) -> Self {
-        Ruling { pass, members: Vec::new(), tally: None, tie: None }
-    }
-}
-
-impl Poll<'_> {
-    /// The voters that a rule looks at.
-    pub(crate) fn votes_of(&self, rule: &Rule) -> impl Iterator<Item = &CountedVote> {
-        self.votes.iter().filter(|one| rule.applies_to_member(&one.member))
-    }
-
-    /// Their weights by vote; what abstains is in the total unless the rule counts what was cast (V3).
-    pub(crate) fn tally(&self, rule: &Rule) -> Tally {
-        let mut tally = Tally::default();
-        let cast = rule.text_param("denominator") == Some("cast");
-        for voter in self.votes_of(rule) {
-            let side = match voter.vote {
-                Some(Vote::Yes) => &mut tally.yes,
-                Some(Vote::No) => &mut tally.no,
-                Some(Vote::Abstain) => &mut tally.abstain,
-                None => &mut tally.missing,
-            };
-            *side += &voter.weight;
-            if !(cast && voter.vote == Some(Vote::Abstain)) {
-                tally.total += &voter.weight;
-            }
-        }
-        tally
-    }
-}
 
 /// A voter's seat and what became of it.
 struct VoterState {

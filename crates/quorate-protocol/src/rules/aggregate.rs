@@ -4,10 +4,10 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
+use super::advice::{Draft, Emission, MemberAdvice};
+use super::branch::{Branch, Child, Rollup, union};
 use crate::answers::advice::Advice;
 use crate::assembly::Rule;
-use crate::modes::advisory::{Draft, Emission, MemberAdvice};
-use crate::modes::hierarchy::{Branch, Child, Rollup, union};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "aggregate";

@@ -4,9 +4,9 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
+use super::branch::{Branch, Rollup, union};
 use crate::answers::advice::Advice;
 use crate::assembly::Rule;
-use crate::modes::hierarchy::{Branch, Rollup, union};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "escalate-on-severity";

@@ -7,9 +7,9 @@ use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
+use super::votes::{Poll, Ruling};
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
-use crate::modes::voting::{Poll, Ruling};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "majority";

@@ -4,9 +4,9 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
+use super::advice::{Draft, Emission, MemberAdvice};
 use crate::Json;
 use crate::assembly::Rule;
-use crate::modes::advisory::{Draft, Emission, MemberAdvice};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "priority";

@@ -7,8 +7,8 @@ use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
 use super::majority;
+use super::votes::{Poll, Ruling};
 use crate::assembly::Rule;
-use crate::modes::voting::{Poll, Ruling};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "quorum";

@@ -4,11 +4,11 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::{EndsSynthesis, RuleKind};
 use serde_json::json;
 
+use super::advice::{Draft, Emission, MemberAdvice};
+use super::branch::{Branch, Rollup};
+use super::votes::{Poll, Ruling};
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
-use crate::modes::advisory::{Draft, Emission, MemberAdvice};
-use crate::modes::hierarchy::{Branch, Rollup};
-use crate::modes::voting::{Poll, Ruling};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "terminal";

@@ -4,9 +4,9 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
+use super::votes::{Poll, Ruling};
 use crate::answers::vote::Vote;
 use crate::assembly::Rule;
-use crate::modes::voting::{Poll, Ruling};
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "unanimity";

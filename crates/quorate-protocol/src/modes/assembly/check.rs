@@ -5,27 +5,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{ModeContext, RunState};
+use super::effect::{Candidate, Text};
+use super::mode::ModeContext;
+use super::state::RunState;
 use crate::locks::{Hit, excerpt};
 use crate::{Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
-
-/// Something that may become part of an outcome.
-pub(crate) struct Candidate {
-    /// What it is called in records: `fragment/<member>`, `decision`, `message/<round>/<member>`, `node/<member>`.
-    pub(crate) name: Name,
-    pub(crate) texts: Vec<Text>,
-}
-
-/// One text of a candidate.
-pub(crate) struct Text {
-    /// Whose words it is made of; `None` where it is the program's.
-    pub(crate) member: Option<Name>,
-    /// The invocation that the words come from.
-    pub(crate) invocation: Option<Name>,
-    /// What it is: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
-    pub(crate) kind: &'static str,
-    pub(crate) text: Arc<str>,
-}
 
 /// How far a check got.
 pub(super) enum CheckResult {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
-use super::Candidate;
 use crate::{ApplyRule, Fact, Json, Name, Part};
 
 /// What a mode wants to be done, in this order.
@@ -20,6 +19,24 @@ pub(crate) enum Effect {
     Record(Fact),
     /// End the run. Nothing after it is done.
     End(Completion),
+}
+
+/// Something that may become part of an outcome.
+pub(crate) struct Candidate {
+    /// What it is called in records: `fragment/<member>`, `decision`, `message/<round>/<member>`, `node/<member>`.
+    pub(crate) name: Name,
+    pub(crate) texts: Vec<Text>,
+}
+
+/// One text of a candidate.
+pub(crate) struct Text {
+    /// Whose words it is made of; `None` where it is the program's.
+    pub(crate) member: Option<Name>,
+    /// The invocation that the words come from.
+    pub(crate) invocation: Option<Name>,
+    /// What it is: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
+    pub(crate) kind: &'static str,
+    pub(crate) text: Arc<str>,
 }
 
 /// A question to a member.

@@ -3,7 +3,7 @@
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use super::Completion;
+use super::effect::Completion;
 use crate::assembly::{Rule, Setup};
 use crate::{Fact, FactKind, Json, Name};
 

@@ -7,7 +7,7 @@ use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::{Request, Setup, describe_operators};
-use quorate_protocol::{Command, Event, Json, TimedEvent};
+use quorate_protocol::{Command, Event, Json, TimedEvent, rules};
 use serde_json::json;
 
 use super::inputs::ConveneInput;
@@ -131,7 +131,8 @@ pub async fn build(
 fn notes(setup: &Setup) -> Vec<String> {
     let advice =
         (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", describe_operators(&setup.operators)));
-    setup.class_warnings().into_iter().chain(advice).collect()
+    let members = setup.members.iter().map(|member| (&*member.id, member.vote_class.as_deref()));
+    rules::class_warnings(&setup.request, &setup.rules, members).into_iter().chain(advice).collect()
 }
 
 /// Who is not asked at once: later, or never.

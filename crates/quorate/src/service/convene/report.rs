@@ -12,8 +12,8 @@ use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::replay::replay as derive;
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::assembly::display::Grouping;
-use quorate_protocol::Json;
 use quorate_protocol::assembly::{self, Request, Setup};
+use quorate_protocol::{Json, rules};
 use serde_json::{Map, json};
 
 pub use objection::Objection;
@@ -225,7 +225,7 @@ impl Report {
     /// The rules that cannot do what their author may rely on.
     pub fn class_warnings(&self) -> Vec<String> {
         let members = self.members.iter().map(|one| (&*one.id, one.classes.as_deref()));
-        assembly::class_warnings(&self.request, &self.declared_rules, members)
+        rules::class_warnings(&self.request, &self.declared_rules, members)
     }
 
     /// All notes; first, where no model was asked, that, and who is missing.

@@ -1,0 +1,83 @@
+//! What a mode is told, and what it does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::effect::{Completion, Effect};
+use super::state::RunState;
+use crate::assembly::{Member, Setup};
+use crate::gather::Subject;
+use crate::locks::Locks;
+use crate::{Json, Name};
+
+/// What a mode knows of the run, whatever has happened so far.
+pub(crate) struct ModeContext {
+    pub(crate) setup: Arc<Setup>,
+    /// The seat of a member: its place in the roster.
+    pub(crate) member_indices: BTreeMap<Name, usize>,
+    pub(crate) run: Name,
+    /// The time of the event that is taken, in milliseconds since the Unix epoch.
+    pub(crate) now_ms: i64,
+    pub(crate) locks: Locks,
+    pub(super) subject: Option<Subject>,
+}
+
+impl ModeContext {
+    pub(crate) fn member(&self, seat: usize) -> &Member {
+        &self.setup.members[seat]
+    }
+
+    /// Whether anything is locked.
+    pub(crate) fn has_locks(&self) -> bool {
+        !self.locks.is_empty()
+    }
+
+    pub(crate) fn subject_text(&self) -> &str {
+        self.subject.as_ref().map_or("", |subject| &subject.part.text)
+    }
+}
+
+/// One way of deciding together.
+pub(crate) trait Mode: Send {
+    /// The run is opened.
+    fn on_opened(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect>;
+
+    /// Stores the answer of a member that was asked; `None` where it gave none. Nothing follows from it yet.
+    fn store_answer(&mut self, seat: usize, answer: Option<&Json>);
+
+    /// A member that was asked ended: with an answer, or without.
+    fn on_answer(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        seat: usize,
+        answer: Option<&Json>,
+    ) -> Vec<Effect>;
+
+    /// A rule of the host's own was applied.
+    fn on_rule_result(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        ticket: &str,
+        result: Result<&Json, &str>,
+    ) -> Vec<Effect>;
+
+    /// A candidate was held against the locks.
+    fn on_checked(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        candidate: &Name,
+        clean: bool,
+    ) -> Vec<Effect>;
+
+    /// The run's budget is spent before the mode has come to anything: completes the outcome with what is known, and books
+    /// as missing whom the mode would still have asked (X8, X12).
+    fn on_budget_exhausted(
+        &mut self,
+        case: &ModeContext,
+        book: &mut RunState,
+        ending: Completion,
+    ) -> Completion;
+}
