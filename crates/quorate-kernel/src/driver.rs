@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_protocol::{Command, Event, Fact, Json, Name, Part, Protocol, TimedEvent};
+use quorate_protocol::{Command, Fact, Json, Name, Part, Protocol, TimedEvent};
 use serde_json::Map;
 use tracing::Instrument as _;
 

@@ -12,11 +12,14 @@ mod concurrency;
 mod config;
 mod environment;
 pub mod guard;
+#[cfg(target_os = "linux")]
+mod in_child;
 mod judge;
 mod limit_messages;
 pub(crate) mod oneshot;
 mod orphans;
 mod output;
+mod output_format;
 mod pipes;
 mod presets;
 mod private_dir;
@@ -131,9 +134,12 @@ impl AgentCli {
             Termination::Exited(status) if status.success() => {
                 return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
             }
-            Termination::Exited(status) => {
-                output::describe_failure(output::OutputFormat::Text, status, &ended.stdout, &ended.stderr)
-            }
+            Termination::Exited(status) => output::describe_failure(
+                output_format::OutputFormat::Text,
+                status,
+                &ended.stdout,
+                &ended.stderr,
+            ),
             Termination::DeadlinePassed => return Err(Failure::TimedOut),
             Termination::Overflowed => "printed more than is read".to_owned(),
         };

@@ -11,12 +11,11 @@ use super::resolved::{
     Audit, Gather, LockedTrait, Member, ModeSettings, Persona, Resolved, Retention, RiskLevel, Rule,
 };
 use super::synthesis::{AppliesTo, RiskLabel};
-use super::{Assembly, MatchMode, Mode, inherited_minimums, members, merge};
+use super::{Assembly, Mode, inherited_minimums, members, merge};
 use crate::checks;
 use crate::decimal::Decimal;
 use crate::doctype::Doctype;
 use crate::document::Document;
-use crate::duration::IsoDuration;
 use crate::governance::Policies;
 use crate::loader::{Chain, ChainOutcome, Loader, Refs};
 use crate::tree::Node;

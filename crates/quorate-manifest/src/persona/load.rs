@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate_diagnostics::codes::{self, WarningCode};
-use quorate_diagnostics::{Body, Place, Report};
+use quorate_diagnostics::{Body, Report};
 
 use super::lookup::{FoundPersona, Lookup, LookupError};
 use super::{Persona, merge};

@@ -15,7 +15,7 @@ use super::command::check_no_nul;
 use super::concurrency::Concurrency;
 use super::environment::{BaseVariables, Environment};
 use super::judge::{Judge, JudgeSetup};
-use super::output::OutputFormat;
+use super::output_format::OutputFormat;
 use super::presets::{ArgumentInputs, PRESETS, Preset, ServerPassing};
 use super::private_dir::{JudgeConfig, PrivateDir};
 use super::sandbox::{Confinement, Sandbox};

@@ -92,7 +92,7 @@ fn start() -> std::io::Result<Guard> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    super::spawn::in_child(&mut command, || {
+    super::in_child::in_child(&mut command, || {
         rustix::process::setsid()?;
         Ok(())
     });

@@ -10,7 +10,8 @@ use super::call::{self, Termination};
 use super::clock;
 use super::command;
 use super::environment::{BaseVariables, Environment};
-use super::output::{OutputFormat, describe_failure};
+use super::output::describe_failure;
+use super::output_format::OutputFormat;
 use super::pipes::STDOUT_CAP;
 use super::spawn::Launch;
 

@@ -8,34 +8,11 @@ use quorate_protocol::answers::Schema;
 use super::attempt_files::AttemptFiles;
 use super::call::{CallOutput, Termination};
 use super::limit_messages;
+use super::output_format::{OutputFormat, ReplyError};
 use super::pipes::STDOUT_CAP;
 use super::presets::{ModelAndUsage, claude, codex, gemini};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OutputFormat {
-    Text,
-    /// The result envelope of `claude --output-format json`.
-    ClaudeJson,
-    /// The events of `codex exec --json`.
-    CodexJsonl,
-    /// The envelope of `gemini --output-format json`.
-    GeminiJson,
-}
-
 impl OutputFormat {
-    pub(super) const ALL: [OutputFormat; 4] =
-        [OutputFormat::Text, OutputFormat::ClaudeJson, OutputFormat::CodexJsonl, OutputFormat::GeminiJson];
-
-    /// Its value for the key `output`.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            OutputFormat::Text => "text",
-            OutputFormat::ClaudeJson => "claude-json",
-            OutputFormat::CodexJsonl => "codex-jsonl",
-            OutputFormat::GeminiJson => "gemini-json",
-        }
-    }
-
     /// The model that answered and the attempt's usage, with or without a reply.
     pub(super) fn model_and_usage(self, stdout: &str) -> ModelAndUsage {
         match self {
@@ -54,15 +31,6 @@ impl OutputFormat {
             OutputFormat::GeminiJson => gemini::read(stdout),
         }
     }
-}
-
-/// Why an output holds no reply.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum ReplyError {
-    /// The command itself reports the reason.
-    Reported(String),
-    /// It does not have the promised format.
-    Malformed,
 }
 
 /// The reply in a command's output, or the failure. `form` is the schema of the answer.

@@ -11,7 +11,7 @@ use quorate_protocol::{Json, answers};
 
 use super::attempt_files::AttemptFiles;
 use super::judge::Judge;
-use super::output::OutputFormat;
+use super::output_format::OutputFormat;
 use super::private_dir::JudgeConfig;
 use super::tool_grants::ToolGrants;
 

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::environment;
 use super::guard;
+#[cfg(target_os = "linux")]
+use super::in_child::in_child;
 use super::private_dir::PrivateDir;
 use super::process_tag::{CallTag, VARIABLE};
 use super::sandbox::Sandbox;
@@ -92,15 +94,4 @@ fn bind_to_parent(command: &mut Command, tag: CallTag) {
 #[cfg(not(target_os = "linux"))]
 fn bind_to_parent(_command: &mut Command, _tag: CallTag) {
     let guard::Status::Absent = guard::ensure();
-}
-
-/// Runs `step` in the child, between fork and exec.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the standard library has no safe way to act between fork and exec")]
-pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: the closures that are passed here (by `Launch::spawn`, `bind_to_parent` and the guard's start) only make
-    // system calls: they neither allocate nor take a lock, which a child of a process with threads must not do before exec.
-    unsafe {
-        command.pre_exec(step);
-    }
 }

@@ -4,6 +4,7 @@ mod absolute;
 mod banned_phrase;
 mod call_to_action;
 mod causal_leap;
+mod claim;
 mod goal;
 pub(super) mod instructions;
 mod irreversible_promise;

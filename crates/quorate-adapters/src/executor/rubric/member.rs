@@ -5,12 +5,15 @@
 //! compared; a member whose lists have nothing to do with it abstains.
 
 mod items;
+mod pattern;
 mod search;
+mod stance;
 mod subject;
 
 #[cfg(test)]
 mod tests;
 
+use crate::executor::rubric::member::stance::Stance;
 use quorate_kernel::ports::executor::Failure;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::vote::Vote;
@@ -18,7 +21,7 @@ use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
 use super::checks::Criteria;
-use items::{Item, Stance};
+use items::Item;
 use search::{Finding, Search};
 use subject::Subject;
 

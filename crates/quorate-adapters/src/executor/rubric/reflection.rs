@@ -4,6 +4,7 @@
 //!
 //! Material is never followed: a body is made from what members found and advised, never from the words of an artifact.
 
+mod issue;
 mod recurring;
 mod wording;
 
@@ -18,7 +19,8 @@ use quorate_protocol::answers::reflection::{Judgement, TraitVerdict};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
-use recurring::{RecurringIssue, Run, Runs};
+use issue::{RecurringIssue, Run};
+use recurring::Runs;
 use wording::ForbiddenWords;
 
 const WORDS: &str = include_str!("words/reflection.txt");

@@ -24,7 +24,7 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::id_proof::{proves, proves_any};
+use super::id_proof::proves_any;
 
 const OPENING: &str = "=== TURN id=";
 const CLOSING: &str = " ===";
@@ -77,6 +77,11 @@ pub(super) fn parse_header(line: &[u8]) -> Result<Option<Header>, usize> {
         timestamp: timestamp.into(),
         has_carriage_returns,
     }))
+}
+
+/// Whether the id is that of a turn with this content.
+pub(super) fn proves(header: &Header, content: &str) -> bool {
+    super::super::turn_id(&header.participant, &header.timestamp, content) == header.id
 }
 
 /// The length of the byte order mark at the beginning of a text.
@@ -234,8 +239,11 @@ pub(super) fn parse_turn(header: &Header, body: &Body<'_>) -> Result<Entry, Pars
     let broken = note.is_none() && is_cut_note(first);
     // Another program's content may begin like a note. The id then proves that it is content.
     let like_a_note = flaw.is_some() || first.starts_with(OWN_NOTE_OPENING);
-    let is_note =
-        broken && like_a_note && !proves_any(header, &lines, [join_content(&lines, None), lines.join("\n")]);
+    let is_note = broken
+        && like_a_note
+        && !proves_any(&lines, [join_content(&lines, None), lines.join("\n")], |content| {
+            proves(header, content)
+        });
     if note.is_some() {
         lines.remove(0);
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use quorate_protocol::Name;
 
 use super::format::{self, Body, Header};
-use super::{disk, id_proof, preamble};
+use super::{disk, preamble};
 
 /// How much of the journal's end is checked, in bytes.
 const TAIL_BYTES: u64 = 1024 * 1024;
@@ -153,7 +153,7 @@ impl Findings {
         }
         // The id proves the content, even if a line looks like a header.
         if !header_lookalikes.is_empty()
-            && (entry.has_stray_text || !id_proof::proves(header, &entry.turn.content))
+            && (entry.has_stray_text || !format::proves(header, &entry.turn.content))
         {
             self.header_lookalikes.extend(header_lookalikes);
         }

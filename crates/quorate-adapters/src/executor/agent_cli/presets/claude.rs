@@ -12,7 +12,7 @@ use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::{Json, answers};
 
 use super::{ArgumentBuilder, ArgumentInputs, ModelAndUsage, Preset, ServerPassing, count};
-use crate::executor::agent_cli::output::{OutputFormat, ReplyError};
+use crate::executor::agent_cli::output_format::{OutputFormat, ReplyError};
 
 /// The longest schema that is passed as an argument; the system's own limit is 128 KiB for one.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;

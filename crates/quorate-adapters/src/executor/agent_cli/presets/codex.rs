@@ -14,7 +14,7 @@ use quorate_protocol::Json;
 use serde_json::json;
 
 use super::{ArgumentBuilder, ArgumentInputs, ModelAndUsage, Preset, ServerPassing, count};
-use crate::executor::agent_cli::output::{OutputFormat, ReplyError};
+use crate::executor::agent_cli::output_format::{OutputFormat, ReplyError};
 use crate::executor::agent_cli::tool_grants::Server;
 
 pub(super) const PRESET: Preset = Preset {

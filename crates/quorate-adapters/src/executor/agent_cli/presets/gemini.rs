@@ -12,7 +12,7 @@ use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 
 use super::{ArgumentBuilder, ArgumentInputs, ModelAndUsage, Preset, ServerPassing, count, unchanged_schema};
-use crate::executor::agent_cli::output::{OutputFormat, ReplyError};
+use crate::executor::agent_cli::output_format::{OutputFormat, ReplyError};
 
 pub(super) const PRESET: Preset = Preset {
     name: "gemini",

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use super::{ArgumentBuilder, ArgumentInputs, Preset, ServerPassing, unchanged_schema};
-use crate::executor::agent_cli::output::OutputFormat;
+use crate::executor::agent_cli::output_format::OutputFormat;
 
 pub(super) const PRESET: Preset = Preset {
     name: "ollama",

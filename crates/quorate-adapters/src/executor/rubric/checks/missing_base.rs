@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use quorate_diagnostics::word_list::WordList;
 
-use super::unsourced_number::{claim, has_source};
+use super::claim::{claim, has_source};
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{Document, Sentence, Word};
 use crate::executor::rubric::finding::{Finding, Severity};

@@ -1,6 +1,6 @@
 //! A text in which no claim has a source.
 
-use super::unsourced_number::{claim, has_source};
+use super::claim::{claim, has_source};
 use super::{Check, Criteria, superlative, unsourced_number, vague_authority};
 use crate::executor::rubric::document::Document;
 use crate::executor::rubric::finding::Finding;

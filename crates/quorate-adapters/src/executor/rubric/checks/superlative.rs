@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use quorate_diagnostics::word_list::WordList;
 
-use super::unsourced_number::has_source;
+use super::claim::has_source;
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{Document, Word};
 use crate::executor::rubric::finding::{Finding, Severity};

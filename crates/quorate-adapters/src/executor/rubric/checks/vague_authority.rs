@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::unsourced_number::has_source;
+use super::claim::has_source;
 use super::{Check, Criteria};
 use crate::executor::rubric::document::Document;
 use crate::executor::rubric::finding::{Finding, Severity};

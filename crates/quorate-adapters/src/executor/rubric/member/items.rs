@@ -6,7 +6,8 @@ use quorate_protocol::Json;
 use crate::executor::rubric::checks::{self, Check};
 use crate::executor::rubric::document::{BlockKind, Document};
 
-use super::search::Pattern;
+use super::pattern::Pattern;
+use super::stance::Stance;
 
 /// How many items are kept.
 const MAX_ITEMS: usize = 200;
@@ -27,20 +28,6 @@ const HEADINGS: &[(&[&str], Stance)] = &[
 /// An item's explanation stands behind one of these.
 const EXPLAINS: [&str; 6] = [": ", " — ", " – ", " - ", "; ", " ("];
 
-/// What a member has to do with an item, the heaviest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stance {
-    RedLine,
-    Refuses,
-    /// It sends people elsewhere with it.
-    Redirects,
-    /// It leaves it to specialists.
-    Defers,
-    Watches,
-    /// It asks whether a text says something about it.
-    Asks,
-}
-
 #[derive(Debug)]
 pub(super) struct Item {
     /// As its list has it, without what explains it.
@@ -50,34 +37,6 @@ pub(super) struct Item {
     pub(super) patterns: Vec<Pattern>,
     /// The check that the item is called after; its findings count in place of words.
     pub(super) check: Option<&'static Check>,
-}
-
-impl Stance {
-    pub(super) fn weight(self) -> u8 {
-        match self {
-            Stance::RedLine => 9,
-            Stance::Refuses => 7,
-            Stance::Redirects => 5,
-            Stance::Defers => 4,
-            Stance::Watches => 3,
-            Stance::Asks => 0,
-        }
-    }
-
-    pub(super) fn meaning(self) -> &'static str {
-        match self {
-            Stance::RedLine => "a red line",
-            Stance::Refuses => "a thing to refuse",
-            Stance::Redirects | Stance::Defers => "a matter for specialists",
-            Stance::Watches => "a thing to watch for",
-            Stance::Asks => "a thing to ask about",
-        }
-    }
-
-    /// Whether others are to judge it.
-    pub(super) fn is_for_others(self) -> bool {
-        matches!(self, Stance::Redirects | Stance::Defers)
-    }
 }
 
 /// The items of a persona, or of a role's text where there is none, the heaviest first.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_protocol::Json;
 
+use super::issue::{RecurringIssue, Run, RunFinding};
 use super::wording;
 
 /// The fewest runs on one type of artifact in which an issue must occur.
@@ -12,39 +13,6 @@ const MIN_RUNS: usize = 3;
 const MAX_ID_CHARS: usize = 500;
 /// The longest text of a finding that is read, in bytes; longer ones are ignored.
 const MAX_TEXT_BYTES: usize = 4_000;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Run<'t> {
-    pub(super) id: &'t str,
-    /// Timestamp; may be empty.
-    pub(super) at: &'t str,
-    pub(super) artifact_type: &'t str,
-    /// The name of the artifact; may be empty.
-    pub(super) subject: &'t str,
-    pub(super) findings: Vec<RunFinding<'t>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RunFinding<'t> {
-    pub(super) member: &'t str,
-    pub(super) issue: &'t str,
-    /// May be empty.
-    pub(super) fix: &'t str,
-    /// Words of the artifact.
-    pub(super) quote: &'t str,
-}
-
-/// One issue that several runs raised.
-pub(super) struct RecurringIssue<'r> {
-    /// The issue's normalized words.
-    pub(super) key: String,
-    /// The types of artifact in which it occurred often enough.
-    pub(super) types: BTreeSet<&'r str>,
-    /// The runs on these types in which it occurred, each once, the newest first.
-    pub(super) runs: Vec<&'r Run<'r>>,
-    /// Each occurrence in these runs.
-    pub(super) findings: Vec<(&'r Run<'r>, &'r RunFinding<'r>)>,
-}
 
 pub(super) struct Runs(Json);
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_protocol::locks::fold;
 
-use super::recurring::{RecurringIssue, Run};
+use super::issue::{RecurringIssue, Run};
 
 /// The longest sentence that is adopted, in characters.
 const MAX_SENTENCE_CHARS: usize = 300;
