@@ -2,7 +2,7 @@
 //! nanoseconds on standard output.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use quorate_ledger::Store;
@@ -11,18 +11,7 @@ use quorate_ledger::council_log::{self, priors};
 use crate::log_lines::{TYPES, artifact_type};
 use crate::{Failure, playbooks, process};
 
-/// The first argument of a process that measures itself.
-pub(super) const ARGUMENT: &str = "__inside";
 const LOOKUPS: usize = 200;
-
-/// Measures in a process of its own.
-pub(super) fn measure(what: &str, dir: &Path) -> Result<Duration, Failure> {
-    let output = Command::new(std::env::current_exe()?).args([ARGUMENT, what]).arg(dir).output()?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
-    }
-    Ok(Duration::from_nanos(String::from_utf8(output.stdout)?.trim().parse()?))
-}
 
 /// Is the process of its own.
 pub(super) fn main(arguments: &[String]) -> ExitCode {

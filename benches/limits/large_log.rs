@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::log_lines;
 use crate::process::{command, median};
 use crate::table::Measure;
-use crate::{Bench, Failure, inside};
+use crate::{Bench, Failure, process};
 
 const LINES: u64 = 100_000;
 const TIMES: usize = 11;
@@ -20,7 +20,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let mut firsts = Vec::new();
     for _ in 0..3 {
         let _ = std::fs::remove_file(&ledger);
-        firsts.push(inside::measure("index", &quorate_dir)?);
+        firsts.push(process::measure_inside("index", &quorate_dir)?);
     }
     let first = crate::process::middle(firsts);
     bench.table.limited(
@@ -28,7 +28,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
         Measure::Time(first),
         Measure::Time(Duration::from_secs(3)),
     );
-    let lookup = inside::measure("lookup", &quorate_dir)?;
+    let lookup = process::measure_inside("lookup", &quorate_dir)?;
     bench.table.limited(
         "earlier verdicts of one type in 100 000 lines, in process",
         Measure::Time(lookup),

@@ -3,7 +3,7 @@
 //!
 //! `scripts/bench` builds and starts it. Timings are medians. Files come from the page cache, since they were just
 //! written. A step that has to be free of everything else runs in a process of its own, which is this same program
-//! with [`inside::ARGUMENT`].
+//! with [`process::INSIDE`].
 
 #![expect(clippy::disallowed_methods, reason = "processes, files and time are what is measured here")]
 
@@ -53,7 +53,7 @@ struct Bench {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
     if let [first, rest @ ..] = &arguments[..]
-        && first == inside::ARGUMENT
+        && first == process::INSIDE
     {
         return inside::main(rest);
     }

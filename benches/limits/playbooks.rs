@@ -22,9 +22,9 @@ use quorate_playbook::bind::{Binding, BindingIndex};
 
 use crate::process::middle;
 use crate::table::Measure;
-use crate::{Bench, Failure, inside};
+use crate::{Bench, Failure, process};
 
-/// What arguments of [`inside::measure`] begin with that are meant for here.
+/// What arguments of [`process::measure_inside`] begin with that are meant for here.
 pub(super) const OURS: &str = "playbooks-";
 const PLAYBOOKS: usize = 10_000;
 const OPERATORS: usize = 500;
@@ -44,7 +44,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     }
     let took = |what: &str| -> Result<Measure, Failure> {
         let all: Result<Vec<Duration>, Failure> =
-            (0..ROUNDS).map(|_| inside::measure(&format!("{OURS}{what}"), &dir)).collect();
+            (0..ROUNDS).map(|_| process::measure_inside(&format!("{OURS}{what}"), &dir)).collect();
         Ok(Measure::Time(middle(all?)))
     };
     let limit = |ms: f64| Measure::Time(Duration::from_secs_f64(ms / 1e3));

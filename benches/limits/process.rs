@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 
+/// The first argument of a process that measures itself.
+pub(super) const INSIDE: &str = "__inside";
+
 /// What a process took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Took {
@@ -88,4 +91,13 @@ pub(super) fn command(program: &Path, dir: &Path, arguments: &[&str]) -> Command
     let mut command = Command::new(program);
     command.current_dir(dir).args(arguments).env_remove("QUORATE_LEDGER");
     command
+}
+
+/// Measures in a process of its own (`inside.rs`).
+pub(super) fn measure_inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
+    let output = Command::new(std::env::current_exe()?).args([INSIDE, what]).arg(dir).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    Ok(Duration::from_nanos(String::from_utf8(output.stdout)?.trim().parse()?))
 }

@@ -19,6 +19,7 @@ mod mcp;
 mod overlays;
 mod override_run;
 mod playbook;
+mod print_report;
 mod provision;
 mod replay;
 mod resolve;

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::caller::Caller;
 use super::failure::Failure;
-use super::progress::{Progress, Reporter};
+use super::progress::{Progress, Reporter, State};
 use quorate::service::worker_thread::run_on_own_thread;
 
 /// The most concurrent jobs. Each may ask several members.
@@ -27,14 +27,6 @@ const MAX_ENDED: usize = 256;
 
 /// How long a cancellation waits for the work to be dropped, which happens at its next `await`.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// The state of a job.
-#[derive(Debug, Clone, Default)]
-pub(super) struct State {
-    pub(super) progress: Progress,
-    /// The result, once the job has ended.
-    outcome: Option<Result<Json, Failure>>,
-}
 
 /// A job as its callers see it.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -2,11 +2,12 @@
 
 use quorate_kernel::observer::{Observer, RunEvent};
 use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
+use quorate_protocol::Json;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::jobs::State;
+use super::failure::Failure;
 use quorate::service::sweep::{SweepObserver, SweptFile};
 
 /// How far a job is.
@@ -33,6 +34,14 @@ impl Progress {
         let steps = |asked: u32, ended: u32| f64::from(asked) + f64::from(ended);
         (steps(self.asked, self.ended), self.planned.map(|planned| steps(planned, planned)))
     }
+}
+
+/// The state of a job.
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    pub(super) progress: Progress,
+    /// The result, once the job has ended.
+    pub(super) outcome: Option<Result<Json, Failure>>,
 }
 
 pub(super) struct Reporter {

@@ -32,6 +32,7 @@ mod grammar;
 mod lead;
 mod lexicon;
 mod text;
+mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -117,11 +118,11 @@ impl Locks {
                 grammar.add_word(at, word);
             }
             for phrase in &one.phrases {
-                if text::is_plain(phrase) {
+                if words::is_plain(phrase) {
                     grammar.add_phrase(at, phrase);
                     continue;
                 }
-                let folded = text::folded(phrase);
+                let folded = words::folded(phrase);
                 if folded.is_ascii() && folded.contains(|c: char| c.is_ascii_alphanumeric()) {
                     grammar.add_phrase(at, phrase);
                 } else if !folded.trim().is_empty() {
@@ -176,7 +177,7 @@ impl Locks {
         let mut below = false;
         let mut unfinished: Option<String> = None;
         for block in text::blocks(text) {
-            let own = text::folded(&block.body);
+            let own = words::folded(&block.body);
             // `- Be` and `- cold.` say one thing.
             if let Some(before) = unfinished.take().filter(|_| block.intro.is_some()) {
                 self.check_block(text, &format!("{before} {own}"), found);
@@ -186,12 +187,12 @@ impl Locks {
             let is_item = block.intro.is_some();
             if let Some(intro) = block.intro.filter(|intro| !intro.is_empty()) {
                 if known.as_ref().is_none_or(|(known, _)| *known != intro) {
-                    let folded = text::folded(&intro);
+                    let folded = words::folded(&intro);
                     let acts = self.analyze(&folded).has_modifier();
                     known = Some((intro.clone(), acts));
                 }
                 if known.as_ref().is_some_and(|(_, acts)| *acts) {
-                    body = format!("{} {body}", text::folded(&intro));
+                    body = format!("{} {body}", words::folded(&intro));
                 }
             }
             let alone = self.analyze(&own);

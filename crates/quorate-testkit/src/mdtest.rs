@@ -46,6 +46,7 @@
 //!
 //! `chain` is the files that were merged and `body` the text of a persona; neither is a key of a format.
 
+mod block;
 mod document;
 mod expect;
 mod file;
@@ -58,7 +59,8 @@ use std::path::{Path, PathBuf};
 use quorate_diagnostics::{Report, codes, render};
 use quorate_manifest::Capabilities;
 
-pub use document::{Document, Expected, ParseError, Test};
+pub use block::ParseError;
+pub use document::{Document, Expected, Test};
 pub use expect::Expectation;
 pub use memory::{Content, Memory};
 pub use resolved::ResolvedExpectation;

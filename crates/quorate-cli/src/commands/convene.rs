@@ -7,7 +7,8 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueP
 use clap::{Args, ValueEnum};
 use quorate_manifest::assembly::members::Trigger;
 
-use super::interruption::finish_interrupted;
+use super::interruption::decided_report;
+use super::print_report;
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments};
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
@@ -177,25 +178,13 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let convened = until_interrupted(convened).await;
     progress.clear();
     let exit = match convened {
-        Err(Interrupted) => finish_interrupted(&progress, &session, format, terminal).await,
-        Ok(Ok(report)) => print_report(&report, &session, format, terminal),
+        Err(Interrupted) => {
+            let report = decided_report(&progress, &session, terminal).await;
+            print_report::interrupted(report.as_ref(), &session, format, terminal)
+        }
+        Ok(Ok(report)) => print_report::assembly(&report, &session, format, terminal),
         Ok(Err(error)) => print_error(&error, &session, format, terminal),
     };
     session.close().await;
     exit
-}
-
-/// Prints a report; the exit code is its outcome.
-pub(super) fn print_report(
-    report: &Report,
-    session: &LedgerSession,
-    format: Format,
-    terminal: &Terminal,
-) -> Exit {
-    print_warnings(session, terminal);
-    // Formats that cannot show an assembly were refused before the run.
-    if let Some(text) = render::convene::report(report, format, terminal.stdout) {
-        terminal.data(&text);
-    }
-    Exit::verdict(report.exit_code())
 }

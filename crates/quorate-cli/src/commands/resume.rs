@@ -6,7 +6,8 @@ use clap::Args;
 use quorate_diagnostics::{Body, codes};
 use quorate_protocol::Name;
 
-use super::interruption::{finish_interrupted, print_report};
+use super::interruption::decided_report;
+use super::print_report;
 use super::show::unsupported_format;
 use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
 use crate::exit::{Exit, exit_with_error};
@@ -55,12 +56,15 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let resumed = until_interrupted(Box::pin(resume_run(&session, &run, &arguments, progress.clone()))).await;
     progress.clear();
     let exit = match resumed {
-        Err(Interrupted) => finish_interrupted(&progress, &session, format, terminal).await,
+        Err(Interrupted) => {
+            let report = decided_report(&progress, &session, terminal).await;
+            print_report::interrupted(report.as_ref(), &session, format, terminal)
+        }
         Ok(Ok(mut report)) => {
             if let RunReport::Review(review) = &mut report {
                 review.fail_on = arguments.fail.fail_on();
             }
-            print_report(&report, &session, format, terminal)
+            print_report::any(&report, &session, format, terminal)
         }
         // A usage error is printed in the readable format.
         Ok(Err(error)) if error.class == ExitClass::Usage => {

@@ -196,15 +196,3 @@ async fn review(
 fn print(report: &Report, format: Format, extent: Extent, terminal: &Terminal) {
     terminal.data_as(format, &render::report(report, format, extent, terminal.stdout));
 }
-
-/// Prints a report and returns its verdict's exit code.
-pub(super) fn print_verdict(
-    report: &Report,
-    session: &LedgerSession,
-    format: Format,
-    terminal: &Terminal,
-) -> Exit {
-    print_warnings(session, terminal);
-    print(report, format, Extent::Screen, terminal);
-    Exit::verdict(report.exit_code())
-}

@@ -5,7 +5,8 @@ mod preceding;
 use std::collections::BTreeMap;
 
 use super::grammar::{Grammar, Inflection, Meaning, ModifierKind, flag};
-use super::text::{Separator, Token};
+use super::text::Token;
+use super::words::Separator;
 
 /// How many words of content a negation or a diminishing verb reaches over.
 const MAX_CONTENT_WORDS: usize = 6;

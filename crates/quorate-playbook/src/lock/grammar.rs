@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use quorate_diagnostics::word_list;
 
 use super::lexicon;
-use super::text;
+use super::words;
 
 /// What a word or a sequence does to the traits' words around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,7 +223,7 @@ impl Grammar {
                 });
             }
             _ => {
-                let ids = self.ids_of(&text::words(entry));
+                let ids = self.ids_of(&words::words(entry));
                 self.insert(&ids, Meaning::Modifier(op, Inflection::Base));
             }
         }
@@ -239,7 +239,7 @@ impl Grammar {
     /// Adds a phrase. Its first word is inflected as a verb, its last as a noun. One with a full stop ends its clause.
     pub(super) fn add_phrase(&mut self, at: usize, entry: &str) {
         let meaning = if entry.ends_with('.') { Meaning::ClauseFinalPhrase(at) } else { Meaning::Phrase(at) };
-        let tokens = text::words(entry);
+        let tokens = words::words(entry);
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return };
         let mut ids = self.ids_of(&tokens);
         let mut ends = vec![ids[ids.len() - 1]];
@@ -290,7 +290,7 @@ impl Grammar {
         is_first: bool,
         means: &dyn Fn(Inflection) -> Meaning,
     ) {
-        let tokens = text::words(entry);
+        let tokens = words::words(entry);
         if tokens.is_empty() {
             return;
         }

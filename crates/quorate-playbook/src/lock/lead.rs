@@ -2,7 +2,7 @@
 
 use super::direction::BlockAnalysis;
 use super::grammar::{Inflection, ModifierKind, flag};
-use super::text::Separator;
+use super::words::Separator;
 
 /// How many words a sentence without an object may have, and one that hangs on such a sentence.
 const MAX_WORDS: usize = 12;

@@ -2,6 +2,7 @@
 
 use quorate_manifest::loader::Refs;
 
+use super::block::{Block, ParseError};
 use super::expect::Expectation;
 use super::file::{File, file};
 use super::memory::{Content, Memory};
@@ -36,19 +37,6 @@ pub struct Expected {
     pub skipped: Vec<String>,
     /// Whether refs are followed.
     pub refs: Refs,
-}
-
-/// Why a document cannot be parsed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParseError {
-    pub line: usize,
-    pub message: String,
-}
-
-pub(super) struct Block<'t> {
-    pub(super) line: usize,
-    pub(super) info: &'t str,
-    pub(super) text: String,
 }
 
 struct Section<'t> {

@@ -1,6 +1,6 @@
 //! The file of a block, modified by the words after its name.
 
-use super::document::{Block, ParseError};
+use super::block::{Block, ParseError};
 use super::memory::Content;
 
 #[derive(Debug, Clone)]

@@ -21,6 +21,12 @@ use crate::faults::{Crash, CrashingLedger, Timing};
 use crate::rng::Rng;
 use world::World;
 
+/// The locked traits, if there are any.
+pub(super) const LOCKED: [&str; 2] = ["warmth", "voice register"];
+
+/// The class of every proposal.
+pub(super) const CLASS: &str = "budget";
+
 /// The result of one simulation, for statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
@@ -144,4 +150,9 @@ impl CrashPlan {
             dead.after_power_loss(surviving_appends, crash).await
         }
     }
+}
+
+/// An index below `end`.
+pub(super) fn pick(rng: &mut Rng, end: usize) -> usize {
+    usize::try_from(rng.below(end as u64)).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
 //! What stands before a trait's word and acts on it: as far as its clause goes, and as far as each kind of word reaches.
 
 use super::super::grammar::{Inflection, ModifierKind, flag};
-use super::super::text::Separator;
+use super::super::words::Separator;
 use super::{BlockAnalysis, MAX_CONTENT_WORDS, MAX_WORDS, Modifier, Polarity, TraitMatch};
 
 /// Nothing to the left of it acts on what is to the right, once a word of content stands between.

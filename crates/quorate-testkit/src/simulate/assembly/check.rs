@@ -13,8 +13,9 @@ use serde_json::json;
 
 use super::super::Simulation;
 use super::super::check::{self, Violation};
+use super::LOCKED;
 use super::extensions::{self, NEAR};
-use super::world::{LOCKED, World};
+use super::world::World;
 
 /// Checks a simulation against every invariant.
 pub(super) fn check_all(simulated: &Simulation, world: &World, records: &[Record]) -> Result<(), Violation> {

@@ -109,7 +109,7 @@ impl Embedder for FlakyEmbedder {
             return Err("the embedder broke".to_owned());
         }
         // The traits come first; only texts with this word are near them.
-        let near = |(at, text): (usize, &&str)| at < super::world::LOCKED.len() || text.contains(NEAR);
+        let near = |(at, text): (usize, &&str)| at < super::LOCKED.len() || text.contains(NEAR);
         Ok(texts
             .iter()
             .enumerate()

@@ -6,8 +6,9 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::super::Violation;
+use super::pick;
 use super::script::Infection;
-use super::world::{World, pick};
+use super::world::World;
 use super::{CrashPlan, outcome, run_to_end};
 use crate::rng::Rng;
 

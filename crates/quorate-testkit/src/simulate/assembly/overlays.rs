@@ -9,7 +9,7 @@ use quorate_protocol::overlay::{Eviction, EvictionReason, Overlay, OverlaySet};
 
 use super::super::Simulation;
 use super::outcome;
-use super::world::pick;
+use super::pick;
 use crate::rng::Rng;
 
 const DAY_MS: i64 = 86_400_000;

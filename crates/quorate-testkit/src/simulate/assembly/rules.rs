@@ -5,8 +5,7 @@ use quorate_protocol::assembly::Rule;
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
-use super::extensions;
-use super::world::{CLASS, pick};
+use super::{CLASS, extensions, pick};
 use crate::rng::Rng;
 
 pub(super) fn random_rules(rng: &mut Rng, mode: Mode, members: &[Name]) -> Vec<Rule> {

@@ -6,7 +6,7 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::extensions::NEAR;
-use super::world::pick;
+use super::pick;
 use crate::rng::Rng;
 use crate::scripted::Action;
 use crate::simulate::script::number;

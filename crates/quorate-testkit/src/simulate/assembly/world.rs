@@ -19,17 +19,11 @@ use quorate_protocol::{Name, Part};
 use serde_json::{Map, json};
 
 use super::script::Infection;
-use super::{extensions, rules, script};
+use super::{CLASS, LOCKED, extensions, pick, rules, script};
 use crate::clock::JumpingClock;
 use crate::faults::CrashingLedger;
 use crate::rng::Rng;
 use crate::scripted::ScriptedExecutor;
-
-/// The locked traits, if there are any.
-pub(super) const LOCKED: [&str; 2] = ["warmth", "voice register"];
-
-/// The class of every proposal.
-pub(super) const CLASS: &str = "budget";
 
 /// Everything that a seed determines before the first step.
 pub(super) struct World {
@@ -150,11 +144,6 @@ impl World {
             .map(|member| (member.id.clone(), executor.clone().into_member_config()))
             .collect()
     }
-}
-
-/// An index below `end`.
-pub(super) fn pick(rng: &mut Rng, end: usize) -> usize {
-    usize::try_from(rng.below(end as u64)).unwrap_or(0)
 }
 
 fn member(rng: &mut Rng, mode: Mode, number: usize) -> Member {

@@ -10,8 +10,10 @@ use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use quorate_protocol::Name;
 
 use super::conversation::position;
-use super::stores::STATE_READ_ERROR;
 use crate::rng::Rng;
+
+/// The message of the error when a state cannot be read.
+pub(super) const STATE_READ_ERROR: &str = "simulated: a state could not be read";
 
 #[derive(Default)]
 pub(super) struct Log {

@@ -11,11 +11,8 @@ use serde_json::Map;
 
 use super::conversation::{SharedConversation, position};
 use super::life::Life;
-use super::log::{Cursor, Log};
+use super::log::{Cursor, Log, STATE_READ_ERROR};
 use crate::faults::CrashingLedger;
-
-/// The message of the error when a state cannot be read.
-pub(super) const STATE_READ_ERROR: &str = "simulated: a state could not be read";
 
 /// The participants' states, for all processes.
 pub(super) type States = Arc<Mutex<BTreeMap<String, Map<String, Json>>>>;

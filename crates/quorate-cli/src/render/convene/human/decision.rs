@@ -140,10 +140,3 @@ fn text(decision: &Decision, width: usize) -> String {
     let lines: String = truncate(text, TEXT).lines().map(|line| prose(line, 2, width)).collect();
     heading("Decision") + &lines
 }
-
-/// The vote in a member's answer, before the count.
-pub(super) fn vote_of(answer: &serde_json::Map<String, Json>) -> Option<String> {
-    let vote = answer.get("vote")?.as_str()?;
-    let rationale = answer.get("rationale").and_then(Json::as_str).unwrap_or_default();
-    Some(format!("{}: {}", paint_vote(vote), truncate(&one_line(rationale), RATIONALE)))
-}
