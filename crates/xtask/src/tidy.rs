@@ -1,6 +1,7 @@
 //! Tidy: what the compiler does not check of the house's order. Each rule is a file; all complaints are shown at once.
 
 mod arrows;
+mod circles;
 mod citations;
 mod files;
 mod kinds;
@@ -15,6 +16,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("xtask lies in crates/")?.to_owned();
     let sources = sources(&root)?;
     let mut complaints = arrows::check(&root)?;
+    complaints.extend(circles::check(&sources));
     complaints.extend(citations::check(&root, &sources)?);
     complaints.extend(files::check(&root, &sources)?);
     complaints.extend(kinds::check(&sources));

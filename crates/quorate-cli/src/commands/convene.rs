@@ -18,13 +18,11 @@ use crate::session::{print_error, print_warnings};
 use crate::terminal::Terminal;
 use quorate::service::convene::due::{Due, check_due};
 use quorate::service::convene::inputs::Inputs;
-use quorate::service::convene::report::Report;
 use quorate::service::convene::spec;
 use quorate::service::convene::{self, Request};
 use quorate::service::environment::Environment;
 use quorate::service::open_session;
 use quorate::service::run_options::RunOptions;
-use quorate::service::session::LedgerSession;
 
 /// Convene an assembly: guidance, a vote, a discussion among peers, or an assessment up a hierarchy
 ///

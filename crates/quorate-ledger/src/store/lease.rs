@@ -1,4 +1,4 @@
-//! Who drives a run. In a ledger that is a file, the lock on a file beside it says so (`hold.rs`). Where several machines
+//! Who drives a run. In a ledger that is a file, the lock on a file beside it says so (`run_lock.rs`). Where several machines
 //! write to one ledger, the driver also has a *lease*: a row with its name and a time by the server's clock, renewed while
 //! the driver lives. An append of a run whose lease is another's is refused, so a driver that was taken for dead writes
 //! nothing more.

@@ -5,6 +5,7 @@ mod discussion;
 mod guidance;
 mod roster;
 mod tree;
+mod vote;
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_manifest::assembly::Mode;

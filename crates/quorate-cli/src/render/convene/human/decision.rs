@@ -1,17 +1,14 @@
 //! A vote as text for a terminal: a bar for each side, the exact ratio, and all votes.
 
-use quorate_protocol::Json;
-
 use super::super::super::layout::{columns_of, hanging, prose, table};
 use super::super::super::paint::{Paint, one_line};
 use super::super::super::wording::{amount, truncate};
 use super::super::bars::{THRESHOLD_MARK, side};
 use super::super::{count, phrases};
+use super::vote::{RATIONALE, paint_vote};
 use super::{heading, roster};
 use quorate::service::convene::report::{Contribution, Decision, Report, Vote};
 
-/// The longest shown rationale, in characters.
-const RATIONALE: usize = 240;
 /// The longest shown text of a decision, in characters.
 const TEXT: usize = 4000;
 const SHOWN: usize = 60;
@@ -124,15 +121,6 @@ fn select_votes(votes: &[Vote]) -> Vec<&Vote> {
     places.truncate(SHOWN);
     places.sort_unstable();
     places.into_iter().map(|at| &votes[at]).collect()
-}
-
-fn paint_vote(vote: &str) -> String {
-    match vote {
-        "yes" => Paint::Good.on("yes"),
-        "no" => Paint::Bad.on("no"),
-        "missing" | "cancelled" => Paint::Absent.on(vote),
-        vote => one_line(vote),
-    }
 }
 
 fn text(decision: &Decision, width: usize) -> String {

@@ -1,7 +1,6 @@
 //! Members as text for a terminal: their assessments, missing answers, and members that were not asked.
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::Json;
 
 use super::super::super::layout::{hanging, prose, table};
 use super::super::super::paint::{Paint, one_line};
@@ -9,12 +8,11 @@ use super::super::super::wording::{amount, status, truncate};
 use super::super::bars;
 use super::super::phrases::{assessment, last_status, names};
 use super::heading;
+use super::vote::vote_of;
 use quorate::service::convene::report::{Member, Report};
 
 /// The longest shown concern in a table, in characters.
 const CONCERN: usize = 240;
-/// The longest shown rationale, in characters.
-const RATIONALE: usize = 240;
 const SHOWN: usize = 60;
 /// The most unasked members named.
 const NAMED: usize = 40;
@@ -112,11 +110,4 @@ fn because(mode: Mode, member: &Member) -> String {
 
 fn phase(member: &Member) -> String {
     member.phase.as_deref().map_or_else(|| "–".to_owned(), one_line)
-}
-
-/// The vote in a member's answer, before the count.
-fn vote_of(answer: &serde_json::Map<String, Json>) -> Option<String> {
-    let vote = answer.get("vote")?.as_str()?;
-    let rationale = answer.get("rationale").and_then(Json::as_str).unwrap_or_default();
-    Some(format!("{}: {}", paint_vote(vote), truncate(&one_line(rationale), RATIONALE)))
 }
