@@ -116,7 +116,7 @@ impl Graph {
     fn absolute(&self, from: &[String], path: &[String]) -> Option<Path> {
         let mut base = from.to_vec();
         match path.first()?.as_str() {
-            "crate" => return Some(path[1..].to_vec()),
+            "crate" => Some(path[1..].to_vec()),
             "self" | "super" => {
                 let ups = path.iter().take_while(|name| *name == "super" || *name == "self");
                 ups.clone().filter(|name| *name == "super").for_each(|_| drop(base.pop()));
