@@ -21,6 +21,7 @@ mod embedder;
 mod explain;
 mod fail_closed;
 mod formats;
+mod golden_records;
 mod guard;
 mod http_witness_missing;
 mod judges;

@@ -12,54 +12,77 @@ use async_trait::async_trait;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-/// What a record is about. The ledger may hold kinds that this version does not write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
+        /// What a record is about. The ledger may hold kinds that this version does not write.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+            /// Something was done to a playbook. In the playbooks' own stream.
+            Playbook(PlaybookEvent),
+        }
+
+        impl Kind {
+            /// All kinds that this version writes.
+            pub fn all() -> impl Iterator<Item = Kind> {
+                [$(Kind::$kind),*].into_iter().chain(PlaybookEvent::ALL.map(Kind::Playbook))
+            }
+
+            /// The word in the record's head.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => $word,)*
+                    Kind::Playbook(event) => event.as_str(),
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// A run starts: fingerprint, setup, seed, inputs by hash, priors.
-    RunOpened,
+    RunOpened = "run.opened",
     /// Calls are about to be made; each that has no consultation later counts as spent.
-    RunIntent,
+    RunIntent = "run.intent",
     /// One attempt of an invocation ended.
-    Attempt,
-    Consultation,
+    Attempt = "attempt",
+    Consultation = "consultation",
     /// A gather strategy of the host's own ended.
-    Gathered,
+    Gathered = "gathered",
     /// Texts were compared with traits by meaning.
-    Match,
+    Match = "match",
     /// A rule or policy was applied.
-    Rule,
+    Rule = "rule",
     /// A candidate outcome was held against the locked traits.
-    LockCheck,
+    LockCheck = "lock_check",
     /// A candidate outcome was dropped, or a message refused.
-    Violation,
+    Violation = "violation",
     /// What the deliberation came to.
-    Outcome,
+    Outcome = "outcome",
     /// An overlay became active. In the assembly's own stream, not in the run's.
-    OverlayAdded,
+    OverlayAdded = "overlay.added",
     /// An overlay is active no more.
-    OverlayEvicted,
+    OverlayEvicted = "overlay.evicted",
     /// A person decided otherwise.
-    Override,
+    Override = "override",
     /// Everything that follows from the outcome is done.
-    RunEnded,
+    RunEnded = "run.ended",
     /// Keys that may sign for the run from here on, each vouched for by one that could before.
-    Keyring,
+    Keyring = "keyring",
     /// A trigger of a conversation is settled. In the runtime's own stream.
-    Turn,
-    /// Something was done to a playbook. In the playbooks' own stream.
-    Playbook(PlaybookEvent),
+    Turn = "turn",
     /// The ledger up to here was sealed. In the ledger's own stream, as what follows.
-    Checkpoint,
+    Checkpoint = "checkpoint",
     /// Nothing of a run is erased any more, whatever its age.
-    Held,
+    Held = "ledger.held",
     /// A run may be erased again once it is of age.
-    Released,
+    Released = "ledger.released",
     /// Bodies of a run were erased.
-    Erased,
+    Erased = "ledger.erased",
     /// Runs were taken in from another ledger.
-    Imported,
+    Imported = "ledger.imported",
     /// A person accepted that the ledger has lost records that its key had signed.
-    RolledBack,
+    RolledBack = "ledger.rolled_back",
 }
 
 /// What was done to a playbook.
@@ -101,37 +124,6 @@ impl PlaybookEvent {
             PlaybookEvent::Rejected => "playbook.rejected",
             PlaybookEvent::Composed => "playbooks.composed",
             PlaybookEvent::Skipped => "playbook.skipped",
-        }
-    }
-}
-
-impl Kind {
-    /// The word in the record's head.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::RunOpened => "run.opened",
-            Kind::RunIntent => "run.intent",
-            Kind::Attempt => "attempt",
-            Kind::Consultation => "consultation",
-            Kind::Gathered => "gathered",
-            Kind::Match => "match",
-            Kind::Rule => "rule",
-            Kind::LockCheck => "lock_check",
-            Kind::Violation => "violation",
-            Kind::Outcome => "outcome",
-            Kind::OverlayAdded => "overlay.added",
-            Kind::OverlayEvicted => "overlay.evicted",
-            Kind::Override => "override",
-            Kind::RunEnded => "run.ended",
-            Kind::Keyring => "keyring",
-            Kind::Turn => "turn",
-            Kind::Playbook(event) => event.as_str(),
-            Kind::Checkpoint => "checkpoint",
-            Kind::Held => "ledger.held",
-            Kind::Released => "ledger.released",
-            Kind::Erased => "ledger.erased",
-            Kind::Imported => "ledger.imported",
-            Kind::RolledBack => "ledger.rolled_back",
         }
     }
 }
