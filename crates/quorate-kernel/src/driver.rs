@@ -20,9 +20,10 @@ use crate::extensions::{Extensions, HostCall};
 use crate::history::{self, History};
 use crate::member_config::MemberConfig;
 use crate::observer::Observer;
-use crate::ports::ledger::{self, Body, Entry, Kind, Ledger};
+use crate::ports::ledger::{self, Body, Entry, Ledger};
+use crate::record::{RunIntent, RunOpened};
 use crate::redact::Redactor;
-use run_loop::{Intent, RunLoop};
+use run_loop::RunLoop;
 
 /// A deliberation that is about to be held.
 pub struct RunConfig {
@@ -49,14 +50,9 @@ pub struct RunConfig {
 /// How a run starts.
 #[derive(Debug, Clone)]
 pub struct Opening {
-    /// The body of `run.opened`.
-    pub data: Map<String, Json>,
+    pub opened: RunOpened,
     /// What is deliberated on, redacted.
     pub inputs: Vec<Part>,
-    /// Earlier verdicts, newest first.
-    pub priors: Vec<Json>,
-    /// The texts of the overlays that are active, the weightiest first.
-    pub overlays: Vec<Json>,
 }
 
 /// What a run came to.
@@ -103,11 +99,11 @@ impl RunConfig {
         tracing::info!("opened");
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
-        let event = history::opened_event(self.run.clone(), opening.inputs, opening.priors, opening.overlays);
+        let event = history::opened_event(self.run.clone(), &opening.opened, opening.inputs);
         let commands = self.protocol.advance(&TimedEvent { at_ms, event });
-        let entry = Entry { kind: Kind::RunOpened, at_ms, data: opening.data };
+        let entry = Entry::of(&opening.opened, at_ms);
         let mut session = RunLoop::new(self, 0, 0, Duration::ZERO);
-        session.append_and_perform(at_ms, vec![entry], bodies, commands, Intent::default()).await?;
+        session.append_and_perform(at_ms, vec![entry], bodies, commands, RunIntent::default()).await?;
         session.run().await
     }
 
@@ -158,7 +154,7 @@ impl RunConfig {
         let mut commands: Vec<Command> = waiting.into_values().collect();
         commands.extend(facts.into_iter().map(Command::Record));
         commands.extend(finished.then_some(Command::Finish));
-        let intent = Intent { resumes: true, supersedes: superseded };
+        let intent = RunIntent { resumes: true, supersedes: superseded, ..RunIntent::default() };
         let mut session = RunLoop::new(self, history.next, history.calls, history.wall);
         session.outcome = history.outcome().cloned();
         session.append_and_perform(at_ms, Vec::new(), Vec::new(), commands, intent).await?;

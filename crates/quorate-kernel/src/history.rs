@@ -14,13 +14,14 @@ use crate::consultation;
 use crate::extensions::{self, HostCall};
 use crate::ports::executor::Usage;
 use crate::ports::ledger::{Kind, Record};
+use crate::record::{self, Input, Override, RunEnded, RunIntent, RunOpened};
 
 /// What a run's records say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
     pub run: Name,
-    /// The body of `run.opened`.
-    pub opened: Map<String, Json>,
+    /// How it was started.
+    pub opened: RunOpened,
     /// When it was opened.
     pub opened_ms: i64,
     /// What was fed and holds, in order: consultations, and what the host did for the protocol.
@@ -31,12 +32,12 @@ pub struct History {
     pub facts: Vec<(String, Map<String, Json>)>,
     /// When the outcome was recorded, if there is one.
     pub decided_ms: Option<i64>,
-    /// The body of the last `run.ended` that holds.
-    pub ended: Option<Map<String, Json>>,
+    /// Its last end that holds.
+    pub ended: Option<RunEnded>,
     /// Whether it ended INCOMPLETE before and was taken up again.
     pub reopened: bool,
     /// People's decisions beside it, oldest first, with their times.
-    pub overrides: Vec<(i64, Map<String, Json>)>,
+    pub overrides: Vec<(i64, Override)>,
     /// How many of these, the last ones, are not known to have their lines in the log.
     pub unlogged: usize,
     /// Calls made in all sessions, those under way at a crash included.
@@ -103,9 +104,9 @@ struct Fold {
     late: Vec<Map<String, Json>>,
     facts: Vec<(String, Map<String, Json>)>,
     decided_ms: Option<i64>,
-    ended: Option<Map<String, Json>>,
+    ended: Option<RunEnded>,
     reopened: bool,
-    overrides: Vec<(i64, Map<String, Json>)>,
+    overrides: Vec<(i64, Override)>,
     unlogged: usize,
     open_invocations: BTreeMap<String, OpenInvocation>,
     calls: u32,
@@ -149,7 +150,8 @@ impl History {
         if !first.is(Kind::RunOpened) {
             return Err(unreadable(first.n, "a run starts with run.opened"));
         }
-        let opened = first.data.ok_or_else(|| Error::Erased { run: run.clone(), n: first.n })?;
+        let opened = first.read().map_err(|_| unreadable(first.n, "it is not how a run is opened"))?;
+        let opened: RunOpened = opened.ok_or_else(|| Error::Erased { run: run.clone(), n: first.n })?;
         let mut fold = Fold { session_ms: first.at_ms, last_ms: first.at_ms, ..Fold::default() };
         let mut next = first.n + 1;
         let mut erased = Erased::default();
@@ -209,18 +211,14 @@ impl History {
 
     /// What was deliberated on: kind, name, and the hash of the text as it was kept.
     pub fn inputs(&self) -> Vec<(PartKind, String, String)> {
-        let entries = self.opened.get("inputs").and_then(Json::as_array);
-        let read = |entry: &Json| {
-            let text = |key: &str| entry.get(key).and_then(Json::as_str).map(str::to_owned);
-            Some((PartKind::subject(&text("kind")?)?, text("name")?, text("sha256")?))
-        };
-        entries.into_iter().flatten().filter_map(read).collect()
+        let read =
+            |input: &Input| Some((PartKind::subject(&input.kind)?, input.name.clone(), input.sha256.clone()));
+        self.opened.inputs.iter().filter_map(read).collect()
     }
 
     /// The first event, given the texts of the inputs.
     pub fn opening(&self, inputs: Vec<Part>) -> TimedEvent {
-        let listed = |key: &str| self.opened.get(key).and_then(Json::as_array).cloned().unwrap_or_default();
-        let event = opened_event(self.run.clone(), inputs, listed("priors"), listed("overlays"));
+        let event = opened_event(self.run.clone(), &self.opened, inputs);
         TimedEvent { at_ms: self.opened_ms, event }
     }
 
@@ -271,9 +269,10 @@ impl History {
 }
 
 /// The event that opens a run, the same before its lists are recorded and after.
-pub(crate) fn opened_event(run: Name, inputs: Vec<Part>, priors: Vec<Json>, overlays: Vec<Json>) -> Event {
-    let normal = |all: Vec<Json>| all.into_iter().map(canonical::normalize).collect();
-    Event::Opened { run, inputs, priors: normal(priors), overlays: normal(overlays) }
+pub(crate) fn opened_event(run: Name, opened: &RunOpened, inputs: Vec<Part>) -> Event {
+    let normal =
+        |items: &Option<Vec<Json>>| items.iter().flatten().cloned().map(canonical::normalize).collect();
+    Event::Opened { run, inputs, priors: normal(&opened.priors), overlays: normal(&opened.overlays) }
 }
 
 /// The event that a record stands for, the same before it is recorded and after; `None` where nothing is fed.
@@ -282,11 +281,6 @@ pub(crate) fn event_from_record(kind: &str, data: &Map<String, Json>) -> Option<
         true => consultation::to_event(data),
         false => extensions::to_event(kind, data),
     }
-}
-
-/// Whether an override's line was still to be logged when it was recorded; then the run ends once more when it is.
-pub fn is_unlogged(decision: &Map<String, Json>) -> bool {
-    decision.get("logged") == Some(&json!(false))
 }
 
 /// Whether the host could not do what it was asked to do.
@@ -310,7 +304,7 @@ fn command_keys(commands: Vec<Command>) -> impl Iterator<Item = Name> {
 impl Fold {
     fn record(&mut self, kind: &str, at_ms: i64, data: Map<String, Json>) -> Result<(), &'static str> {
         if kind == Kind::RunIntent.as_str() {
-            self.intent(at_ms, &data);
+            self.intent(at_ms, record::read(&data).map_err(|_| "an intent names invocations")?);
         } else if kind == Kind::Attempt.as_str() {
             let id =
                 data.get("invocation").and_then(Json::as_str).ok_or("an attempt names its invocation")?;
@@ -343,15 +337,16 @@ impl Fold {
             }
             self.facts.push((kind.to_owned(), data));
         } else if kind == Kind::RunEnded.as_str() {
-            self.ended = Some(data);
+            self.ended = Some(record::read(&data).map_err(|_| "it is no end of a run")?);
             self.unlogged = 0;
             if !self.overrides.is_empty() {
                 return Ok(());
             }
         } else if kind == Kind::Override.as_str() {
             // A person's decision comes at any later time; it is not work on the run, nor is what follows from it.
-            self.unlogged = if is_unlogged(&data) { self.unlogged + 1 } else { 0 };
-            self.overrides.push((at_ms, data));
+            let decision: Override = record::read(&data).map_err(|_| "it is no decision")?;
+            self.unlogged = if decision.is_unlogged() { self.unlogged + 1 } else { 0 };
+            self.overrides.push((at_ms, decision));
             return Ok(());
         } else if kind == Kind::Keyring.as_str() {
             // Neither is a key that came later.
@@ -361,25 +356,22 @@ impl Fold {
         Ok(())
     }
 
-    fn intent(&mut self, at_ms: i64, data: &Map<String, Json>) {
-        let names =
-            |key: &str| data.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
-        if data.get("resumes") == Some(&json!(true)) {
+    fn intent(&mut self, at_ms: i64, intent: RunIntent) {
+        if intent.resumes {
             self.wall_ms += self.last_ms - self.session_ms;
             self.session_ms = at_ms;
             self.last_ms = at_ms;
         }
-        let superseded: Vec<&str> = names("supersedes").collect();
-        if !superseded.is_empty() {
-            self.fed.retain(|fed| !superseded.contains(&&*event_key(&fed.stamped)));
+        if !intent.supersedes.is_empty() {
+            self.fed.retain(|fed| !intent.supersedes.contains(&event_key(&fed.stamped)));
             self.facts.clear();
             self.decided_ms = None;
             self.ended = None;
             self.reopened = true;
         }
-        for id in names("invocations") {
+        for id in intent.invocations {
             // Asked for again without having ended: what was under way then may have been paid for.
-            if let Some(before) = self.open_invocations.insert(id.to_owned(), OpenInvocation::default()) {
+            if let Some(before) = self.open_invocations.insert(id.to_string(), OpenInvocation::default()) {
                 self.count_unfinished(before);
             }
         }

@@ -21,6 +21,7 @@ pub mod observer;
 pub mod ports;
 pub mod probe;
 pub mod prompt;
+pub mod record;
 pub mod redact;
 pub mod registry;
 pub mod replay;

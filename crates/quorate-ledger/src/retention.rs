@@ -12,6 +12,7 @@ mod scan;
 use std::collections::BTreeSet;
 
 use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::record::RunOpened;
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -33,16 +34,12 @@ pub enum Period {
 }
 
 impl Period {
-    /// What the body of a run's first record says. `unsaid` is for how many days bodies are kept where it says nothing;
-    /// `None` is for ever.
-    pub fn from_opened(opened: &Map<String, Json>, unsaid: Option<u32>) -> Period {
-        let audit = opened.get("audit");
-        let says = |key: &str| audit.and_then(|audit| audit.get(key));
-        let days = match says("retention_days").and_then(Json::as_u64) {
-            Some(days) => Some(u32::try_from(days).unwrap_or(u32::MAX)),
-            None => unsaid,
-        };
-        match (says("keep_consultations") == Some(&Json::Bool(false)), days) {
+    /// What a run's first record says. `unsaid` is for how many days bodies are kept where it says nothing; `None` is for
+    /// ever.
+    pub fn from_opened(opened: &RunOpened, unsaid: Option<u32>) -> Period {
+        let audit = opened.audit.as_ref();
+        let days = audit.and_then(|audit| audit.retention_days).or(unsaid);
+        match (audit.is_some_and(|audit| audit.keep_consultations == Some(false)), days) {
             (true, _) => Period::UntilEnd,
             (false, Some(days)) => Period::Days(days),
             (false, None) => Period::Forever,
@@ -110,6 +107,7 @@ fn to_ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use quorate_kernel::record;
     use serde_json::json;
 
     use super::*;
@@ -121,11 +119,12 @@ mod tests {
     #[test]
     fn a_posture_counts_before_what_is_said_for_all() {
         // D4, D5
-        let keep = |audit: Json| Period::from_opened(&object(json!({"audit": audit})), Some(90));
+        let opened = |audit| record::read(&object(json!({"audit": audit}))).expect("it is read");
+        let keep = |audit: Json| Period::from_opened(&opened(audit), Some(90));
         assert_eq!(keep(json!({"retention_days": 30, "keep_consultations": true})), Period::Days(30));
         assert_eq!(keep(json!({"retention_days": 30, "keep_consultations": false})), Period::UntilEnd);
         assert_eq!(keep(json!({"retention_days": null, "keep_consultations": true})), Period::Days(90));
-        assert_eq!(Period::from_opened(&Map::new(), None), Period::Forever);
+        assert_eq!(Period::from_opened(&RunOpened::default(), None), Period::Forever);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, CrossRead, FailFast, Rounds, Setup};
 use quorate_protocol::policy::Policy;
@@ -160,13 +161,8 @@ impl World {
         let input = Part::new(PartKind::Artifact, "a.md", TEXT);
         match history {
             None => {
-                let data = quorate_kernel::consultation::object(
-                    json!({"setup": self.setup, "inputs": [], "priors": []}),
-                );
-                convening
-                    .open(Opening { data, inputs: vec![input], priors: Vec::new(), overlays: Vec::new() })
-                    .await
-                    .map(|_| ())
+                let opened = RunOpened { setup: json!(self.setup), ..RunOpened::default() };
+                convening.open(Opening { opened, inputs: vec![input] }).await.map(|_| ())
             }
             Some(history) => convening.resume(&history, vec![input], Vec::new()).await.map(|_| ()),
         }

@@ -134,7 +134,7 @@ pub(super) fn hold() -> Report {
             found(TEXT, "evidence", "日本語も「速い」です。", "Nobody measured it.", Some("Measure it.")),
             found(TEXT, "voice_identity", "we are the\nbest <in> the world", "A superlative.", None),
         ],
-        overridden: Some(Override { verdict: "SHIP".to_owned(), reason: "The embargo ends today.".to_owned(), by: "ana".to_owned() }),
+        overridden: Some(Override { verdict: "SHIP".to_owned(), reason: "The embargo ends today.".to_owned(), by: "ana".to_owned(), ..Override::default() }),
         notes: vec!["Ungrounded: voice_identity blocks without a quote that stands in the text.".to_owned()],
         ..ship()
     };

@@ -22,13 +22,7 @@ use crate::member_config::MemberConfig;
 use crate::observer::RunEvent;
 use crate::ports::ledger::{self, Body, Durability, Entry, Kind};
 use crate::prompt::Layout;
-
-/// What a `run.intent` says besides whom it is about to ask.
-#[derive(Debug, Default)]
-pub(super) struct Intent {
-    pub(super) resumes: bool,
-    pub(super) supersedes: Vec<Name>,
-}
+use crate::record::RunIntent;
 
 /// An invocation under way.
 struct ActiveCall {
@@ -206,7 +200,7 @@ impl RunLoop {
             }));
             commands.extend(follow);
         }
-        self.append_and_perform(at_ms, entries, Vec::new(), commands, Intent::default()).await
+        self.append_and_perform(at_ms, entries, Vec::new(), commands, RunIntent::default()).await
     }
 
     /// The record of an invocation that ended; one that was taken back meanwhile is late.
@@ -236,7 +230,7 @@ impl RunLoop {
         mut entries: Vec<Entry>,
         bodies: Vec<Body>,
         commands: Vec<Command>,
-        intent: Intent,
+        mut intent: RunIntent,
     ) -> Result<(), Error> {
         let durability = if commands.is_empty() { Durability::Written } else { Durability::Synced };
         let (mut invokes, mut errands) = (Vec::<Invoke>::new(), Vec::new());
@@ -260,7 +254,8 @@ impl RunLoop {
         }
         let granted = self.reserve_calls(invokes);
         if !granted.is_empty() || intent.resumes {
-            entries.push(intent_entry(&granted, &intent, at_ms));
+            intent.invocations = granted.iter().map(|invoke| invoke.id.clone()).collect();
+            entries.push(Entry::of(&intent, at_ms));
         }
         let opens = entries.first().is_some_and(|entry| entry.kind == Kind::RunOpened);
         self.append(entries, bodies, durability).await?;
@@ -374,17 +369,4 @@ impl RunLoop {
         let seat = self.config.members.get(member);
         seat.ok_or_else(|| Error::NoExecutor { run: self.config.run.clone(), member: member.clone() })
     }
-}
-
-fn intent_entry(granted: &[Invoke], intent: &Intent, at_ms: i64) -> Entry {
-    let ids: Vec<&str> = granted.iter().map(|invoke| &*invoke.id).collect();
-    let mut data = object(json!({"invocations": ids}));
-    if intent.resumes {
-        data.insert("resumes".into(), json!(true));
-    }
-    if !intent.supersedes.is_empty() {
-        let ids: Vec<&str> = intent.supersedes.iter().map(|id| &**id).collect();
-        data.insert("supersedes".into(), json!(ids));
-    }
-    Entry { kind: Kind::RunIntent, at_ms, data }
 }

@@ -4,6 +4,7 @@
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
+use quorate_kernel::record::Override;
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{self, Answer, Round};
 use serde_json::{Map, json};
@@ -15,20 +16,14 @@ use super::line::Event;
 pub fn review_line(history: &History, event: Event) -> Option<Json> {
     let outcome = history.outcome()?;
     let opened = &history.opened;
-    let text = |key: &str| opened.get(key).cloned().unwrap_or(Json::Null);
     let of = |key: &str| outcome.get(key).cloned().unwrap_or(Json::Null);
     let elapsed_ms = u64::try_from(history.wall.as_millis()).unwrap_or(u64::MAX);
-    let executor = opened
-        .get("executors")
-        .and_then(Json::as_array)
-        .and_then(|all| all.first())
-        .cloned()
-        .unwrap_or(Json::Null);
+    let executor = opened.executors.first();
     Some(json!({
         "v": 2,
         "ts": rfc3339(history.decided_ms.unwrap_or(history.opened_ms)),
-        "artifact": text("subject"),
-        "artifact_type": text("artifact_type"),
+        "artifact": opened.subject,
+        "artifact_type": opened.artifact_type,
         "round1": round(history, "r1"),
         "round2": round(history, "r2"),
         "adjudicator": {
@@ -49,15 +44,15 @@ pub fn review_line(history: &History, event: Event) -> Option<Json> {
         "verdict": of("verdict"),
         "policy": of("policy"),
         "partial": of("partial"),
-        "artifact_path": text("subject"),
-        "artifact_sha256": text("artifact_sha256"),
-        "tier": text("tier"),
+        "artifact_path": opened.subject,
+        "artifact_sha256": opened.artifact_sha256,
+        "tier": opened.tier,
         "revision_brief": of("revision_brief"),
         "reasoning": of("reasoning"),
         "deliberators": deliberators(history),
         "prior_verdicts_used": of("prior_verdicts_consulted"),
-        "runtime": executor["name"],
-        "model": executor.get("model").cloned().unwrap_or(json!("")),
+        "runtime": executor.map(|executor| &executor.name),
+        "model": executor.map_or_else(|| json!(""), |executor| json!(executor.model)),
         "calls": history.calls,
         "tokens": tokens(history.usage),
         "elapsed_seconds": elapsed_ms as f64 / 1000.0,
@@ -74,21 +69,20 @@ fn tokens(usage: Usage) -> Json {
 }
 
 /// The line of a person's override.
-pub fn override_line(history: &History, at_ms: i64, data: &Map<String, Json>) -> Json {
-    let of = |key: &str| data.get(key).cloned().unwrap_or(Json::Null);
+pub fn override_line(history: &History, at_ms: i64, decision: &Override) -> Json {
     json!({
         "v": 2,
         "ts": rfc3339(at_ms),
         "event": Event::Override.as_str(),
         "agent": "person",
-        "by": of("by"),
+        "by": decision.by,
         "run": &*history.run,
         "span_id": &*history.run,
-        "artifact": history.opened.get("subject"),
-        "artifact_type": history.opened.get("artifact_type"),
-        "verdict": of("verdict"),
-        "council_verdict": of("council_verdict"),
-        "reason": of("reason"),
+        "artifact": history.opened.subject,
+        "artifact_type": history.opened.artifact_type,
+        "verdict": decision.verdict,
+        "council_verdict": decision.council_verdict,
+        "reason": decision.reason,
     })
 }
 
@@ -111,8 +105,7 @@ fn round(history: &History, step: &str) -> Vec<Json> {
 }
 
 fn roster(history: &History) -> Vec<&str> {
-    let setup =
-        history.opened.get("setup").and_then(|setup| setup.get("deliberators")).and_then(Json::as_array);
+    let setup = history.opened.setup.get("deliberators").and_then(Json::as_array);
     setup.into_iter().flatten().filter_map(Json::as_str).collect()
 }
 

@@ -1,6 +1,7 @@
 //! Checking a proof offline: without the ledger, from the file and keys alone.
 
 use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::record::{self, Override};
 use quorate_protocol::Json;
 
 use super::provable_record::from_canonical_json;
@@ -170,8 +171,9 @@ fn outcome_word(data: &serde_json::Map<String, Json>) -> Option<String> {
 
 /// What an override says.
 fn parse_override(data: &serde_json::Map<String, Json>) -> Option<OverrideDecision> {
-    let text = |key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
-    Some(OverrideDecision { verdict: text("verdict")?, by: text("by"), council: text("council_verdict") })
+    let Override { verdict, by, council_verdict: council, .. } = record::read(data).ok()?;
+    let by = Some(by).filter(|by| !by.is_empty());
+    (!verdict.is_empty()).then_some(OverrideDecision { verdict, by, council })
 }
 
 /// The keys of signers that came with a file, and those that whoever checks has.

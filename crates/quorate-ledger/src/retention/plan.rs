@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::ports::ledger::{Error, Kind};
+use quorate_kernel::record::RunOpened;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
@@ -21,7 +22,7 @@ pub struct Settings<'a> {
     pub now_ms: i64,
     /// For how many days bodies of a run are kept whose first record, which is given, does not say; `None` is for ever.
     /// A run that was imported is kept for ever where it does not say so itself.
-    pub default_days: &'a (dyn Fn(&Map<String, Json>) -> Option<u32> + Sync),
+    pub default_days: &'a (dyn Fn(&RunOpened) -> Option<u32> + Sync),
     /// For how many days those of a conversation are kept, which never ends: counted from each record.
     pub conversation_days: Option<u32>,
 }
@@ -153,7 +154,7 @@ impl Store {
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let planning = async {
             let mut plan = Plan::default();
-            let period = opened_data(engine, run)
+            let period = run_opened(engine, run)
                 .await?
                 .map(|opened| Period::from_opened(&opened, (terms.default_days)(&opened)));
             if period == Some(Period::UntilEnd) && !runs_on_hold(engine).await?.contains(run) {
@@ -200,7 +201,7 @@ pub(crate) async fn erasure_target(
     let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
     let is_ended = row.as_ref().is_some_and(|row| row.int(0) != 0);
     Ok(ErasureTarget {
-        period: opened_data(engine, run).await?.map(|opened| StatedPeriod::from_opened(&opened)),
+        period: run_opened(engine, run).await?.map(|opened| StatedPeriod::from_opened(&opened)),
         is_stream: row.is_none(),
         is_decided: row.is_some_and(|row| row.opt_text(1).is_some()),
         ended_ms: ended.and_then(|row| at_ms(row.text(0))).filter(|_| is_ended),
@@ -209,8 +210,8 @@ pub(crate) async fn erasure_target(
     })
 }
 
-/// The body of a run's first record.
-async fn opened_data(engine: &mut Engine, run: &str) -> Result<Option<Map<String, Json>>, sqlx::Error> {
+/// A run's first record.
+async fn run_opened(engine: &mut Engine, run: &str) -> Result<Option<RunOpened>, sqlx::Error> {
     let first = sql("SELECT data FROM record WHERE run = $1 AND n = 0").bind(run);
     let first = first.row(engine, &[Column::Text]).await?;
     Ok(first.and_then(|row| serde_json::from_str(row.opt_text(0)?).ok()))
@@ -222,7 +223,7 @@ async fn period_and_end(
     run: &str,
     terms: &Settings<'_>,
 ) -> Result<Option<(Period, i64)>, sqlx::Error> {
-    let Some(opened) = opened_data(engine, run).await? else { return Ok(None) };
+    let Some(opened) = run_opened(engine, run).await? else { return Ok(None) };
     let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
     let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
     // What this workspace keeps its own runs for says nothing of those of others.

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use quorate_kernel::record::RunOpened;
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -20,8 +21,8 @@ pub(crate) enum StatedPeriod {
 }
 
 impl StatedPeriod {
-    /// Of the body of a run's first record.
-    pub(crate) fn from_opened(opened: &Map<String, Json>) -> StatedPeriod {
+    /// Of a run's first record.
+    pub(crate) fn from_opened(opened: &RunOpened) -> StatedPeriod {
         match Period::from_opened(opened, None) {
             Period::Forever if !is_assembly(opened) => StatedPeriod::WorkspaceDefault,
             keep => StatedPeriod::Explicit(keep),
@@ -31,9 +32,8 @@ impl StatedPeriod {
 
 /// Whether a run is an assembly's, which keeps its answers for ever where it does not say otherwise: any protocol but
 /// a review's.
-fn is_assembly(opened: &Map<String, Json>) -> bool {
-    let protocol = opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
-    !protocol.is_empty() && !protocol.starts_with(REVIEW_PREFIX)
+fn is_assembly(opened: &RunOpened) -> bool {
+    !opened.protocol.is_empty() && !opened.protocol.starts_with(REVIEW_PREFIX)
 }
 
 /// What an erasure's record names.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use quorate_kernel::clock::rfc3339;
+use quorate_kernel::record::{self, RunOpened};
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -45,13 +46,12 @@ pub(crate) struct RunKeyring {
 impl RunKeyring {
     /// Of the body of a run's first record.
     pub(crate) fn from_opened(opened: &Map<String, Json>) -> Option<RunKeyring> {
-        let audit = opened.get("audit")?.as_object()?;
-        let keys = audit.get("keyring").and_then(Json::as_array).into_iter().flatten();
-        let keys = keys.filter_map(Json::as_str).filter_map(|key| PublicKey::from_text(key).ok());
+        let audit = record::read::<RunOpened>(opened).ok()?.audit?;
+        let keys = audit.keyring.iter().filter_map(|key| PublicKey::from_text(key).ok());
         Some(RunKeyring {
-            required: audit.get("signing").and_then(Json::as_str) == Some("required"),
-            signer: audit.get("signer").and_then(Json::as_str).map(str::to_owned),
-            governed: audit.get("governed").and_then(Json::as_bool) == Some(true),
+            required: audit.signing == "required",
+            signer: audit.signer,
+            governed: audit.governed,
             keys: keys.map(|key| (key.id(), key)).collect(),
         })
     }

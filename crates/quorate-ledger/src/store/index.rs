@@ -1,7 +1,7 @@
 //! The index of runs: typed columns that follow from the records, written in the same transaction.
 
-use quorate_kernel::history::is_unlogged;
 use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::record::{self, Held, Imported, Override, Released, RunIntent, RunOpened};
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -33,35 +33,32 @@ pub(crate) struct RunRow {
 }
 
 impl Change {
-    /// What this record changes, if anything.
+    /// What this record changes, if anything. One that cannot be read changes nothing.
     pub(crate) fn from_record(kind: &str, at_ms: i64, data: &Map<String, Json>) -> Option<Change> {
         let text = |key: &str| string(data, key);
         let is = |one: Kind| kind == one.as_str();
         if is(Kind::RunOpened) {
-            let council = data.get("fingerprint").and_then(Json::as_object).map(|all| string(all, "council"));
-            let columns = [
-                text("subject"),
-                text("artifact_type"),
-                text("artifact_sha256"),
-                council.unwrap_or_default(),
-                text("log_path"),
-            ];
-            Some(Change::Opened { at_ms, columns })
+            let opened: RunOpened = record::read(data).ok()?;
+            let council = opened.fingerprint_of("council").map(str::to_owned);
+            let columns =
+                [opened.subject, opened.artifact_type, opened.artifact_sha256, council, opened.log_path];
+            Some(Change::Opened { at_ms, columns: columns.map(Option::unwrap_or_default) })
         } else if is(Kind::RunIntent) {
-            data.contains_key("supersedes").then_some(Change::Reopened)
+            let intent: RunIntent = record::read(data).ok()?;
+            (!intent.supersedes.is_empty()).then_some(Change::Reopened)
         } else if is(Kind::Outcome) {
             Some(Change::Decided { at_ms, verdict: text("verdict") })
         } else if is(Kind::Override) {
-            Some(Change::Overridden { verdict: text("verdict"), unlogged: is_unlogged(data) })
+            let decision: Override = record::read(data).ok()?;
+            Some(Change::Overridden { unlogged: decision.is_unlogged(), verdict: decision.verdict })
         } else if is(Kind::RunEnded) {
             Some(Change::Ended)
         } else if is(Kind::Held) {
-            Some(Change::Held { run: text("run") })
+            Some(Change::Held { run: record::read::<Held>(data).ok()?.run })
         } else if is(Kind::Released) {
-            Some(Change::Released { run: text("run") })
+            Some(Change::Released { run: record::read::<Released>(data).ok()?.run })
         } else if is(Kind::Imported) {
-            let runs = data.get("runs").and_then(Json::as_array).into_iter().flatten();
-            Some(Change::Imported { runs: runs.filter_map(Json::as_str).map(str::to_owned).collect() })
+            Some(Change::Imported { runs: record::read::<Imported>(data).ok()?.runs })
         } else {
             None
         }

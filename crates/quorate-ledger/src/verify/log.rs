@@ -7,8 +7,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use quorate_kernel::canonical;
-use quorate_kernel::history::{History, is_unlogged};
+use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Error, Kind as Word, Ledger as _, Record};
+use quorate_kernel::record::{Override, RecordData, RunEnded, RunIntent, RunOpened};
 use quorate_protocol::{Json, Name};
 use sha2::{Digest as _, Sha256};
 
@@ -289,13 +290,9 @@ fn hash(line: &Json) -> Option<Hash> {
 
 /// The lines that a run's records have written.
 fn expected_lines(run: &Name, records: &[Record]) -> Result<Vec<ExpectedLine>, ()> {
-    let opened = records.first().and_then(|first| first.data.as_ref()).ok_or(())?;
+    let opened: RunOpened = records.first().and_then(|first| first.read().ok()?).ok_or(())?;
     // An assembly's runs are not logged.
-    if !opened
-        .get("protocol")
-        .and_then(Json::as_str)
-        .is_some_and(|protocol| protocol.starts_with(REVIEW_PREFIX))
-    {
+    if !opened.protocol.starts_with(REVIEW_PREFIX) {
         return Ok(Vec::new());
     }
     let mut wanted: Vec<ExpectedLine> = Vec::new();
@@ -304,33 +301,41 @@ fn expected_lines(run: &Name, records: &[Record]) -> Result<Vec<ExpectedLine>, (
     for (record, at) in records.iter().zip(0..) {
         let data = record.data.as_ref();
         let word = |key: &str| data.and_then(|data| data.get(key)?.as_str()).unwrap_or_default().to_owned();
-        if record.is(Word::RunIntent) && data.is_some_and(|data| data.contains_key("supersedes")) {
-            (reopened, outcome) = (true, None);
+        if let Some(intent) = data_of::<RunIntent>(record) {
+            if !intent.supersedes.is_empty() {
+                (reopened, outcome) = (true, None);
+            }
         } else if record.is(Word::Outcome) {
             outcome = Some((record.n, word("verdict")));
         } else if record.is(Word::RunEnded) {
             wanted.extend(outcome.take().and_then(|outcome| review(run, &records[..at], outcome, reopened)));
-            let log = Some(word("log_path")).filter(|log| !log.is_empty());
+            let log = data_of::<RunEnded>(record).and_then(|ended| ended.log_path);
             for one in wanted.iter_mut().filter(|one| one.pending) {
                 (one.before, one.log, one.pending) = (Some(record.n), log.clone(), false);
             }
         } else if record.is(Word::Override) {
+            let decision: Option<Override> = data_of(record);
             let history = History::from_records(run, records[..at].to_vec()).ok();
-            let line =
-                history.zip(data).map(|(history, data)| view::override_line(&history, record.at_ms, data));
+            let line = history
+                .zip(decision.as_ref())
+                .map(|(history, decision)| view::override_line(&history, record.at_ms, decision));
             wanted.push(ExpectedLine {
                 event: Event::Override,
-                verdict: word("verdict"),
+                pending: decision.as_ref().is_some_and(Override::is_unlogged),
+                verdict: decision.map(|decision| decision.verdict).unwrap_or_default(),
                 hash: line.as_ref().and_then(hash),
                 after: record.n,
                 before: None,
-                pending: data.is_some_and(is_unlogged),
                 log: None,
             });
         }
     }
     wanted.extend(outcome.and_then(|outcome| review(run, records, outcome, reopened)));
     Ok(wanted)
+}
+
+fn data_of<T: RecordData>(record: &Record) -> Option<T> {
+    record.read().ok().flatten()
 }
 
 /// The line of a review that is about to end.

@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use quorate_kernel::history::is_unlogged;
 use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::record::{self, Override, RunIntent, RunOpened};
 use quorate_protocol::Json;
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
@@ -159,7 +159,8 @@ impl StreamState {
         } else if is(Kind::Turn) {
             self.last_settled = n;
         } else if is(Kind::RunOpened) {
-            self.period = data.map(StatedPeriod::from_opened);
+            let opened = data.and_then(|data| record::read::<RunOpened>(data).ok());
+            self.period = opened.as_ref().map(StatedPeriod::from_opened);
         }
         match data {
             Some(data) => {
@@ -215,7 +216,8 @@ impl StreamState {
             Phase::Stream | Phase::Unknown => return Ok(()),
             // A person decides otherwise at any time; a run that had ended ends again when that is logged.
             Phase::Ended if is(Kind::Override) => {
-                if data.is_some_and(is_unlogged) {
+                let decision = data.and_then(|data| record::read::<Override>(data).ok());
+                if decision.is_some_and(|decision| decision.is_unlogged()) {
                     self.phase = Phase::Decided;
                 }
                 return Ok(());
@@ -223,8 +225,10 @@ impl StreamState {
             _ if is(Kind::Override) || is(Kind::Keyring) => return Ok(()),
             Phase::Open | Phase::Decided | Phase::Ended => {}
         }
+        let intent = data.filter(|_| is(Kind::RunIntent)).and_then(|data| record::read(data).ok());
+        let supersedes = intent.as_ref().is_some_and(|intent: &RunIntent| !intent.supersedes.is_empty());
         let resumes = is(Kind::RunIntent)
-            && data.is_none_or(|data| data.contains_key("supersedes") || data.contains_key("resumes"));
+            && (data.is_none() || supersedes || intent.is_some_and(|intent| intent.resumes));
         let before = self.phase;
         self.phase = match before {
             Phase::Ended if !resumes => {
@@ -233,11 +237,7 @@ impl StreamState {
             _ if is(Kind::RunEnded) => Phase::Ended,
             _ if is(Kind::Outcome) => Phase::Decided,
             // One that is taken up again between its outcome and its end keeps the outcome, unless it is superseded.
-            Phase::Decided | Phase::Ended
-                if resumes && data.is_some_and(|data| !data.contains_key("supersedes")) =>
-            {
-                Phase::Decided
-            }
+            Phase::Decided | Phase::Ended if resumes && data.is_some() && !supersedes => Phase::Decided,
             _ if resumes => Phase::Open,
             same => same,
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Error, Kind, Ledger as _, Record};
+use quorate_kernel::record::RunOpened;
 use quorate_ledger::retention::{Plan, Settings};
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::{ErasureReport, WipeMode};
@@ -113,7 +114,7 @@ async fn record(store: &Store, talks: &[SpokenRun], at_ms: i64) {
 }
 
 async fn plan(store: &Store, now_ms: i64) -> Plan {
-    let unsaid = |_: &Map<String, Json>| None;
+    let unsaid = |_: &RunOpened| None;
     store
         .plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: None })
         .await
@@ -247,7 +248,7 @@ async fn a_run_whose_answers_are_not_kept_leaves_none_when_it_ends() {
     let audit = json!({"signing": "none", "retention_days": 30, "keep_consultations": false});
     let talks: Vec<SpokenRun> = (0..10).map(|at| SpokenRun::new(&format!("r{at}"), audit.clone())).collect();
     record(&store, &talks, 0).await;
-    let unsaid = |_: &Map<String, Json>| None;
+    let unsaid = |_: &RunOpened| None;
     let terms = Settings { now_ms: 1, default_days: &unsaid, conversation_days: None };
     for (at, talk) in talks.iter().enumerate() {
         let plan = store.plan_erasure_at_end(&talk.run, &terms).await.unwrap();
@@ -408,7 +409,7 @@ async fn a_conversation_ages_record_by_record_as_far_as_it_is_settled() {
     let append =
         Append { run: stream.clone(), from: 0, entries, bodies: Vec::new(), durability: Durability::Written };
     store.append(append).await.unwrap();
-    let default_days = |_: &Map<String, Json>| None;
+    let default_days = |_: &RunOpened| None;
     let due = |days| {
         let store = &store;
         let default_days = &default_days;

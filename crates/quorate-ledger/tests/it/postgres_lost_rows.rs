@@ -12,7 +12,7 @@ use quorate_ledger::retention::Settings;
 use quorate_ledger::signing::{ExternalKeys, SecretKey};
 use quorate_ledger::store::WipeMode;
 use quorate_ledger::{Store, keys};
-use serde_json::{Map, json};
+use serde_json::json;
 use support::Database;
 
 const NOTHING: &str =
@@ -134,7 +134,7 @@ fn trigger(table: &str, verb: &str) -> String {
 }
 
 async fn erase(store: &Store) -> Result<(), Error> {
-    let unsaid = |_: &Map<String, serde_json::Value>| Some(1);
+    let unsaid = |_: &quorate_kernel::record::RunOpened| Some(1);
     let now_ms = 10 * 86_400_000;
     let plan =
         store.plan_erasure(&Settings { now_ms, default_days: &unsaid, conversation_days: None }).await?;

@@ -17,6 +17,7 @@ use quorate_kernel::ports::ledger::{Append, Durability, Error, Kind, Ledger, Rec
 use quorate_kernel::ports::state::{self, State};
 use quorate_kernel::ports::substrate::{self, About, Appended, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::ports::telemetry::{Event, Telemetry};
+use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::{Begin, HookFlags, Policy, Prompt, Runner, Speaker, Swarm};
 use quorate_ledger::Memory;
@@ -236,7 +237,7 @@ fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>) -> RunConfig {
 
 fn opening() -> Opening {
     let inputs = vec![Part::new(PartKind::Artifact, "a.md", "Always the fastest.")];
-    Opening { data: Map::new(), inputs, priors: Vec::new(), overlays: Vec::new() }
+    Opening { opened: RunOpened::default(), inputs }
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,6 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::Json;
 use quorate_protocol::assembly::{HostOptions, Setup};
 
 use super::artifact::{self, Artifact, Subject};
@@ -125,11 +124,11 @@ pub(super) fn resumed_spec(
     options: &RunOptions,
 ) -> Result<(RunSpec<Setup>, KeySource), ServiceError> {
     let input = reload_input(session, history)?;
-    let recorded = history.opened.get("executor").and_then(Json::as_str).map(str::to_owned);
+    let recorded = history.opened.executor.clone().flatten();
     let options = RunOptions {
         executor: options.executor.clone().or(recorded),
-        model: options.model.clone().or(run_opened::model(history)),
-        max_calls: options.max_calls.or(run_opened::max_calls(history)),
+        model: options.model.clone().or(history.opened.model.clone()),
+        max_calls: options.max_calls.or(history.opened.max_calls),
         ..options.clone()
     };
     let spec = spec::build(&session.environment, &session.workspace, &input, &options)?;
@@ -141,20 +140,20 @@ pub(super) fn resumed_spec(
 
 /// What a run was called with, as it is now.
 fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInput, ServiceError> {
-    let path = |key: &str| history.opened.get(key).and_then(Json::as_str).map(PathBuf::from);
+    let opened = &history.opened;
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     let resolving = resolve::Request {
-        path: path("manifest").unwrap_or_default(),
-        root: path("root"),
+        path: opened.manifest.as_ref().map(PathBuf::from).unwrap_or_default(),
+        root: opened.root.as_ref().map(PathBuf::from),
         ..resolve::Request::default()
     };
     let view = resolve::resolve(&session.environment, &resolving, &*session.environment.host)
         .map_err(refused_as_configuration)?;
-    let subject = match path("artifact_path") {
-        Some(path) => artifact::read(&Subject::File(path), &session.environment.directory)?,
+    let subject = match &opened.artifact_path {
+        Some(path) => artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?,
         // Standard input is gone; the ledger's copy is what there is.
         None => Artifact {
-            display_name: history.opened.get("subject").and_then(Json::as_str).unwrap_or("-").to_owned(),
+            display_name: opened.subject.clone().unwrap_or_else(|| "-".to_owned()),
             path: None,
             text: "".into(),
             sha256: run_opened::input_sha256(history),

@@ -1,12 +1,13 @@
 //! What follows from an outcome: the log lines of a review or the overlays of an assembly, then the record that all is done.
 
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _};
+use quorate_kernel::record::RunEnded;
 use quorate_ledger::council_log::line::Event;
 use quorate_ledger::council_log::view;
 use quorate_ledger::retention::Period;
 use quorate_protocol::Name;
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::error::ServiceError;
 use super::overlays;
@@ -54,10 +55,8 @@ pub(super) async fn record_run_ended(
     history: &History,
     logged: bool,
 ) -> Result<(), ServiceError> {
-    let mut data = Map::from_iter([("logged".to_owned(), json!(logged))]);
-    let elsewhere = session.logged_elsewhere(history).filter(|_| logged);
-    data.extend(elsewhere.map(|log| ("log_path".to_owned(), log)));
-    let entry = Entry { kind: Kind::RunEnded, at_ms: session.environment.clock.now_ms(), data };
+    let log_path = session.logged_elsewhere(history).filter(|_| logged);
+    let entry = Entry::of(&RunEnded { logged, log_path }, session.environment.clock.now_ms());
     match session.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
         // Another process made it good at the same time.
         Ok(_) | Err(Error::Conflict { .. }) => {}

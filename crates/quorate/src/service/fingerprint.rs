@@ -2,9 +2,10 @@
 //! a sweep knows what this very council has judged.
 
 use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::record::RunOpened;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::{Setup, VERSION};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::executor::SelectedExecutor;
 use super::workspace::Workspace;
@@ -69,17 +70,15 @@ impl Fingerprint {
     }
 
     /// As it stands in `run.opened`.
-    pub fn json(&self) -> Json {
+    pub fn recorded(&self) -> Map<String, Json> {
         let named = self.components.iter().map(|(name, value)| ((*name).to_owned(), json!(value)));
         let whole = (self.whole.to_owned(), json!(self.combined()));
-        Json::Object(named.chain([whole]).collect())
+        named.chain([whole]).collect()
     }
 
-    /// The components that differ from a recorded fingerprint.
-    pub fn changed_components(&self, recorded: &Json) -> Vec<&'static str> {
-        let differs = |(name, value): &&(&'static str, String)| {
-            recorded.get(*name).and_then(Json::as_str) != Some(value.as_str())
-        };
+    /// The components that differ from those that a run was opened with.
+    pub fn changed_components(&self, opened: &RunOpened) -> Vec<&'static str> {
+        let differs = |(name, value): &&(&'static str, String)| opened.fingerprint_of(name) != Some(value);
         self.components.iter().filter(differs).map(|(name, _)| *name).collect()
     }
 }

@@ -1,10 +1,10 @@
 //! A person's decision: recorded beside the council's, never over it.
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _};
+use quorate_kernel::record::Override;
 use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
-use serde_json::json;
 
 use super::error::{ExitClass, ServiceError};
 use super::finalize::finalize;
@@ -85,7 +85,9 @@ async fn try_record(
                 .help("convene it again, or decide otherwise where its outcome is used");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body).into());
     }
-    let Some(council) = history.outcome().and_then(|outcome| outcome.get("verdict")).cloned() else {
+    let Some(council) =
+        history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str()).map(str::to_owned)
+    else {
         let body = Body::new(format!("run {run} has come to nothing yet"))
             .help(format!("`quorate resume {run}` goes on with it"));
         return Err(ServiceError::configuration(codes::RUN_OPEN, body).into());
@@ -94,14 +96,14 @@ async fn try_record(
         return Err(RecordError::Conflict);
     }
     let redactor = &session.workspace.redaction.redactor;
-    let data = quorate_kernel::consultation::object(json!({
-        "verdict": verdict.as_str(),
-        "reason": redactor.redact(reason.trim()).0,
-        "by": redactor.redact(by).0,
-        "council_verdict": council,
-        "logged": false,
-    }));
-    let entry = Entry { kind: Kind::Override, at_ms: session.environment.clock.now_ms(), data };
+    let decision = Override {
+        verdict: verdict.as_str().to_owned(),
+        reason: redactor.redact(reason.trim()).0,
+        by: redactor.redact(by).0,
+        council_verdict: Some(council),
+        logged: Some(false),
+    };
+    let entry = Entry::of(&decision, session.environment.clock.now_ms());
     match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
         Err(Error::Conflict { .. }) => Err(RecordError::Conflict),
         Err(error) => Err(error.into()),

@@ -3,8 +3,8 @@
 
 pub mod check;
 
+use quorate_kernel::record;
 use quorate_playbook::gate::similarity::Sketch;
-use quorate_protocol::Json;
 use serde_json::json;
 
 /// An operator that has made something.
@@ -24,7 +24,11 @@ impl Producer {
     }
 
     /// As it stands in `run.opened`, with the sketch of what was made: a gate counts that once.
-    pub fn json(&self, made: &str) -> Json {
-        json!({"operator": self.operator, "trying": self.trying, "sketch": Sketch::new(made)})
+    pub fn recorded(&self, made: &str) -> record::Producer {
+        record::Producer {
+            operator: self.operator.clone(),
+            trying: self.trying.clone(),
+            sketch: json!(Sketch::new(made)),
+        }
     }
 }

@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::{Redactor, Secrets, VERSION};
 use quorate_manifest::config::{Configuration, Redaction as Table};
 use quorate_manifest::council::Council;
 use quorate_protocol::Json;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 
 use super::error::ServiceError;
@@ -64,32 +67,28 @@ impl Redaction {
     }
 
     /// Cleans what `run.opened` says of surroundings, and adds to its count of redactions.
-    pub fn redact_run_opened(&self, mut opened: Map<String, Json>) -> Map<String, Json> {
-        const KEYS: [&str; 11] = [
-            "title",
-            "producer",
-            "files",
-            "manifest",
-            "root",
-            "config",
-            "host",
-            "log_path",
-            "messages",
-            "executors",
-            "executor",
+    pub fn redact_run_opened(&self, opened: &mut RunOpened) {
+        let found = [
+            self.redact(&mut opened.title),
+            self.redact(&mut opened.producer),
+            self.redact(&mut opened.files),
+            self.redact(&mut opened.manifest),
+            self.redact(&mut opened.root),
+            self.redact(&mut opened.config),
+            self.redact(&mut opened.host),
+            self.redact(&mut opened.log_path),
+            self.redact(&mut opened.executors),
+            opened.executor.as_mut().map_or(0, |named| self.redact(named)),
         ];
-        let mut count = 0;
-        for key in KEYS {
-            if let Some(value) = opened.get_mut(key) {
-                let (clean, found) = self.redactor.redact_json(value.take());
-                *value = clean;
-                count += found;
-            }
-        }
-        if let Some(before) = opened.get("redactions").and_then(Json::as_u64) {
-            opened.insert("redactions".to_owned(), json!(before + count as u64));
-        }
-        opened
+        opened.redactions += found.into_iter().sum::<usize>() as u64;
+    }
+
+    /// Redacts the texts in a value, and says how many secrets it had.
+    fn redact<T: Serialize + DeserializeOwned + Default>(&self, value: &mut T) -> usize {
+        let (clean, found) = self.redactor.redact_json(json!(*value));
+        // A text stays a text. What could not be read again would be left out, and not left as it was.
+        *value = serde_json::from_value(clean).unwrap_or_default();
+        found
     }
 }
 

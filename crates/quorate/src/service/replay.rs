@@ -46,17 +46,14 @@ pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Servi
 
 /// The protocol that a run was held by, afresh.
 fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
-    let recorded = history.opened.get("protocol").and_then(Json::as_str).unwrap_or_default();
     let fresh: Option<Box<dyn Protocol>> = match run_opened::is_assembly(history) {
         true => run_opened::assembly_setup(history).map(|setup| setup.protocol()).transpose()?,
-        false => history
-            .opened
-            .get("setup")
-            .and_then(|setup| serde_json::from_value::<Setup>(setup.clone()).ok())
-            .map(|setup| setup.protocol())
-            .transpose()?,
+        false => {
+            let setup = serde_json::from_value::<Setup>(history.opened.setup.clone()).ok();
+            setup.map(|setup| setup.protocol()).transpose()?
+        }
     };
     fresh
-        .filter(|protocol| protocol.version() == recorded)
+        .filter(|protocol| protocol.version() == history.opened.protocol)
         .ok_or_else(|| run_opened::unknown_version(history))
 }

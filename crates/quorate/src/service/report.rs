@@ -7,6 +7,8 @@ use std::time::Duration;
 use quorate_kernel::consultation::Cost;
 use quorate_kernel::history::{ERASED, History};
 use quorate_kernel::ports::executor::Usage;
+pub use quorate_kernel::record::Override;
+use quorate_kernel::record::RunOpened;
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::outcome;
@@ -128,13 +130,6 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Override {
-    pub verdict: String,
-    pub reason: String,
-    pub by: String,
-}
-
 /// From which verdict on a review fails, from the mildest to the worst; what is worse fails as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FailOn {
@@ -185,21 +180,15 @@ impl Report {
     pub fn of(history: &History, text: Option<Arc<str>>) -> Report {
         let opened = &history.opened;
         let outcome = history.outcome().cloned().unwrap_or_default();
-        let executors = opened.get("executors").and_then(Json::as_array).cloned().unwrap_or_default();
-        let model_asked = executors.iter().any(|one| one["asks_a_model"] == json!(true));
         let mut report = Report {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
-            artifact: string(opened, "subject"),
+            artifact: opened.subject.clone().unwrap_or_default(),
             text,
-            artifact_type: string(opened, "artifact_type"),
-            tier: opened.get("tier").and_then(Json::as_u64).unwrap_or(0),
+            artifact_type: opened.artifact_type.clone().unwrap_or_default(),
+            tier: opened.tier.unwrap_or(0),
             policy: policy(opened),
-            rounds: if opened.get("setup").and_then(|setup| setup.get("rounds")) == Some(&json!("one")) {
-                1
-            } else {
-                2
-            },
+            rounds: if opened.setup["rounds"] == json!("one") { 1 } else { 2 },
             verdict: history.outcome().and_then(|outcome| outcome::verdict(&Json::Object(outcome.clone()))),
             missing: strings(&outcome, "missing"),
             because: string(&outcome, "because"),
@@ -219,19 +208,15 @@ impl Report {
                 .get("prior_verdicts_consulted")
                 .and_then(Json::as_u64)
                 .unwrap_or(0),
-            executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
-            model_asked,
-            kind: executors.iter().filter_map(|one| one["kind"].as_str()).collect::<Vec<_>>().join(", "),
+            executor: opened.executor_names(),
+            model_asked: opened.asks_a_model(),
+            kind: opened.executors.iter().map(|one| &*one.kind).collect::<Vec<_>>().join(", "),
             fail_on: None,
             calls: history.calls,
             usage: history.usage,
             took: history.wall,
-            overridden: history.overrides.last().map(|(_, data)| Override {
-                verdict: string(data, "verdict"),
-                reason: string(data, "reason"),
-                by: string(data, "by"),
-            }),
-            council: optional(opened, "config"),
+            overridden: history.overrides.last().map(|(_, decision)| decision.clone()),
+            council: opened.config.clone(),
             imported: false,
             ledger: None,
             notes: Vec::new(),
@@ -395,9 +380,8 @@ impl Report {
     }
 }
 
-fn policy(opened: &Map<String, Json>) -> String {
-    let name =
-        opened.get("setup").and_then(|setup| setup.get("policy")).and_then(Json::as_str).unwrap_or_default();
+fn policy(opened: &RunOpened) -> String {
+    let name = opened.setup["policy"].as_str().unwrap_or_default();
     quorate_protocol::policy::Policy::ALL
         .iter()
         .map(|one| one.id())
@@ -407,8 +391,7 @@ fn policy(opened: &Map<String, Json>) -> String {
 }
 
 fn deliberators(history: &History, outcome: &Map<String, Json>) -> Vec<Deliberator> {
-    let setup =
-        history.opened.get("setup").and_then(|setup| setup.get("deliberators")).and_then(Json::as_array);
+    let setup = history.opened.setup["deliberators"].as_array();
     let seats = outcome.get("deliberators").and_then(Json::as_array).cloned().unwrap_or_default();
     let one = |id: &str| {
         let seat = seats.iter().find(|seat| seat["id"] == json!(id));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
+use quorate_protocol::Name;
 use quorate_protocol::modes::council::Setup;
 use quorate_protocol::policy::Policy;
-use quorate_protocol::{Json, Name};
 
 use super::artifact::{self, Subject};
 use super::convene;
@@ -76,8 +76,8 @@ fn resumed_review(
     let named = start.executor.filter(|name| runtime.is_none_or(|(kind, _)| kind != name));
     let options = RunOptions {
         executor: options.executor.clone().or(named),
-        model: options.model.clone().or(run_opened::model(history)),
-        max_calls: options.max_calls.or(run_opened::max_calls(history)),
+        model: options.model.clone().or(history.opened.model.clone()),
+        max_calls: options.max_calls.or(history.opened.max_calls),
         ..options.clone()
     };
     spec::build(session, &options, policy.or(start.policy))
@@ -88,7 +88,7 @@ fn ensure_same_input(
     history: &History,
     spec: &RunSpec<Setup>,
 ) -> Result<(), ServiceError> {
-    let input_sha256 = match history.opened.get("artifact_path").and_then(Json::as_str) {
+    let input_sha256 = match &history.opened.artifact_path {
         Some(path) => {
             artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?.sha256
         }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use quorate_diagnostics::Report;
 use quorate_kernel::budget::Caps;
-use quorate_kernel::consultation::object;
 use quorate_kernel::driver::{Opening, RunConfig};
 use quorate_kernel::entropy;
 use quorate_kernel::extensions::Extensions;
@@ -14,6 +13,7 @@ use quorate_kernel::history::History;
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::Error;
+use quorate_kernel::record::{ExecutorUsed, Input, RunOpened};
 use quorate_manifest::config::Configuration;
 use quorate_playbook::compose::Composition;
 use quorate_protocol::{Json, Name, Part, Protocol};
@@ -110,15 +110,11 @@ pub struct NewRun<'a> {
     pub artifact: &'a Artifact,
     /// The artifact as members are shown it.
     pub part: Part,
-    /// Earlier verdicts on texts of the same type.
-    pub priors: Vec<Json>,
-    /// Texts of active overlays.
-    pub overlays: Vec<Json>,
     /// How many secrets were redacted in all of this.
     pub redactions: usize,
     pub signer: Signer,
-    /// Fields of `run.opened` that only runs of this protocol have.
-    pub fields: Map<String, Json>,
+    /// What only runs of this protocol say.
+    pub opened: RunOpened,
 }
 
 /// The caps on a run: what the person says, else what the configuration says.
@@ -161,9 +157,9 @@ impl<S: ProtocolSetup> RunSpec<S> {
         for (sources, composed) in self.members.iter().filter_map(|member| member.composed.as_deref()) {
             sources.record(&session.store, composed, session.environment.clock.now_ms()).await?;
         }
-        let data = self.run_opened(session, &new, &seed)?;
+        let opened = self.run_opened(session, &new, &seed)?;
         session.start_signing(&run, new.signer);
-        let opening = Opening { data, inputs: vec![new.part], priors: new.priors, overlays: new.overlays };
+        let opening = Opening { opened, inputs: vec![new.part] };
         self.run_config(session, &run, seed, permit, observer)?.open(opening).await?;
         finalize(session, &run).await?;
         Ok(run)
@@ -219,51 +215,56 @@ impl<S: ProtocolSetup> RunSpec<S> {
         })
     }
 
-    /// The body of `run.opened`.
+    /// What the run's first record says.
     fn run_opened(
         &self,
         session: &LedgerSession,
         new: &NewRun<'_>,
         seed: &[u8; 32],
-    ) -> Result<Map<String, Json>, ServiceError> {
+    ) -> Result<RunOpened, ServiceError> {
         let path = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned());
         let NewRun { artifact, part, .. } = new;
         let artifact_path =
             path(artifact.path.as_deref()).filter(|path| self.redaction.redactor.redact(path).1 == 0);
-        let mut data = object(json!({
-            "protocol": self.setup.protocol()?.version(),
-            "program": concat!("quorate/", env!("CARGO_PKG_VERSION")),
-            "setup": self.setup,
-            "fingerprint": self.fingerprint(&artifact.sha256).json(),
-            "seed": entropy::hex(seed),
-            "subject": &*part.name,
-            "artifact_path": artifact_path,
-            "artifact_sha256": artifact.sha256,
-            "inputs": [{
-                "kind": part.kind.as_str(), "name": &*part.name,
-                "sha256": entropy::sha256_hex(part.text.as_bytes()),
+        let mut opened = RunOpened {
+            protocol: self.setup.protocol()?.version().to_owned(),
+            program: concat!("quorate/", env!("CARGO_PKG_VERSION")).to_owned(),
+            setup: json!(self.setup),
+            fingerprint: self.fingerprint(&artifact.sha256).recorded(),
+            seed: entropy::hex(seed),
+            subject: Some(part.name.to_string()),
+            artifact_path,
+            artifact_sha256: Some(artifact.sha256.clone()),
+            inputs: vec![Input {
+                kind: part.kind.as_str().to_owned(),
+                name: part.name.to_string(),
+                sha256: entropy::sha256_hex(part.text.as_bytes()),
             }],
-            "redactions": new.redactions + self.setup_redactions,
-            "executors": self.executors(),
-            "model": self.options.model,
-            "max_calls": self.caps.calls,
-            "config": path(session.workspace.council_path.as_deref()),
-            "host": path(session.workspace.host_path.as_deref()),
-            "producer": self.options.producer.as_ref().map(|producer| producer.json(&part.text)),
-        }));
-        data.extend(new.fields.clone());
-        Ok(self.redaction.redact_run_opened(data))
+            redactions: (new.redactions + self.setup_redactions) as u64,
+            executors: self.executors(),
+            model: self.options.model.clone(),
+            max_calls: self.caps.calls,
+            config: path(session.workspace.council_path.as_deref()),
+            host: path(session.workspace.host_path.as_deref()),
+            producer: self.options.producer.as_ref().map(|producer| producer.recorded(&part.text)),
+            ..new.opened.clone()
+        };
+        self.redaction.redact_run_opened(&mut opened);
+        Ok(opened)
     }
 
     /// The executors of all members, each once.
-    fn executors(&self) -> Vec<Json> {
-        let mut executors: Vec<Json> = Vec::new();
+    fn executors(&self) -> Vec<ExecutorUsed> {
+        let mut executors: Vec<ExecutorUsed> = Vec::new();
         for member in &self.members {
             let about = member.executor.about();
-            let executor = json!({
-                "name": &*member.executor.name, "kind": about.kind, "model": about.model,
-                "asks_a_model": about.asks_a_model, "tools": member.executor.tools(),
-            });
+            let executor = ExecutorUsed {
+                name: member.executor.name.to_string(),
+                kind: about.kind.to_string(),
+                model: about.model,
+                asks_a_model: about.asks_a_model,
+                tools: member.executor.tools(),
+            };
             if !executors.contains(&executor) {
                 executors.push(executor);
             }

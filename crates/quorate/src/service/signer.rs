@@ -6,20 +6,17 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::record::RunAudit;
 use quorate_ledger::Store;
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, Voucher};
 use quorate_manifest::assembly::Resolved;
 use quorate_manifest::assembly::audit::Signing;
 use quorate_manifest::assembly::resolved::Retention;
 use quorate_manifest::keyring::Key;
-use quorate_protocol::{Json, Name};
-use serde_json::json;
+use quorate_protocol::Name;
 
 use super::error::{ExitClass, ServiceError};
 use super::keys::{self, Keys, SigningKey};
-
-/// What stands in the first record of a run whose records are or may be signed.
-const AUDIT_KEY: &str = "audit";
 
 /// Whose signatures count for a run that is taken up again.
 #[derive(Debug, Clone)]
@@ -90,26 +87,25 @@ impl Signer {
     }
 
     /// What the first record of an assembly's run says of it.
-    pub fn assembly_audit(&self, resolved: &Resolved) -> (String, Json) {
+    pub fn assembly_audit(&self, resolved: &Resolved) -> RunAudit {
         let audit = &resolved.audit;
         self.audit(audit.retention_days, audit.consultations == Retention::Full)
     }
 
     /// What the first record of another run says of it; `None` where nothing is signed.
-    pub fn run_audit(&self) -> Option<(String, Json)> {
+    pub fn run_audit(&self) -> Option<RunAudit> {
         (self.signing != Signing::None).then(|| self.audit(None, true))
     }
 
-    fn audit(&self, retention_days: Option<u32>, keep_consultations: bool) -> (String, Json) {
-        let says = json!({
-            "signing": self.signing.as_str(),
-            "signer": self.key.as_ref().map(|key| key.public().id().to_string()),
-            "keyring": self.keyring,
-            "governed": self.governed,
-            "retention_days": retention_days,
-            "keep_consultations": keep_consultations,
-        });
-        (AUDIT_KEY.to_owned(), says)
+    fn audit(&self, retention_days: Option<u32>, keep_consultations: bool) -> RunAudit {
+        RunAudit {
+            signing: self.signing.as_str().to_owned(),
+            signer: self.key.as_ref().map(|key| key.public().id().to_string()),
+            keyring: self.keyring.iter().map(ToString::to_string).collect(),
+            governed: self.governed,
+            retention_days,
+            keep_consultations: Some(keep_consultations),
+        }
     }
 
     /// Whether signatures are required.
@@ -183,16 +179,12 @@ fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
 /// The keys that governance bound a run to when it began, and those that these vouch for; what the workspace's keyring
 /// says of their times holds. `None` where none did.
 fn recorded_keys(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Option<Vec<Key>> {
-    let audit = history.opened.get(AUDIT_KEY)?;
-    if audit.get("governed") != Some(&Json::Bool(true)) {
-        return None;
-    }
-    let listed = audit.get("keyring").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let audit = history.opened.audit.as_ref().filter(|audit| audit.governed)?;
     let key = |text: &str| {
         let known = ring.iter().find(|key| &*key.public == text).cloned();
         known.or_else(|| PublicKey::from_text(text).ok().map(|_| unbounded_key(text)))
     };
-    let mut bound: Vec<Key> = listed.iter().filter_map(Json::as_str).filter_map(key).collect();
+    let mut bound: Vec<Key> = audit.keyring.iter().filter_map(|text| key(text)).collect();
     let counting: Vec<PublicKey> = bound.iter().filter_map(keys::public_key).collect();
     let came_later = ring.iter().filter(|key| {
         let public = keys::public_key(key).filter(|public| !counting.contains(public));

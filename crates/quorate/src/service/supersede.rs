@@ -5,7 +5,7 @@ use std::path::Path;
 
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::council_log::line::SUPERSEDED;
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Name;
 use serde_json::json;
 
 use super::artifact::Artifact;
@@ -39,7 +39,7 @@ pub(super) async fn close_outdated(
 async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(), ServiceError> {
     let mut history = session.partial_history(run).await?;
     // Files of one name lie in several directories.
-    let of_this_file = history.opened.get("artifact_path").and_then(Json::as_str) == path.to_str();
+    let of_this_file = history.opened.artifact_path.as_deref() == path.to_str();
     if !of_this_file || run_opened::is_assembly(&history) || history.outcome().is_some() {
         return Ok(());
     }

@@ -1,12 +1,13 @@
 //! Erasures, holds and imports that nobody may record (D11), and those that an older version did.
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind as Word};
+use quorate_kernel::record::RunOpened;
 use quorate_ledger::Store;
 use quorate_ledger::retention::Settings;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::WipeMode;
 use quorate_ledger::verify::{Kind, Options, Part};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::world::{A, AT_MS, B, World, entry};
 
@@ -138,7 +139,7 @@ async fn what_was_erased_as_it_should_holds_and_is_sealed() {
         .unwrap();
     // Who takes the run out of the index of holds takes it out of no hold.
     world.sql("DELETE FROM held").await;
-    let unsaid = |opened: &Map<String, Value>| opened.get("audit").is_none().then_some(1);
+    let unsaid = |opened: &RunOpened| opened.audit.is_none().then_some(1);
     let now_ms = AT_MS + 2 * DAY_MS;
     let terms = Settings { now_ms, default_days: &unsaid, conversation_days: None };
     let plan = store.plan_erasure(&terms).await.unwrap();

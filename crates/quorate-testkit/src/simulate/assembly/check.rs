@@ -105,7 +105,7 @@ fn the_host_does_nothing_twice(simulated: &Simulation) -> Result<(), String> {
 /// X11: the recorded events give the recorded outcome, in a protocol that is set up from the record alone and calls no
 /// member.
 fn replay_is_identical(simulated: &Simulation, world: &World) -> Result<(), String> {
-    let setup: Setup = serde_json::from_value(simulated.history.opened["setup"].clone())
+    let setup: Setup = serde_json::from_value(simulated.history.opened.setup.clone())
         .map_err(|error| format!("the setup cannot be read again: {error}"))?;
     if setup != world.setup {
         return Err(format!("the setup is read again as {setup:?}"));

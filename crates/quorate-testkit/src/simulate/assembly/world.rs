@@ -9,6 +9,7 @@ use quorate_kernel::driver::{Error, Opening, RunConfig};
 use quorate_kernel::history::History;
 use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
+use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
 use quorate_manifest::assembly::synthesis::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode};
@@ -124,10 +125,8 @@ impl World {
         };
         match history {
             None => {
-                let data = json!({"setup": self.setup, "inputs": [], "priors": []});
-                let data = quorate_kernel::consultation::object(data);
-                let opening =
-                    Opening { data, inputs: self.inputs(), priors: Vec::new(), overlays: Vec::new() };
+                let opened = RunOpened { setup: json!(self.setup), ..RunOpened::default() };
+                let opening = Opening { opened, inputs: self.inputs() };
                 convening.open(opening).await.map(|_| ())
             }
             Some(history) => convening.resume(&history, self.inputs(), Vec::new()).await.map(|_| ()),

@@ -2,9 +2,9 @@
 
 use quorate_diagnostics::{Body, codes};
 use quorate_manifest::assembly::Mode;
+use quorate_protocol::Name;
 use quorate_protocol::assembly::Setup;
 use quorate_protocol::gather::conversation;
-use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::inputs::ConveneInput;
@@ -43,7 +43,6 @@ pub async fn check_due(
         return Ok(Due::No("it is convened by a person alone (triggerHeuristic: manual)".to_owned()));
     }
     let Some(last) = last_completed_run(session, &spec.setup.assembly).await? else { return Ok(Due::Yes) };
-    let opened = |key: &str| last.opened.get(key).cloned().unwrap_or(Json::Null);
     Ok(match heuristic {
         "periodic" => {
             let since_ms = session.environment.clock.now_ms() - last.opened_ms;
@@ -52,7 +51,7 @@ pub async fn check_due(
                 false => Due::No(format!("it ran {since_ms} ms ago and is due every {interval_ms} ms")),
             }
         }
-        "on-mode-change" => match opened("setup")["request"] == json!(spec.setup.request) {
+        "on-mode-change" => match last.opened.setup["request"] == json!(spec.setup.request) {
             true => Due::No("it is asked for the same as the last time".to_owned()),
             false => Due::Yes,
         },
@@ -61,8 +60,8 @@ pub async fn check_due(
             let every =
                 ours.and_then(|ours| ours.get("everyMessages")?.as_u64()).unwrap_or(DEFAULT_EVERY_MESSAGES);
             // Another conversation is new from its first message on.
-            let same = opened("subject") == json!(input.subject.display_name);
-            let before = opened("messages").as_u64().filter(|_| same).unwrap_or(0);
+            let same = last.opened.subject.as_ref() == Some(&input.subject.display_name);
+            let before = last.opened.messages.filter(|_| same).unwrap_or(0);
             let new = message_count(input).saturating_sub(before);
             match new >= every {
                 true => Due::Yes,

@@ -150,7 +150,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
 
 /// A7: members in the order of the manifest's `display.defaultGrouping`, of equals in roster order.
 fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
-    let grouping = history.opened.get("grouping").cloned().and_then(|word| serde_json::from_value(word).ok());
+    let grouping = history.opened.grouping.clone().and_then(|word| serde_json::from_value(word).ok());
     match grouping {
         Some(Grouping::Phase) => members.sort_by(|a, b| a.phase.cmp(&b.phase)),
         Some(Grouping::Role) => members.sort_by(|a, b| a.role.cmp(&b.role)),
@@ -168,21 +168,18 @@ impl Report {
         let mut outcome = history.outcome().cloned().unwrap_or_default();
         outcome.extend(artifact.into_iter().flatten());
         let text = |key: &str| outcome.get(key).and_then(Json::as_str).map(str::to_owned);
-        let opened =
-            |key: &str| history.opened.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
         let listed = |key: &str| outcome.get(key).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
-        let executors = history.opened.get("executors").and_then(Json::as_array).cloned().unwrap_or_default();
-        let asks = |one: &Json| one["asks_a_model"] == json!(true);
+        let opened = &history.opened;
         let facts = |kind: &'static str| history.facts.iter().filter(move |(word, _)| word == kind);
         let rounds = outcome.get("rounds").and_then(Json::as_u64);
         Report {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
             assembly: setup.assembly.to_string(),
-            title: opened("title"),
+            title: opened.title.clone().unwrap_or_default(),
             mode: setup.mode,
             request: setup.request.clone(),
-            subject: opened("subject"),
+            subject: opened.subject.clone().unwrap_or_default(),
             verdict: text("verdict"),
             code: text("code"),
             because: text("because"),
@@ -208,8 +205,8 @@ impl Report {
             kept: setup.overlays.enabled,
             ledger_flag: String::new(),
             imported: false,
-            executor: executors.iter().filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", "),
-            model_asked: executors.iter().any(asks),
+            executor: opened.executor_names(),
+            model_asked: opened.asks_a_model(),
             calls: history.calls,
             usage: history.usage,
             took: history.wall,

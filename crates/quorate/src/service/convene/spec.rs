@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::canonical;
-use quorate_kernel::consultation::object;
 use quorate_kernel::observer::Observer;
+use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
 use quorate_manifest::Capabilities as _;
 use quorate_manifest::workspace::Scope;
 use quorate_protocol::assembly::{HostOptions, Setup, subject_kind};
 use quorate_protocol::modes::assembly::{Assembly, version};
 use quorate_protocol::{Json, Name, Part, Protocol};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::due;
 use super::inputs::ConveneInput;
@@ -113,37 +113,32 @@ pub async fn start(
     let (overlays, in_overlays) = spec.redaction.redactor.redact_json(Json::Array(overlays));
     let overlays = overlays.as_array().cloned().unwrap_or_default();
     let (part, in_input) = redacted_input(spec, input).await;
-    let mut fields = opened_fields(spec, input, &overlays);
-    fields.extend([signer.assembly_audit(resolved)]);
-    let new = NewRun {
-        artifact: &input.subject,
-        part,
-        priors: Vec::new(),
-        overlays,
-        redactions: in_overlays + in_input,
-        signer,
-        fields,
+    let opened = RunOpened {
+        overlays: Some(overlays),
+        audit: Some(signer.assembly_audit(resolved)),
+        ..described(spec, input)
     };
+    let new = NewRun { artifact: &input.subject, part, redactions: in_overlays + in_input, signer, opened };
     spec.start(session, new, permit, observer).await
 }
 
-/// The fields of `run.opened` that only runs of assemblies have.
-fn opened_fields(spec: &RunSpec<Setup>, input: &ConveneInput, overlays: &[Json]) -> Map<String, Json> {
+/// What the first record of an assembly's run says of its manifest.
+fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
     let resolution = &input.resolution;
     let (resolved, chain) = (&resolution.resolved, &resolution.resolved.chain);
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     let file = |document| shown(&resolve::disk_path(&resolution.root, document));
-    object(json!({
-        "title": resolved.title,
-        "grouping": resolved.display.as_ref().and_then(|display| display.default_grouping),
-        "artifact_type": &*spec.setup.assembly,
-        "messages": due::message_count(input),
-        "overlays": overlays,
-        "executor": spec.options.executor,
-        "manifest": file(chain.leaf()),
-        "root": shown(&resolution.root),
-        "files": chain.documents.iter().map(|document| file(document)).collect::<Vec<_>>(),
-    }))
+    RunOpened {
+        title: Some(resolved.title.clone()),
+        grouping: Some(json!(resolved.display.as_ref().and_then(|display| display.default_grouping))),
+        artifact_type: Some(spec.setup.assembly.to_string()),
+        messages: Some(due::message_count(input)),
+        executor: Some(spec.options.executor.clone()),
+        manifest: Some(file(chain.leaf())),
+        root: Some(shown(&resolution.root)),
+        files: chain.documents.iter().map(|document| file(document)).collect(),
+        ..RunOpened::default()
+    }
 }
 
 /// What the run is about, as it is recorded and shown to members.

@@ -2,11 +2,11 @@
 //! ends and no longer (D5). Hashes stay, and so does what a run came to.
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::record::RunOpened;
 use quorate_ledger::retention::{Plan, PlannedErasure, Settings};
 use quorate_ledger::store::lease::LockOutcome;
 use quorate_ledger::store::{ErasureReport, WipeMode};
-use quorate_protocol::{Json, Name};
-use serde_json::Map;
+use quorate_protocol::Name;
 
 use crate::service::error::ServiceError;
 use crate::service::finalize::{drops_answers_at_end, record_run_ended};
@@ -125,6 +125,6 @@ pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Servic
 }
 
 /// For how many days bodies of runs are kept that do not say so themselves: assemblies do, whatever they say.
-fn default_retention(days: Option<u32>) -> impl Fn(&Map<String, Json>) -> Option<u32> + Sync {
+fn default_retention(days: Option<u32>) -> impl Fn(&RunOpened) -> Option<u32> + Sync {
     move |opened| days.filter(|_| !is_assembly_opening(opened))
 }

@@ -174,7 +174,7 @@ async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Resul
             continue;
         }
         let Ok(history) = History::from_remaining_records(&run.run, records) else { continue };
-        let made_by = history.opened.get("producer").and_then(|one| one.get("operator")?.as_str());
+        let made_by = history.opened.producer.as_ref().map(|producer| &*producer.operator);
         if !named && made_by.is_some_and(|made_by| made_by != operator) {
             continue;
         }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use quorate_diagnostics::Report;
-use quorate_kernel::consultation::object;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
+use quorate_kernel::record::RunOpened;
 use quorate_ledger::council_log::{IndexedLog, priors};
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_manifest::council::{ContextFile, Deliberator, PolicyName, built_in};
@@ -160,23 +160,22 @@ pub async fn start(
     let (text, in_text) = redacted.await;
     let (priors, in_priors) = redactor.redact_json(Json::Array(priors));
     let priors = priors.as_array().cloned().unwrap_or_default();
-    let mut fields = object(json!({
-        "artifact_type": artifact_type,
-        "tier": input.tier,
-        "priors": priors,
-        "files": workspace.council.files,
-        "log_path": workspace.log.to_string_lossy(),
-        "log_bytes": indexed.bytes,
-    }));
-    fields.extend(signer.run_audit());
+    let opened = RunOpened {
+        artifact_type: Some(artifact_type),
+        tier: Some(input.tier.into()),
+        priors: Some(priors),
+        files: json!(workspace.council.files),
+        log_path: Some(workspace.log.to_string_lossy().into_owned()),
+        log_bytes: Some(indexed.bytes),
+        audit: signer.run_audit(),
+        ..RunOpened::default()
+    };
     let new = NewRun {
         artifact: &input.artifact,
         part: Part::new(PartKind::Artifact, &*shown, text),
-        priors,
-        overlays: Vec::new(),
         redactions: in_name + in_type + in_text + in_priors,
         signer,
-        fields,
+        opened,
     };
     spec.start(session, new, permit, observer).await
 }

@@ -35,12 +35,11 @@ impl LedgerSession {
     /// Where a run's lines are appended, and behind how many bytes they can stand: in the log that its record names where
     /// that is of this workspace, else in the workspace's own, which is said.
     fn log_target(&self, history: &History) -> (PathBuf, u64) {
-        let named = history.opened.get("log_path").and_then(Json::as_str).map(Path::new);
+        let named = history.opened.log_path.as_deref().map(Path::new);
         match named {
             Some(named) if self.owns_log(named) => {
-                let bytes = history.opened.get("log_bytes").and_then(Json::as_u64);
                 let log = if self.is_default_log(named) { &self.workspace.log } else { named };
-                return (log.to_owned(), bytes.unwrap_or(0));
+                return (log.to_owned(), history.opened.log_bytes.unwrap_or(0));
             }
             Some(named) => {
                 let log = display_path(&self.environment, &self.workspace.log);
@@ -59,10 +58,10 @@ impl LedgerSession {
 
     /// What the record says that ends a run whose lines stand elsewhere than its first record says: in which log. `verify`
     /// looks for them there.
-    pub(in crate::service) fn logged_elsewhere(&self, history: &History) -> Option<Json> {
-        let named = history.opened.get("log_path").and_then(Json::as_str)?;
+    pub(in crate::service) fn logged_elsewhere(&self, history: &History) -> Option<String> {
+        let named = history.opened.log_path.as_deref()?;
         let own = self.workspace.redaction.redactor.redact(&self.workspace.log.to_string_lossy()).0;
-        (!self.owns_log(Path::new(named))).then_some(Json::String(own))
+        (!self.owns_log(Path::new(named))).then_some(own)
     }
 
     /// Whether a log is this workspace's: its own, or another one below its root.

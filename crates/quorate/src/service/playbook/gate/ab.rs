@@ -65,9 +65,9 @@ pub async fn evaluate(
         let records = keeping.session.store.records(&run).await?;
         let Ok(history) = History::from_remaining_records(&run, records) else { continue };
         let Some(outcome) = countable_outcome(&history, slug, &operators) else { continue };
-        let sketch = history.opened.get("producer").and_then(|one| one.get("sketch"));
-        let sketch = sketch.and_then(|one| serde_json::from_value(one.clone()).ok());
-        if once.insert(outcome.side, text(&history.opened, "artifact_sha256"), sketch) {
+        let sketch = history.opened.producer.as_ref().map(|producer| producer.sketch.clone());
+        let sketch = sketch.and_then(|sketch| serde_json::from_value(sketch).ok());
+        if once.insert(outcome.side, history.opened.artifact_sha256.as_deref().unwrap_or_default(), sketch) {
             outcomes.push(outcome);
             last = Some(run.to_string());
         }
@@ -81,11 +81,9 @@ fn text<'j>(object: &'j Map<String, Json>, key: &str) -> &'j str {
 
 /// The outcome of a run as the gate counts it; `None` where it says nothing of this playbook alone.
 fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome> {
-    let producer = history.opened.get("producer")?.as_object()?;
-    let made_by = Some(text(producer, "operator")).filter(|one| operators.contains(one))?;
-    let trying: Vec<&str> =
-        producer.get("trying").and_then(Json::as_array)?.iter().filter_map(Json::as_str).collect();
-    let side = match trying[..] {
+    let producer = history.opened.producer.as_ref()?;
+    let made_by = Some(&*producer.operator).filter(|made_by| operators.contains(made_by))?;
+    let side = match &producer.trying[..] {
         [] => Side::Without,
         [one] if one == slug => Side::With,
         // What several playbooks did together is the merit of none of them.
@@ -93,9 +91,9 @@ fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Optio
     };
     let worth = worth(history.outcome()?)?;
     // Who judges, how, and what sort of text: everything that the run was set up with but the text itself.
-    let fingerprint = history.opened.get("fingerprint")?.as_object()?;
-    let instrument = ["council", "assembly"].into_iter().find_map(|one| fingerprint.get(one)?.as_str())?;
-    let sort = text(&history.opened, "artifact_type");
+    let opened = &history.opened;
+    let instrument = ["council", "assembly"].into_iter().find_map(|whole| opened.fingerprint_of(whole))?;
+    let sort = opened.artifact_type.as_deref().unwrap_or_default();
     Some(Outcome { comparison_key: format!("{made_by} {instrument} {sort}"), side, score: worth })
 }
 

@@ -1,0 +1,70 @@
+//! What records say: one type for each kind. The types own the form of records in the ledger, which does not change: fields
+//! are added, and one that is not there reads as nothing.
+//!
+//! [`Entry::of`] makes an entry of what is to be recorded, [`Record::read`] reads it back. A field that an old version did
+//! not write, or that has another type than it should have, reads as its default where it is only shown; where something
+//! follows from it, it is an `Option` whose reader refuses `None`.
+
+mod ledger;
+mod opened;
+mod run;
+
+use quorate_protocol::Json;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Map;
+
+use crate::ports::ledger::{Entry, Kind, Record};
+
+pub use ledger::{GivenUp, Held, Imported, Released, RolledBack};
+pub use opened::{ExecutorUsed, Input, Producer, RunAudit, RunOpened};
+pub use run::{Keyring, Override, RunEnded, RunIntent};
+
+/// The data of a kind of records.
+pub trait RecordData: Serialize + DeserializeOwned {
+    const KIND: Kind;
+}
+
+impl Entry {
+    pub fn of<T: RecordData>(data: &T, at_ms: i64) -> Entry {
+        Entry { kind: T::KIND, at_ms, data: to_data(data) }
+    }
+}
+
+impl Record {
+    /// Its data, where it is of that kind and was not erased.
+    ///
+    /// # Errors
+    /// When the data is not as that kind has it.
+    pub fn read<T: RecordData>(&self) -> Result<Option<T>, serde_json::Error> {
+        self.data.as_ref().filter(|_| self.is(T::KIND)).map(read).transpose()
+    }
+}
+
+/// The data of a record as it is recorded.
+pub fn to_data(data: &impl Serialize) -> Map<String, Json> {
+    // A struct of fields with text keys is an object; nothing else is recorded.
+    match serde_json::to_value(data) {
+        Ok(Json::Object(data)) => data,
+        _ => Map::new(),
+    }
+}
+
+/// Reads the data of a record.
+///
+/// # Errors
+/// When it is not as that type has it.
+pub fn read<T: DeserializeOwned>(data: &Map<String, Json>) -> Result<T, serde_json::Error> {
+    T::deserialize(data)
+}
+
+/// A field that is only shown: of another type than it should have, it reads as nothing.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(field: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Json::deserialize(field)?).unwrap_or_default())
+}
+
+/// Of a list, the items that are as they should be.
+fn readable_items<'de, D: Deserializer<'de>, T: DeserializeOwned>(field: D) -> Result<Vec<T>, D::Error> {
+    let items: Vec<Json> = lenient(field)?;
+    Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
+}

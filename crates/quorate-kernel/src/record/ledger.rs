@@ -1,0 +1,101 @@
+//! What was done to the ledger itself.
+
+use std::collections::BTreeMap;
+
+use quorate_protocol::Json;
+use serde::{Deserialize, Serialize};
+
+use super::{RecordData, lenient, readable_items};
+use crate::ports::ledger::Kind;
+
+/// Nothing of a run is erased any more, whatever its age.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Held {
+    #[serde(deserialize_with = "lenient")]
+    pub run: String,
+    #[serde(deserialize_with = "lenient")]
+    pub by: String,
+    #[serde(deserialize_with = "lenient")]
+    pub reason: Option<String>,
+}
+
+impl RecordData for Held {
+    const KIND: Kind = Kind::Held;
+}
+
+/// A run may be erased again once it is of age.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Released {
+    #[serde(deserialize_with = "lenient")]
+    pub run: String,
+    #[serde(deserialize_with = "lenient")]
+    pub by: String,
+}
+
+impl RecordData for Released {
+    const KIND: Kind = Kind::Released;
+}
+
+/// Runs were taken in from another ledger.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Imported {
+    #[serde(deserialize_with = "readable_items")]
+    pub runs: Vec<String>,
+    /// How many records they have.
+    #[serde(deserialize_with = "lenient")]
+    pub records: u64,
+    /// By run, the records whose bodies were not there.
+    #[serde(deserialize_with = "lenient")]
+    pub erased: BTreeMap<String, Vec<Json>>,
+    /// The other ledger.
+    #[serde(deserialize_with = "lenient")]
+    pub origin: String,
+    /// Its size and root, as the note says.
+    #[serde(deserialize_with = "lenient")]
+    pub size: u64,
+    #[serde(deserialize_with = "lenient")]
+    pub root: String,
+    #[serde(deserialize_with = "lenient")]
+    pub note: Option<String>,
+    pub keys: Json,
+    /// The key that a person vouched for.
+    pub vouched: Json,
+    #[serde(deserialize_with = "lenient")]
+    pub file_sha256: String,
+}
+
+impl RecordData for Imported {
+    const KIND: Kind = Kind::Imported;
+}
+
+/// A person accepted that the ledger has lost records that its key had signed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RolledBack {
+    #[serde(deserialize_with = "lenient")]
+    pub reason: String,
+    #[serde(deserialize_with = "lenient")]
+    pub by: String,
+    /// The checkpoints that do not hold any more.
+    #[serde(deserialize_with = "readable_items")]
+    pub given_up: Vec<GivenUp>,
+    /// The ledger that was kept here before, where this is another one.
+    #[serde(deserialize_with = "lenient")]
+    pub replaced: Option<String>,
+}
+
+impl RecordData for RolledBack {
+    const KIND: Kind = Kind::RolledBack;
+}
+
+/// A copy of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GivenUp {
+    /// `None` where it could not be read.
+    #[serde(deserialize_with = "lenient")]
+    pub note: Option<String>,
+}

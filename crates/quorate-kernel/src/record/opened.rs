@@ -1,0 +1,186 @@
+//! How a run was started.
+
+use quorate_protocol::Json;
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+use super::{RecordData, lenient, readable_items};
+use crate::ports::ledger::Kind;
+
+/// The first record of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunOpened {
+    /// The protocol with its version: `council/1`, `voting/1`, …
+    #[serde(deserialize_with = "lenient")]
+    pub protocol: String,
+    /// The program that opened it.
+    #[serde(deserialize_with = "lenient")]
+    pub program: String,
+    /// What the protocol was set up with.
+    pub setup: Json,
+    /// Hashes by component.
+    #[serde(deserialize_with = "lenient")]
+    pub fingerprint: Map<String, Json>,
+    /// Hexadecimal.
+    #[serde(deserialize_with = "lenient")]
+    pub seed: String,
+    /// What it is about: a path, or `-`.
+    #[serde(deserialize_with = "lenient")]
+    pub subject: Option<String>,
+    /// `None` for standard input, and where the path had a secret in it.
+    #[serde(deserialize_with = "lenient")]
+    pub artifact_path: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub artifact_sha256: Option<String>,
+    #[serde(deserialize_with = "readable_items")]
+    pub inputs: Vec<Input>,
+    /// How many secrets were redacted.
+    #[serde(deserialize_with = "lenient")]
+    pub redactions: u64,
+    /// The executors of all members, each once.
+    #[serde(deserialize_with = "readable_items")]
+    pub executors: Vec<ExecutorUsed>,
+    /// The model that a person named.
+    #[serde(deserialize_with = "lenient")]
+    pub model: Option<String>,
+    /// The cap on calls, which holds until another is said (X8).
+    #[serde(deserialize_with = "saturating")]
+    pub max_calls: Option<u32>,
+    /// The council's file; `None` for the built-in one.
+    #[serde(deserialize_with = "lenient")]
+    pub config: Option<String>,
+    /// `quorate.toml`; `None` where there was none.
+    #[serde(deserialize_with = "lenient")]
+    pub host: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub producer: Option<Producer>,
+    /// The artifact's type of a review, the name of an assembly.
+    #[serde(deserialize_with = "lenient")]
+    pub artifact_type: Option<String>,
+    /// Who signs, and how long answers are kept; `None` where the workspace's settings hold.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub audit: Option<RunAudit>,
+    /// The files that it was set up from: of a review with their hashes, of an assembly from the root to the view.
+    #[serde(skip_serializing_if = "Json::is_null")]
+    pub files: Json,
+    // What follows is of reviews alone.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub tier: Option<u64>,
+    /// Earlier verdicts on texts of the same type, newest first.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub priors: Option<Vec<Json>>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<String>,
+    /// How long the log was; the run's lines stand behind that.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub log_bytes: Option<u64>,
+    // What follows is of assemblies alone.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grouping: Option<Json>,
+    /// How many messages the conversation had.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
+    /// The texts of the overlays that were active, the weightiest first.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub overlays: Option<Vec<Json>>,
+    /// The executor that a person named for all members; inside, `None` where nobody did.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub executor: Option<Option<String>>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+}
+
+impl RunOpened {
+    /// Whether a model is asked.
+    pub fn asks_a_model(&self) -> bool {
+        self.executors.iter().any(|executor| executor.asks_a_model)
+    }
+
+    /// The names of the executors, for people.
+    pub fn executor_names(&self) -> String {
+        self.executors.iter().map(|executor| &*executor.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A component of the fingerprint.
+    pub fn fingerprint_of(&self, component: &str) -> Option<&str> {
+        self.fingerprint.get(component)?.as_str()
+    }
+}
+
+impl RecordData for RunOpened {
+    const KIND: Kind = Kind::RunOpened;
+}
+
+/// A text that was deliberated on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Input {
+    #[serde(deserialize_with = "lenient")]
+    pub kind: String,
+    #[serde(deserialize_with = "lenient")]
+    pub name: String,
+    #[serde(deserialize_with = "lenient")]
+    pub sha256: String,
+}
+
+/// Who answered.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExecutorUsed {
+    #[serde(deserialize_with = "lenient")]
+    pub name: String,
+    #[serde(deserialize_with = "lenient")]
+    pub kind: String,
+    #[serde(deserialize_with = "lenient")]
+    pub model: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub asks_a_model: bool,
+    /// The tools that it has; `None` where that is not known.
+    #[serde(deserialize_with = "lenient")]
+    pub tools: Option<Vec<String>>,
+}
+
+/// Who made what is judged.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Producer {
+    pub operator: String,
+    /// The playbooks in shadow that were in its prompt then.
+    pub trying: Vec<String>,
+    /// A sketch of what was made.
+    #[serde(default)]
+    pub sketch: Json,
+}
+
+/// Who signs the records of a run, and how long its answers are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunAudit {
+    /// `required`, `optional` or `none`.
+    #[serde(deserialize_with = "lenient")]
+    pub signing: String,
+    /// The id of the key that was to sign.
+    #[serde(deserialize_with = "lenient")]
+    pub signer: Option<String>,
+    /// The public keys whose signatures count.
+    #[serde(deserialize_with = "readable_items")]
+    pub keyring: Vec<String>,
+    /// Whether governance bound them.
+    #[serde(deserialize_with = "lenient")]
+    pub governed: bool,
+    #[serde(deserialize_with = "saturating")]
+    pub retention_days: Option<u32>,
+    /// `Some(false)` where answers are erased when the run ends.
+    #[serde(deserialize_with = "lenient")]
+    pub keep_consultations: Option<bool>,
+}
+
+/// A count that may be greater than this version writes.
+fn saturating<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<u32>, D::Error> {
+    let count: Option<u64> = lenient(field)?;
+    Ok(count.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
+}
