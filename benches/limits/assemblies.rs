@@ -18,6 +18,7 @@ use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger};
+use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::{Memory, Store};
 use quorate_protocol::assembly::{Member, Overlays, Request, Rule, Setup};
@@ -225,7 +226,7 @@ fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Opening), 
         setup.members.iter().map(|member| (member.id.clone(), seat.clone())).collect();
     let part = Part::new(quorate_protocol::assembly::subject_kind(setup.mode), "p.md", TEXT);
     debug_assert!(PartKind::SUBJECTS.contains(&part.kind));
-    let data = object(json!({"setup": setup, "inputs": []}));
+    let opened = RunOpened { setup: json!(setup), ..RunOpened::default() };
     let convening = RunConfig {
         run: entropy::run_id(),
         seed: [7; 32],
@@ -238,6 +239,5 @@ fn table(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Opening), 
         clock: Arc::new(System),
         observer: Arc::new(NoopObserver),
     };
-    let opening = Opening { data, inputs: vec![part], priors: Vec::new(), overlays: Vec::new() };
-    Ok((convening, opening))
+    Ok((convening, Opening { opened, inputs: vec![part] }))
 }

@@ -69,7 +69,7 @@ impl Observer for Progress {
                 lines.asked_again(&invocation, &why);
             }
             (Display::Lines(lines), RunEvent::Answered { invocation, status, took, .. }) => {
-                lines.ended(&invocation, status, took);
+                lines.ended(&invocation, status.as_str(), took);
             }
             (Display::Live(live), RunEvent::Asked { invocation, member, step }) => {
                 live.asked(&invocation, &member, &step);
@@ -78,7 +78,7 @@ impl Observer for Progress {
                 live.asked_again(&invocation, &why)
             }
             (Display::Live(live), RunEvent::Answered { invocation, status, took, .. }) => {
-                live.ended(&invocation, status, took);
+                live.ended(&invocation, status.as_str(), took);
             }
             _ => {}
         }

@@ -158,7 +158,7 @@ async fn call_in_span(
                 let consultation =
                     asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
                 tracing::info!(
-                    status = consultation.status(),
+                    status = %consultation.status(),
                     calls = consultation.spent.calls,
                     took_ms = consultation.spent.took.as_millis(),
                     "answered"

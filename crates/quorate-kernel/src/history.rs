@@ -7,14 +7,13 @@ use std::time::Duration;
 use quorate_protocol::{
     AbsenceReason, Command, ConsultationResult, Event, Json, Name, Part, PartKind, Protocol, TimedEvent,
 };
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use crate::canonical;
-use crate::consultation;
 use crate::extensions::{self, HostCall};
 use crate::ports::executor::Usage;
 use crate::ports::ledger::{Kind, Record};
-use crate::record::{self, Input, Override, RunEnded, RunIntent, RunOpened};
+use crate::record::{self, Attempt, Consultation, Input, Override, RunEnded, RunIntent, RunOpened, Status};
 
 /// What a run's records say.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +26,7 @@ pub struct History {
     /// What was fed and holds, in order: consultations, and what the host did for the protocol.
     pub fed: Vec<FedEvent>,
     /// Consultations that came too late to be fed.
-    pub late: Vec<Map<String, Json>>,
+    pub late: Vec<Consultation>,
     /// What follows from it, as recorded: kind and body.
     pub facts: Vec<(String, Map<String, Json>)>,
     /// When the outcome was recorded, if there is one.
@@ -59,19 +58,16 @@ pub struct Erased {
     pub first: Option<u64>,
     /// How many there are.
     pub records: u64,
-    /// For each invocation whose consultation is not there any more `{invocation, step, member, status}`, its status
-    /// being [`ERASED`].
-    pub consultations: Vec<Map<String, Json>>,
+    /// What is known of each invocation whose consultation is not there any more; its status is [`Status::Erased`].
+    pub consultations: Vec<Consultation>,
 }
-
-/// The status of an invocation whose consultation was erased.
-pub const ERASED: &str = "erased";
 
 /// Something that was fed to the protocol.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FedEvent {
     pub stamped: TimedEvent,
-    pub data: Map<String, Json>,
+    /// `None` of what the host did.
+    pub consultation: Option<Consultation>,
 }
 
 /// Why records do not make a history.
@@ -101,14 +97,14 @@ struct OpenInvocation {
 #[derive(Default)]
 struct Fold {
     fed: Vec<FedEvent>,
-    late: Vec<Map<String, Json>>,
+    late: Vec<Consultation>,
     facts: Vec<(String, Map<String, Json>)>,
     decided_ms: Option<i64>,
     ended: Option<RunEnded>,
     reopened: bool,
     overrides: Vec<(i64, Override)>,
     unlogged: usize,
-    open_invocations: BTreeMap<String, OpenInvocation>,
+    open_invocations: BTreeMap<Name, OpenInvocation>,
     calls: u32,
     usage: Usage,
     wall_ms: i64,
@@ -196,11 +192,10 @@ impl History {
         })
     }
 
-    /// The bodies of all consultations: those that were fed, in order, then those that came too late, then what is known
+    /// All consultations: those that were fed, in order, then those that came too late, then what is known
     /// of those that were erased.
-    pub fn consultations(&self) -> impl Iterator<Item = &Map<String, Json>> {
-        let is = |fed: &&FedEvent| matches!(fed.stamped.event, Event::Consulted { .. });
-        let there = self.fed.iter().filter(is).map(|fed| &fed.data).chain(&self.late);
+    pub fn consultations(&self) -> impl Iterator<Item = &Consultation> {
+        let there = self.fed.iter().filter_map(|fed| fed.consultation.as_ref()).chain(&self.late);
         there.chain(&self.erased.consultations)
     }
 
@@ -278,7 +273,7 @@ pub(crate) fn opened_event(run: Name, opened: &RunOpened, inputs: Vec<Part>) -> 
 /// The event that a record stands for, the same before it is recorded and after; `None` where nothing is fed.
 pub(crate) fn event_from_record(kind: &str, data: &Map<String, Json>) -> Option<Event> {
     match kind == Kind::Consultation.as_str() {
-        true => consultation::to_event(data),
+        true => record::read::<Consultation>(data).ok()?.event(),
         false => extensions::to_event(kind, data),
     }
 }
@@ -306,31 +301,31 @@ impl Fold {
         if kind == Kind::RunIntent.as_str() {
             self.intent(at_ms, record::read(&data).map_err(|_| "an intent names invocations")?);
         } else if kind == Kind::Attempt.as_str() {
-            let id =
-                data.get("invocation").and_then(Json::as_str).ok_or("an attempt names its invocation")?;
-            let begun = self.open_invocations.entry(id.to_owned()).or_default();
+            let attempt = record::read::<Attempt>(&data).ok();
+            let attempt = attempt.filter(|attempt| !attempt.invocation.is_empty());
+            let Attempt { invocation, spent, .. } = attempt.ok_or("an attempt names its invocation")?;
+            let begun = self.open_invocations.entry(invocation).or_default();
             begun.attempts += 1;
-            begun.usage.add(data.get("spent").map(consultation::read_usage).unwrap_or_default());
+            begun.usage.add(spent.unwrap_or_default().usage());
         } else if kind == Kind::Consultation.as_str() {
-            let id = data.get("invocation").and_then(Json::as_str);
-            let open_invocation = id.and_then(|id| self.open_invocations.remove(id));
-            let spent = data.get("spent");
-            let calls = spent.and_then(|spent| spent.get("calls")).and_then(Json::as_u64).unwrap_or(0);
+            const UNREADABLE: &str = "a consultation has invocation, status and answer";
+            let ended: Consultation = record::read(&data).map_err(|_| UNREADABLE)?;
+            let open_invocation = self.open_invocations.remove(&ended.invocation);
+            let calls = ended.spent.calls.unwrap_or(0);
             // Nobody was asked this time, for want of a call: what was under way when an earlier process died counts.
             if let Some(before) = open_invocation.filter(|_| calls == 0) {
                 self.count_unfinished(before);
             }
             self.calls = self.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
-            self.usage.add(spent.map(consultation::read_usage).unwrap_or_default());
-            if data.get("status") == Some(&json!(consultation::LATE)) {
-                self.late.push(data);
+            self.usage.add(ended.spent.usage());
+            if ended.status == Status::Late {
+                self.late.push(ended);
             } else {
-                let event = consultation::to_event(&data)
-                    .ok_or("a consultation has invocation, status and answer")?;
-                self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, data });
+                let event = ended.event().ok_or(UNREADABLE)?;
+                self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, consultation: Some(ended) });
             }
         } else if let Some(event) = extensions::to_event(kind, &data) {
-            self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, data });
+            self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, consultation: None });
         } else if FACTS.iter().any(|fact| fact.as_str() == kind) {
             if kind == Kind::Outcome.as_str() {
                 self.decided_ms = Some(at_ms);
@@ -371,7 +366,7 @@ impl Fold {
         }
         for id in intent.invocations {
             // Asked for again without having ended: what was under way then may have been paid for.
-            if let Some(before) = self.open_invocations.insert(id.to_string(), OpenInvocation::default()) {
+            if let Some(before) = self.open_invocations.insert(id, OpenInvocation::default()) {
                 self.count_unfinished(before);
             }
         }
@@ -385,11 +380,14 @@ impl Fold {
 }
 
 /// What an invocation's id says of a consultation whose body was erased.
-fn erased_consultation(id: &str) -> Map<String, Json> {
-    let member = id.split_once('/').map_or(id, |(_, member)| member);
-    consultation::object(
-        json!({"invocation": id, "step": step_of_id(id), "member": member, "status": ERASED}),
-    )
+fn erased_consultation(id: &Name) -> Consultation {
+    Consultation {
+        invocation: id.clone(),
+        step: step_of_id(id).into(),
+        member: id.split_once('/').map_or_else(|| id.clone(), |(_, member)| member.into()),
+        status: Status::Erased,
+        ..Consultation::default()
+    }
 }
 
 /// What tells an event from the others of its run.

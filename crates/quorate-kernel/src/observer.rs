@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use quorate_protocol::{Invoke, Name};
 
+use crate::record::Status;
+
 /// Something that happened in a run. `step` is what a member is asked for: `r1`, `vote`, …
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,8 +43,7 @@ pub enum RunEvent {
         member: Name,
         /// What for.
         step: Name,
-        /// `answered`, or why there is no answer: `timed_out`, `failed`, `schema_failed`, …
-        status: &'static str,
+        status: Status,
         /// How long it took, with all attempts.
         took: Duration,
     },
@@ -60,7 +61,7 @@ impl RunEvent {
         RunEvent::Retried { invocation, member, step, why: why.to_owned() }
     }
 
-    pub(crate) fn answered(invoke: &Invoke, status: &'static str, took: Duration) -> RunEvent {
+    pub(crate) fn answered(invoke: &Invoke, status: Status, took: Duration) -> RunEvent {
         let Invoke { id, member, step, .. } = invoke;
         let (invocation, member, step) = (id.clone(), member.clone(), step.clone());
         RunEvent::Answered { invocation, member, step, status, took }

@@ -5,9 +5,11 @@
 //! not write, or that has another type than it should have, reads as its default where it is only shown; where something
 //! follows from it, it is an `Option` whose reader refuses `None`.
 
+mod consultation;
 mod ledger;
 mod opened;
 mod run;
+mod spent;
 
 use quorate_protocol::Json;
 use serde::de::DeserializeOwned;
@@ -16,9 +18,11 @@ use serde_json::Map;
 
 use crate::ports::ledger::{Entry, Kind, Record};
 
+pub use consultation::{Attempt, Consultation, Status};
 pub use ledger::{GivenUp, Held, Imported, Released, RolledBack};
 pub use opened::{ExecutorUsed, Input, Producer, RunAudit, RunOpened};
 pub use run::{Keyring, Override, RunEnded, RunIntent};
+pub use spent::{Money, Spent};
 
 /// The data of a kind of records.
 pub trait RecordData: Serialize + DeserializeOwned {

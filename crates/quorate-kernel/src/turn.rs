@@ -34,6 +34,7 @@ use crate::ports::state::State;
 use crate::ports::substrate::{self, Substrate};
 use crate::ports::telemetry::{Event, EventKind, Telemetry};
 use crate::prompt::Layout;
+use crate::record::Status;
 use crate::redact::Redactor;
 
 use hooks::Hooks;
@@ -447,7 +448,7 @@ struct PendingCommit {
 /// What one speaker came to.
 struct SpeakerResult {
     participant: Name,
-    result: Result<Response, (&'static str, String)>,
+    result: Result<Response, (Status, String)>,
     entries: Vec<ledger::Entry>,
     took: Duration,
 }

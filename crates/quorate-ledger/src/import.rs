@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
+use quorate_kernel::record::Imported;
 use quorate_protocol::{Name, nesting};
 use serde_json::json;
 
@@ -170,19 +171,20 @@ impl Store {
 /// The record of an import.
 fn imported_entry(imported: &ImportSummary, erased: &BTreeMap<String, Vec<u64>>, at_ms: i64) -> Entry {
     let VerifiedExport { header, key, file_sha256, .. } = &imported.verified;
-    let data = json!({
-        "runs": imported.runs.keys().collect::<Vec<_>>(),
-        "records": imported.runs.values().sum::<u64>(),
-        "erased": erased,
-        "origin": header.origin,
-        "size": header.size,
-        "root": header.root,
-        "note": header.note,
-        "keys": header.keys,
-        "vouched": key,
-        "file_sha256": file_sha256,
-    });
-    Entry { kind: Kind::Imported, at_ms, data: quorate_kernel::consultation::object(data) }
+    let numbers = |records: &Vec<u64>| records.iter().map(|n| json!(n)).collect();
+    let data = Imported {
+        runs: imported.runs.keys().cloned().collect(),
+        records: imported.runs.values().sum(),
+        erased: erased.iter().map(|(run, records)| (run.clone(), numbers(records))).collect(),
+        origin: header.origin.clone(),
+        size: header.size,
+        root: header.root.clone(),
+        note: header.note.clone(),
+        keys: json!(header.keys),
+        vouched: json!(key),
+        file_sha256: file_sha256.clone(),
+    };
+    Entry::of(&data, at_ms)
 }
 
 enum MergeError {

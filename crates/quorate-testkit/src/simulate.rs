@@ -85,7 +85,7 @@ pub async fn simulate(seed: u64) -> Result<Simulation, Violation> {
 }
 
 fn consulted(history: &History) -> Vec<String> {
-    history.consultations().filter_map(|data| data.get("invocation")?.as_str().map(str::to_owned)).collect()
+    history.consultations().map(|ended| ended.invocation.to_string()).collect()
 }
 
 struct World {

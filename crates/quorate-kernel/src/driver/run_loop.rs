@@ -8,13 +8,13 @@ use futures::future::{AbortHandle, Abortable, Aborted};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt as _, StreamExt as _};
 use quorate_protocol::{AbsenceReason, Command, Fact, FactKind, Invoke, Json, Name, TimedEvent, event};
-use serde_json::{Map, json};
+use serde_json::Map;
 use tokio::time::Instant;
 
 use super::{Error, RunConfig, RunResult};
 use crate::budget::CallBudget;
 use crate::call::{self, CallContext, CostTracker, FinishedCall, Recorder};
-use crate::consultation::{self, Consultation, Cost, object};
+use crate::consultation::{Consultation, Cost, object};
 use crate::entropy;
 use crate::extensions::{Extensions, HostCall, HostCallResult};
 use crate::history;
@@ -22,7 +22,7 @@ use crate::member_config::MemberConfig;
 use crate::observer::RunEvent;
 use crate::ports::ledger::{self, Body, Durability, Entry, Kind};
 use crate::prompt::Layout;
-use crate::record::RunIntent;
+use crate::record::{self, RunIntent, Status};
 
 /// An invocation under way.
 struct ActiveCall {
@@ -211,16 +211,16 @@ impl RunLoop {
         late: bool,
         at_ms: i64,
     ) -> Result<Entry, Error> {
-        let seat = self.member_config(&invoke.member)?;
-        let about = seat.executor.about();
-        let mut entry = asked.consultation.entry(invoke, &seat.executor_name, &about, seat.weight, at_ms);
-        entry.data.extend(seat.extra_fields.clone());
+        let mut data = self.recorded(&asked.consultation, invoke)?;
         if late {
-            entry.data.insert("status".into(), json!(consultation::LATE));
+            data.status = Status::Late;
         }
-        let status = if late { consultation::LATE } else { asked.consultation.status() };
-        self.config.observer.observe(RunEvent::answered(invoke, status, asked.consultation.spent.took));
-        Ok(entry)
+        self.config.observer.observe(RunEvent::answered(
+            invoke,
+            data.status.clone(),
+            asked.consultation.spent.took,
+        ));
+        Ok(Entry::of(&data, at_ms))
     }
 
     /// Appends the entries with whatever follows from them, as durable as the commands need it, then performs.
@@ -264,8 +264,7 @@ impl RunLoop {
         }
         for under_way in taken_back {
             let (invoke, _) = under_way.abort();
-            let status = AbsenceReason::Cancelled.status();
-            self.config.observer.observe(RunEvent::answered(&invoke, status, Duration::ZERO));
+            self.config.observer.observe(RunEvent::answered(&invoke, Status::Cancelled, Duration::ZERO));
         }
         for errand in errands {
             self.start_host_call(errand);
@@ -357,12 +356,15 @@ impl RunLoop {
 
     /// The record of a question that is taken back.
     fn cancelled_entry(&self, under_way: &ActiveCall, at_ms: i64) -> Result<Entry, Error> {
-        let seat = self.member_config(&under_way.invoke.member)?;
         let ended = Consultation::without_answer(AbsenceReason::Cancelled, under_way.spent());
-        let (name, about) = (&seat.executor_name, seat.executor.about());
-        let mut entry = ended.entry(&under_way.invoke, name, &about, seat.weight, at_ms);
-        entry.data.extend(seat.extra_fields.clone());
-        Ok(entry)
+        Ok(Entry::of(&self.recorded(&ended, &under_way.invoke)?, at_ms))
+    }
+
+    fn recorded(&self, ended: &Consultation, invoke: &Invoke) -> Result<record::Consultation, Error> {
+        let seat = self.member_config(&invoke.member)?;
+        let mut data = ended.recorded(invoke, &seat.executor_name, &seat.executor.about(), seat.weight);
+        data.more.extend(seat.extra_fields.clone());
+        Ok(data)
     }
 
     fn member_config(&self, member: &Name) -> Result<&MemberConfig, Error> {

@@ -8,6 +8,8 @@
 use quorate_protocol::Name;
 use serde::Serialize;
 
+use crate::record::Status;
+
 /// An event and its circumstances.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Event {
@@ -67,8 +69,8 @@ pub enum EventKind {
     #[serde(rename = "participant.failed")]
     ParticipantFailed {
         participant: Name,
-        /// The status word of its consultation.
-        status: &'static str,
+        /// How its consultation ended.
+        status: Status,
         /// Why, for a person.
         error: String,
     },

@@ -13,6 +13,7 @@ use crate::conversation::Turn;
 use crate::ports::ledger::{Entry, Kind};
 use crate::ports::substrate::{self, Keeps};
 use crate::ports::telemetry::EventKind;
+use crate::record::Status;
 
 /// How often an append is tried again, and the first pause before it, which doubles.
 const MAX_APPEND_ATTEMPTS: u32 = 4;
@@ -137,7 +138,7 @@ impl Runner {
                     let error = self.swarm.redactor.redact(&error.to_string()).0;
                     self.emit(EventKind::ParticipantFailed {
                         participant: participant.clone(),
-                        status: "failed",
+                        status: Status::Failed,
                         error: error.clone(),
                     });
                     self.pending_commit

@@ -104,7 +104,7 @@ impl Runner {
                 bytes: said.content.len(),
             },
             Err((status, error)) => {
-                EventKind::ParticipantFailed { participant, status, error: error.clone() }
+                EventKind::ParticipantFailed { participant, status: status.clone(), error: error.clone() }
             }
         });
         if let Some(underway) = &self.active_cycle {

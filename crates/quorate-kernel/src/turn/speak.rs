@@ -14,6 +14,7 @@ use crate::consultation::{Consultation, object};
 use crate::conversation::{ConversationContext, MAX_TURN_BYTES, turn_key};
 use crate::ports::ledger;
 use crate::ports::telemetry::EventKind;
+use crate::record::Status;
 
 impl Runner {
     /// Asks one participant.
@@ -25,7 +26,7 @@ impl Runner {
         let failed = |why: String| {
             Ok(SpeakerResult {
                 participant: id.clone(),
-                result: Err(("failed", self.swarm.redactor.redact(&why).0)),
+                result: Err((Status::Failed, self.swarm.redactor.redact(&why).0)),
                 entries: Vec::new(),
                 took: Duration::ZERO,
             })
@@ -124,7 +125,7 @@ fn invoke(speaker: &Speaker, scene: &TurnContext, state: &Map<String, Json>, pro
     }
 }
 
-fn read_response(ended: Consultation) -> Result<Response, (&'static str, String)> {
+fn read_response(ended: Consultation) -> Result<Response, (Status, String)> {
     let status = ended.status();
     match ended.result {
         ConsultationResult::Answered(answer) => match Answer::read(&answer) {
@@ -135,10 +136,10 @@ fn read_response(ended: Consultation) -> Result<Response, (&'static str, String)
                 posted: ended.posted,
             }),
             Some(turn) => Err((
-                "failed",
+                Status::Failed,
                 format!("it said {} bytes; a turn has at most {MAX_TURN_BYTES}", turn.content.len()),
             )),
-            None => Err(("failed", "it said nothing".to_owned())),
+            None => Err((Status::Failed, "it said nothing".to_owned())),
         },
         ConsultationResult::Absent(why) => {
             Err((status, ended.message.unwrap_or_else(|| status_of(why).to_owned())))

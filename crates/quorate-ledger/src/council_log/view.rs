@@ -4,7 +4,7 @@
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
-use quorate_kernel::record::Override;
+use quorate_kernel::record::{Consultation, Override, Status};
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{self, Answer, Round};
 use serde_json::{Map, json};
@@ -86,19 +86,19 @@ pub fn override_line(history: &History, at_ms: i64, decision: &Override) -> Json
     })
 }
 
-fn in_step<'a>(history: &'a History, step: &'a str) -> impl Iterator<Item = &'a Map<String, Json>> {
-    history.consultations().filter(move |data| data.get("step").and_then(Json::as_str) == Some(step))
+/// What came of asking a member in a step.
+fn find<'a>(history: &'a History, step: &str, member: &str) -> Option<&'a Consultation> {
+    history.consultations().find(|one| &*one.step == step && &*one.member == member)
 }
 
 /// One round's entries in roster order: the answer as it was given, with who gave it and how it ended.
 fn round(history: &History, step: &str) -> Vec<Json> {
     let entry = |member: &str| {
-        let data =
-            in_step(history, step).find(|data| data.get("member").and_then(Json::as_str) == Some(member))?;
-        let mut entry = data.get("answer").and_then(Json::as_object).cloned().unwrap_or_default();
+        let ended = find(history, step, member)?;
+        let mut entry = ended.answer.as_ref().and_then(Json::as_object).cloned().unwrap_or_default();
         entry.insert("deliberator".into(), json!(member));
-        entry.insert("status".into(), data.get("status").cloned().unwrap_or(Json::Null));
-        entry.insert("schema_failed".into(), json!(data.get("status") == Some(&json!("schema_failed"))));
+        entry.insert("status".into(), json!(ended.status));
+        entry.insert("schema_failed".into(), json!(ended.status == Status::SchemaFailed));
         Some(Json::Object(entry))
     };
     roster(history).iter().filter_map(|member| entry(member)).collect()
@@ -112,26 +112,21 @@ fn roster(history: &History) -> Vec<&str> {
 /// The map that the public tool's reader knows.
 fn deliberators(history: &History) -> Json {
     let member = |id: &str| {
-        let find =
-            |step| in_step(history, step).find(|data| data.get("member").and_then(Json::as_str) == Some(id));
-        let (first, second) = (find("r1"), find("r2"));
-        let answer = |data: Option<&Map<String, Json>>, key: &str| data?.get("answer")?.get(key).cloned();
-        let read = |round, data: Option<&Map<String, Json>>| Answer::read(round, data?.get("answer")?);
+        let (first, second) = (find(history, "r1", id), find(history, "r2", id));
+        let answer = |ended: Option<&Consultation>, key: &str| ended?.answer.as_ref()?.get(key).cloned();
+        let read = |round, ended: Option<&Consultation>| Answer::read(round, ended?.answer.as_ref()?);
         let (first_read, second_read) = (read(Round::First, first), read(Round::Second, second));
         let score = |read: &Option<Answer>| json!(read.as_ref().and_then(|answer| answer.score));
         let flag = |data, key| json!(answer(data, key) == Some(json!(true)));
-        let failed = |data: Option<&Map<String, Json>>| {
-            data.is_some_and(|data| data.get("status") == Some(&json!("schema_failed")))
-        };
-        let error = [second, first].into_iter().flatten().find_map(|data| data.get("text").cloned());
+        let failed =
+            |ended: Option<&Consultation>| ended.is_some_and(|ended| ended.status == Status::SchemaFailed);
+        let error = [second, first].into_iter().flatten().find_map(|ended| ended.text.clone());
         let found = [&second_read, &first_read].into_iter().find_map(|read| read.as_ref()?.findings.as_ref());
         let listed =
-            [second, first].into_iter().filter_map(|data| data?.get("answer")).map(deliberator::issues);
+            [second, first].into_iter().filter_map(|ended| ended?.answer.as_ref()).map(deliberator::issues);
         let listed = listed.into_iter().find(|all| !all.is_empty()).unwrap_or_default();
         let issues = found.into_iter().flatten().map(|one| one.issue.clone()).chain(listed);
-        let repaired = |data: &&Map<String, Json>| {
-            data.get("repaired") == Some(&json!(true)) || data.get("status") == Some(&json!("schema_failed"))
-        };
+        let repaired = |ended: &&Consultation| ended.repaired || ended.status == Status::SchemaFailed;
         let reprompts = [first, second].into_iter().flatten().filter(repaired).count();
         json!({
             "role": id,
@@ -141,8 +136,8 @@ fn deliberators(history: &History) -> Json {
             "r2_would_block": flag(second, "would_block"),
             "r2_irreducible": flag(second, "irreducible"),
             "top_issues": issues.take(5).collect::<Vec<_>>(),
-            "succeeded": first.is_some_and(|data| data.contains_key("answer")),
-            "error": error.unwrap_or(Json::Null),
+            "succeeded": first.is_some_and(|ended| ended.answer.is_some()),
+            "error": error,
             "schema_failed": failed(first) || failed(second),
             "reprompts": reprompts,
         })

@@ -2,8 +2,8 @@
 
 use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
-use quorate_protocol::{Json, Name};
-use serde_json::Map;
+use quorate_kernel::record::Held;
+use quorate_protocol::Name;
 
 use crate::record::Head;
 use crate::signing::SecretKey;
@@ -40,24 +40,22 @@ impl Store {
         let statement = sql("SELECT head, data FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC");
         let statement = statement.bind(STREAM).bind(Kind::Held.as_str());
         let rows = self.rows(statement, &[Column::Text, Column::Text]).await?;
-        let records: Vec<(i64, Map<String, Json>)> = rows
+        let records: Vec<(i64, Held)> = rows
             .iter()
             .filter_map(|row| {
                 let head: Head = serde_json::from_str(row.text(0)).ok()?;
                 Some((parse_rfc3339(&head.at)?, serde_json::from_str(row.opt_text(1)?).ok()?))
             })
             .collect();
-        let text =
-            |data: &Map<String, Json>, key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
         let mut holds: Vec<LegalHold> = held
             .iter()
             .map(|row| {
                 let run: Name = row.text(0).into();
-                let last = records.iter().find(|(_, data)| text(data, "run").as_deref() == Some(&*run));
+                let last = records.iter().find(|(_, held)| *held.run == *run);
                 LegalHold {
                     since_ms: last.map_or(0, |(at_ms, _)| *at_ms),
-                    reason: last.and_then(|(_, data)| text(data, "reason")),
-                    by: last.and_then(|(_, data)| text(data, "by")).unwrap_or_default(),
+                    reason: last.and_then(|(_, held)| held.reason.clone()),
+                    by: last.map(|(_, held)| held.by.clone()).unwrap_or_default(),
                     run,
                 }
             })

@@ -97,13 +97,15 @@ pub(crate) fn extend_keys(
     keyring: &Map<String, Json>,
     may: impl Fn(&super::CheckedVoucher) -> Result<(), String>,
 ) -> Result<(), String> {
-    let vouchers = keyring.get("vouched").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let keyring: record::Keyring =
+        record::read(keyring).map_err(|error| format!("a keyring record cannot be read: {error}"))?;
+    let vouchers = keyring.vouched;
     if vouchers.is_empty() {
         return Err("a keyring record vouches for no key".to_owned());
     }
     for voucher in vouchers {
-        let voucher: Voucher = serde_json::from_value(voucher.clone())
-            .map_err(|error| format!("a voucher cannot be read: {error}"))?;
+        let voucher: Voucher =
+            serde_json::from_value(voucher).map_err(|error| format!("a voucher cannot be read: {error}"))?;
         let vouched = voucher.check(|by| keys.get(&by).copied())?;
         may(&vouched)?;
         keys.insert(vouched.key.id(), vouched.key);

@@ -1,5 +1,6 @@
 //! Rollbacks that a person accepted.
 
+use quorate_kernel::record::{self, RolledBack};
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -15,7 +16,7 @@ pub struct Rollback {
 impl Rollback {
     /// Reads the body of the record that says so.
     pub(super) fn from_data(n: u64, data: &Map<String, Json>) -> Self {
-        let text = |key: &str| data.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
-        Rollback { n, by: text("by"), reason: text("reason") }
+        let RolledBack { by, reason, .. } = record::read(data).unwrap_or_default();
+        Rollback { n, by, reason }
     }
 }

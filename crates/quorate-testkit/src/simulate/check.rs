@@ -131,20 +131,20 @@ fn nothing_ships_without_enough_answers(simulated: &Simulation, setup: &Setup) -
     }
     let mut valid: BTreeMap<&str, usize> = BTreeMap::new();
     let mut blocks = 0;
-    for data in simulated.history.consultations().filter(|data| data.contains_key("answer")) {
-        let step = data.get("step").and_then(Json::as_str).unwrap_or_default();
+    let blocks_ship = |answer: &Json| answer["would_block"] == Json::Bool(true);
+    for ended in simulated.history.consultations() {
+        let Some(answer) = &ended.answer else { continue };
+        let step = &*ended.step;
         *valid.entry(step).or_default() += 1;
         let last = if valid.contains_key("r2") { "r2" } else { "r1" };
-        blocks += usize::from(step == last && data["answer"]["would_block"] == Json::Bool(true));
+        blocks += usize::from(step == last && blocks_ship(answer));
     }
     let enough = valid
         .iter()
         .filter(|(step, _)| step.starts_with('r'))
         .all(|(_, count)| *count >= setup.min_deliberators);
-    let second_blocks = simulated.history.consultations().filter(|data| {
-        data.get("step").and_then(Json::as_str) == Some("r2")
-            && data.get("answer").is_some_and(|answer| answer["would_block"] == Json::Bool(true))
-    });
+    let second = simulated.history.consultations().filter(|ended| &*ended.step == "r2");
+    let second_blocks = second.filter(|ended| ended.answer.as_ref().is_some_and(blocks_ship));
     match enough && valid.contains_key("adjudicate") && second_blocks.count() < 3 {
         true => Ok(()),
         false => Err(format!("SHIP on {valid:?} with {blocks} blocks")),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::consultation::Cost;
-use quorate_kernel::history::{ERASED, History};
+use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
 pub use quorate_kernel::record::Override;
-use quorate_kernel::record::RunOpened;
+use quorate_kernel::record::{Consultation, RunOpened, Status};
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::outcome;
@@ -409,17 +409,15 @@ fn deliberators(history: &History, outcome: &Map<String, Json>) -> Vec<Deliberat
 
 fn answer(history: &History, step: &str, member: &str) -> Answer {
     // Of a consultation that was erased the invocation is known, and a step's only one is named after the step.
-    let only = |data: &Map<String, Json>| string(data, "status") == ERASED && string(data, "member") == step;
-    let is = |data: &&Map<String, Json>| {
-        string(data, "step") == step && (string(data, "member") == member || only(data))
-    };
-    let Some(data) = history.consultations().find(is) else {
+    let only = |ended: &Consultation| ended.status == Status::Erased && &*ended.member == step;
+    let is = |ended: &&Consultation| &*ended.step == step && (&*ended.member == member || only(ended));
+    let Some(ended) = history.consultations().find(is) else {
         return Answer { status: "not_asked".to_owned(), ..Answer::default() };
     };
     Answer {
-        status: string(data, "status"),
-        answer: data.get("answer").and_then(Json::as_object).cloned(),
-        message: optional(data, "text"),
+        status: ended.status.as_str().to_owned(),
+        answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
+        message: ended.text.clone().filter(|text| !text.trim().is_empty()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the records of the ledger's own stream say: checkpoints, holds, erasures, imports, accepted rollbacks.
 
 use quorate_kernel::ports::ledger::Kind as Word;
+use quorate_kernel::record::{self, Imported};
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -46,10 +47,12 @@ impl Walk {
             }
         } else {
             // What is taken in from elsewhere may have been erased there.
-            for (run, records) in data.get("erased").and_then(Json::as_object).into_iter().flatten() {
-                let records = records.as_array().into_iter().flatten().filter_map(rules::parse_range);
+            let imported = Some(data).filter(|_| kind == Word::Imported.as_str());
+            let imported: Option<Imported> = imported.and_then(|data| record::read(data).ok());
+            for (run, records) in imported.into_iter().flat_map(|imported| imported.erased) {
+                let records = records.iter().filter_map(rules::parse_range);
                 self.ledger_facts.erased.entry(run.clone()).or_default().extend(records);
-                self.ledger_facts.erased_elsewhere.insert(run.clone());
+                self.ledger_facts.erased_elsewhere.insert(run);
             }
             match Change::from_record(kind, at_ms, data) {
                 Some(Change::Held { run }) => drop(self.ledger_facts.held.insert(run)),

@@ -1,11 +1,10 @@
 //! Legal holds: nothing of a run on hold is erased, whatever its age, until the run is released.
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::consultation::object;
-use quorate_kernel::ports::ledger::{Entry, Kind};
+use quorate_kernel::ports::ledger::Entry;
+use quorate_kernel::record::{Held, Released};
 use quorate_ledger::retention::LegalHold;
-use quorate_protocol::{Json, Name};
-use serde_json::json;
+use quorate_protocol::Name;
 
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::session::LedgerSession;
@@ -34,7 +33,7 @@ pub async fn hold(
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason.trim()).0);
-    set_hold(session, prefix, true, json!({"reason": reason})).await
+    set_hold(session, prefix, true, reason).await
 }
 
 /// Releases a run. One that is not on hold stays so.
@@ -42,7 +41,7 @@ pub async fn hold(
 /// # Errors
 /// When there is no such run, or the ledger does not take it.
 pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange, ServiceError> {
-    set_hold(session, prefix, false, json!({})).await
+    set_hold(session, prefix, false, None).await
 }
 
 /// The runs on hold, the oldest hold first.
@@ -57,19 +56,19 @@ async fn set_hold(
     session: &LedgerSession,
     prefix: &str,
     held: bool,
-    also: Json,
+    reason: Option<String>,
 ) -> Result<HoldChange, ServiceError> {
     let run = find_run_or_stream(session, prefix).await?;
     let fresh = session.store.is_on_hold(&run).await? != held;
     if fresh {
-        let mut data = object(json!({"run": &*run, "by": session.environment.user}));
-        data.extend(object(also));
-        let kind = if held { Kind::Held } else { Kind::Released };
+        let (name, by) = (run.to_string(), session.environment.user.clone());
+        let at_ms = session.environment.clock.now_ms();
+        let entry = match held {
+            true => Entry::of(&Held { run: name, by, reason }, at_ms),
+            false => Entry::of(&Released { run: name, by }, at_ms),
+        };
         let key = session.sealer().required_key().await?;
-        session
-            .store
-            .append_ledger_record(Entry { kind, at_ms: session.environment.clock.now_ms(), data }, &key)
-            .await?;
+        session.store.append_ledger_record(entry, &key).await?;
     }
     Ok(HoldChange { run, held, fresh })
 }

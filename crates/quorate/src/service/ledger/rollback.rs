@@ -1,10 +1,9 @@
 //! Going on with a ledger after a backup was restored on purpose (D12).
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::consultation::object;
-use quorate_kernel::ports::ledger::{Entry, Kind};
+use quorate_kernel::ports::ledger::Entry;
+use quorate_kernel::record::{GivenUp, RolledBack};
 use quorate_ledger::local_checkpoints::CheckpointFiles;
-use serde_json::{Value, json};
 
 use super::checkpoint;
 use crate::service::error::{ExitClass, ServiceError, error_chain};
@@ -38,19 +37,15 @@ pub async fn accept(session: &LedgerSession, reason: &str) -> Result<AcceptedRol
     if departs.is_some() {
         let key = session.sealer().required_key().await?;
         let reason = session.workspace.redaction.redactor.redact(reason.trim()).0;
-        let given_up: Vec<Value> =
-            kept.copies.iter().map(|copy| json!({"note": copy.note.as_ref().ok()})).collect();
-        let data = json!({
-            "reason": reason,
-            "by": session.environment.user,
-            "given_up": given_up,
-            "replaced": kept.replaced_origin,
-        });
-        let at_ms = session.environment.clock.now_ms();
-        session
-            .store
-            .append_ledger_record(Entry { kind: Kind::RolledBack, at_ms, data: object(data) }, &key)
-            .await?;
+        let given_up = kept.copies.iter().map(|copy| GivenUp { note: copy.note.as_ref().ok().cloned() });
+        let accepted = RolledBack {
+            reason,
+            by: session.environment.user.clone(),
+            given_up: given_up.collect(),
+            replaced: kept.replaced_origin.clone(),
+        };
+        let entry = Entry::of(&accepted, session.environment.clock.now_ms());
+        session.store.append_ledger_record(entry, &key).await?;
         copies.discard(origin.as_deref()).map_err(|error| {
             let body = Body::new(format!("cannot move the kept checkpoint aside: {}", error_chain(&error)));
             let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";

@@ -2,9 +2,9 @@
 
 use std::sync::PoisonError;
 
-use quorate_kernel::consultation::object;
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _};
+use quorate_kernel::record::Keyring;
 use quorate_manifest::assembly::audit::Signing;
 use quorate_protocol::Name;
 use serde_json::json;
@@ -47,8 +47,8 @@ impl LedgerSession {
         };
         signer.sign(&self.store, &history.run);
         if !vouchers.is_empty() {
-            let data = object(json!({"vouched": vouchers}));
-            let entry = Entry { kind: Kind::Keyring, at_ms: self.environment.clock.now_ms(), data };
+            let vouched = vouchers.iter().map(|voucher| json!(voucher)).collect();
+            let entry = Entry::of(&Keyring { vouched }, self.environment.clock.now_ms());
             let append = Append::one(&history.run, history.next, entry, Durability::Written);
             match self.store.append(append).await {
                 Ok(next) => history.next = next,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use quorate_kernel::history::History;
+use quorate_kernel::record;
 use quorate_protocol::{Json, assembly};
 use serde_json::{Map, json};
 
@@ -342,8 +343,7 @@ impl Member {
     pub(super) fn all(roster: &[assembly::Member], history: &History) -> Vec<Member> {
         let mut by_member: BTreeMap<&str, Vec<Consultation>> = BTreeMap::new();
         for data in history.consultations() {
-            let member = data.get("member").and_then(Json::as_str).unwrap_or_default();
-            by_member.entry(member).or_default().push(Consultation::read(data));
+            by_member.entry(&data.member).or_default().push(Consultation::of(data));
         }
         let of = |one: &assembly::Member| Member::of(one, by_member.remove(&*one.id).unwrap_or_default());
         roster.iter().map(of).collect()
@@ -380,15 +380,14 @@ impl Member {
 }
 
 impl Consultation {
-    fn read(data: &Map<String, Json>) -> Consultation {
-        let text = |key: &str| data.get(key).and_then(Json::as_str).map(str::to_owned);
+    fn of(ended: &record::Consultation) -> Consultation {
         Consultation {
-            invocation: text("invocation").unwrap_or_default(),
-            status: text("status").unwrap_or_default(),
-            answer: data.get("answer").and_then(Json::as_object).cloned(),
-            message: text("text"),
-            executor: text("executor").unwrap_or_default(),
-            ms: data.get("spent").and_then(|spent| spent.get("ms")?.as_u64()).unwrap_or_default(),
+            invocation: ended.invocation.to_string(),
+            status: ended.status.as_str().to_owned(),
+            answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
+            message: ended.text.clone(),
+            executor: ended.executor.clone(),
+            ms: ended.spent.ms.unwrap_or_default(),
         }
     }
 

@@ -1,0 +1,177 @@
+//! What came of asking a member: each attempt, and the consultation that they come to (D7).
+
+use std::fmt;
+
+use quorate_protocol::{AbsenceReason, ConsultationResult, Event, Json, Name};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+use super::{RecordData, Spent, lenient};
+use crate::canonical;
+use crate::ports::ledger::Kind;
+
+/// One attempt of an invocation ended.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attempt {
+    #[serde(deserialize_with = "lenient")]
+    pub invocation: Name,
+    /// 1 for the first.
+    #[serde(deserialize_with = "lenient")]
+    pub attempt: u32,
+    /// Why it was made.
+    #[serde(deserialize_with = "lenient")]
+    pub why: String,
+    /// `said`, `failed` or `timed_out`.
+    #[serde(deserialize_with = "lenient")]
+    pub status: String,
+    /// What was said, or the failure's message.
+    #[serde(deserialize_with = "lenient")]
+    pub text: String,
+    /// What did not fit.
+    #[serde(deserialize_with = "lenient")]
+    pub complaints: Vec<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub ms: u64,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub spent: Option<Spent>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+impl RecordData for Attempt {
+    const KIND: Kind = Kind::Attempt;
+}
+
+/// An invocation ended.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Consultation {
+    #[serde(deserialize_with = "lenient")]
+    pub invocation: Name,
+    #[serde(deserialize_with = "lenient")]
+    pub member: Name,
+    #[serde(deserialize_with = "lenient")]
+    pub step: Name,
+    #[serde(deserialize_with = "lenient")]
+    pub status: Status,
+    /// How many calls were made.
+    #[serde(deserialize_with = "lenient")]
+    pub attempts: u32,
+    /// Whether the answer needed a re-prompt.
+    #[serde(deserialize_with = "lenient")]
+    pub repaired: bool,
+    #[serde(deserialize_with = "lenient")]
+    pub executor: String,
+    /// The executor's kind.
+    #[serde(deserialize_with = "lenient")]
+    pub kind: String,
+    #[serde(deserialize_with = "lenient")]
+    pub spent: Spent,
+    /// How many secrets were taken out.
+    #[serde(deserialize_with = "lenient")]
+    pub redactions: u64,
+    /// Of the first prompt; `None` where nobody was asked.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub prompt_sha256: Option<String>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Json>,
+    /// Why there is no answer, for a person.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// `run` where the budget of the whole run was spent.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// What the protocol says of the question (`weight`, `mode`, …), and the member of its prompt (`woven`, `shadows`).
+    #[serde(flatten)]
+    pub more: Map<String, Json>,
+}
+
+impl RecordData for Consultation {
+    const KIND: Kind = Kind::Consultation;
+}
+
+impl Consultation {
+    /// The event that it stands for, the same before it is recorded and after; `None` where it stands for none, as that of
+    /// a late answer does.
+    pub fn event(&self) -> Option<Event> {
+        let absent = |reason| ConsultationResult::Absent(reason);
+        let result = match &self.status {
+            Status::Answered => ConsultationResult::Answered(canonical::normalize(self.answer.clone()?)),
+            Status::TimedOut => absent(AbsenceReason::TimedOut),
+            Status::Failed => absent(AbsenceReason::Failed),
+            Status::SchemaFailed => absent(AbsenceReason::SchemaFailed),
+            Status::OverBudget if self.scope.is_some() => absent(AbsenceReason::RunOverBudget),
+            Status::OverBudget => absent(AbsenceReason::OverBudget),
+            Status::Cancelled => absent(AbsenceReason::Cancelled),
+            Status::Late | Status::Erased | Status::Other(_) => return None,
+        };
+        (!self.invocation.is_empty()).then(|| Event::Consulted { id: self.invocation.clone(), result })
+    }
+}
+
+/// How an invocation ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Answered,
+    TimedOut,
+    Failed,
+    SchemaFailed,
+    OverBudget,
+    Cancelled,
+    /// The answer came after its question was taken back. It is fed to nobody.
+    Late,
+    /// The consultation is not there any more. Views say so; it is not recorded.
+    Erased,
+    /// A word of another version, which stands for no event.
+    #[serde(untagged)]
+    Other(String),
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Status::Other(String::new())
+    }
+}
+
+impl Status {
+    pub fn of(result: &ConsultationResult) -> Status {
+        match result {
+            ConsultationResult::Answered(_) => Status::Answered,
+            ConsultationResult::Absent(AbsenceReason::TimedOut) => Status::TimedOut,
+            ConsultationResult::Absent(AbsenceReason::Failed) => Status::Failed,
+            ConsultationResult::Absent(AbsenceReason::SchemaFailed) => Status::SchemaFailed,
+            ConsultationResult::Absent(AbsenceReason::OverBudget | AbsenceReason::RunOverBudget) => {
+                Status::OverBudget
+            }
+            ConsultationResult::Absent(AbsenceReason::Cancelled) => Status::Cancelled,
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            Status::Answered => "answered",
+            Status::TimedOut => "timed_out",
+            Status::Failed => "failed",
+            Status::SchemaFailed => "schema_failed",
+            Status::OverBudget => "over_budget",
+            Status::Cancelled => "cancelled",
+            Status::Late => "late",
+            Status::Erased => "erased",
+            Status::Other(word) => word,
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
