@@ -238,7 +238,7 @@ fn unwatched_progress_remembers_the_run_and_shows_nothing() {
         invocation,
         member,
         step,
-        status: "answered",
+        status: quorate_kernel::record::Status::Answered,
         took: Duration::ZERO,
     });
     progress.clear();
