@@ -156,7 +156,7 @@ impl RunConfig {
         commands.extend(finished.then_some(Command::Finish));
         let intent = RunIntent { resumes: true, supersedes: superseded, ..RunIntent::default() };
         let mut session = RunLoop::new(self, history.next, history.calls, history.wall);
-        session.outcome = history.outcome().cloned();
+        session.outcome = history.outcome_data().cloned();
         session.append_and_perform(at_ms, Vec::new(), Vec::new(), commands, intent).await?;
         session.run().await
     }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use quorate_protocol::nesting;
 use quorate_protocol::{ApplyRule, Command, Event, Gather, Json, Name, SemanticHit, SemanticMatch};
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use crate::canonical;
-use crate::consultation::object;
 use crate::ports::embedder::Embedder;
 use crate::ports::gather::{self, Gather as Strategy};
 use crate::ports::ledger::Kind;
 use crate::ports::rule::Rule;
+use crate::record::{self, Gathered, HostRule, Match, RecordData};
 use crate::redact::Redactor;
 
 /// How long the host's own code may take.
@@ -49,10 +49,16 @@ pub(crate) enum HostCall {
     Apply(ApplyRule),
 }
 
-/// An errand that ended: its record, from which [`event`] reads what the protocol is fed with.
+/// A host call that ended: its record, from which [`to_event`] reads what the protocol is fed with.
 pub(crate) struct HostCallResult {
     pub(crate) kind: Kind,
     pub(crate) data: Map<String, Json>,
+}
+
+impl HostCallResult {
+    fn of<T: RecordData>(data: &T) -> Self {
+        HostCallResult { kind: T::KIND, data: record::to_data(data) }
+    }
 }
 
 impl HostCall {
@@ -143,15 +149,14 @@ fn check_depth(output: Json) -> Result<Json, String> {
 }
 
 fn gathered_record(gather: &Gather, result: Result<String, String>) -> HostCallResult {
-    let mut data = object(json!({
-        "invocation": &*gather.id, "member": &*gather.member, "strategy": &*gather.strategy,
-    }));
-    let (key, text) = match &result {
-        Ok(text) => ("text", text),
-        Err(why) => ("error", why),
-    };
-    data.insert(key.to_owned(), json!(text));
-    HostCallResult { kind: Kind::Gathered, data }
+    let (text, error) = split(result);
+    HostCallResult::of(&Gathered {
+        invocation: Some(gather.id.clone()),
+        member: gather.member.clone(),
+        strategy: gather.strategy.clone(),
+        text,
+        error,
+    })
 }
 
 fn match_record(
@@ -159,41 +164,49 @@ fn match_record(
     result: Result<Vec<SemanticHit>, String>,
     model: &str,
 ) -> HostCallResult {
-    let mut data = object(json!({"candidate": &*one.candidate, "model": model}));
-    let (key, value) = match &result {
-        Ok(near) => ("near", json!(near)),
-        Err(why) => ("error", json!(why)),
-    };
-    data.insert(key.to_owned(), value);
-    HostCallResult { kind: Kind::Match, data }
+    let (near, error) = split(result);
+    HostCallResult::of(&Match {
+        candidate: Some(one.candidate.clone()),
+        model: model.to_owned(),
+        near,
+        error,
+    })
 }
 
 fn rule_record(apply: &ApplyRule, result: Result<Json, String>) -> HostCallResult {
-    let mut data = object(json!({"ticket": &*apply.ticket, "kind": &*apply.kind}));
-    let (key, value) = match &result {
-        Ok(output) => ("output", output.clone()),
-        Err(why) => ("error", json!(why)),
-    };
-    data.insert(key.to_owned(), value);
-    HostCallResult { kind: Kind::Rule, data }
+    let (output, error) = split(result);
+    HostCallResult::of(&HostRule {
+        ticket: Some(apply.ticket.clone()),
+        kind: apply.kind.clone(),
+        output,
+        error,
+    })
 }
 
-/// The event that an errand's record stands for, the same before it is recorded and after; `None` where the record is of
-/// something else.
+fn split<T>(result: Result<T, String>) -> (Option<T>, Option<String>) {
+    match result {
+        Ok(value) => (Some(value), None),
+        Err(why) => (None, Some(why)),
+    }
+}
+
+/// The event that the record of a host call stands for, the same before it is recorded and after; `None` where the record
+/// is of something else.
 pub(crate) fn to_event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
-    let name = |key: &str| data.get(key).and_then(Json::as_str).map(Name::from);
-    let error = || name("error").unwrap_or_default();
+    let failed = |error: Option<String>| Name::from(error.unwrap_or_default());
     if kind == Kind::Gathered.as_str() {
-        let result = name("text").ok_or_else(error);
-        return Some(Event::Gathered { id: name("invocation")?, result });
+        let Gathered { invocation, text, error, .. } = record::read(data).ok()?;
+        let result = text.map(Name::from).ok_or_else(|| failed(error));
+        return Some(Event::Gathered { id: invocation?, result });
     }
     if kind == Kind::Match.as_str() {
-        let near = data.get("near").and_then(|near| serde_json::from_value(near.clone()).ok());
-        return Some(Event::Matched { candidate: name("candidate")?, result: near.ok_or_else(error) });
+        let Match { candidate, near, error, .. } = record::read(data).ok()?;
+        return Some(Event::Matched { candidate: candidate?, result: near.ok_or_else(|| failed(error)) });
     }
     if kind == Kind::Rule.as_str() {
-        let result = data.get("output").cloned().map(canonical::normalize).ok_or_else(error);
-        return Some(Event::RuleApplied { ticket: name("ticket")?, result });
+        let HostRule { ticket, output, error, .. } = record::read(data).ok()?;
+        let result = output.map(canonical::normalize).ok_or_else(|| failed(error));
+        return Some(Event::RuleApplied { ticket: ticket?, result });
     }
     None
 }

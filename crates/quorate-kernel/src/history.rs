@@ -1,6 +1,7 @@
 //! History: a run's records folded back into what a protocol was fed, what it concluded and what was spent. Resume,
 //! replay and every view start here.
 
+use crate::record::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -200,7 +201,12 @@ impl History {
     }
 
     /// The outcome that holds, if there is one.
-    pub fn outcome(&self) -> Option<&Map<String, Json>> {
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.outcome_data().map(|data| record::read(data).unwrap_or_default())
+    }
+
+    /// The data of the outcome that holds, as it is recorded.
+    pub fn outcome_data(&self) -> Option<&Map<String, Json>> {
         self.facts.iter().rev().find(|(kind, _)| kind == Kind::Outcome.as_str()).map(|(_, data)| data)
     }
 

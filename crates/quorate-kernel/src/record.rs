@@ -6,10 +6,14 @@
 //! follows from it, it is an `Option` whose reader refuses `None`.
 
 mod consultation;
+mod host;
 mod ledger;
 mod opened;
+mod outcome;
+mod playbook;
 mod run;
 mod spent;
+mod turn;
 
 use quorate_protocol::Json;
 use serde::de::DeserializeOwned;
@@ -19,10 +23,17 @@ use serde_json::Map;
 use crate::ports::ledger::{Entry, Kind, Record};
 
 pub use consultation::{Attempt, Consultation, Status};
-pub use ledger::{GivenUp, Held, Imported, Released, RolledBack};
+pub use host::{Gathered, HostRule, Match};
+pub use ledger::{Checkpoint, Erased, GivenUp, Held, Imported, RecordRange, Released, RolledBack};
 pub use opened::{ExecutorUsed, Input, Producer, RunAudit, RunOpened};
+pub use outcome::{
+    AppliedRule, Contribution, CountedAnswer, CountedVote, Decision, ExactRatio, Fragment, Message, Node,
+    Objection, Outcome, Risk, Rollup, Violation,
+};
+pub use playbook::{LockException, PlaybookEventData};
 pub use run::{Keyring, Override, RunEnded, RunIntent};
 pub use spent::{Money, Spent};
+pub use turn::{AppendedTurn, FailedTurn, Turn};
 
 /// The data of a kind of records.
 pub trait RecordData: Serialize + DeserializeOwned {
@@ -60,6 +71,11 @@ pub fn to_data(data: &impl Serialize) -> Map<String, Json> {
 /// When it is not as that type has it.
 pub fn read<T: DeserializeOwned>(data: &Map<String, Json>) -> Result<T, serde_json::Error> {
     T::deserialize(data)
+}
+
+/// The verdict that a record of any kind names.
+pub fn verdict(data: &Map<String, Json>) -> Option<String> {
+    read::<Outcome>(data).ok()?.verdict
 }
 
 /// A field that is only shown: of another type than it should have, it reads as nothing.

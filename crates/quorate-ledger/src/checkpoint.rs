@@ -1,8 +1,8 @@
 //! A checkpoint as the ledger records it.
 
-use quorate_kernel::entropy;
+use quorate_kernel::{entropy, record};
 use quorate_protocol::Json;
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use crate::merkle::TreeHead;
 use crate::note::{Checkpoint, Verifier};
@@ -31,17 +31,9 @@ pub struct CheckpointRecord {
 impl CheckpointRecord {
     /// Reads the body of a checkpoint's record.
     pub(crate) fn from_data(n: u64, data: &Map<String, Json>) -> Option<CheckpointRecord> {
-        let text = |key: &str| data.get(key)?.as_str().map(str::to_owned);
-        let root = entropy::unhex(&text("root")?)?;
-        let keys = data.get("keys")?.as_array()?.iter().map(|key| key.as_str().map(str::to_owned));
-        Some(CheckpointRecord {
-            origin: text("origin")?,
-            tree: TreeHead { size: data.get("size")?.as_u64()?, root },
-            note: text("note"),
-            keys: keys.collect::<Option<_>>()?,
-            n,
-            is_new: false,
-        })
+        let record::Checkpoint { origin, size, root, note, keys } = record::read(data).ok()?;
+        let tree = TreeHead { size, root: entropy::unhex(&root)? };
+        Some(CheckpointRecord { origin, tree, note, keys, n, is_new: false })
     }
 
     /// What a note of it would say.
@@ -54,14 +46,13 @@ impl CheckpointRecord {
         self.keys.iter().map(|key| Verifier::from_text(key).ok()).collect()
     }
 
-    pub(crate) fn data(&self) -> Map<String, Json> {
-        let object = json!({
-            "origin": self.origin,
-            "size": self.tree.size,
-            "root": entropy::hex(&self.tree.root),
-            "note": self.note,
-            "keys": self.keys,
-        });
-        quorate_kernel::consultation::object(object)
+    pub(crate) fn recorded(&self) -> record::Checkpoint {
+        record::Checkpoint {
+            origin: self.origin.clone(),
+            size: self.tree.size,
+            root: entropy::hex(&self.tree.root),
+            note: self.note.clone(),
+            keys: self.keys.clone(),
+        }
     }
 }

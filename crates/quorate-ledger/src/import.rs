@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
-use quorate_kernel::record::Imported;
+use quorate_kernel::record::{Imported, RecordRange};
 use quorate_protocol::{Name, nesting};
 use serde_json::json;
 
@@ -171,7 +171,7 @@ impl Store {
 /// The record of an import.
 fn imported_entry(imported: &ImportSummary, erased: &BTreeMap<String, Vec<u64>>, at_ms: i64) -> Entry {
     let VerifiedExport { header, key, file_sha256, .. } = &imported.verified;
-    let numbers = |records: &Vec<u64>| records.iter().map(|n| json!(n)).collect();
+    let numbers = |records: &Vec<u64>| records.iter().copied().map(RecordRange::One).collect();
     let data = Imported {
         runs: imported.runs.keys().cloned().collect(),
         records: imported.runs.values().sum(),

@@ -85,10 +85,7 @@ fn what_means_the_same_is_dropped() {
     let kept: Vec<&str> = report.fragments.iter().map(|one| one.member.as_str()).collect();
     assert_eq!(kept, ["bob"]);
     let violation = &report.violations[0];
-    assert_eq!(
-        (violation.document.as_deref(), violation.locked.as_deref()),
-        (Some("meaning"), Some("warmth"))
-    );
+    assert_eq!((violation.layer.as_deref(), violation.locked.as_deref()), (Some("meaning"), Some("warmth")));
     assert!(violation.excerpt.as_ref().unwrap().contains("Be icy"), "{violation:?}");
     // X11: the comparison is recorded, so that a program without the embedder comes to the same.
     place.run(&["replay", &place.only_run()]).assert_code(0);

@@ -1,6 +1,7 @@
 //! What was done to the ledger itself.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use quorate_protocol::Json;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ pub struct Imported {
     pub records: u64,
     /// By run, the records whose bodies were not there.
     #[serde(deserialize_with = "lenient")]
-    pub erased: BTreeMap<String, Vec<Json>>,
+    pub erased: BTreeMap<String, Vec<RecordRange>>,
     /// The other ledger.
     #[serde(deserialize_with = "lenient")]
     pub origin: String,
@@ -98,4 +99,65 @@ pub struct GivenUp {
     /// `None` where it could not be read.
     #[serde(deserialize_with = "lenient")]
     pub note: Option<String>,
+}
+
+/// Records by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RecordRange {
+    One(u64),
+    FirstToLast([u64; 2]),
+}
+
+impl RecordRange {
+    /// `None` where there is no number after the last.
+    pub fn range(self) -> Option<Range<u64>> {
+        match self {
+            RecordRange::One(n) => Some(n..n.saturating_add(1)),
+            RecordRange::FirstToLast([first, last]) => Some(first..last.checked_add(1)?),
+        }
+    }
+}
+
+/// Bodies of a run were erased.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Erased {
+    #[serde(deserialize_with = "lenient")]
+    pub run: Option<String>,
+    /// Ranges of numbers, each with its first and last.
+    #[serde(deserialize_with = "lenient")]
+    pub records: Option<Vec<RecordRange>>,
+    /// Texts, by SHA-256.
+    #[serde(deserialize_with = "lenient")]
+    pub bodies: Option<Vec<String>>,
+    /// `retention` or `consultations_off`.
+    #[serde(deserialize_with = "lenient")]
+    pub reason: Option<String>,
+    /// After how many days; `None` where nothing was to be kept beyond the run's end.
+    #[serde(deserialize_with = "lenient")]
+    pub days: Option<u32>,
+}
+
+impl RecordData for Erased {
+    const KIND: Kind = Kind::Erased;
+}
+
+/// The ledger up to here was sealed. One whose fields are not as they should be is no checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    pub origin: String,
+    /// Over how many records.
+    pub size: u64,
+    /// The tree's root, hexadecimal.
+    pub root: String,
+    /// The signed note; `None` where nobody signed it.
+    #[serde(default, deserialize_with = "lenient")]
+    pub note: Option<String>,
+    /// Who verifies it, one line each.
+    pub keys: Vec<String>,
+}
+
+impl RecordData for Checkpoint {
+    const KIND: Kind = Kind::Checkpoint;
 }

@@ -3,17 +3,16 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use quorate_protocol::Name;
 
-use super::cycle::names;
 use super::recorder::Slot;
 use super::{CycleResult, Error, PendingCommit, Runner};
-use crate::consultation::{millis, object};
+use crate::consultation::millis;
 use crate::conversation::Turn;
-use crate::ports::ledger::{Entry, Kind};
+use crate::ports::ledger::Entry;
 use crate::ports::substrate::{self, Keeps};
 use crate::ports::telemetry::EventKind;
-use crate::record::Status;
+use crate::record::{self, Status};
 
 /// How often an append is tried again, and the first pause before it, which doubles.
 const MAX_APPEND_ATTEMPTS: u32 = 4;
@@ -46,22 +45,21 @@ impl Runner {
         let Some(open) = self.pending_commit.as_ref().filter(|open| !open.recorded) else {
             return Ok(self.records.wait_durable().await?);
         };
-        let mut data = object(json!({
-            "trigger": &*open.trigger.id,
-            "by": &*open.trigger.participant,
-            "selected": names(&open.selected),
-            "appended": open.appended.iter().map(|turn: &Turn| {
-                json!({"participant": &*turn.participant, "turn": &*turn.id})
-            }).collect::<Vec<_>>(),
-            "failed": open.failed.iter().map(|(id, why)| {
-                json!({"participant": &**id, "why": why})
-            }).collect::<Vec<_>>(),
-        }));
-        if settled && open.is_complete {
-            data.insert("cursor".to_owned(), json!(&*open.trigger.id));
-        }
+        let failed = |(participant, why): &(Name, String)| record::FailedTurn {
+            participant: participant.clone(),
+            why: why.clone(),
+        };
+        let data = record::Turn {
+            trigger: Some(open.trigger.id.clone()),
+            by: Some(open.trigger.participant.clone()),
+            selected: Some(open.selected.clone()),
+            appended: Some(open.appended.iter().map(appended_turn).collect()),
+            failed: Some(open.failed.iter().map(failed).collect()),
+            cursor: (settled && open.is_complete).then(|| open.trigger.id.clone()),
+            ..record::Turn::default()
+        };
         let mut entries = open.entries.clone();
-        entries.push(Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data });
+        entries.push(Entry::of(&data, self.swarm.clock.now_ms()));
         let slot = self.records.reserve().await?;
         // Taken note of before anything is waited for: interrupted from here on, it is not recorded once more.
         self.pending_commit.iter_mut().for_each(|open| open.recorded = true);
@@ -149,4 +147,9 @@ impl Runner {
         }
         Ok(())
     }
+}
+
+/// An answer that stands in the conversation, as it is recorded.
+pub(super) fn appended_turn(turn: &Turn) -> record::AppendedTurn {
+    record::AppendedTurn { participant: turn.participant.clone(), turn: turn.id.clone() }
 }

@@ -5,7 +5,6 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::future::join_all;
 use quorate_protocol::{Name, Part, PartKind};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::dispatch::{DecisionCost, Selection};
@@ -14,11 +13,12 @@ use super::{
     SpeakerResult, TurnContext,
 };
 use crate::clock::rfc3339;
-use crate::consultation::{millis, object};
+use crate::consultation::millis;
 use crate::conversation::{NewTurn, Stamp, Turn, turn_key};
-use crate::ports::ledger::{self, Entry, Kind};
+use crate::ports::ledger::{self, Entry};
 use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::EventKind;
+use crate::record;
 use crate::redact::Redactor;
 
 impl Runner {
@@ -301,12 +301,13 @@ impl Runner {
     /// The record of turns that nobody answers, up to this one.
     pub(super) fn unanswered_entry(&mut self, id: &Name, why: Option<&str>) -> Entry {
         self.unrecorded_idle_turns = 0;
-        let data = object(json!({"trigger": &**id, "selected": [], "why": why, "cursor": &**id}));
-        Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data }
+        let data = record::Turn {
+            trigger: Some(id.clone()),
+            selected: Some(Vec::new()),
+            why: Some(why.map(str::to_owned)),
+            cursor: Some(id.clone()),
+            ..record::Turn::default()
+        };
+        Entry::of(&data, self.swarm.clock.now_ms())
     }
-}
-
-/// Names for a record.
-pub(super) fn names(names: &[Name]) -> Vec<&str> {
-    names.iter().map(|name| &**name).collect()
 }

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_protocol::{Json, Name};
-use serde_json::{Map, json};
+use serde_json::Map;
 
+use super::commit::appended_turn;
 use super::{Begin, Error, PartialAnswer, READ_PAGE_TURNS, Runner, own_stamp};
-use crate::consultation::object;
 use crate::conversation::Turn;
-use crate::ports::ledger::{self, Entry, Kind, Ledger, Record};
+use crate::ports::ledger::{self, Entry, Ledger, Record};
 use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::EventKind;
+use crate::record;
 
 /// What the ledger says last.
 pub(super) struct LedgerPosition {
@@ -44,15 +45,14 @@ pub(super) async fn read_position(
 }
 
 fn cursor(record: &Record) -> Option<Name> {
-    let data = record.data.as_ref().filter(|_| record.is(Kind::Turn))?;
-    data.get("cursor").and_then(Json::as_str).map(Name::from)
+    record.read::<record::Turn>().ok()??.cursor
 }
 
 /// The turns that a record says were appended.
-fn appended(record: &Record) -> impl Iterator<Item = Name> {
-    let data = record.data.as_ref().filter(|_| record.is(Kind::Turn));
-    let turns = data.and_then(|data| data.get("appended")).and_then(Json::as_array);
-    turns.into_iter().flatten().filter_map(|one| one.get("turn").and_then(Json::as_str).map(Name::from))
+fn appended(record: &Record) -> Vec<Name> {
+    let turn: Option<record::Turn> = record.read().ok().flatten();
+    let appended = turn.and_then(|turn| turn.appended).unwrap_or_default();
+    appended.into_iter().map(|answer| answer.turn).collect()
 }
 
 /// What the turns since the cursor say.
@@ -165,12 +165,13 @@ impl Runner {
                 });
             }
         }
-        let data = object(json!({
-            "trigger": &*stamp.trigger,
-            "appended": [{"participant": &*turn.participant, "turn": &*turn.id}],
-            "recovered": true,
-        }));
-        let entry = Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data };
+        let data = record::Turn {
+            trigger: Some(stamp.trigger.clone()),
+            appended: Some(vec![appended_turn(turn)]),
+            recovered: Some(true),
+            ..record::Turn::default()
+        };
+        let entry = Entry::of(&data, self.swarm.clock.now_ms());
         found.unrecorded.push((turn.id.clone(), entry));
     }
 
@@ -187,8 +188,8 @@ impl Runner {
         let what =
             format!("turn {cursor}, the last one that was settled, is not in the conversation any more");
         self.emit(EventKind::LedgerDiffers { what: what.clone() });
-        let data = object(json!({"differs": what}));
-        let entry = Entry { kind: Kind::Turn, at_ms: self.swarm.clock.now_ms(), data };
+        let data = record::Turn { differs: Some(what), ..record::Turn::default() };
+        let entry = Entry::of(&data, self.swarm.clock.now_ms());
         Ok(self.records.put(vec![entry]).await?)
     }
 

@@ -14,7 +14,7 @@ use super::line::Event;
 /// The line of an ended review; `None` while there is no outcome. `event` tells a review from one that was resumed
 /// to a verdict after it had been logged as INCOMPLETE.
 pub fn review_line(history: &History, event: Event) -> Option<Json> {
-    let outcome = history.outcome()?;
+    let outcome = history.outcome_data()?;
     let opened = &history.opened;
     let of = |key: &str| outcome.get(key).cloned().unwrap_or(Json::Null);
     let elapsed_ms = u64::try_from(history.wall.as_millis()).unwrap_or(u64::MAX);

@@ -10,6 +10,7 @@ use std::io::Write;
 
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::record::{self, Consultation, RunOpened, Status};
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
@@ -63,7 +64,7 @@ pub(super) async fn write(
             written.signatures += told.signers.len() as u64;
             let (run, at_ms) = (told.head.run.clone(), told.at_ms);
             let outcome = told.data.as_ref().filter(|_| told.head.kind == Kind::Outcome.as_str());
-            let verdict = outcome.and_then(|data| data.get("verdict")?.as_str()).map(str::to_owned);
+            let verdict = outcome.and_then(record::verdict);
             match open.get_mut(&run) {
                 None => {
                     open.insert(run, OpenTrace { first: told, last_ms: at_ms, verdict: None });
@@ -100,9 +101,10 @@ impl SpanWriter<'_> {
 /// The span of a run: its first record, up to its last one.
 fn root(open: &OpenTrace) -> Json {
     let OpenTrace { first, last_ms, verdict } = open;
-    let subject = first.data.as_ref().and_then(|data| data.get("subject").cloned());
+    let opened: Option<RunOpened> = first.data.as_ref().and_then(|data| record::read(data).ok());
+    let subject = opened.and_then(|opened| opened.subject);
     let mut attributes = common(first);
-    attributes.extend(subject.map(|subject| (attribute::SUBJECT, subject)));
+    attributes.extend(subject.map(|subject| (attribute::SUBJECT, json!(subject))));
     attributes.extend(verdict.clone().map(|verdict| (attribute::VERDICT, json!(verdict))));
     span(first, &format!("{} {}", first.head.kind, first.head.run), None, first.at_ms, *last_ms, attributes)
 }
@@ -112,27 +114,24 @@ fn child(told: &ExportedRecord) -> Json {
     let parent = span_id(&told.head.run, 0);
     let data = told.data.as_ref();
     let Some(data) = data.filter(|_| told.head.kind == Kind::Consultation.as_str()) else {
-        let verdict = data.and_then(|data| data.get("verdict").filter(|verdict| verdict.is_string()));
+        let verdict = data.and_then(record::verdict);
         let mut attributes = common(told);
-        attributes.extend(verdict.map(|verdict| (attribute::VERDICT, verdict.clone())));
+        attributes.extend(verdict.map(|verdict| (attribute::VERDICT, json!(verdict))));
         return span(told, &told.head.kind, Some(&parent), told.at_ms, told.at_ms, attributes);
     };
-    let text = |key: &str| data.get(key).and_then(Json::as_str);
+    let ended: Consultation = record::read(data).unwrap_or_default();
     let mut attributes = common(told);
     attributes.push((attribute::OPERATION, json!(attribute::INVOKE_AGENT)));
-    for (name, key) in attribute::TEXTS {
-        attributes.extend(text(key).map(|value| (name, json!(value))));
-    }
-    let spent = data.get("spent").and_then(Json::as_object);
-    for (name, key) in attribute::COUNTS {
-        let count = spent.and_then(|spent| spent.get(key)).filter(|count| count.is_u64());
-        attributes.extend(count.map(|count| (name, count.clone())));
-    }
-    let status = text("status").filter(|status| *status != "answered");
+    let texts = attribute::texts(&ended).into_iter().filter(|(_, text)| !text.is_empty());
+    attributes.extend(texts.map(|(name, text)| (name, json!(text))));
+    attributes
+        .extend(attribute::counts(&ended.spent).filter_map(|(name, count)| Some((name, json!(count?)))));
+    let status =
+        (ended.status != Status::Answered).then(|| ended.status.as_str()).filter(|status| !status.is_empty());
     attributes.extend(status.map(|status| (attribute::ERROR_TYPE, json!(status))));
-    let took_ms = spent.and_then(|spent| spent.get("ms")?.as_i64()).unwrap_or(0);
-    let started_ms = told.at_ms.saturating_sub(took_ms.max(0));
-    let name = format!("{} {}", attribute::INVOKE_AGENT, text("member").unwrap_or_default());
+    let took_ms = ended.spent.ms.and_then(|ms| i64::try_from(ms).ok()).unwrap_or(0);
+    let started_ms = told.at_ms.saturating_sub(took_ms);
+    let name = format!("{} {}", attribute::INVOKE_AGENT, ended.member);
     let mut span = span(told, name.trim_end(), Some(&parent), started_ms, told.at_ms, attributes);
     span["kind"] = json!(CLIENT);
     if let Some(status) = status {

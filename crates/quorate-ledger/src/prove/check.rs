@@ -1,7 +1,7 @@
 //! Checking a proof offline: without the ledger, from the file and keys alone.
 
 use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::record::{self, Override};
+use quorate_kernel::record::{self, Outcome, Override};
 use quorate_protocol::Json;
 
 use super::provable_record::from_canonical_json;
@@ -164,9 +164,8 @@ fn check_record(
 
 /// What an outcome says in one word: a review's verdict, or the result of an assembly.
 fn outcome_word(data: &serde_json::Map<String, Json>) -> Option<String> {
-    let word = data.get("verdict").and_then(Json::as_str);
-    let result = || data.get("decision")?.get("result")?.as_str();
-    word.or_else(result).map(str::to_owned)
+    let outcome: Outcome = record::read(data).ok()?;
+    outcome.word().map(str::to_owned)
 }
 
 /// What an override says.

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use quorate_kernel::record::RunOpened;
+use quorate_kernel::record::{self, Erased, RecordRange};
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -53,32 +54,20 @@ impl Erasure {
     /// # Errors
     /// What it does not name.
     pub(crate) fn from_data(data: &Map<String, Json>) -> Result<Erasure, String> {
-        let list = |key: &str| data.get(key).and_then(Json::as_array);
-        let run = data.get("run").and_then(Json::as_str).ok_or("it names no run")?;
-        let records = list("records").map(|all| all.iter().map(parse_range).collect::<Option<_>>());
-        let texts = list("bodies").map(|all| all.iter().map(|one| one.as_str().map(str::to_owned)).collect());
-        let days = data.get("days").and_then(Json::as_u64).and_then(|days| u32::try_from(days).ok());
-        match (data.get("reason").and_then(Json::as_str), days) {
+        let Erased { run, records, bodies, reason, days } =
+            record::read(data).map_err(|error| error.to_string())?;
+        let run = run.ok_or("it names no run")?;
+        match (reason.as_deref(), days) {
             (Some("retention"), Some(_)) | (Some("consultations_off"), None) => {}
             _ => return Err("it names no retention".to_owned()),
         }
+        let records = records.and_then(|all| all.into_iter().map(RecordRange::range).collect::<Option<_>>());
         Ok(Erasure {
-            run: run.to_owned(),
-            records: records.flatten().ok_or("it does not name the records")?,
-            texts: texts.flatten().ok_or("it does not name the texts")?,
+            run,
+            records: records.ok_or("it does not name the records")?,
+            texts: bodies.ok_or("it does not name the texts")?,
             days,
         })
-    }
-}
-
-/// A number, or the first and the last of several.
-pub(crate) fn parse_range(records: &Json) -> Option<Range<u64>> {
-    match records {
-        Json::Array(two) => match two.as_slice() {
-            [first, last] => Some(first.as_u64()?..last.as_u64()?.checked_add(1)?),
-            _ => None,
-        },
-        one => one.as_u64().map(|n| n..n.saturating_add(1)),
     }
 }
 

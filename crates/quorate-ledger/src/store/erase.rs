@@ -7,9 +7,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use quorate_kernel::ports::ledger::{Durability, Entry, Error, Kind};
+use quorate_kernel::ports::ledger::{Durability, Entry, Error};
+use quorate_kernel::record::{Erased, RecordRange};
 use quorate_protocol::Name;
-use serde_json::json;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::connection::Transaction;
@@ -211,15 +211,15 @@ async fn ensure_erased(engine: &mut Engine, table: &str, kept: Statement) -> Res
 
 /// The record of what was erased of a run.
 fn erased_entry(due: &PlannedErasure, at_ms: i64) -> Entry {
-    let ranges: Vec<[u64; 2]> = due.records.iter().map(|(first, last)| [*first, *last]).collect();
-    let data = json!({
-        "run": &*due.run,
-        "records": ranges,
-        "bodies": due.texts,
-        "reason": due.period.reason(),
-        "days": due.period.days(),
-    });
-    Entry { kind: Kind::Erased, at_ms, data: quorate_kernel::consultation::object(data) }
+    let ranges = due.records.iter().map(|(first, last)| RecordRange::FirstToLast([*first, *last]));
+    let data = Erased {
+        run: Some(due.run.to_string()),
+        records: Some(ranges.collect()),
+        bodies: Some(due.texts.iter().cloned().collect()),
+        reason: Some(due.period.reason().to_owned()),
+        days: due.period.days(),
+    };
+    Entry::of(&data, at_ms)
 }
 
 impl Transaction<'_> {

@@ -290,7 +290,7 @@ async fn seal_in_transaction(
     let (note, names) =
         sign_note(&origin, head, keys).map_err(|what| SealError::Diverged { n: next, what })?;
     let sealed = CheckpointRecord { origin, tree: head, note, keys: names, n: next, is_new: true };
-    let entry = Entry { kind: Kind::Checkpoint, at_ms, data: sealed.data() };
+    let entry = Entry::of(&sealed.recorded(), at_ms);
     let stream: Name = STREAM.into();
     tails.remove(&stream);
     queue::append_in_transaction(engine, &stream, next, entry, None)

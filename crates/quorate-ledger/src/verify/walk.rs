@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::{Kind as Word, PlaybookEvent};
+use quorate_kernel::record::{self, PlaybookEventData, RunOpened};
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -414,12 +415,13 @@ impl Walk {
         }
         let Some(data) = data else { return };
         if kind == Word::RunOpened.as_str() {
-            let inputs = data.get("inputs").and_then(Json::as_array).into_iter().flatten();
-            self.note_texts(run, n, inputs);
+            let opened: RunOpened = record::read(&data).unwrap_or_default();
+            self.note_texts(run, n, opened.inputs.iter().map(|input| &*input.sha256));
         } else if kind == COMPOSED {
-            let shadows = data.get("shadows").and_then(Json::as_object).into_iter().flat_map(Map::values);
-            let prompt = Json::Object(data.clone());
-            self.note_texts(run, n, shadows.chain([&prompt]));
+            let composed: PlaybookEventData = record::read(&data).unwrap_or_default();
+            let shadows = composed.shadows.iter().flat_map(Map::values);
+            let shadows = shadows.filter_map(|shadow| shadow["sha256"].as_str());
+            self.note_texts(run, n, shadows.chain(composed.sha256.as_deref()));
         }
         if ours {
             self.ledger_record(kind, n, at_ms, place, &data);
@@ -427,9 +429,8 @@ impl Walk {
     }
 
     /// Takes note of texts that are kept with a record: what a run is about, and the prompts that were composed.
-    fn note_texts<'a>(&mut self, run: &str, n: u64, texts: impl Iterator<Item = &'a Json>) {
-        let names = texts.filter_map(|one| one.get("sha256")?.as_str());
-        for name in names.filter_map(quorate_kernel::entropy::unhex) {
+    fn note_texts<'a>(&mut self, run: &str, n: u64, texts: impl Iterator<Item = &'a str>) {
+        for name in texts.filter_map(quorate_kernel::entropy::unhex) {
             self.texts.entry(name).or_default().push((run.into(), n));
         }
     }

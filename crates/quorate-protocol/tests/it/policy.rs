@@ -213,7 +213,8 @@ fn convene(
         for command in commands {
             match command {
                 Command::Record(fact) if fact.kind == FactKind::Outcome => {
-                    return outcome::verdict(&fact.data).expect("an outcome has a verdict");
+                    let verdict = fact.data["verdict"].as_str().and_then(outcome::verdict);
+                    return verdict.expect("an outcome has a verdict");
                 }
                 Command::Invoke(invoke) => {
                     let result = answer(&invoke.id, members, adjudication);

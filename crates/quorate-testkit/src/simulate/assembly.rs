@@ -67,7 +67,7 @@ pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
 
 /// The outcome's body; empty without an outcome.
 fn outcome(history: &History) -> serde_json::Map<String, Json> {
-    history.outcome().cloned().unwrap_or_default()
+    history.outcome_data().cloned().unwrap_or_default()
 }
 
 /// Runs an assembly to its end, over as many processes as it takes.

@@ -125,7 +125,7 @@ fn replay_is_identical(simulated: &Simulation, setup: &Setup) -> Result<(), Stri
 
 /// X5, C4: SHIP requires enough valid answers, an adjudication, and fewer than three blocks.
 fn nothing_ships_without_enough_answers(simulated: &Simulation, setup: &Setup) -> Result<(), String> {
-    let outcome = simulated.history.outcome().ok_or("there is no outcome")?;
+    let outcome = simulated.history.outcome_data().ok_or("there is no outcome")?;
     if outcome.get("verdict").and_then(Json::as_str) != Some("SHIP") {
         return Ok(());
     }

@@ -34,7 +34,7 @@ fn councils_survive_every_fault() {
         deaths += simulated.crashes;
         let verdict = simulated
             .history
-            .outcome()
+            .outcome_data()
             .and_then(|outcome| outcome["verdict"].as_str())
             .unwrap_or("none")
             .to_owned();

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use quorate_diagnostics::{Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{self, PlaybookEvent};
+use quorate_kernel::record::PlaybookEventData;
 use quorate_ledger::Store;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::workspace::Scope;
@@ -20,7 +21,8 @@ use quorate_playbook::compose::{Candidate, Composition, ShadowPrompt, compose};
 use quorate_playbook::lock::Trait;
 use quorate_playbook::weave::{Origin, Overlay, Placement, SkipReason};
 use quorate_protocol::{Json, Name, overlay};
-use serde_json::{Map, json};
+use serde::Deserialize as _;
+use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::environment::Environment;
@@ -42,7 +44,7 @@ type SharedPromptHistory = Arc<Mutex<Projection<PromptHistory>>>;
 #[derive(Debug, Clone, Default)]
 struct PromptHistory {
     /// The last composition of it.
-    last: Option<Map<String, Json>>,
+    last: Option<PlaybookEventData>,
     /// The playbooks that a pattern was seen to match an operator for, with that operator (B10).
     matched: BTreeSet<(String, String)>,
 }
@@ -212,22 +214,24 @@ impl Sources {
         let mut recorded = self.recorded.lock().await;
         let slugs = self.slugs.clone();
         let noted = recorded.catch_up(store, &stream, |noted, record| {
-            let Some(data) = &record.data else { return Ok(()) };
-            let text = |key: &str| data.get(key).and_then(Json::as_str);
+            let Some(event) = event::event(record) else { return Ok(()) };
             if record.kind == PlaybookEvent::Composed.as_str() {
-                if text("operator") == Some(&slugs) {
-                    noted.last = Some(data.clone());
+                if event.operator.as_deref() == Some(&slugs) {
+                    noted.last = Some(event);
                 }
             } else if record.kind == PlaybookEvent::Registered.as_str()
-                && let Some((slug, operator)) = text("slug").zip(text("operator"))
+                && let Some(matched) = event.slug.zip(event.operator)
             {
-                noted.matched.insert((slug.to_owned(), operator.to_owned()));
+                noted.matched.insert(matched);
             }
             Ok(())
         });
         let noted = noted.await?;
-        let same = |key: &str| noted.last.as_ref().and_then(|data| data.get(key)) == events[0].data.get(key);
-        if same("sha256") && same("shadows") && same("woven") {
+        let composed = PlaybookEventData::deserialize(&events[0].data).unwrap_or_default();
+        let is_same = |last: &PlaybookEventData| {
+            last.sha256 == composed.sha256 && last.shadows == composed.shadows && last.woven == composed.woven
+        };
+        if noted.last.as_ref().is_some_and(is_same) {
             (events, bodies) = Default::default();
         }
         let new = self.matched.iter().filter(|one| !noted.matched.contains(one));

@@ -7,7 +7,6 @@ use quorate_ledger::council_log::line::Event;
 use quorate_ledger::council_log::view;
 use quorate_ledger::retention::Period;
 use quorate_protocol::Name;
-use serde_json::json;
 
 use super::error::ServiceError;
 use super::overlays;
@@ -83,8 +82,7 @@ async fn append_pending_lines(session: &LedgerSession, history: &History) -> boo
 
 /// Appends the log line of a review that came to a verdict.
 async fn append_review_line(session: &LedgerSession, history: &History) -> bool {
-    let incomplete =
-        history.outcome().and_then(|outcome| outcome.get("verdict")) == Some(&json!("INCOMPLETE"));
+    let incomplete = history.outcome().is_some_and(|outcome| outcome.is_incomplete());
     let line = match (history.reopened, incomplete) {
         // It was logged as INCOMPLETE when it first ended, and that still holds.
         (true, true) => None,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use quorate_diagnostics::invisible::find_invisible;
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::consultation::object;
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Kind, Ledger as _, Record};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _, Record};
+use quorate_kernel::record::Fragment;
 use quorate_ledger::Store;
 use quorate_manifest::timestamp;
 use quorate_protocol::assembly::Setup;
@@ -55,15 +55,14 @@ async fn catch_up<'f>(
     followed: &'f mut Projection<OverlaySet>,
 ) -> Result<&'f OverlaySet, ServiceError> {
     let take = |standing: &mut OverlaySet, record: &Record| {
-        let Some(data) = record.data.clone().map(Json::Object) else { return Ok(()) };
-        let unreadable = || {
+        let unreadable = |_| {
             let body = Body::new(format!("record {stream}/{} cannot be read", record.n));
             ServiceError::configuration(codes::LEDGER_CORRUPT, body)
         };
-        if record.is(Kind::OverlayAdded) {
-            standing.add(serde_json::from_value::<Overlay>(data).map_err(|_| unreadable())?);
-        } else if record.is(Kind::OverlayEvicted) {
-            standing.evict(&serde_json::from_value::<Eviction>(data).map_err(|_| unreadable())?.overlay);
+        if let Some(overlay) = record.read::<Overlay>().map_err(unreadable)? {
+            standing.add(overlay);
+        } else if let Some(eviction) = record.read::<Eviction>().map_err(unreadable)? {
+            standing.evict(&eviction.overlay);
         }
         Ok(())
     };
@@ -91,11 +90,11 @@ pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<
     let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
         return Ok(());
     };
-    let fragments = outcome.get("fragments").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
     let at_ms = history.decided_ms.unwrap_or_else(|| session.environment.clock.now_ms());
     let mut coming = Vec::new();
     for operator in &setup.operators {
-        coming.extend(fragments.iter().filter_map(|one| overlay(&setup, history, operator, one, at_ms)));
+        let overlays = outcome.fragments.iter();
+        coming.extend(overlays.filter_map(|fragment| overlay(&setup, history, operator, fragment, at_ms)));
     }
     if coming.is_empty() {
         return Ok(());
@@ -116,24 +115,21 @@ fn overlay(
     setup: &Setup,
     history: &History,
     operator: &str,
-    fragment: &Json,
+    fragment: &Fragment,
     added_ms: i64,
 ) -> Option<Overlay> {
-    let text = |key: &str| fragment.get(key).and_then(Json::as_str).map(str::to_owned);
-    let small = |key: &str| u8::try_from(fragment.get(key)?.as_u64()?).ok();
-    let member = text("member")?;
     Some(Overlay {
-        overlay: entropy::overlay_id(&history.run, &member, operator),
+        overlay: entropy::overlay_id(&history.run, &fragment.member, operator),
         assembly: setup.assembly.to_string(),
         operator: operator.to_owned(),
         run: history.run.to_string(),
-        rule: text("rule")?,
-        text: sanitize_text(&text("text")?),
-        severity: small("severity")?,
-        priority: small("priority")?,
+        rule: fragment.rule.clone(),
+        text: sanitize_text(&fragment.text),
+        severity: u8::try_from(fragment.severity).ok()?,
+        priority: u8::try_from(fragment.priority).ok()?,
         added_ms,
-        expires_ms: timestamp::parse(&text("expires")?)?,
-        member,
+        expires_ms: timestamp::parse(&fragment.expires)?,
+        member: fragment.member.clone(),
     })
 }
 
@@ -165,9 +161,8 @@ async fn append_with_retry(
         if added.is_empty() && evicted.is_empty() {
             return Ok(evicted);
         }
-        let entry = |kind, data: Json| Entry { kind, at_ms: now_ms, data: object(data) };
-        let mut entries: Vec<Entry> = added.iter().map(|one| entry(Kind::OverlayAdded, json!(one))).collect();
-        entries.extend(evicted.iter().map(|one| entry(Kind::OverlayEvicted, json!(one))));
+        let mut entries: Vec<Entry> = added.iter().map(|overlay| Entry::of(overlay, now_ms)).collect();
+        entries.extend(evicted.iter().map(|eviction| Entry::of(eviction, now_ms)));
         let append = Append {
             run: stream.clone(),
             from: next,
@@ -355,8 +350,7 @@ mod tests {
     }
 
     async fn add(store: &Store, n: u64) {
-        let data = object(json!(overlay(n)));
-        let entry = Entry { kind: Kind::OverlayAdded, at_ms: 1_000, data };
+        let entry = Entry::of(&overlay(n), 1_000);
         store.append(Append::one(&stream_of("a"), n, entry, Durability::Written)).await.expect("appended");
     }
 

@@ -85,9 +85,7 @@ async fn try_record(
                 .help("convene it again, or decide otherwise where its outcome is used");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body).into());
     }
-    let Some(council) =
-        history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str()).map(str::to_owned)
-    else {
+    let Some(council) = history.outcome().and_then(|outcome| outcome.verdict) else {
         let body = Body::new(format!("run {run} has come to nothing yet"))
             .help(format!("`quorate resume {run}` goes on with it"));
         return Err(ServiceError::configuration(codes::RUN_OPEN, body).into());

@@ -1,10 +1,13 @@
 //! Derive a run's verdict again from the ledger alone, asking nobody (X11).
 
 use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::record::{self, Outcome};
 use quorate_kernel::replay::{ReplayResult, replay as derive};
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::modes::council::Setup;
 use quorate_protocol::{Json, Name, Protocol};
+use serde_json::Map;
 
 use super::error::ServiceError;
 use super::run_opened;
@@ -29,13 +32,11 @@ pub struct Replay {
 pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
     let mut history = session.history(run).await?;
     // That a draft was changed is said by whoever closed the run; no protocol comes to it.
-    history.facts.retain(|(_, data)| data.get("verdict").and_then(Json::as_str) != Some(SUPERSEDED));
+    history.facts.retain(|(kind, data)| word(kind, data).as_deref() != Some(SUPERSEDED));
     let inputs = session.load_inputs(&history).await?;
     let result = derive(&history, inputs, &mut *protocol(&history)?);
-    let verdict = |facts: &[(String, serde_json::Map<String, Json>)]| {
-        let outcome = facts.iter().rev().find(|(kind, _)| kind == "outcome");
-        outcome.and_then(|(_, data)| data.get("verdict")?.as_str().map(str::to_owned))
-    };
+    let verdict =
+        |facts: &[(String, Map<String, Json>)]| facts.iter().rev().find_map(|(kind, data)| word(kind, data));
     Ok(Replay {
         run: run.clone(),
         recorded: verdict(&history.facts),
@@ -56,4 +57,10 @@ fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
     fresh
         .filter(|protocol| protocol.version() == history.opened.protocol)
         .ok_or_else(|| run_opened::unknown_version(history))
+}
+
+/// What an outcome says in one word.
+fn word(kind: &str, data: &Map<String, Json>) -> Option<String> {
+    let outcome: Outcome = (kind == Kind::Outcome.as_str()).then(|| record::read(data).ok())??;
+    outcome.verdict
 }

@@ -8,7 +8,7 @@ use quorate_kernel::consultation::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
 pub use quorate_kernel::record::Override;
-use quorate_kernel::record::{Consultation, RunOpened, Status};
+use quorate_kernel::record::{Consultation, CountedAnswer, RunOpened, Status};
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Json;
 use quorate_protocol::modes::council::outcome;
@@ -179,7 +179,7 @@ impl Report {
     /// The report of a run, given the text of its artifact.
     pub fn of(history: &History, text: Option<Arc<str>>) -> Report {
         let opened = &history.opened;
-        let outcome = history.outcome().cloned().unwrap_or_default();
+        let outcome = history.outcome().unwrap_or_default();
         let mut report = Report {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
@@ -189,25 +189,16 @@ impl Report {
             tier: opened.tier.unwrap_or(0),
             policy: policy(opened),
             rounds: if opened.setup["rounds"] == json!("one") { 1 } else { 2 },
-            verdict: history.outcome().and_then(|outcome| outcome::verdict(&Json::Object(outcome.clone()))),
-            missing: strings(&outcome, "missing"),
-            because: string(&outcome, "because"),
-            reasoning: string(&outcome, "reasoning"),
-            revision_brief: optional(&outcome, "revision_brief"),
-            dissent_summary: optional(&outcome, "dissent_summary"),
-            deliberators: deliberators(history, &outcome),
+            verdict: outcome.verdict.as_deref().and_then(outcome::verdict),
+            deliberators: deliberators(history, &outcome.deliberators),
+            missing: outcome.missing,
+            because: outcome.because.unwrap_or_default(),
+            reasoning: outcome.reasoning.unwrap_or_default(),
+            revision_brief: outcome.revision_brief,
+            dissent_summary: outcome.dissent_summary,
             adjudicator: answer(history, "adjudicate", "adjudicator"),
-            findings: outcome
-                .get("findings")
-                .and_then(Json::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(finding)
-                .collect(),
-            prior_verdicts_consulted: outcome
-                .get("prior_verdicts_consulted")
-                .and_then(Json::as_u64)
-                .unwrap_or(0),
+            findings: outcome.findings.iter().filter_map(finding).collect(),
+            prior_verdicts_consulted: outcome.prior_verdicts_consulted.unwrap_or(0),
             executor: opened.executor_names(),
             model_asked: opened.asks_a_model(),
             kind: opened.executors.iter().map(|one| &*one.kind).collect::<Vec<_>>().join(", "),
@@ -390,18 +381,17 @@ fn policy(opened: &RunOpened) -> String {
         .to_owned()
 }
 
-fn deliberators(history: &History, outcome: &Map<String, Json>) -> Vec<Deliberator> {
+fn deliberators(history: &History, counted: &[CountedAnswer]) -> Vec<Deliberator> {
     let setup = history.opened.setup["deliberators"].as_array();
-    let seats = outcome.get("deliberators").and_then(Json::as_array).cloned().unwrap_or_default();
     let one = |id: &str| {
-        let seat = seats.iter().find(|seat| seat["id"] == json!(id));
+        let counted = counted.iter().find(|counted| counted.id == id).cloned().unwrap_or_default();
         Deliberator {
             id: id.to_owned(),
             round1: answer(history, "r1", id),
             round2: answer(history, "r2", id),
-            counted: seat.and_then(|seat| seat["counted"].as_str()).unwrap_or_default().to_owned(),
-            blocks: seat.is_some_and(|seat| seat["would_block"] == json!(true)),
-            ungrounded: seat.is_some_and(|seat| seat["ungrounded"] == json!(true)),
+            counted: counted.counted,
+            blocks: counted.would_block,
+            ungrounded: counted.ungrounded,
         }
     };
     setup.into_iter().flatten().filter_map(Json::as_str).map(one).collect()
@@ -441,14 +431,4 @@ fn string(data: &Map<String, Json>, key: &str) -> String {
 
 fn optional(data: &Map<String, Json>, key: &str) -> Option<String> {
     data.get(key).and_then(Json::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
-}
-
-pub(super) fn strings(data: &Map<String, Json>, key: &str) -> Vec<String> {
-    data.get(key)
-        .and_then(Json::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Json::as_str)
-        .map(str::to_owned)
-        .collect()
 }

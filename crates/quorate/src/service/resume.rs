@@ -36,8 +36,8 @@ pub async fn resume(
 ) -> Result<RunReport, ServiceError> {
     let guard = session.acquire_run(run).await?;
     let history = session.partial_history(run).await?;
-    let verdict = history.outcome().and_then(|outcome| outcome.get("verdict")?.as_str());
-    if let Some(verdict) = verdict.filter(|verdict| !verdict.eq_ignore_ascii_case("incomplete")) {
+    let decided = history.outcome().filter(|outcome| !outcome.is_incomplete());
+    if let Some(verdict) = decided.and_then(|outcome| outcome.verdict) {
         let body = Body::new(format!("run {run} has come to {verdict}"))
             .help(format!("`quorate show {run}` shows it"));
         return Err(ServiceError::configuration(codes::RUN_DECIDED, body));

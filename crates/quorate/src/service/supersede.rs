@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Ledger as _};
+use quorate_kernel::record::Outcome;
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::Name;
-use serde_json::json;
 
 use super::artifact::Artifact;
 use super::error::ServiceError;
@@ -47,13 +47,14 @@ async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(
         return Ok(());
     }
     let because = "The draft was changed before the council came to a verdict, and is reviewed anew.";
-    let data = quorate_kernel::consultation::object(json!({
-        "kind": "verdict",
-        "verdict": SUPERSEDED,
-        "because": because,
-        "reasoning": because,
-    }));
-    let entry = Entry { kind: Kind::Outcome, at_ms: session.environment.clock.now_ms(), data };
+    let outcome = Outcome {
+        kind: Some("verdict".to_owned()),
+        verdict: Some(SUPERSEDED.to_owned()),
+        because: Some(because.to_owned()),
+        reasoning: Some(because.to_owned()),
+        ..Outcome::default()
+    };
+    let entry = Entry::of(&outcome, session.environment.clock.now_ms());
     match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
         Ok(_) => finalize(session, run).await,
         // Another process was faster.

@@ -4,7 +4,7 @@ use quorate_protocol::Json;
 
 use super::super::paint::{Paint, one_line};
 use super::super::wording::{amount, truncate};
-use quorate::service::convene::report::{Decision, Report, Rule};
+use quorate::service::convene::report::{AppliedRule, Decision, Report};
 
 /// The most digits of a weight beside a bar.
 const DIGITS: usize = 12;
@@ -52,7 +52,7 @@ pub(super) fn total_weight(decision: &Decision) -> f64 {
 }
 
 /// The recorded rule that decided.
-pub(super) fn deciding_rule(report: &Report) -> Option<&Rule> {
+pub(super) fn deciding_rule(report: &Report) -> Option<&AppliedRule> {
     let rule = report.decision.as_ref()?.rule.as_ref()?;
     report.rules.iter().find(|candidate| candidate.fired && candidate.id == *rule)
 }
@@ -87,7 +87,7 @@ pub(super) fn declared_rule<'r>(
 }
 
 /// A string among a rule's parameters.
-pub(super) fn param<'r>(report: &'r Report, rule: &Rule, key: &str) -> Option<&'r str> {
+pub(super) fn param<'r>(report: &'r Report, rule: &AppliedRule, key: &str) -> Option<&'r str> {
     declared_rule(report, &rule.id)?.params.get(key).and_then(Json::as_str)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn ratio_text(report: &Report, decision: &Decision) -> String {
     let close = needs.as_ref().is_some_and(|needs| (needs.part - decision.ratio).abs() < 0.000_5);
     let rounded = if close { format!("{:.6}", decision.ratio) } else { format!("{:.3}", decision.ratio) };
     let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
-    let (yes, total) = (one_line(&decision.exact.0), one_line(&decision.exact.1));
+    let (yes, total) = (one_line(&decision.exact.yes), one_line(&decision.exact.total));
     let needs = needs.map_or_else(String::new, |needs| format!(", needs {}", needs.text));
     let equality = match rounded.parse::<f64>() == Ok(decision.ratio) && decision.ratio.to_string().len() < 8
     {

@@ -9,8 +9,8 @@ use quorate_protocol::assembly::{Request, Rule as Declared};
 use serde_json::{Map, json};
 
 use quorate::service::convene::report::{
-    Consultation, Decision, Fragment, Member, Message, Node, Objection, Report, Risk, Rollup, Rule,
-    Violation, Vote,
+    AppliedRule, Consultation, CountedVote, Decision, ExactRatio, Fragment, Member, Message, Node, Objection,
+    Report, Risk, Rollup, Violation,
 };
 
 /// Characters that a format might interpret, in a short text.
@@ -60,8 +60,8 @@ pub(super) fn unasked(id: &str, role: &str) -> Member {
     }
 }
 
-pub(super) fn rule(id: &str, kind: &str, fired: bool, members: &[&str]) -> Rule {
-    Rule {
+pub(super) fn rule(id: &str, kind: &str, fired: bool, members: &[&str]) -> AppliedRule {
+    AppliedRule {
         id: id.to_owned(),
         kind: kind.to_owned(),
         fired,
@@ -133,7 +133,7 @@ pub(super) fn bare(mode: Mode, request: Request) -> Report {
 /// Quorum is reached; one voter is missing, one may not vote on the class.
 pub(super) fn vote() -> Report {
     let ballot = |vote: &str, rationale: &str| json!({"vote": vote, "rationale": rationale, "evidence": []});
-    let vote = |member: &str, weight: &str, vote: &str| Vote {
+    let vote = |member: &str, weight: &str, vote: &str| CountedVote {
         member: member.to_owned(),
         weight: weight.to_owned(),
         vote: vote.to_owned(),
@@ -163,7 +163,7 @@ pub(super) fn vote() -> Report {
         declared("two-thirds", "quorum", None, json!({"threshold": "0.66"})),
         declared("rest", "majority", None, json!({})),
     ];
-    let decides = Rule {
+    let decides = AppliedRule {
         decides: Some("pass".to_owned()),
         ..rule("two-thirds", "quorum", true, &["chair", "finance", "ops", "legal"])
     };
@@ -175,7 +175,7 @@ pub(super) fn vote() -> Report {
         no: 0.5,
         abstain: 0.0,
         missing: 0.5,
-        exact: ("3.5".to_owned(), "4.5".to_owned()),
+        exact: ExactRatio { yes: "3.5".to_owned(), total: "4.5".to_owned() },
         rule: Some("two-thirds".to_owned()),
         tie: None,
         contribution: Vec::new(),
@@ -246,7 +246,7 @@ pub(super) fn guidance() -> Report {
         in_phase(lacking("ask", "elder", "Elder", "schema_failed", "`severity` is missing"), "session"),
     ];
     report.missing = vec!["elder".to_owned()];
-    report.risk = Some(Risk { severity: Some(9), level: Some("escalate".to_owned()) });
+    report.risk = Some(Risk { severity: 9, level: Some("escalate".to_owned()) });
     report.should_escalate = Some(true);
     report.declared_rules = vec![
         declared("flattery", "priority", None, json!({"triggerKind": "sycophancy"})),
@@ -254,7 +254,10 @@ pub(super) fn guidance() -> Report {
     ];
     report.rules = vec![
         rule("flattery", "priority", false, &[]),
-        Rule { emitted: Some(3), ..rule("gravest", "aggregate", true, &["coach", "critic", "mirror"]) },
+        AppliedRule {
+            emitted: Some(3),
+            ..rule("gravest", "aggregate", true, &["coach", "critic", "mirror"])
+        },
     ];
     report.fragments = vec![
         fragment("coach", 9, 50, "Say that you are no doctor, and name one."),
@@ -266,7 +269,7 @@ pub(super) fn guidance() -> Report {
         member: Some("mirror".to_owned()),
         what: Some("fragment".to_owned()),
         locked: Some("skip the warmth".to_owned()),
-        document: Some("folded".to_owned()),
+        layer: Some("folded".to_owned()),
         excerpt: Some("Skip the warmth, be quick.".to_owned()),
         to: Vec::new(),
         why: None,
@@ -346,7 +349,7 @@ pub(super) fn talk() -> Report {
         member: Some("legal".to_owned()),
         what: None,
         locked: None,
-        document: None,
+        layer: None,
         excerpt: None,
         to: vec!["brand".to_owned()],
         why: None,
@@ -397,11 +400,11 @@ pub(super) fn tree() -> Report {
         ),
     ];
     report.missing = vec!["platform".to_owned()];
-    report.risk = Some(Risk { severity: Some(8), level: Some("intervene".to_owned()) });
+    report.risk = Some(Risk { severity: 8, level: Some("intervene".to_owned()) });
     report.should_escalate = Some(false);
     report.rollup = output(8, "The plan holds but for the backup.");
     report.declared_rules = vec![declared("gravest", "escalate-on-severity", Some(&["head"]), json!({}))];
-    report.rules = vec![Rule {
+    report.rules = vec![AppliedRule {
         node: Some("head".to_owned()),
         ..rule("gravest", "escalate-on-severity", true, &["platform"])
     }];
@@ -432,7 +435,7 @@ pub(super) fn tree() -> Report {
         member: Some("product".to_owned()),
         what: Some("concern".to_owned()),
         locked: Some("skip the review".to_owned()),
-        document: Some("as-given".to_owned()),
+        layer: Some("as-given".to_owned()),
         excerpt: Some("Skip the review, it is late.".to_owned()),
         to: Vec::new(),
         why: None,

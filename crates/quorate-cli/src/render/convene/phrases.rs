@@ -154,11 +154,8 @@ pub(super) fn request(mode: Mode, request: &Request) -> String {
 /// The level of risk, and whether to involve a person.
 pub(super) fn risk(report: &Report) -> Option<String> {
     let risk = report.risk.as_ref();
-    let level = risk.and_then(|risk| {
-        let severity =
-            risk.severity.map_or_else(|| "no severity".to_owned(), |severity| format!("severity {severity}"));
-        Some(format!("{} ({severity})", one_line(risk.level.as_deref()?)))
-    });
+    let level = risk
+        .and_then(|risk| Some(format!("{} (severity {})", one_line(risk.level.as_deref()?), risk.severity)));
     let escalate = report.should_escalate == Some(true);
     match (level, escalate) {
         (Some(level), true) => Some(format!("{level}; get somebody")),

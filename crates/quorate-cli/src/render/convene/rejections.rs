@@ -54,7 +54,7 @@ fn or_unknown(text: &Option<String>) -> String {
 
 /// The layer of the matcher that matched, in words.
 fn document(violation: &Violation) -> String {
-    let Some(document) = &violation.document else { return String::new() };
+    let Some(document) = &violation.layer else { return String::new() };
     let seen = match &**document {
         "as-given" => "as it is given".to_owned(),
         "folded" => "once characters are folded".to_owned(),

@@ -7,7 +7,7 @@ use super::super::paint::{Paint, one_line};
 use super::super::wording::{amount, list_limited};
 use super::count::{declared_rule, param, ratio_text};
 use super::phrases::names;
-use quorate::service::convene::report::{Node, Report, Rule};
+use quorate::service::convene::report::{AppliedRule, Node, Report};
 
 const NAMED: usize = 6;
 
@@ -51,7 +51,7 @@ impl RuleSummary {
     }
 }
 
-fn rule_summary(report: &Report, rule: &Rule) -> RuleSummary {
+fn rule_summary(report: &Report, rule: &AppliedRule) -> RuleSummary {
     let (did, paint) = match report.mode {
         Mode::Voting => voting_effect(report, rule),
         Mode::Advisory => advisory_effect(report, rule),
@@ -60,7 +60,7 @@ fn rule_summary(report: &Report, rule: &Rule) -> RuleSummary {
     RuleSummary { id: one_line(&rule.id), kind: one_line(&rule.kind), did, fired: rule.fired, paint }
 }
 
-fn voting_effect(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
+fn voting_effect(report: &Report, rule: &AppliedRule) -> (String, Option<Paint>) {
     if !rule.fired {
         return (undecided_reason(report, rule), None);
     }
@@ -76,7 +76,7 @@ fn voting_effect(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
 }
 
 /// The reason for the deciding rule's decision.
-fn decision_reason(report: &Report, rule: &Rule) -> Option<String> {
+fn decision_reason(report: &Report, rule: &AppliedRule) -> Option<String> {
     let decision = report.decision.as_ref()?;
     let members_of =
         |all: &str| match declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref()) {
@@ -106,7 +106,7 @@ fn decision_reason(report: &Report, rule: &Rule) -> Option<String> {
 }
 
 /// The reason why an earlier rule did not decide.
-fn undecided_reason(report: &Report, rule: &Rule) -> String {
+fn undecided_reason(report: &Report, rule: &AppliedRule) -> String {
     if rule.missing_as_no {
         return "was evaluated only to see whether the pass holds when missing votes count as no".to_owned();
     }
@@ -131,7 +131,7 @@ fn of_class(report: &Report, class: &str) -> bool {
 }
 
 /// The members that a rule applies to, if none of them may vote on the class.
-fn unasked<'r>(report: &'r Report, rule: &Rule) -> Option<Vec<&'r str>> {
+fn unasked<'r>(report: &'r Report, rule: &AppliedRule) -> Option<Vec<&'r str>> {
     let Request::Voting { class } = &report.request else { return None };
     let ids = declared_rule(report, &rule.id)?.applies_to.as_ref()?;
     let votes = |id: &&str| {
@@ -154,7 +154,7 @@ fn on_class(report: &Report) -> String {
 }
 
 /// That no member of a rule votes so: `nobody votes`, `ada does not vote`.
-fn nobody_voted(report: &Report, rule: &Rule) -> String {
+fn nobody_voted(report: &Report, rule: &AppliedRule) -> String {
     let applies_to = declared_rule(report, &rule.id).and_then(|rule| rule.applies_to.as_ref());
     let ids: Vec<&str> = applies_to.into_iter().flatten().map(|id| &**id).collect();
     match ids[..] {
@@ -164,7 +164,7 @@ fn nobody_voted(report: &Report, rule: &Rule) -> String {
     }
 }
 
-fn advisory_effect(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
+fn advisory_effect(report: &Report, rule: &AppliedRule) -> (String, Option<Paint>) {
     if !rule.fired {
         return ("does not fire".to_owned(), None);
     }
@@ -184,7 +184,7 @@ fn advisory_effect(report: &Report, rule: &Rule) -> (String, Option<Paint>) {
     (did, Some(Paint::Strong))
 }
 
-fn collection_effect(rule: &Rule) -> String {
+fn collection_effect(rule: &AppliedRule) -> String {
     match (rule.fired, rule.members.is_empty()) {
         (true, false) => format!("collects what {} said", member_names(rule)),
         (true, true) => "is applied".to_owned(),
@@ -249,7 +249,7 @@ fn passes(nodes: &[&str]) -> String {
 }
 
 /// The members that triggered a rule.
-fn member_names(rule: &Rule) -> String {
+fn member_names(rule: &AppliedRule) -> String {
     let names: Vec<String> = rule.members.iter().map(|id| one_line(id)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if names.is_empty() { "nobody in particular".to_owned() } else { list_limited(&names, NAMED) }

@@ -1,5 +1,6 @@
 //! Names of attributes: OpenTelemetry's semantic conventions for generative AI, and ours beside them.
 
+use quorate_kernel::record::{Consultation, Spent};
 use quorate_protocol::Json;
 use serde_json::json;
 
@@ -19,21 +20,26 @@ pub(super) const SIGNED_BY: &str = "quorate.record.signed_by";
 pub(super) const SUBJECT: &str = "quorate.run.subject";
 pub(super) const VERDICT: &str = "quorate.verdict";
 
-/// Texts of a consultation, by their keys in its data.
-pub(super) const TEXTS: [(&str, &str); 5] = [
-    ("gen_ai.agent.name", "member"),
-    ("gen_ai.provider.name", "executor"),
-    ("gen_ai.request.model", "model"),
-    ("quorate.step", "step"),
-    ("quorate.status", "status"),
-];
+/// What a consultation says in texts.
+pub(super) fn texts(ended: &Consultation) -> [(&'static str, &str); 5] {
+    [
+        ("gen_ai.agent.name", &ended.member),
+        ("gen_ai.provider.name", &ended.executor),
+        ("gen_ai.request.model", ended.model.as_deref().unwrap_or_default()),
+        ("quorate.step", &ended.step),
+        ("quorate.status", ended.status.as_str()),
+    ]
+}
 
-/// Counts of a consultation, by their keys in its `spent`.
-pub(super) const COUNTS: [(&str, &str); 3] = [
-    ("gen_ai.usage.input_tokens", "tokens_in"),
-    ("gen_ai.usage.output_tokens", "tokens_out"),
-    ("quorate.calls", "calls"),
-];
+/// What it counts.
+pub(super) fn counts(spent: &Spent) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+    [
+        ("gen_ai.usage.input_tokens", spent.tokens_in),
+        ("gen_ai.usage.output_tokens", spent.tokens_out),
+        ("quorate.calls", spent.calls),
+    ]
+    .into_iter()
+}
 
 /// Attributes as OTLP/JSON has them: 64-bit integers are texts there.
 pub(super) fn list(all: impl IntoIterator<Item = (&'static str, Json)>) -> Json {

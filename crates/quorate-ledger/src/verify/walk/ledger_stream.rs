@@ -1,7 +1,7 @@
 //! What the records of the ledger's own stream say: checkpoints, holds, erasures, imports, accepted rollbacks.
 
 use quorate_kernel::ports::ledger::Kind as Word;
-use quorate_kernel::record::{self, Imported};
+use quorate_kernel::record::{self, Imported, RecordRange};
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -50,7 +50,7 @@ impl Walk {
             let imported = Some(data).filter(|_| kind == Word::Imported.as_str());
             let imported: Option<Imported> = imported.and_then(|data| record::read(data).ok());
             for (run, records) in imported.into_iter().flat_map(|imported| imported.erased) {
-                let records = records.iter().filter_map(rules::parse_range);
+                let records = records.into_iter().filter_map(RecordRange::range);
                 self.ledger_facts.erased.entry(run.clone()).or_default().extend(records);
                 self.ledger_facts.erased_elsewhere.insert(run);
             }

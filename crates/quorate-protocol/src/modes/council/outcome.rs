@@ -176,9 +176,9 @@ fn last_findings(council: &Council, seat: usize) -> Option<Vec<deliberator::Find
         .or_else(|| read(deliberator::Round::First, &council.first[seat]))
 }
 
-/// The verdict that an outcome record states.
-pub fn verdict(outcome: &Json) -> Option<Verdict> {
-    match outcome.get("verdict")?.as_str()? {
+/// The verdict that an outcome states by this word.
+pub fn verdict(word: &str) -> Option<Verdict> {
+    match word {
         "INCOMPLETE" => Some(Verdict::Incomplete),
         word => Verdict::read(word),
     }

@@ -52,7 +52,7 @@ fn facts(simulated: &Simulation, kind: Kind) -> impl Iterator<Item = &serde_json
 }
 
 fn outcome(simulated: &Simulation) -> &serde_json::Map<String, Json> {
-    simulated.history.outcome().expect("one_outcome_and_it_is_last has found it")
+    simulated.history.outcome_data().expect("one_outcome_and_it_is_last has found it")
 }
 
 /// D1: a run has one outcome, and everything that it rests on is recorded before.

@@ -86,8 +86,7 @@ async fn last_completed_run(
 ) -> Result<Option<quorate_kernel::history::History>, ServiceError> {
     for run in session.store.runs_of_type(assembly).await? {
         let history = session.partial_history(&run).await?;
-        let incomplete =
-            || history.outcome().is_none_or(|outcome| outcome.get("verdict") == Some(&json!("incomplete")));
+        let incomplete = || history.outcome().is_none_or(|outcome| outcome.is_incomplete());
         if is_assembly(&history) && !incomplete() {
             return Ok(Some(history));
         }

@@ -1,14 +1,14 @@
 //! The report of an assembly's run: everything that a person or a program wants to see of it, read from its records
 //! alone.
 
-mod objection;
-mod parts;
+mod members;
 
 use std::time::Duration;
 
 use quorate_kernel::consultation::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
+use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::replay::replay as derive;
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::assembly::display::Grouping;
@@ -16,16 +16,16 @@ use quorate_protocol::assembly::{self, Request, Setup};
 use quorate_protocol::{Json, rules};
 use serde_json::{Map, json};
 
-pub use objection::Objection;
-pub use parts::{
-    Consultation, Contribution, Decision, Fragment, Member, Message, Node, Risk, Rollup, Rule, Violation,
-    Vote,
+pub use members::{Consultation, Member};
+use quorate_kernel::record::{self, Outcome};
+pub use quorate_kernel::record::{
+    AppliedRule, Contribution, CountedVote, Decision, ExactRatio, Fragment, Message, Node, Objection, Risk,
+    Rollup, Violation,
 };
 
 use super::spec;
 use crate::service::error::ServiceError;
 use crate::service::finalize::drops_answers_at_end;
-use crate::service::report::strings;
 use crate::service::run_opened;
 use crate::service::session::LedgerSession;
 
@@ -88,7 +88,7 @@ pub struct Report {
     /// The rules as declared, in order.
     pub declared_rules: Vec<assembly::Rule>,
     /// The rules that were applied, in order.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<AppliedRule>,
     /// What was refused, in order.
     pub violations: Vec<Violation>,
     /// Whether outcomes are kept; otherwise the record has their hash alone (D8).
@@ -165,13 +165,11 @@ fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
 
 impl Report {
     fn read(history: &History, setup: &Setup, artifact: Option<Map<String, Json>>) -> Report {
-        let mut outcome = history.outcome().cloned().unwrap_or_default();
+        let mut outcome = history.outcome_data().cloned().unwrap_or_default();
         outcome.extend(artifact.into_iter().flatten());
-        let text = |key: &str| outcome.get(key).and_then(Json::as_str).map(str::to_owned);
-        let listed = |key: &str| outcome.get(key).and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+        let outcome: Outcome = record::read(&outcome).unwrap_or_default();
         let opened = &history.opened;
-        let facts = |kind: &'static str| history.facts.iter().filter(move |(word, _)| word == kind);
-        let rounds = outcome.get("rounds").and_then(Json::as_u64);
+        let violations = history.facts.iter().filter(|(kind, _)| kind == Kind::Violation.as_str());
         Report {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
@@ -180,28 +178,28 @@ impl Report {
             mode: setup.mode,
             request: setup.request.clone(),
             subject: opened.subject.clone().unwrap_or_default(),
-            verdict: text("verdict"),
-            code: text("code"),
-            because: text("because"),
-            missing: strings(&outcome, "missing"),
-            terminal: outcome.get("terminal") == Some(&json!(true)),
-            risk: outcome.get("risk").and_then(Risk::read),
-            should_escalate: outcome.get("shouldEscalate").and_then(Json::as_bool),
+            verdict: outcome.verdict,
+            code: outcome.code,
+            because: outcome.because,
+            missing: outcome.missing,
+            terminal: outcome.terminal.unwrap_or_default(),
+            risk: outcome.risk,
+            should_escalate: outcome.should_escalate,
             operators: setup.operators.clone(),
-            fragments: listed("fragments").iter().filter_map(Fragment::read).collect(),
-            decision: outcome.get("decision").and_then(Decision::read),
-            messages: listed("messages").iter().filter_map(Message::read).collect(),
-            rounds: rounds.map(|rounds| (rounds, text("endedBy").unwrap_or_default())),
-            topology: text("topology"),
-            objecting: strings(&outcome, "objecting"),
-            objections: listed("objections").iter().filter_map(Objection::read).collect(),
-            synthesis: outcome.get("synthesis").and_then(Json::as_object).cloned().unwrap_or_default(),
-            rollup: outcome.get("rollup").and_then(Rollup::read),
-            nodes: listed("nodes").iter().filter_map(Node::read).collect(),
+            fragments: outcome.fragments,
+            decision: outcome.decision,
+            messages: outcome.messages,
+            rounds: outcome.rounds.map(|rounds| (rounds, outcome.ended_by.unwrap_or_default())),
+            topology: outcome.topology,
+            objecting: outcome.objecting,
+            objections: outcome.objections,
+            synthesis: outcome.synthesis,
+            rollup: outcome.rollup,
+            nodes: outcome.nodes,
             members: group_members(history, Member::all(&setup.members, history)),
             declared_rules: setup.rules.clone(),
-            rules: listed("rules").iter().filter_map(Rule::read).collect(),
-            violations: facts("violation").map(|(_, data)| Violation::read(data)).collect(),
+            rules: outcome.rules,
+            violations: violations.map(|(_, data)| record::read(data).unwrap_or_default()).collect(),
             kept: setup.overlays.enabled,
             ledger_flag: String::new(),
             imported: false,
@@ -210,7 +208,7 @@ impl Report {
             calls: history.calls,
             usage: history.usage,
             took: history.wall,
-            notes: strings(&outcome, "notes"),
+            notes: outcome.notes,
         }
     }
 
@@ -264,9 +262,9 @@ impl Report {
             "request": self.request,
             "subject": self.subject,
             "outcome": self.outcome(),
-            "violations": self.violations.iter().map(Violation::json).collect::<Vec<_>>(),
+            "violations": self.violations.iter().map(violation_json).collect::<Vec<_>>(),
             "members": self.members.iter().map(Member::json).collect::<Vec<_>>(),
-            "rules": self.rules.iter().map(Rule::json).collect::<Vec<_>>(),
+            "rules": self.rules.iter().map(rule_json).collect::<Vec<_>>(),
             "partial": self.partial(),
             "missing": self.missing,
             "executor": self.executor,
@@ -280,28 +278,28 @@ impl Report {
                 json[key] = value;
             }
         };
-        put("risk", self.risk.as_ref().map(Risk::json));
+        put("risk", self.risk.as_ref().map(|risk| json!(risk)));
         put("shouldEscalate", self.should_escalate.map(Json::from));
         match self.mode {
             Mode::Advisory => {
-                put("fragments", Some(self.fragments.iter().map(Fragment::json).collect()));
+                put("fragments", Some(json!(self.fragments)));
                 put("terminal", Some(json!(self.terminal)));
                 let named = self.operators.iter().filter(|one| !one.is_empty());
                 put("operators", Some(named.cloned().collect()));
             }
             Mode::Voting => {
-                put("decision", self.decision.as_ref().map(Decision::json));
+                put("decision", self.decision.as_ref().map(|decision| json!(decision)));
                 put("terminal", Some(json!(self.terminal)));
             }
             Mode::Peer => {
-                put("messages", Some(self.messages.iter().map(Message::json).collect()));
+                put("messages", Some(json!(self.messages)));
                 put("objecting", Some(json!(self.objecting)));
-                put("objections", Some(self.objections.iter().map(Objection::json).collect()));
+                put("objections", Some(json!(self.objections)));
                 put("synthesis", (!self.synthesis.is_empty()).then(|| json!(self.synthesis)));
             }
             Mode::Hierarchy => {
-                put("rollup", self.rollup.as_ref().map(Rollup::json));
-                put("nodes", Some(self.nodes.iter().map(Node::json).collect()));
+                put("rollup", self.rollup.as_ref().map(|rollup| json!(rollup)));
+                put("nodes", Some(json!(self.nodes)));
             }
         }
         json
@@ -327,4 +325,19 @@ impl Report {
         }
         outcome
     }
+}
+
+fn rule_json(rule: &AppliedRule) -> Json {
+    let mut json = json!({"id": rule.id, "kind": rule.kind, "fired": rule.fired, "members": rule.members});
+    if let Some(node) = &rule.node {
+        json["node"] = json!(node);
+    }
+    json
+}
+
+fn violation_json(violation: &Violation) -> Json {
+    json!({
+        "code": violation.code, "candidate": violation.candidate, "member": violation.member, "what": violation.what,
+        "trait": violation.locked, "layer": violation.layer, "excerpt": violation.excerpt, "to": violation.to,
+    })
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::record;
 use quorate_ledger::export::{ExportError, ExportFormat, ExportSummary, Selection};
 use quorate_ledger::note::{Checkpoint, Note};
 use quorate_ledger::store::STREAM;
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Name;
 
 use super::{checkpoint, prove, trust, verify};
 use crate::service::disk::{self, Text};
@@ -139,9 +140,11 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
     }
     if let Some(n) = since.strip_prefix(STREAM).and_then(|rest| rest.strip_prefix('/')?.parse::<u64>().ok()) {
         let records = session.store.records(&Name::from(STREAM)).await?;
-        let data = records.into_iter().find(|record| record.n == n).and_then(|record| record.data);
-        let size = data.and_then(|data| data.get("size").and_then(Json::as_u64));
-        return size.ok_or_else(|| unknown_checkpoint(format!("{since} is no checkpoint of this ledger")));
+        let record = records.into_iter().find(|record| record.n == n);
+        let sealed: Option<record::Checkpoint> = record.and_then(|record| record.read().ok().flatten());
+        return sealed
+            .map(|sealed| sealed.size)
+            .ok_or_else(|| unknown_checkpoint(format!("{since} is no checkpoint of this ledger")));
     }
     let path = absolute(&session.environment.directory, Path::new(since));
     if path.is_file() {

@@ -20,6 +20,7 @@ use quorate_protocol::Name;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::event::event;
 use super::logging::{self};
 use crate::service::disk::{self, Text};
 use crate::service::environment::Environment;
@@ -114,7 +115,7 @@ pub(super) async fn append(
     let mut tries = 0;
     loop {
         let records = store.records(stream).await?;
-        let id = |one: &ledger::Record| one.data.as_ref()?.get("change")?.as_str().map(str::to_owned);
+        let id = |record: &ledger::Record| event(record)?.change;
         if change.events.is_empty() || records.iter().any(|one| id(one).as_deref() == Some(&*change.id)) {
             return Ok(());
         }

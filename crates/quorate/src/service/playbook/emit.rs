@@ -2,6 +2,7 @@
 //! holds for two weeks as an overlay can so be kept for good, once it has passed a gate.
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::record::Fragment;
 use quorate_playbook::delta::{Add, Delta};
 use quorate_protocol::Json;
 use serde_json::json;
@@ -21,8 +22,7 @@ const MAX_TITLE_CHARS: usize = 120;
 pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, ServiceError> {
     let run = keeping.session.find_run(prefix).await?.run;
     let history = keeping.session.partial_history(&run).await?;
-    let fragments = history.outcome().and_then(|outcome| outcome.get("fragments").cloned());
-    let fragments = fragments.as_ref().and_then(Json::as_array).filter(|all| !all.is_empty());
+    let fragments = history.outcome().map(|outcome| outcome.fragments).filter(|all| !all.is_empty());
     let (Some(setup), Some(fragments)) = (run_opened::assembly_setup(&history), fragments) else {
         let body = Body::new(format!("run {run} is no advisory run that has advised anything"));
         let help = "`quorate runs` lists them; those of advisory assemblies have fragments";
@@ -38,11 +38,10 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
         let help = "name one in `appliesTo` or `executor` of the assembly";
         return Err(ServiceError::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
     }
-    let proposals = fragments.iter().filter_map(|one| {
-        let text = one.get("text")?.as_str()?.trim().to_owned();
-        let member = one.get("member")?.as_str()?;
-        let severity = one.get("severity").and_then(Json::as_u64).unwrap_or_default();
-        let priority = one.get("priority").and_then(Json::as_u64).and_then(|n| u8::try_from(n).ok());
+    let proposals = fragments.iter().map(|fragment| {
+        let Fragment { member, severity, .. } = fragment;
+        let text = fragment.text.trim().to_owned();
+        let priority = u8::try_from(fragment.priority).ok();
         let add = Add {
             slug: slug(&setup.assembly, member, &run),
             title: title(&text),
@@ -60,7 +59,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
             tags: None,
             metadata: Some(json!({"quorate": {"mentor": member, "assembly": &*setup.assembly}})),
         };
-        Some(Proposal::Delta(Box::new(Delta::Add(Box::new(add)))))
+        Proposal::Delta(Box::new(Delta::Add(Box::new(add))))
     });
     Ok(proposals.collect())
 }

@@ -1,6 +1,7 @@
 //! What is recorded of playbooks: events, in one stream for each scope.
 
-use quorate_kernel::ports::ledger::PlaybookEvent;
+use quorate_kernel::ports::ledger::{PlaybookEvent, Record};
+use quorate_kernel::record::{self, PlaybookEventData};
 use quorate_manifest::workspace::Scope;
 use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,11 @@ impl ChangeEvent {
     pub fn new(event: PlaybookEvent, slug: &str, words: impl Into<String>, data: Json) -> Self {
         ChangeEvent { event: event.as_str().to_owned(), slug: slug.to_owned(), words: words.into(), data }
     }
+}
+
+/// What a record says of a playbook; `None` where it was erased or cannot be read.
+pub fn event(record: &Record) -> Option<PlaybookEventData> {
+    record::read(record.data.as_ref()?).ok()
 }
 
 /// The stream of a scope.

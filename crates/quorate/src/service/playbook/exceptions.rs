@@ -10,20 +10,20 @@ use quorate_diagnostics::invisible::first_invisible;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent, Record};
+use quorate_kernel::record::{LockException, PlaybookEventData};
 use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::curate::Objection;
 use quorate_playbook::lock::Violation;
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Name;
 use serde_json::json;
 
-use super::event::{ChangeEvent, stream};
+use super::event::{ChangeEvent, event, stream};
 use super::gate::evidence::Approver;
 use crate::service::workspace::Workspace;
 
 /// The key of a record that holds exceptions.
-const KEY: &str = "exceptions";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
@@ -86,23 +86,14 @@ fn read(address: Address, stream: Name) -> Option<Vec<Exception>> {
 }
 
 fn exceptions_of_record(record: &Record) -> Vec<Exception> {
-    let one = |slug: &str, value: &Json| {
-        let text = |key: &str| value.get(key).and_then(Json::as_str).map(str::to_owned);
-        Some(Exception {
-            slug: slug.to_owned(),
-            locked: text("trait")?,
-            text: text("text")?,
-            by: text("by")?,
-            reason: text("reason")?,
-        })
+    let registered = record.is(Kind::Playbook(PlaybookEvent::Registered)).then(|| event(record)).flatten();
+    let Some(registered) = registered else { return Vec::new() };
+    let slug = registered.slug.unwrap_or_default();
+    let exception = |one: LockException| {
+        let LockException { locked, text, by, reason } = one;
+        Exception { slug: slug.clone(), locked, text, by, reason }
     };
-    let Some(data) = record.data.as_ref().filter(|_| record.is(Kind::Playbook(PlaybookEvent::Registered)))
-    else {
-        return Vec::new();
-    };
-    let slug = data.get("slug").and_then(Json::as_str).unwrap_or_default();
-    let all = data.get(KEY).and_then(Json::as_array).into_iter().flatten();
-    all.filter_map(|value| one(slug, value)).collect()
+    registered.exceptions.into_iter().map(exception).collect()
 }
 
 /// What somebody who proposes wants to be allowed, and the person who is asked for it.
@@ -165,13 +156,16 @@ impl ExceptionRequest<'_> {
         }
         objections.retain(|one| !is_meant(one));
         let hash = hash(text);
-        let all: Vec<Json> = self
-            .traits
-            .iter()
-            .map(|id| json!({"trait": id, "text": hash, "by": answer.by, "reason": self.reason.trim()}))
-            .collect();
+        let exception = |id: &String| LockException {
+            locked: id.clone(),
+            text: hash.clone(),
+            by: answer.by.clone(),
+            reason: self.reason.trim().to_owned(),
+        };
+        let exceptions = self.traits.iter().map(exception).collect();
+        let data = PlaybookEventData { exceptions, ..PlaybookEventData::default() };
         let words = format!("{} lets it touch {}: {}", answer.by, self.traits.join(", "), self.reason.trim());
-        Some(ChangeEvent::new(PlaybookEvent::Registered, slug, words, json!({KEY: all})))
+        Some(ChangeEvent::new(PlaybookEvent::Registered, slug, words, json!(data)))
     }
 }
 

@@ -19,7 +19,7 @@ use quorate_playbook::index::priority;
 use serde_json::Value;
 
 use super::change::pending_change;
-use super::event::stream;
+use super::event::{event, stream};
 use super::library::Library;
 use super::supersedes;
 use super::writer::{INDEX_FILE, LibraryWriter, render_index};
@@ -287,7 +287,7 @@ pub async fn log(
     session.close().await;
     let of_it = |record: &Recorded| match slug {
         None => true,
-        Some(slug) => record.data.as_ref().and_then(|data| data.get("slug")?.as_str()) == Some(slug),
+        Some(slug) => event(record).and_then(|event| event.slug).as_deref() == Some(slug),
     };
     Ok(records?.into_iter().filter(of_it).collect())
 }

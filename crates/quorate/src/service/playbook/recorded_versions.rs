@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_kernel::ports::ledger::{Ledger as _, PlaybookEvent, Record};
+use quorate_kernel::record::PlaybookEventData;
 use quorate_ledger::Store;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::workspace::Scope;
-use quorate_protocol::Json;
 
-use super::event::stream;
+use super::event::{event, stream};
 use crate::service::error::ServiceError;
 
 /// The recorded versions of a playbook.
@@ -87,11 +87,11 @@ impl RecordedVersions {
     }
 
     fn add(&mut self, record: &Record) {
-        let Some(data) = &record.data else { return };
-        let version = data.get("version").and_then(Json::as_u64).and_then(|n| u32::try_from(n).ok());
-        let Some((slug, last)) = data.get("slug").and_then(Json::as_str).zip(version) else { return };
-        let sha256 = data.get("sha256").and_then(Json::as_str).map(str::to_owned);
-        let known = self.0.entry(slug.to_owned()).or_default();
+        let Some(PlaybookEventData { slug: Some(slug), version: Some(last), sha256, .. }) = event(record)
+        else {
+            return;
+        };
+        let known = self.0.entry(slug).or_default();
         known.hashes.entry(last).or_default().extend(sha256.clone());
         known.last = last;
         known.sha256 = sha256;

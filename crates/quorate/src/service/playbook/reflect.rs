@@ -204,16 +204,12 @@ fn review_summary(run: &Run, history: &History) -> Json {
 }
 
 fn advice_summary(run: &Run, history: &History) -> Json {
-    let outcome = history.outcome();
-    let of =
-        |key: &str| outcome.as_ref().and_then(|outcome| outcome.get(key)).and_then(Json::as_array).cloned();
-    let findings: Vec<Json> = of("fragments")
-        .unwrap_or_default()
-        .iter()
-        .take(MAX_FINDINGS)
-        .map(|one| json!({"by": one["member"], "issue": one["text"], "fix": one["text"], "quote": ""}))
+    let outcome = history.outcome().unwrap_or_default();
+    let fragments = outcome.fragments.iter().take(MAX_FINDINGS);
+    let findings: Vec<Json> = fragments
+        .map(|one| json!({"by": one.member, "issue": one.text, "fix": one.text, "quote": ""}))
         .collect();
-    let severity = outcome.as_ref().and_then(|outcome| outcome.get("risk")?.get("severity").cloned());
+    let severity = outcome.risk.map(|risk| risk.severity);
     json!({
         "run": &*run.run, "at": timestamp::format(run.opened_ms), "artifact_type": run.artifact_type,
         "subject": run.subject, "verdict": run.verdict, "severity": severity, "findings": findings,

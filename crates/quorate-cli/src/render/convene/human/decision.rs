@@ -7,7 +7,7 @@ use super::super::bars::{THRESHOLD_MARK, side};
 use super::super::{count, phrases};
 use super::vote::{RATIONALE, paint_vote};
 use super::{heading, roster};
-use quorate::service::convene::report::{Contribution, Decision, Report, Vote};
+use quorate::service::convene::report::{Contribution, CountedVote, Decision, Report};
 
 /// The longest shown text of a decision, in characters.
 const TEXT: usize = 4000;
@@ -59,7 +59,7 @@ fn tally(report: &Report, decision: &Decision, width: usize) -> String {
     let room = if below { width.saturating_sub(2 + NAMES + 1) } else { room };
     let cells = room.clamp(CELLS.1, CELLS.0);
     // The threshold is relative to the total of the ratio, the bars to the total of all sides.
-    let total = decision.exact.1.parse::<f64>().unwrap_or(full);
+    let total = decision.exact.total.parse::<f64>().unwrap_or(full);
     let mut out = heading("Tally");
     for vote_side in &sides {
         let part = needs.as_ref().filter(|_| vote_side.word == "yes").map(|needs| needs.part * total / full);
@@ -78,7 +78,7 @@ fn tally(report: &Report, decision: &Decision, width: usize) -> String {
 
 fn votes(report: &Report, decision: &Decision, width: usize) -> String {
     let selected = select_votes(&decision.votes);
-    let row = |vote: &&Vote| {
+    let row = |vote: &&CountedVote| {
         let member = phrases::member(report, &vote.member);
         let role = member.map_or_else(String::new, |member| one_line(&member.role));
         let answer = member.and_then(|member| member.answer());
@@ -114,7 +114,7 @@ fn votes(report: &Report, decision: &Decision, width: usize) -> String {
 }
 
 /// Selects from many votes: missing ones, no and abstain before yes.
-fn select_votes(votes: &[Vote]) -> Vec<&Vote> {
+fn select_votes(votes: &[CountedVote]) -> Vec<&CountedVote> {
     let order = ["missing", "no", "abstain", "cancelled"];
     let mut places: Vec<usize> = (0..votes.len()).collect();
     places.sort_by_key(|at| order.iter().position(|word| *word == votes[*at].vote).unwrap_or(order.len()));

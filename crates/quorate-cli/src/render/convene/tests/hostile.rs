@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::super::layout::{ascii, columns_of};
 use super::super::fixture::{HOSTILE, advice, asked, bare, guidance, talk, tree, unasked, vote};
 use super::*;
-use quorate::service::convene::report::{Member, Message, Node, Report, Rollup, Vote};
+use quorate::service::convene::report::{CountedVote, Member, Message, Node, Report, Rollup};
 
 const WIDTHS: [usize; 6] = [40, 53, 64, 80, 120, 200];
 
@@ -225,7 +225,7 @@ fn five_hundred_members_are_folded() {
         |at: usize| json!({"vote": if at.is_multiple_of(9) { "no" } else { "yes" }, "rationale": "Because."});
     board.members = (0..500).map(|at| asked("ask", &member(at), "Voter", ballot(at))).collect();
     if let Some(decision) = &mut board.decision {
-        let vote = |at: usize| Vote {
+        let vote = |at: usize| CountedVote {
             member: member(at),
             weight: "1".to_owned(),
             vote: if at.is_multiple_of(9) { "no" } else { "yes" }.to_owned(),
@@ -262,7 +262,7 @@ fn five_hundred_members_are_folded() {
 fn who_votes_no_is_shown_of_many() {
     let mut board = vote();
     if let Some(decision) = &mut board.decision {
-        let vote = |at: usize| Vote {
+        let vote = |at: usize| CountedVote {
             member: format!("m{at}"),
             weight: "1".to_owned(),
             vote: if at == 499 { "no" } else { "yes" }.to_owned(),

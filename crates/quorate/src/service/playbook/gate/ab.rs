@@ -9,13 +9,12 @@
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::record;
 use quorate_manifest::frontmatter;
 use quorate_manifest::playbook::catalog::PlaybookFile;
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::timestamp;
 use quorate_playbook::gate::{Outcome, SeenTexts, Side, TestResult, Thresholds, compare};
-use quorate_protocol::Json;
-use serde_json::{Map, json};
 
 use super::super::writer::LibraryWriter;
 use super::evidence::{GateClosed, GateEvidence};
@@ -75,10 +74,6 @@ pub async fn evaluate(
     Ok((compare(&outcomes, terms), last))
 }
 
-fn text<'j>(object: &'j Map<String, Json>, key: &str) -> &'j str {
-    object.get(key).and_then(Json::as_str).unwrap_or_default()
-}
-
 /// The outcome of a run as the gate counts it; `None` where it says nothing of this playbook alone.
 fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Option<Outcome> {
     let producer = history.opened.producer.as_ref()?;
@@ -89,7 +84,7 @@ fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Optio
         // What several playbooks did together is the merit of none of them.
         _ => return None,
     };
-    let worth = worth(history.outcome()?)?;
+    let worth = worth(&history.outcome()?)?;
     // Who judges, how, and what sort of text: everything that the run was set up with but the text itself.
     let opened = &history.opened;
     let instrument = ["council", "assembly"].into_iter().find_map(|whole| opened.fingerprint_of(whole))?;
@@ -109,16 +104,16 @@ fn since(keeping: &LibraryWriter, book: &PlaybookFile) -> Result<i64, ServiceErr
 
 /// What an outcome is worth to its instrument; `None` of one that came to nothing, or rests on fewer answers than were asked
 /// for. What a person decided beside it later does not count: it would change what an earlier look has counted.
-fn worth(outcome: &Map<String, Json>) -> Option<f64> {
-    if outcome.get("partial") != Some(&json!(false)) {
+fn worth(outcome: &record::Outcome) -> Option<f64> {
+    if outcome.partial != Some(false) {
         return None;
     }
-    match (text(outcome, "verdict"), text(outcome, "stand")) {
-        ("SHIP", _) => Some(2.0),
-        ("REVISE", _) => Some(1.0),
-        ("HOLD", _) => Some(0.0),
-        (_, "done") => {
-            let severity = outcome.get("risk")?.get("severity")?.as_u64()?;
+    match (outcome.verdict.as_deref(), outcome.stand.as_deref()) {
+        (Some("SHIP"), _) => Some(2.0),
+        (Some("REVISE"), _) => Some(1.0),
+        (Some("HOLD"), _) => Some(0.0),
+        (_, Some("done")) => {
+            let severity = outcome.risk.as_ref()?.severity;
             Some(10.0 - f64::from(u8::try_from(severity).ok()?))
         }
         _ => None,

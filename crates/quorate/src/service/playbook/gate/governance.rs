@@ -53,8 +53,10 @@ pub async fn attempt(
     let spec = spec::build(environment, &workspace, &input, &request.options)?;
     let report = convene::convene(session, &input, &spec, Arc::new(NoopObserver)).await?;
     let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);
-    let exact =
-        report.decision.as_ref().map_or(String::new(), |one| format!(", {} of {}", one.exact.0, one.exact.1));
+    let exact = report
+        .decision
+        .as_ref()
+        .map_or(String::new(), |one| format!(", {} of {}", one.exact.yes, one.exact.total));
     let note = format!("{} decides {result}{exact}", report.assembly);
     if result != "pass" {
         return Ok(Err(GateClosed::new(note, format!("`quorate show {}` shows who said what", report.run))));

@@ -1,0 +1,61 @@
+//! What happened to playbooks and overlays.
+
+use quorate_protocol::Json;
+use quorate_protocol::overlay::{Eviction, Overlay};
+use serde::{Deserialize, Serialize};
+use serde_json::Map;
+
+use super::{RecordData, lenient, readable_items};
+use crate::ports::ledger::Kind;
+
+/// An event of a playbook; which one, its kind says. Events add what they are about: a gate its evidence, a refusal its codes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlaybookEventData {
+    /// The change that it is a part of.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// The playbook; of a composed prompt, its operators.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub slug: Option<String>,
+    /// What happened, for a person.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
+    /// The version that stands from here on.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// Of the file, or of the composed prompt.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Of a composed prompt: what was woven, in order.
+    #[serde(skip_serializing_if = "Json::is_null")]
+    pub woven: Json,
+    /// Of a composed prompt: by playbook in shadow, the prompt with it.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub shadows: Option<Map<String, Json>>,
+    /// Objections of a lock that a person overruled.
+    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
+    pub exceptions: Vec<LockException>,
+    #[serde(flatten)]
+    pub more: Map<String, Json>,
+}
+
+/// Words that a person allows although they touch a locked trait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockException {
+    #[serde(rename = "trait")]
+    pub locked: String,
+    pub text: String,
+    pub by: String,
+    pub reason: String,
+}
+
+impl RecordData for Overlay {
+    const KIND: Kind = Kind::OverlayAdded;
+}
+
+impl RecordData for Eviction {
+    const KIND: Kind = Kind::OverlayEvicted;
+}
