@@ -103,7 +103,7 @@ impl RunLoop {
             self.handle_events(happened).await?;
         }
         let outcome = self.outcome.ok_or_else(|| Error::Stalled(self.config.run.clone()))?;
-        tracing::info!(verdict = outcome.get("verdict").and_then(Json::as_str), "ended");
+        tracing::info!(verdict = record::verdict(&outcome), "ended");
         Ok(RunResult { outcome, next: self.recorder.next_number().await })
     }
 
