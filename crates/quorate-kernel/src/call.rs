@@ -1,7 +1,6 @@
 //! One invocation as a future: the calls, waits and records that [`Ask`] wants, under one deadline.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ use crate::budget::CallBudget;
 use crate::clock::Clock;
 use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
-use crate::extensions::HostCallResult;
 use crate::member_config::MemberConfig;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Reply};
@@ -27,15 +25,6 @@ use crate::redact::Redactor;
 
 /// How long past the deadline an executor may take to end what it started.
 const GRACE: Duration = Duration::from_millis(2_500);
-
-/// An invocation under way.
-pub(crate) type CallFuture = Pin<Box<dyn std::future::Future<Output = Result<CallEnd, Error>> + Send>>;
-
-/// Something that was under way and ended.
-pub(crate) enum CallEnd {
-    Call(Name, Box<FinishedCall>),
-    HostCall(Name, Box<HostCallResult>),
-}
 
 /// An invocation that ended, with the record of its last attempt still to be written.
 pub(crate) struct FinishedCall {
@@ -117,7 +106,7 @@ pub(crate) async fn call(
     invoke: Invoke,
     seat: MemberConfig,
     made: Arc<CostTracker>,
-) -> Result<CallEnd, Error> {
+) -> Result<FinishedCall, Error> {
     let span = tracing::info_span!(
         "member",
         invocation = %invoke.id,
@@ -134,7 +123,7 @@ async fn call_in_span(
     invoke: Invoke,
     seat: MemberConfig,
     made: Arc<CostTracker>,
-) -> Result<CallEnd, Error> {
+) -> Result<FinishedCall, Error> {
     let (invoke, seat, redactions) = redact_invocation(&table.redactor, invoke, seat).await;
     let _admitted = seat.executor.admit().await;
     let started = Instant::now();
@@ -163,7 +152,7 @@ async fn call_in_span(
                     took_ms = consultation.spent.took.as_millis(),
                     "answered"
                 );
-                return Ok(CallEnd::Call(invoke.id, Box::new(FinishedCall { attempt: last, consultation })));
+                return Ok(FinishedCall { attempt: last, consultation });
             }
             NextStep::Wait { ms } => {
                 let until = Instant::now() + Duration::from_millis(ms);

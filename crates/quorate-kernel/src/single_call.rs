@@ -206,10 +206,7 @@ pub(crate) async fn run_call(
     if !table.calls.reserve() {
         return Ok(nobody(AbsenceReason::RunOverBudget));
     }
-    Ok(match call::call(table.clone(), recorder.clone(), invoke, seat, Arc::default()).await? {
-        call::CallEnd::Call(_, asked) => *asked,
-        call::CallEnd::HostCall(..) => nobody(AbsenceReason::Failed),
-    })
+    call::call(table.clone(), recorder.clone(), invoke, seat, Arc::default()).await
 }
 
 /// A ledger in which a record is put behind whatever others have appended: what is asked here follows from nothing else

@@ -6,24 +6,24 @@ mod commit;
 mod cycle;
 mod dispatch;
 mod hooks;
+mod phase;
 mod recorder;
 mod recover;
 mod speak;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_protocol::{Json, Name, Part};
+use quorate_protocol::{Json, Name};
 use serde_json::Map;
-use tokio::time::Instant;
 
 use crate::budget::CallBudget;
 use crate::call::CallContext;
 use crate::clock::{Clock, rfc3339};
-use crate::conversation::{MAX_TURN_BYTES, NewTurn, Participant, Stamp, Turn};
+use crate::conversation::{MAX_TURN_BYTES, Participant, Stamp, Turn};
 use crate::entropy;
 use crate::member_config::MemberConfig;
 use crate::observer::NoopObserver;
@@ -34,10 +34,10 @@ use crate::ports::state::State;
 use crate::ports::substrate::{self, Substrate};
 use crate::ports::telemetry::{Event, EventKind, Telemetry};
 use crate::prompt::Layout;
-use crate::record::Status;
 use crate::redact::Redactor;
 
 use hooks::Hooks;
+use phase::Phase;
 use recorder::RecordQueue;
 
 /// How many turns are read at once.
@@ -202,6 +202,13 @@ pub enum Error {
     PositionUnknown(String),
 }
 
+impl Swarm {
+    fn emit(&self, cycle: u64, what: EventKind) {
+        let at = rfc3339(self.clock.now_ms());
+        self.telemetry.emit(&Event { cycle, at, kind: what });
+    }
+}
+
 /// A swarm at work: one process's loop over one conversation.
 pub struct Runner {
     swarm: Arc<Swarm>,
@@ -223,12 +230,8 @@ pub struct Runner {
     agent_turns_in_a_row: usize,
     /// What is known of the first pending turn from before this process started.
     resumed: Option<PartialAnswer>,
-    /// The trigger that is being answered.
-    active_cycle: Option<ActiveCycle>,
-    /// The last trigger that was answered, where something of it is still to be done.
-    pending_commit: Option<PendingCommit>,
-    /// Said and not yet appended, and whether that was tried.
-    unappended: VecDeque<(NewTurn, bool)>,
+    /// Where the answering of a trigger stands.
+    phase: Phase,
     /// Appended with a state that is not yet stored.
     unsaved_states: BTreeMap<Name, Map<String, Json>>,
     /// How many turns were settled without an answer since the last record.
@@ -273,9 +276,7 @@ impl Runner {
             settled: VecDeque::new(),
             agent_turns_in_a_row: 0,
             resumed: None,
-            active_cycle: None,
-            pending_commit: None,
-            unappended: VecDeque::new(),
+            phase: Phase::Idle,
             unsaved_states: BTreeMap::new(),
             unrecorded_idle_turns: 0,
             cycles: 0,
@@ -310,16 +311,18 @@ impl Runner {
     /// When a record could not be written.
     pub async fn close(mut self, limit: Duration) -> Result<Option<UnfinishedCycle>, Error> {
         // What was said and paid for is not lost for being interrupted.
-        let all_heard = |open: &PendingCommit| (open.trigger.id.clone(), Vec::new());
-        let left = self.abort_cycle().or_else(|| self.pending_commit.as_ref().map(all_heard));
-        let finished = tokio::time::timeout(limit, self.commit()).await;
-        let left = left.map(|(trigger, unheard)| {
-            let appended = match (finished, &self.pending_commit) {
+        let left = self.interrupt().or_else(|| match &self.phase {
+            Phase::Committing(commit) => Some((commit.trigger.id.clone(), Vec::new())),
+            Phase::Idle | Phase::Asking(_) => None,
+        });
+        let finished = tokio::time::timeout(limit, self.finish()).await;
+        let left = left.map(|(trigger, unanswered)| {
+            let appended = match (finished, &self.phase) {
                 (Ok(Ok(Some(CycleResult::Asked { appended, .. }))), _) => appended,
-                (_, Some(open)) => open.appended.clone(),
+                (_, Phase::Committing(commit)) => commit.appended.clone(),
                 _ => Vec::new(),
             };
-            UnfinishedCycle { trigger, appended, unanswered: unheard }
+            UnfinishedCycle { trigger, appended, unanswered }
         });
         self.hooks.settle(limit).await;
         let recorded = tokio::time::timeout(limit * LEDGER_TIMEOUT_FACTOR, self.record_remaining()).await;
@@ -332,8 +335,8 @@ impl Runner {
 
     /// Records what is still to be recorded.
     async fn record_remaining(mut self) -> Result<(), Error> {
-        if self.pending_commit.is_some() {
-            self.record_pending(false).await?;
+        if matches!(self.phase, Phase::Committing(_)) {
+            self.record_commit(false).await?;
         } else if let Some(cursor) =
             self.cursor.clone().filter(|_| self.unrecorded_idle_turns > 0 && self.needs_no_state_recovery())
         {
@@ -344,8 +347,7 @@ impl Runner {
     }
 
     fn emit(&self, what: EventKind) {
-        let at = rfc3339(self.swarm.clock.now_ms());
-        self.swarm.telemetry.emit(&Event { cycle: self.cycles, at, kind: what });
+        self.swarm.emit(self.cycles, what);
     }
 
     /// Whether a turn is a participant's: of this manifest, or of another runtime's, whose stamp says what it answers.
@@ -403,59 +405,11 @@ struct SettledTurn {
 }
 
 /// A trigger that some have answered.
+#[derive(Debug)]
 struct PartialAnswer {
     trigger: Name,
     selected: Vec<Name>,
     answered: BTreeSet<Name>,
     /// The last of the answers.
     last: Name,
-}
-
-/// Everything that the speakers of one cycle share.
-struct TurnContext {
-    /// The window, redacted.
-    window: Vec<Turn>,
-    /// It, as prompts show it.
-    turns: Part,
-    conversation: Option<String>,
-}
-
-/// A trigger that is being answered.
-struct ActiveCycle {
-    trigger: Turn,
-    selected: Vec<Name>,
-    asked: Vec<Name>,
-    started: Instant,
-    /// Who has come to an end so far.
-    results: Mutex<Vec<SpeakerResult>>,
-}
-
-/// A trigger that is answered, until its answers are appended, remembered and recorded.
-struct PendingCommit {
-    trigger: Turn,
-    /// Whether everybody was heard.
-    is_complete: bool,
-    selected: Vec<Name>,
-    failed: Vec<(Name, String)>,
-    /// What is to be recorded of those who were asked.
-    entries: Vec<ledger::Entry>,
-    appended: Vec<Turn>,
-    /// Whether it is in the ledger's queue.
-    recorded: bool,
-    started: Instant,
-}
-
-/// What one speaker came to.
-struct SpeakerResult {
-    participant: Name,
-    result: Result<Response, (Status, String)>,
-    entries: Vec<ledger::Entry>,
-    took: Duration,
-}
-
-struct Response {
-    content: String,
-    meta: Map<String, Json>,
-    state: Option<Map<String, Json>>,
-    posted: Option<Name>,
 }

@@ -1,6 +1,7 @@
 //! One process's work on a run: what is under way, what happens, and what follows from it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +51,15 @@ const LEDGER_GRACE: Duration = Duration::from_secs(10);
 /// How much is recorded in one append.
 const MAX_ENTRIES_PER_APPEND: usize = 1_024;
 
+/// Something under way.
+type EndFuture = Pin<Box<dyn Future<Output = Result<End, ledger::Error>> + Send>>;
+
+/// Something that was under way and ended, with its key.
+enum End {
+    Call(Name, Box<FinishedCall>),
+    HostCall(Name, Box<HostCallResult>),
+}
+
 enum LoopEvent {
     CallEnded(Invoke, Box<FinishedCall>),
     HostCallEnded(HostCallResult),
@@ -65,7 +75,7 @@ pub(super) struct RunLoop {
     /// What the host is doing for the protocol.
     host_calls: BTreeMap<Name, HostCall>,
     extensions: Arc<Extensions>,
-    futures: FuturesUnordered<Abortable<call::CallFuture>>,
+    futures: FuturesUnordered<Abortable<EndFuture>>,
     /// Invocations that nobody is asked for any more.
     over_budget: VecDeque<(Invoke, Cost)>,
     pub(super) outcome: Option<Map<String, Json>>,
@@ -148,17 +158,17 @@ impl RunLoop {
     /// A call or an errand ended, if it was not dropped.
     fn collect_ended(
         &mut self,
-        ended: Option<Result<Result<call::CallEnd, ledger::Error>, Aborted>>,
+        ended: Option<Result<Result<End, ledger::Error>, Aborted>>,
         happened: &mut Vec<LoopEvent>,
     ) -> Result<(), Error> {
         let Some(Ok(ended)) = ended else { return Ok(()) };
         match ended? {
-            call::CallEnd::Call(id, asked) => {
+            End::Call(id, asked) => {
                 if let Some(under_way) = self.active_calls.remove(&id) {
                     happened.push(LoopEvent::CallEnded(under_way.invoke, asked));
                 }
             }
-            call::CallEnd::HostCall(key, done) => {
+            End::HostCall(key, done) => {
                 if self.host_calls.remove(&key).is_some() {
                     happened.push(LoopEvent::HostCallEnded(*done));
                 }
@@ -303,7 +313,7 @@ impl RunLoop {
         let (run, redactor) = (self.config.run.clone(), self.config.redactor.clone());
         let done = self.extensions.clone().run(run, errand.clone(), redactor);
         let ends = key.clone();
-        let errand_ends = async move { Ok(call::CallEnd::HostCall(ends, Box::new(done.await))) };
+        let errand_ends = async move { Ok(End::HostCall(ends, Box::new(done.await))) };
         let (_, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(errand_ends), registration));
         self.host_calls.insert(key, errand);
@@ -348,6 +358,8 @@ impl RunLoop {
             seat,
             Arc::clone(&cost_tracker),
         );
+        let id = invoke.id.clone();
+        let call = async move { Ok(End::Call(id, Box::new(call.await?))) };
         let (abort, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(call), registration));
         self.active_calls.insert(invoke.id.clone(), ActiveCall { invoke, abort, cost_tracker });

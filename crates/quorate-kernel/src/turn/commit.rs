@@ -5,64 +5,74 @@ use std::time::Duration;
 
 use quorate_protocol::Name;
 
+use super::phase::{Commit, Input, Phase, Unappended};
 use super::recorder::Slot;
-use super::{CycleResult, Error, PendingCommit, Runner};
+use super::{CycleResult, Error, Runner};
 use crate::consultation::millis;
 use crate::conversation::Turn;
 use crate::ports::ledger::Entry;
 use crate::ports::substrate::{self, Keeps};
 use crate::ports::telemetry::EventKind;
-use crate::record::{self, Status};
+use crate::record;
 
 /// How often an append is tried again, and the first pause before it, which doubles.
 const MAX_APPEND_ATTEMPTS: u32 = 4;
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 impl Runner {
-    /// Appends, remembers and records what was said about the last trigger, as far as that is still to be done.
-    pub(super) async fn commit(&mut self) -> Result<Option<CycleResult>, Error> {
-        let posted = self.append_responses().await;
-        self.save_states().await;
-        posted?;
-        if self.pending_commit.is_some() {
-            self.record_pending(self.needs_no_state_recovery()).await?;
+    /// Ends what was begun before, if something was.
+    pub(super) async fn finish(&mut self) -> Result<Option<CycleResult>, Error> {
+        if let Phase::Committing(_) = self.phase {
+            return self.commit().await.map(Some);
         }
-        let Some(PendingCommit { trigger, failed, appended, started, .. }) = self.pending_commit.take()
-        else {
-            return Ok(None);
-        };
-        self.unrecorded_idle_turns = usize::from(!self.needs_no_state_recovery());
-        self.emit(EventKind::CycleFinished {
-            appended: appended.len(),
-            failed: failed.len(),
-            ms: millis(started.elapsed()),
-        });
-        Ok(Some(CycleResult::Asked { trigger: trigger.id, appended, failed }))
+        self.save_states().await;
+        Ok(None)
     }
 
-    /// Records what came of the last trigger; that it is settled only where nothing of it is left to do.
-    pub(super) async fn record_pending(&mut self, settled: bool) -> Result<(), Error> {
-        let Some(open) = self.pending_commit.as_ref().filter(|open| !open.recorded) else {
-            return Ok(self.records.wait_durable().await?);
+    /// Appends, remembers and records what was said about the trigger, as far as that is still to be done.
+    pub(super) async fn commit(&mut self) -> Result<CycleResult, Error> {
+        let appended = self.append_answers().await;
+        self.save_states().await;
+        appended?;
+        self.record_commit(self.needs_no_state_recovery()).await?;
+        self.unrecorded_idle_turns = usize::from(!self.needs_no_state_recovery());
+        match std::mem::take(&mut self.phase) {
+            Phase::Committing(Commit { trigger, failed, appended, started, .. }) => {
+                self.emit(EventKind::CycleFinished {
+                    appended: appended.len(),
+                    failed: failed.len(),
+                    ms: millis(started.elapsed()),
+                });
+                Ok(CycleResult::Asked { trigger: trigger.id, appended, failed })
+            }
+            Phase::Idle | Phase::Asking(_) => Ok(CycleResult::NoNewTurn),
+        }
+    }
+
+    /// Records the commit; that its trigger is settled only where nothing of it is left to do.
+    pub(super) async fn record_commit(&mut self, settled: bool) -> Result<(), Error> {
+        let commit = match &self.phase {
+            Phase::Committing(commit) if !commit.recorded => commit,
+            _ => return Ok(self.records.wait_durable().await?),
         };
         let failed = |(participant, why): &(Name, String)| record::FailedTurn {
             participant: participant.clone(),
             why: why.clone(),
         };
         let data = record::Turn {
-            trigger: Some(open.trigger.id.clone()),
-            by: Some(open.trigger.participant.clone()),
-            selected: Some(open.selected.clone()),
-            appended: Some(open.appended.iter().map(appended_turn).collect()),
-            failed: Some(open.failed.iter().map(failed).collect()),
-            cursor: (settled && open.is_complete).then(|| open.trigger.id.clone()),
+            trigger: Some(commit.trigger.id.clone()),
+            by: Some(commit.trigger.participant.clone()),
+            selected: Some(commit.selected.clone()),
+            appended: Some(commit.appended.iter().map(appended_turn).collect()),
+            failed: Some(commit.failed.iter().map(failed).collect()),
+            cursor: (settled && commit.is_complete).then(|| commit.trigger.id.clone()),
             ..record::Turn::default()
         };
-        let mut entries = open.entries.clone();
+        let mut entries = commit.entries.clone();
         entries.push(Entry::of(&data, self.swarm.clock.now_ms()));
         let slot = self.records.reserve().await?;
         // Taken note of before anything is waited for: interrupted from here on, it is not recorded once more.
-        self.pending_commit.iter_mut().for_each(|open| open.recorded = true);
+        self.apply(Input::Recorded);
         self.record_in(slot, entries).await
     }
 
@@ -100,15 +110,20 @@ impl Runner {
         }
     }
 
-    /// Appends what was said, in order.
-    async fn append_responses(&mut self) -> Result<(), Error> {
+    /// Appends the answers, in order.
+    async fn append_answers(&mut self) -> Result<(), Error> {
         let (mut pause, mut left) = (FIRST_RETRY_DELAY, MAX_APPEND_ATTEMPTS);
-        while let Some((turn, tried)) = self.unappended.front_mut() {
+        while let Some(Unappended { turn, was_tried }) = self.phase.next_answer() {
             // Also where this is interrupted: it may have been appended, and nobody has learnt that.
-            let again = std::mem::replace(tried, true);
-            let one = match self.swarm.substrate.append(turn.clone()).await {
-                Ok(one) => Ok(one),
-                Err(error @ substrate::Error::Refused(_)) => Err(error),
+            self.apply(Input::AppendTried);
+            let input = match self.swarm.substrate.append(turn.clone()).await {
+                Ok(one) if one.fresh || was_tried && one.turn.content == turn.content => {
+                    Input::Appended(one.turn)
+                }
+                Ok(_) => Input::AnsweredElsewhere,
+                Err(error @ substrate::Error::Refused(_)) => {
+                    Input::Refused(self.swarm.redactor.redact(&error.to_string()).0)
+                }
                 Err(error) if left == 0 => return Err(error.into()),
                 Err(_) => {
                     tokio::time::sleep(pause).await;
@@ -116,34 +131,8 @@ impl Runner {
                     continue;
                 }
             };
-            let Some((turn, _)) = self.unappended.pop_front() else { return Ok(()) };
             (pause, left) = (FIRST_RETRY_DELAY, MAX_APPEND_ATTEMPTS);
-            let participant = turn.participant;
-            match one {
-                Ok(one) if one.fresh || again && one.turn.content == turn.content => {
-                    self.unsaved_states.extend(
-                        turn.stamp.and_then(|stamp| stamp.state).map(|state| (participant.clone(), state)),
-                    );
-                    self.emit(EventKind::SubstrateAppended { turn: one.turn.id.clone(), participant });
-                    if self.swarm.flags.on_turn_end {
-                        self.hooks.turn_end(self.cycles, &one.turn);
-                    }
-                    self.pending_commit.iter_mut().for_each(|open| open.appended.push(one.turn.clone()));
-                }
-                // Another process has answered it, and remembers that.
-                Ok(_) => {}
-                Err(error) => {
-                    let error = self.swarm.redactor.redact(&error.to_string()).0;
-                    self.emit(EventKind::ParticipantFailed {
-                        participant: participant.clone(),
-                        status: Status::Failed,
-                        error: error.clone(),
-                    });
-                    self.pending_commit
-                        .iter_mut()
-                        .for_each(|open| open.failed.push((participant.clone(), error.clone())));
-                }
-            }
+            self.apply(input);
         }
         Ok(())
     }

@@ -1,38 +1,43 @@
 //! One cycle: the oldest pending turn is dispatched, and whoever is selected answers it (K2).
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use quorate_protocol::{Name, Part, PartKind};
 use tokio::time::Instant;
 
 use super::dispatch::{DecisionCost, Selection};
-use super::{
-    ActiveCycle, CycleResult, Error, PartialAnswer, PendingCommit, READ_PAGE_TURNS, Runner, SettledTurn,
-    SpeakerResult, TurnContext,
-};
+use super::phase::{Asking, Author, Effect, Input, Phase};
+use super::speak::TurnQuestion;
+use super::{CycleResult, Error, READ_PAGE_TURNS, Runner, SettledTurn};
 use crate::clock::rfc3339;
 use crate::consultation::millis;
-use crate::conversation::{NewTurn, Stamp, Turn, turn_key};
+use crate::conversation::{Turn, turn_key};
 use crate::ports::ledger::{self, Entry};
 use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::EventKind;
-use crate::record;
+use crate::record::{self, Status};
 use crate::redact::Redactor;
 
 impl Runner {
-    /// Settles the oldest turn that is not settled, if there is one.
+    /// Settles the oldest turn that is not settled, if there is one. What an earlier call has left in hand, since it was
+    /// dropped or failed, comes first.
     ///
     /// # Errors
     /// When substrate or ledger fail. What was said and could not be appended is kept, and appended by the next call.
     pub async fn cycle(&mut self) -> Result<CycleResult, Error> {
-        let started = Instant::now();
-        // The last one may have been dropped on its way, or the ledger failed.
-        self.abort_cycle();
-        if let Some(finished) = self.commit().await? {
-            return Ok(finished);
+        self.interrupt();
+        match self.finish().await? {
+            Some(finished) => Ok(finished),
+            None => self.begin().await,
         }
+    }
+
+    /// Dispatches the oldest pending turn, and has it answered.
+    async fn begin(&mut self) -> Result<CycleResult, Error> {
+        let started = Instant::now();
         // What is read belongs to the cycle that it begins; without anything new there is none.
         self.cycles += 1;
         self.read_new_turns(started).await?;
@@ -81,36 +86,84 @@ impl Runner {
             return Ok(CycleResult::BudgetExhausted { trigger: trigger.id });
         }
         let window = self.redact_turns(window).await;
-        let scene = self.turn_context(window);
         if self.swarm.flags.on_mention {
             asked.iter().for_each(|id| self.hooks.mention(self.cycles, id, &trigger));
         }
-        let spoken = Mutex::default();
-        self.active_cycle =
-            Some(ActiveCycle { trigger, selected, asked: asked.clone(), started, results: spoken });
-        let heard = join_all(asked.iter().map(|id| self.ask_speaker(&scene, id))).await;
-        heard.into_iter().collect::<Result<(), _>>()?;
-        self.finish_cycle().await
+        let question = Arc::new(self.question(window, &asked));
+        let results = Vec::new();
+        self.apply(Input::Dispatched(Asking { trigger, selected, asked: asked.clone(), started, results }));
+        self.ask(&question, asked).await?;
+        self.apply(Input::AllHeard(self.author()));
+        self.commit().await
     }
 
-    /// Asks somebody, and keeps what comes of it.
-    async fn ask_speaker(&self, scene: &TurnContext, id: &Name) -> Result<(), ledger::Error> {
-        let spoken = self.speak(scene, id).await?;
-        let participant = id.clone();
-        self.emit(match &spoken.result {
-            Ok(said) => EventKind::ParticipantFinished {
-                participant,
-                ms: millis(spoken.took),
-                bytes: said.content.len(),
-            },
-            Err((status, error)) => {
-                EventKind::ParticipantFailed { participant, status: status.clone(), error: error.clone() }
+    /// Asks the chosen participants at once, and keeps what comes of each.
+    async fn ask(&mut self, question: &Arc<TurnQuestion>, asked: Vec<Name>) -> Result<(), ledger::Error> {
+        let calls = asked.into_iter().map(|id| question.clone().ask(id));
+        let mut calls: FuturesUnordered<_> = calls.collect();
+        let mut failed = Ok(());
+        while let Some(heard) = calls.next().await {
+            match heard {
+                Ok(result) => {
+                    self.emit(result.event());
+                    self.apply(Input::Heard(result));
+                }
+                // The others are paid for, too.
+                Err(error) => failed = Err(error),
             }
-        });
-        if let Some(underway) = &self.active_cycle {
-            underway.results.lock().unwrap_or_else(PoisonError::into_inner).push(spoken);
         }
-        Ok(())
+        failed
+    }
+
+    /// Does what follows from an event of the cycle.
+    pub(super) fn apply(&mut self, input: Input) {
+        let (phase, effects) = std::mem::take(&mut self.phase).step(input);
+        self.phase = phase;
+        for effect in effects {
+            self.perform(effect);
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Settle(trigger) => {
+                self.resumed = None;
+                self.pending.pop_front();
+                self.settle(trigger);
+            }
+            Effect::Resume(mut partial) => {
+                let before = self.resumed.take().filter(|before| before.trigger == partial.trigger);
+                partial.answered.extend(before.into_iter().flat_map(|before| before.answered));
+                self.resumed = Some(partial);
+            }
+            Effect::Remember(participant, state) => {
+                self.unsaved_states.insert(participant, state);
+            }
+            Effect::Announce { participant, turn } => {
+                self.emit(EventKind::SubstrateAppended { turn: turn.id.clone(), participant });
+                if self.swarm.flags.on_turn_end {
+                    self.hooks.turn_end(self.cycles, &turn);
+                }
+            }
+            Effect::AnnounceFailure { participant, error } => {
+                self.emit(EventKind::ParticipantFailed { participant, status: Status::Failed, error });
+            }
+        }
+    }
+
+    fn author(&self) -> Author {
+        Author { runtime: self.swarm.runtime.clone(), now: rfc3339(self.swarm.clock.now_ms()) }
+    }
+
+    /// Where participants are being asked: keeps what was said by then. Gives the trigger, and who has not answered it.
+    pub(super) fn interrupt(&mut self) -> Option<(Name, Vec<Name>)> {
+        let Phase::Asking(asking) = &self.phase else { return None };
+        // Where turns are all that is kept, whoever takes this up could not tell that some have answered already.
+        let may_resume = self.swarm.substrate.about().keeps != Keeps::Turns;
+        let unanswered = if may_resume { asking.unanswered() } else { asking.asked.clone() };
+        let left = (asking.trigger.id.clone(), unanswered);
+        self.apply(Input::Interrupted { author: self.author(), may_resume });
+        Some(left)
     }
 
     /// Reads new turns, where none are pending.
@@ -170,98 +223,23 @@ impl Runner {
         self.swarm.redactor.run_blocking_if_large(bytes, work).await
     }
 
-    fn turn_context(&self, window: Vec<Turn>) -> TurnContext {
+    /// What all who are asked about a trigger share.
+    fn question(&self, window: Vec<Turn>, asked: &[Name]) -> TurnQuestion {
         let mut lines: Vec<&str> = self.settled_window().map(|one| &*one.line).collect();
         let trigger = window.last().map(|trigger| self.prompt_line(trigger)).unwrap_or_default();
         lines.push(&trigger);
-        // A line for each: easier to read than one, and cheaper than many.
-        let turns = Part::new(PartKind::Turns, "", format!("[\n{}\n]", lines.join(",\n")));
-        let conversation = self.about.conversation.clone();
-        TurnContext { window, turns, conversation }
-    }
-
-    /// Settles the trigger that everybody was heard about, and appends what was said.
-    async fn finish_cycle(&mut self) -> Result<CycleResult, Error> {
-        let Some(trigger) = self.collect_responses(true) else { return Ok(CycleResult::NoNewTurn) };
-        // From here on everything is made good from what is in hand: the trigger is behind us.
-        self.resumed = None;
-        self.pending.pop_front();
-        let id = trigger.id.clone();
-        self.settle(trigger);
-        let none = CycleResult::Asked { trigger: id, appended: Vec::new(), failed: Vec::new() };
-        Ok(self.commit().await?.unwrap_or(none))
-    }
-
-    /// Where a cycle did not come to its end: keeps what was said by then. The trigger, and whom nobody has heard.
-    pub(super) fn abort_cycle(&mut self) -> Option<(Name, Vec<Name>)> {
-        let ActiveCycle { trigger, selected, asked, results: spoken, .. } = self.active_cycle.as_ref()?;
-        let (trigger, selected, mut unheard) = (trigger.id.clone(), selected.clone(), asked.clone());
-        let answered = |one: &SpeakerResult| one.result.is_ok().then(|| one.participant.clone());
-        let heard =
-            spoken.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(answered).collect();
-        let heard: BTreeSet<Name> = heard;
-        // Where turns are all that is kept, whoever takes this up could not tell that some have answered already.
-        if heard.is_empty() || self.swarm.substrate.about().keeps == Keeps::Turns {
-            self.active_cycle = None;
-            return Some((trigger, unheard));
+        let states = self.unsaved_states.iter().filter(|(id, _)| asked.contains(id));
+        TurnQuestion {
+            swarm: self.swarm.clone(),
+            call_context: self.call_context.clone(),
+            recorder: self.records.recorder(),
+            cycle: self.cycles,
+            // A line for each: easier to read than one, and cheaper than many.
+            turns: Part::new(PartKind::Turns, "", format!("[\n{}\n]", lines.join(",\n"))),
+            window,
+            conversation: self.about.conversation.clone(),
+            unsaved_states: states.map(|(id, state)| (id.clone(), state.clone())).collect(),
         }
-        self.collect_responses(false);
-        unheard.retain(|id| !heard.contains(id));
-        let before = self.resumed.take().filter(|one| one.trigger == trigger).map(|one| one.answered);
-        let answered = before.into_iter().flatten().chain(heard).collect();
-        self.resumed =
-            Some(PartialAnswer { last: trigger.clone(), trigger: trigger.clone(), selected, answered });
-        Some((trigger, unheard))
-    }
-
-    /// Has what was said about the trigger appended, in the order of selection.
-    fn collect_responses(&mut self, whole: bool) -> Option<Turn> {
-        let ActiveCycle { trigger, selected, asked, started, results: spoken } = self.active_cycle.take()?;
-        let mut spoken = spoken.into_inner().unwrap_or_else(PoisonError::into_inner);
-        spoken.sort_by_key(|one| asked.iter().position(|id| *id == one.participant));
-        let (mut failed, mut entries) = (Vec::new(), Vec::new());
-        for one in spoken {
-            entries.extend(one.entries);
-            let said = match one.result {
-                Ok(said) => said,
-                Err((_, error)) => {
-                    failed.push((one.participant, error));
-                    continue;
-                }
-            };
-            if said.posted.is_some() {
-                // It stands in the conversation already, and is read from there.
-                self.unsaved_states.extend(said.state.map(|state| (one.participant, state)));
-                continue;
-            }
-            let stamp = Stamp {
-                key: turn_key(&trigger.id, &one.participant),
-                runtime: self.swarm.runtime.clone(),
-                trigger: trigger.id.clone(),
-                selected: if selected.len() > 1 { selected.clone() } else { Vec::new() },
-                state: said.state,
-            };
-            let turn = NewTurn {
-                stamp: Some(stamp),
-                participant: one.participant,
-                content: said.content.into(),
-                timestamp: rfc3339(self.swarm.clock.now_ms()),
-                meta: said.meta,
-            };
-            self.unappended.push_back((turn, false));
-        }
-        let appended = Vec::new();
-        self.pending_commit = Some(PendingCommit {
-            trigger: trigger.clone(),
-            is_complete: whole,
-            selected,
-            failed,
-            entries,
-            appended,
-            recorded: false,
-            started,
-        });
-        Some(trigger)
     }
 
     /// Nobody answers the trigger. That is recorded now and then where to dispatch it again after a crash costs nothing,

@@ -1,5 +1,6 @@
 //! One speaker: its state, its prompt, one invocation through the executor port, and what it came to.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,21 +8,77 @@ use quorate_protocol::answers::turn::Turn as Answer;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
-use super::{Prompt, Response, Runner, Speaker, SpeakerResult, TurnContext};
-use crate::call;
-use crate::consultation::{Consultation, object};
-use crate::conversation::{ConversationContext, MAX_TURN_BYTES, turn_key};
+use super::{Prompt, Speaker, Swarm};
+use crate::call::{self, CallContext, Recorder};
+use crate::consultation::{Consultation, millis, object};
+use crate::conversation::{ConversationContext, MAX_TURN_BYTES, Turn, turn_key};
 use crate::ports::ledger;
 use crate::ports::telemetry::EventKind;
 use crate::record::Status;
 
-impl Runner {
+/// What all participants share who are asked about one trigger.
+pub(super) struct TurnQuestion {
+    pub(super) swarm: Arc<Swarm>,
+    pub(super) call_context: Arc<CallContext>,
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) cycle: u64,
+    /// The window, redacted; the trigger is its last turn.
+    pub(super) window: Vec<Turn>,
+    /// It, as prompts show it.
+    pub(super) turns: Part,
+    /// What the substrate calls the conversation elsewhere.
+    pub(super) conversation: Option<String>,
+    /// States that the store does not have yet.
+    pub(super) unsaved_states: BTreeMap<Name, Map<String, Json>>,
+}
+
+/// What one participant came to.
+pub(super) struct SpeakerResult {
+    pub(super) participant: Name,
+    pub(super) result: Result<Response, (Status, String)>,
+    /// What is to be recorded of it.
+    pub(super) entries: Vec<ledger::Entry>,
+    pub(super) took: Duration,
+}
+
+pub(super) struct Response {
+    pub(super) content: String,
+    pub(super) meta: Map<String, Json>,
+    pub(super) state: Option<Map<String, Json>>,
+    /// The turn, where the executor has put the answer into the conversation itself.
+    pub(super) posted: Option<Name>,
+}
+
+impl SpeakerResult {
+    pub(super) fn event(&self) -> EventKind {
+        let participant = self.participant.clone();
+        match &self.result {
+            Ok(said) => EventKind::ParticipantFinished {
+                participant,
+                ms: millis(self.took),
+                bytes: said.content.len(),
+            },
+            Err((status, error)) => {
+                EventKind::ParticipantFailed { participant, status: status.clone(), error: error.clone() }
+            }
+        }
+    }
+}
+
+impl TurnQuestion {
     /// Asks one participant.
     ///
     /// # Errors
     /// When the ledger fails: that is nothing that the participant has to answer for.
-    pub(super) async fn speak(&self, scene: &TurnContext, id: &Name) -> Result<SpeakerResult, ledger::Error> {
+    pub(super) async fn ask(self: Arc<Self>, id: Name) -> Result<SpeakerResult, ledger::Error> {
+        let trigger = self.window.last().map(|turn| &*turn.id).unwrap_or_default();
+        let span = tracing::info_span!("turn", runtime = %self.swarm.runtime, trigger, participant = %id);
+        self.ask_in_span(id).instrument(span).await
+    }
+
+    async fn ask_in_span(&self, id: Name) -> Result<SpeakerResult, ledger::Error> {
         let started = Instant::now();
         let failed = |why: String| {
             Ok(SpeakerResult {
@@ -31,16 +88,14 @@ impl Runner {
                 took: Duration::ZERO,
             })
         };
-        let Some(speaker) = self.swarm.speakers.iter().find(|one| one.participant.id == *id) else {
+        let Some(speaker) = self.swarm.speakers.iter().find(|one| one.participant.id == id) else {
             return failed("it is not on the roster".to_owned());
         };
-        self.emit(EventKind::ParticipantStarted {
-            participant: id.clone(),
-            executor: speaker.member.executor_name.to_string(),
-        });
-        let state = match self.unsaved_states.get(id) {
+        let executor = speaker.member.executor_name.to_string();
+        self.swarm.emit(self.cycle, EventKind::ParticipantStarted { participant: id.clone(), executor });
+        let state = match self.unsaved_states.get(&id) {
             Some(state) => state.clone(),
-            None => match self.swarm.state.read(id).await {
+            None => match self.swarm.state.read(&id).await {
                 Ok(state) => state,
                 // Whoever cannot remember would say something else than it should.
                 Err(error) => return failed(error.to_string()),
@@ -55,26 +110,17 @@ impl Runner {
         if !self.call_context.calls.reserve() {
             return failed("the calls of this run are spent".to_owned());
         }
-        let invoke = invoke(speaker, scene, &state, &prompt);
-        let mut seat = speaker.member.clone();
-        seat.role = prompt.text;
-        seat.conversation = Some(Arc::new(ConversationContext {
+        let invoke = self.invoke(speaker, &state, &prompt);
+        let mut member = speaker.member.clone();
+        member.role = prompt.text;
+        member.conversation = Some(Arc::new(ConversationContext {
             participant: speaker.participant.clone(),
-            recent: scene.window.clone(),
+            recent: self.window.clone(),
             state,
-            external_id: scene.conversation.clone(),
+            external_id: self.conversation.clone(),
         }));
-        let asked = call::call(
-            self.call_context.clone(),
-            self.records.recorder(),
-            invoke.clone(),
-            seat,
-            Arc::default(),
-        );
-        let mut asked = match asked.await? {
-            call::CallEnd::Call(_, asked) => asked,
-            call::CallEnd::HostCall(..) => return failed("it was not asked".to_owned()),
-        };
+        let (context, recorder) = (self.call_context.clone(), self.recorder.clone());
+        let mut asked = call::call(context, recorder, invoke.clone(), member, Arc::default()).await?;
         asked.consultation.redactions += in_state;
         let at_ms = self.swarm.clock.now_ms();
         let mut entries: Vec<_> = asked.attempt.iter().map(|attempt| attempt.entry(at_ms)).collect();
@@ -87,41 +133,41 @@ impl Runner {
             took: started.elapsed(),
         })
     }
-}
 
-fn invoke(speaker: &Speaker, scene: &TurnContext, state: &Map<String, Json>, prompt: &Prompt) -> Invoke {
-    let participant = &speaker.participant;
-    let trigger = scene.window.last();
-    let trigger_id = trigger.map(|turn| &*turn.id).unwrap_or_default();
-    let mut parts = vec![scene.turns.clone()];
-    if !state.is_empty() {
-        let state = serde_json::to_string_pretty(state).unwrap_or_default();
-        parts.push(Part::new(PartKind::State, "", state));
-    }
-    let mut task = format!("The others call you {}.", json!(participant.display_name));
-    if let Some(trigger) = trigger {
-        task.push_str(&format!(" Answer the last turn, which is by {}.", json!(&*trigger.participant)));
-    }
-    if let Some(tools) = &participant.tools.allowed {
-        match tools.is_empty() {
-            true => task.push_str(" You may use no tools."),
-            false => task.push_str(&format!(" The tools that you may use: {}.", tools.join(", "))),
+    fn invoke(&self, speaker: &Speaker, state: &Map<String, Json>, prompt: &Prompt) -> Invoke {
+        let participant = &speaker.participant;
+        let trigger = self.window.last();
+        let trigger_id = trigger.map(|turn| &*turn.id).unwrap_or_default();
+        let mut parts = vec![self.turns.clone()];
+        if !state.is_empty() {
+            let state = serde_json::to_string_pretty(state).unwrap_or_default();
+            parts.push(Part::new(PartKind::State, "", state));
         }
-    }
-    if !participant.tools.servers.is_empty() {
-        let servers = participant.tools.servers.join(", ");
-        task.push_str(&format!(" The MCP servers whose tools you may use: {servers}."));
-    }
-    let mut marks = object(json!({"trigger": trigger_id, "woven": prompt.woven_sha256}));
-    marks.extend(prompt.extra_fields.clone());
-    Invoke {
-        id: turn_key(trigger_id, &participant.id),
-        member: participant.id.clone(),
-        step: "turn".into(),
-        parts,
-        schema: speaker.member.executor.turn_schema(),
-        task: task.into(),
-        extra_fields: marks,
+        let mut task = format!("The others call you {}.", json!(participant.display_name));
+        if let Some(trigger) = trigger {
+            task.push_str(&format!(" Answer the last turn, which is by {}.", json!(&*trigger.participant)));
+        }
+        if let Some(tools) = &participant.tools.allowed {
+            match tools.is_empty() {
+                true => task.push_str(" You may use no tools."),
+                false => task.push_str(&format!(" The tools that you may use: {}.", tools.join(", "))),
+            }
+        }
+        if !participant.tools.servers.is_empty() {
+            let servers = participant.tools.servers.join(", ");
+            task.push_str(&format!(" The MCP servers whose tools you may use: {servers}."));
+        }
+        let mut marks = object(json!({"trigger": trigger_id, "woven": prompt.woven_sha256}));
+        marks.extend(prompt.extra_fields.clone());
+        Invoke {
+            id: turn_key(trigger_id, &participant.id),
+            member: participant.id.clone(),
+            step: "turn".into(),
+            parts,
+            schema: speaker.member.executor.turn_schema(),
+            task: task.into(),
+            extra_fields: marks,
+        }
     }
 }
 
