@@ -1,3 +1,5 @@
+//! Phases, step by step.
+
 use serde_json::json;
 use std::time::Duration;
 
