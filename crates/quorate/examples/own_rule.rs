@@ -1,4 +1,4 @@
-//! Registers a synthesis rule and a gather strategy of one's own, and convenes an assembly that names both.
+//! Registers a custom synthesis rule and a gather strategy, and convenes an assembly that names both.
 //!
 //! `cargo run -p quorate --example own_rule`
 
@@ -9,7 +9,7 @@ use quorate::Quorate;
 use quorate::ports::{Mode, RuleKind, gather, rule};
 use serde_json::{Value, json};
 
-/// Passes when nobody says no, however few say yes.
+/// Passes when no member votes no, however few vote yes.
 struct NobodyObjects;
 
 #[async_trait]
@@ -21,7 +21,7 @@ impl rule::Rule for NobodyObjects {
     }
 }
 
-/// Gives a voter the proposal with what it cost last year.
+/// Shows a voter the proposal with last year's cost.
 struct WithLastYear;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! A workspace that is ready for work, and how it is set up.
+//! [`Quorate`] and its [`Builder`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use crate::service::host::Host;
 use crate::service::trust;
 use crate::service::workspace::{self, PathOverrides};
 
-/// Whether what files of the workspace name may be run and sent to: commands of executors, hooks, servers, keys.
+/// Whether Quorate may run commands and hooks, contact servers and send keys that workspace files name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Trust {
-    /// What `quorate trust` has recorded in the state directory, and nothing without one.
+    /// Only what `quorate trust` has recorded in the state directory; without a state directory, nothing.
     #[default]
     Recorded,
-    /// Everything that the workspace's files name: the program vouches for them.
+    /// Everything that workspace files name: the program vouches for them.
     Workspace,
 }
 
-/// A workspace that is ready for work. Cloning it is cheap; each piece of work opens the ledger and closes it again.
+/// A configured workspace. Cloning it is cheap; each operation opens the ledger and closes it again.
 #[derive(Clone)]
 pub struct Quorate {
     pub(crate) environment: Environment,
@@ -40,7 +40,7 @@ pub struct Quorate {
 }
 
 impl Quorate {
-    /// Sets a workspace up.
+    /// Returns an empty builder; [`Builder::workspace`] is required.
     ///
     /// ```
     /// use quorate::Quorate;
@@ -61,10 +61,10 @@ impl std::fmt::Debug for Quorate {
     }
 }
 
-/// Something that is added to what is built in; why not, where it cannot be.
+/// Registers an extension with the host; the error is a message for the caller.
 type Addition = Box<dyn FnOnce(Host) -> Result<Host, String>>;
 
-/// What a workspace is set up with. Without [`Builder::workspace`] there is nothing to build.
+/// Configures a [`Quorate`]. [`Builder::build`] fails without [`Builder::workspace`].
 #[derive(Default)]
 pub struct Builder {
     workspace: Option<PathBuf>,
@@ -79,14 +79,14 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The directory that relative paths start from, with the workspace's `quorate.toml` and `council.yaml`, if it has any.
+    /// The directory that relative paths start from; its `quorate.toml` and `council.yaml` are read if they exist.
     #[must_use]
     pub fn workspace(mut self, directory: impl Into<PathBuf>) -> Self {
         self.workspace = Some(directory.into());
         self
     }
 
-    /// The ledger: a file, or `postgres://…` with the feature `postgres`. Without it what `quorate.toml` says, else
+    /// The ledger: a file, or `postgres://…` with the feature `postgres`. Default: the one `quorate.toml` names, else
     /// `.quorate/ledger.db`.
     #[must_use]
     pub fn ledger(mut self, ledger: impl Into<PathBuf>) -> Self {
@@ -94,58 +94,58 @@ impl Builder {
         self
     }
 
-    /// The council, in place of the workspace's `council.yaml`.
+    /// The council file, instead of the workspace's `council.yaml`.
     #[must_use]
     pub fn council(mut self, file: impl Into<PathBuf>) -> Self {
         self.config = Some(file.into());
         self
     }
 
-    /// Where what outlives a workspace is kept: recorded trust, and copies of the last signed checkpoints, which show that
-    /// a ledger was rolled back. Without it there are neither.
+    /// The directory for data that outlives a workspace: recorded trust, and copies of the last signed checkpoints, which
+    /// detect a ledger that was rolled back. Without it, neither is kept.
     #[must_use]
     pub fn state_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(directory.into());
         self
     }
 
-    /// Whether commands that the workspace's files name may run.
+    /// Whether commands that workspace files name may run.
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// Who is at work, as records name them.
+    /// The user name that records carry.
     #[must_use]
     pub fn user(mut self, name: impl Into<String>) -> Self {
         self.user = Some(name.into());
         self
     }
 
-    /// What time it is, in place of the system's clock.
+    /// The clock; default: the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// The variables that configurations may name, such as `QUORATE_SIGNING_KEY`; the values of those that hold a secret
-    /// are redacted. Without them there are none: the process's own are not read.
+    /// The variables that configurations may name, such as `QUORATE_SIGNING_KEY`; values of secret ones are redacted.
+    /// Default: none. The process's own environment is never read.
     #[must_use]
     pub fn variables(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.variables.extend(variables);
         self
     }
 
-    /// An executor that manifests and `quorate.toml` name by this kind.
+    /// Registers an executor under a kind that manifests and `quorate.toml` can name.
     #[must_use]
     pub fn executor(self, kind: &str, executor: impl Executor + 'static) -> Self {
         let executor: Arc<dyn Executor> = Arc::new(executor);
         self.executor_with(kind, move |_| Ok(executor.clone()))
     }
 
-    /// An executor that is made with the settings of its table.
+    /// Registers an executor that is built from the settings of its table.
     #[must_use]
     pub fn executor_with(
         self,
@@ -156,14 +156,14 @@ impl Builder {
         self.with(move |host| host.with_executor(&kind, new).map_err(|error| error.to_string()))
     }
 
-    /// A synthesis rule that assemblies name by this kind.
+    /// Registers a synthesis rule under a kind that assemblies can name.
     #[must_use]
     pub fn rule(self, name: &str, kind: RuleKind, rule: impl Rule + 'static) -> Self {
         let name = name.to_owned();
         self.with(move |host| host.with_rule(&name, kind, Arc::new(rule)).map_err(|error| error.to_string()))
     }
 
-    /// A gather strategy of assemblies; its name begins with `custom:`.
+    /// Registers a gather strategy for assemblies; its name begins with `custom:`.
     #[must_use]
     pub fn gather(self, strategy: &str, gather: impl Gather + 'static) -> Self {
         let strategy = strategy.to_owned();
@@ -172,13 +172,13 @@ impl Builder {
         })
     }
 
-    /// What compares texts by meaning, for assemblies whose `matchMode` is `semantic`.
+    /// Registers the embedder that compares texts for assemblies with `matchMode: semantic`.
     #[must_use]
     pub fn embedder(self, embedder: impl Embedder + 'static) -> Self {
         self.with(|host| Ok(host.with_embedder(Arc::new(embedder))))
     }
 
-    /// A substrate that runtime manifests name by this kind.
+    /// Registers a substrate under a kind that runtime manifests can name.
     #[must_use]
     pub fn substrate(
         self,
@@ -189,7 +189,7 @@ impl Builder {
         self.with(move |host| host.with_substrate(&kind, new).map_err(|error| error.to_string()))
     }
 
-    /// A dispatcher that runtime manifests name by this kind.
+    /// Registers a dispatcher under a kind that runtime manifests can name.
     #[must_use]
     pub fn dispatcher(
         self,
@@ -200,7 +200,7 @@ impl Builder {
         self.with(move |host| host.with_dispatcher(&kind, new).map_err(|error| error.to_string()))
     }
 
-    /// A store for what participants remember, which runtime manifests name by this kind.
+    /// Registers a store for participants' memory under a kind that runtime manifests can name.
     #[must_use]
     pub fn state(
         self,
@@ -211,7 +211,7 @@ impl Builder {
         self.with(move |host| host.with_state(&kind, new).map_err(|error| error.to_string()))
     }
 
-    /// Somebody who is told what happens in conversations, beside the hooks of their manifests.
+    /// Adds a lifecycle listener that receives conversation events after the hooks of the manifest.
     #[must_use]
     pub fn lifecycle(self, lifecycle: impl Lifecycle + 'static) -> Self {
         self.with(|host| Ok(host.with_lifecycle(Arc::new(lifecycle))))
@@ -222,10 +222,10 @@ impl Builder {
         self
     }
 
-    /// Puts it together, and reads the workspace's configuration.
+    /// Builds the workspace and validates its configuration.
     ///
     /// # Errors
-    /// When no workspace was named, something was added twice, or the configuration cannot be used.
+    /// If no workspace was named, a kind was registered twice, or the configuration is invalid.
     ///
     /// ```
     /// use quorate::{ErrorKind, Quorate};
@@ -261,7 +261,7 @@ impl Builder {
     }
 }
 
-/// A relative workspace would start from the process's working directory, which may change.
+/// Makes the workspace absolute, since the process's working directory may change.
 fn absolute(directory: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(directory).map_err(|error| {
         Error::invalid_request(format!("`{}` is no directory: {error}", directory.display()))

@@ -1,4 +1,4 @@
-//! Convening an assembly.
+//! Convening an assembly: [`Convening`] configures it, [`Decision`] is its result.
 
 use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ use crate::service::open_session;
 use crate::service::producer::Producer;
 
 impl Quorate {
-    /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. What it is about is named by the method of its
-    /// mode: [`conversation`](Convening::conversation), [`proposal`](Convening::proposal), [`topic`](Convening::topic) or
-    /// [`request`](Convening::request). Await it for the decision, or [`start`](Convening::start) it to see what happens.
+    /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. The method of its mode names its subject:
+    /// [`conversation`](Convening::conversation), [`proposal`](Convening::proposal), [`topic`](Convening::topic) or
+    /// [`request`](Convening::request). Await it for the decision, or [`start`](Convening::start) it to receive events.
     pub fn convene(&self, assembly: impl Into<PathBuf>) -> Convening {
         let request = Request { path: assembly.into(), ..Request::default() };
         Convening { quorate: self.clone(), request }
     }
 }
 
-/// A convening that is not begun.
+/// A convening that has not started.
 #[derive(Debug, Clone)]
 #[must_use = "nothing happens until it is awaited or started"]
 pub struct Convening {
@@ -35,85 +35,85 @@ pub struct Convening {
 }
 
 impl Convening {
-    /// Advisory mode: the conversation to give advice on, a file.
+    /// Advisory mode: the file with the conversation to advise on.
     pub fn conversation(mut self, file: impl Into<PathBuf>) -> Self {
         self.request.inputs.conversation = Some(file.into());
         self
     }
 
-    /// Advisory mode: the phase that the conversation is in; without it `session`.
+    /// Advisory mode: the phase of the conversation; default `session`.
     pub fn phase(mut self, phase: impl Into<String>) -> Self {
         self.request.inputs.phase = Some(phase.into());
         self
     }
 
-    /// Advisory mode: asks the sentinels first, and the others only where one of them raises something.
+    /// Advisory mode: asks the sentinels first, and the other members only if a sentinel raises a concern.
     pub fn sentinel_first(mut self) -> Self {
         self.request.inputs.sentinel_first = true;
         self
     }
 
-    /// Voting mode: the proposal to vote on, a file.
+    /// Voting mode: the file with the proposal.
     pub fn proposal(mut self, file: impl Into<PathBuf>) -> Self {
         self.request.inputs.proposal = Some(file.into());
         self
     }
 
-    /// Voting mode: the class of the proposal, which decides who votes and which rules hold.
+    /// Voting mode: the class of the proposal, which decides who votes and which rules apply.
     pub fn class(mut self, class: impl Into<String>) -> Self {
         self.request.inputs.class = Some(class.into());
         self
     }
 
-    /// Peer mode: the topic to talk about, a file.
+    /// Peer mode: the file with the topic.
     pub fn topic(mut self, file: impl Into<PathBuf>) -> Self {
         self.request.inputs.topic = Some(file.into());
         self
     }
 
-    /// Peer mode: how many rounds there are at most.
+    /// Peer mode: the maximum number of rounds.
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.request.inputs.rounds = Some(rounds);
         self
     }
 
-    /// Hierarchy mode: what is to be assessed, a file.
+    /// Hierarchy mode: the file with the request to assess.
     pub fn request(mut self, file: impl Into<PathBuf>) -> Self {
         self.request.inputs.request = Some(file.into());
         self
     }
 
-    /// Who made what it is about.
+    /// The producer of the subject.
     pub fn made_by(mut self, producer: impl Into<String>) -> Self {
         self.request.options.producer = Producer::from_flags(Some(&producer.into()), &[]);
         self
     }
 
-    /// The executor that all members are asked through, in place of what the workspace says.
+    /// The executor of all members, instead of the configured one.
     pub fn executor(mut self, name: impl Into<String>) -> Self {
         self.request.options.executor = Some(name.into());
         self
     }
 
-    /// The model that the executor asks.
+    /// The executor's model.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.request.options.model = Some(model.into());
         self
     }
 
-    /// How many calls it may make, re-prompts and retries included.
+    /// The maximum number of calls, re-prompts and retries included.
     pub fn max_calls(mut self, calls: u32) -> Self {
         self.request.options.max_calls = Some(calls);
         self
     }
 
-    /// How long each member has.
+    /// The deadline of each member.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.request.options.timeout = Some(timeout);
         self
     }
 
-    /// Begins, as a stream of what happens.
+    /// Starts the run, as a stream of events.
     pub fn start(self) -> Run<Decision> {
         Run::new(move |observer| async move {
             let Quorate { environment, places } = self.quorate;
@@ -137,7 +137,7 @@ impl IntoFuture for Convening {
     }
 }
 
-/// What an assembly came to.
+/// The result of a convening.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
     report: Box<Report>,
@@ -148,22 +148,22 @@ impl Decision {
         Decision { report }
     }
 
-    /// The run, as the ledger names it.
+    /// The run's id in the ledger.
     pub fn run(&self) -> &str {
         &self.report.run
     }
 
-    /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while nothing is decided.
+    /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while the run is undecided.
     pub fn verdict(&self) -> Option<&str> {
         self.report.verdict.as_deref()
     }
 
-    /// A stable word for the reason, where there is one: `no_voters`, `locked`, `budget_exhausted`, …
+    /// A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, …
     pub fn code(&self) -> Option<&str> {
         self.report.code.as_deref()
     }
 
-    /// Why, in a sentence, where it is not plain.
+    /// The reason in one sentence, where the verdict alone does not explain itself.
     pub fn because(&self) -> Option<&str> {
         self.report.because.as_deref()
     }
@@ -173,17 +173,17 @@ impl Decision {
         &self.report.missing
     }
 
-    /// Whether somebody should be called: advisory and hierarchy mode.
+    /// Whether a human should be called: advisory and hierarchy mode.
     pub fn should_escalate(&self) -> bool {
         self.report.should_escalate == Some(true)
     }
 
-    /// How many calls were made.
+    /// The number of calls made.
     pub fn calls(&self) -> u32 {
         self.report.calls
     }
 
-    /// The report as `quorate convene --format json` prints it; `quorate schema convene` is its schema.
+    /// The report as `quorate convene --format json` prints it; `quorate schema convene` prints its schema.
     pub fn to_json(&self) -> Value {
         self.report.json()
     }

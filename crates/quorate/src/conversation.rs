@@ -1,4 +1,4 @@
-//! A conversation of agents: a runtime manifest, whose participants answer each other.
+//! Conversations of agents: a runtime manifest whose participants answer each other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::service::runtime::{OpenRuntime, Request, open};
 
 pub use quorate_kernel::conversation::Turn;
 
-/// How long participants that are still being asked have to end.
+/// How long participants that are still answering have to finish.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Quorate {
     /// Opens a conversation: a runtime manifest, or the directory that holds it.
     ///
     /// # Errors
-    /// When manifest, configuration or ledger cannot be used.
+    /// If the manifest, the configuration or the ledger cannot be used.
     pub async fn conversation(&self, manifest: impl Into<PathBuf>) -> Result<Conversation, Error> {
         let request = Request { path: manifest.into(), ..Request::default() };
         let runtime = open(&self.environment, &self.places, &request, &self.environment.host)?;
@@ -31,24 +31,24 @@ impl Quorate {
     }
 }
 
-/// A conversation that is open. [`Conversation::close`] folds its ledger together.
+/// An open conversation. [`Conversation::close`] seals and closes its ledger.
 pub struct Conversation {
     runtime: OpenRuntime,
 }
 
 impl Conversation {
-    /// Says something, under a name without white space. Nobody answers before [`Conversation::answer`].
+    /// Adds a turn under a name without white space. No participant answers before [`Conversation::answer`].
     ///
     /// # Errors
-    /// When there is nothing to say, or the substrate does not take it.
+    /// If the text is empty, or the substrate rejects the turn.
     pub async fn say(&self, text: &str, by: &str) -> Result<Turn, Error> {
         Ok(say(&self.runtime.runtime, text, by).await?)
     }
 
-    /// Has participants answer until nothing is to be answered any more, and gives what they said.
+    /// Lets participants answer until no turn is unanswered, and returns what they wrote.
     ///
     /// # Errors
-    /// When another process runs the conversation, or substrate or ledger fail. What was answered is recorded.
+    /// If another process runs the conversation, or substrate or ledger fail. Answers given until then are recorded.
     pub async fn answer(&self) -> Result<Vec<Turn>, Error> {
         let (mut runner, _guard) = self.runtime.runner(Begin::First, Arc::new(FanOut::default())).await?;
         let mut said = Vec::new();
@@ -64,15 +64,15 @@ impl Conversation {
         Ok(said)
     }
 
-    /// The last so many turns; all of them without a number.
+    /// The last `limit` turns, or all of them.
     ///
     /// # Errors
-    /// When the substrate does not answer.
+    /// If the substrate fails.
     pub async fn turns(&self, last: Option<usize>) -> Result<Vec<Turn>, Error> {
         Ok(ConversationReader::new(&self.runtime.runtime).last(last).await?)
     }
 
-    /// Seals the ledger where something was recorded, and closes it.
+    /// Seals the ledger if it has new records, and closes it.
     pub async fn close(self) {
         self.runtime.seal().await;
         self.runtime.close().await;

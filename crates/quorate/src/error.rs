@@ -7,23 +7,23 @@ use quorate_diagnostics::{Body, Report, codes};
 
 use crate::service::error::{ExitClass, ServiceError};
 
-/// What kind of error it is: what a program decides by.
+/// What kind of error it is, for programs to match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was named is not there: a text, a run.
+    /// A named text or run does not exist.
     NotFound,
-    /// A manifest, a proof or an export was looked at and does not hold.
+    /// A manifest, a proof or an export is invalid.
     Refused,
-    /// A file of the workspace names something that would be run or sent, and nobody trusted it.
+    /// A workspace file names a command or a server that is not trusted.
     Untrusted,
-    /// Configuration or input cannot be used.
+    /// Configuration or input is invalid.
     Configuration,
-    /// The ledger does not answer, or cannot say whether it took what it was given.
+    /// The ledger does not answer, or cannot say whether a write succeeded.
     Ledger,
-    /// What was asked for contradicts itself.
+    /// The request contradicts itself.
     InvalidRequest,
-    /// A defect of Quorate.
+    /// A bug in Quorate.
     Bug,
 }
 
@@ -41,8 +41,8 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Why something was not done. The [kind](Error::kind) is for programs, the [report](Error::report) for people: codes,
-/// places and what to do.
+/// Why an operation failed. The [kind](Error::kind) is for programs, the [report](Error::report) for people: codes, places
+/// and help.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Error {
@@ -51,28 +51,26 @@ pub struct Error {
 }
 
 impl Error {
-    /// What kind of error it is.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Everything that is wrong, each with a code, a place and a help where there is one.
+    /// Every problem, each with a code, and a place and a help if known.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// The code of the first thing that is wrong, as `quorate explain` knows it.
+    /// The code of the first problem, which `quorate explain` describes.
     pub fn code(&self) -> &str {
         self.report.refusals.first().map_or("", |one| one.code.as_str())
     }
 
-    /// What was asked for contradicts itself.
     pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
         ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message)).into()
     }
 }
 
-/// One line for each thing that is wrong.
+/// One line for each problem.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(concise(&self.report).trim_end())

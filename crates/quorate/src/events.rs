@@ -1,4 +1,4 @@
-//! What happens while a run goes on, as a stream.
+//! A running operation as a stream of events.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,9 +11,9 @@ pub use quorate_kernel::observer::RunEvent as Event;
 
 use crate::error::Error;
 
-/// Work that goes on: a stream of [events](Event) that ends with a result. It goes on while it is polled. Dropping it
-/// cancels it: members that are being asked are ended, what was answered stays recorded, and
-/// [`Quorate::resume`](crate::Quorate::resume) goes on with it.
+/// A running operation: a stream of [events](Event) that ends with a result. It makes progress only while it is polled.
+/// Dropping it cancels it: pending members are stopped, answers received so far stay recorded, and
+/// [`Quorate::resume`](crate::Quorate::resume) continues the run.
 pub struct Run<T> {
     work: Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -21,7 +21,7 @@ pub struct Run<T> {
 }
 
 impl<T> Run<T> {
-    /// Work that reports to the observer that it is given.
+    /// `work` reports to the observer that it receives.
     pub(crate) fn new<W>(work: impl FnOnce(Arc<dyn Observer>) -> W) -> Self
     where
         W: Future<Output = Result<T, Error>> + Send + 'static,
@@ -31,11 +31,11 @@ impl<T> Run<T> {
         Run { work: Box::pin(work(observer)), events, result: None }
     }
 
-    /// Goes on until something happens; `None` once the work has ended.
+    /// Waits for the next event; `None` once the operation has ended.
     pub async fn next(&mut self) -> Option<Event> {
         if self.result.is_none() {
             tokio::select! {
-                // What happened is told before the end is.
+                // `biased` delivers pending events before the result.
                 biased;
                 Some(event) = self.events.recv() => return Some(event),
                 result = &mut self.work => self.result = Some(result),
@@ -44,10 +44,10 @@ impl<T> Run<T> {
         self.events.try_recv().ok()
     }
 
-    /// Goes on to the end.
+    /// Runs the operation to its end and returns its result; remaining events are dropped.
     ///
     /// # Errors
-    /// When the work could not be done, or not to its end.
+    /// If the operation failed or could not finish.
     pub async fn finish(mut self) -> Result<T, Error> {
         match self.result.take() {
             Some(result) => result,
@@ -62,7 +62,7 @@ impl<T> std::fmt::Debug for Run<T> {
     }
 }
 
-/// Sends what it observes to the stream, which nobody has to read.
+/// Sends events to the stream; a caller may ignore them.
 struct Sender(mpsc::UnboundedSender<Event>);
 
 impl Observer for Sender {

@@ -1,4 +1,4 @@
-//! What is recorded: runs, how they go on, whether the ledger is as it was written, and proofs for others.
+//! The ledger's runs: listing, resuming and verifying them, and proofs for outsiders.
 
 use quorate_ledger::prove;
 
@@ -16,13 +16,13 @@ pub use quorate_ledger::prove::{InvalidProof, Proof, TrustedKey, VerifiedProof};
 pub use quorate_ledger::runs::{Filter, Run as RunRow};
 pub use quorate_ledger::signing::PublicKey;
 
-/// A run that came to something, or will.
+/// The report of a recorded run, finished or not.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Recorded {
-    /// A council's.
+    /// A council's review.
     Review(Review),
-    /// An assembly's.
+    /// An assembly's decision.
     Decision(Decision),
 }
 
@@ -36,10 +36,10 @@ impl From<RunReport> for Recorded {
 }
 
 impl Quorate {
-    /// The runs of the ledger, newest first, at most so many.
+    /// The ledger's runs, newest first, at most `limit`.
     ///
     /// # Errors
-    /// When there is no ledger yet, or it does not answer.
+    /// If the ledger does not exist or does not answer.
     pub async fn runs(&self, filter: &Filter, limit: u32) -> Result<Vec<RunRow>, Error> {
         let session = runs::open_read_only(&self.environment, &self.places).await?;
         let listed = runs::list(&session, filter, limit).await;
@@ -47,10 +47,10 @@ impl Quorate {
         Ok(listed?)
     }
 
-    /// A run by its id, the beginning of one, or `latest`.
+    /// A run by its id, a prefix of its id, or `latest`.
     ///
     /// # Errors
-    /// When there is no such run, or its records are not what they were.
+    /// If the run does not exist, or its records were changed.
     pub async fn show(&self, run: &str) -> Result<Recorded, Error> {
         let (session, run) = runs::open_run(&self.environment, &self.places, run).await?;
         let shown = runs::load_report(&session, &run).await;
@@ -58,7 +58,7 @@ impl Quorate {
         Ok(shown?.into())
     }
 
-    /// Goes on with a run that was interrupted, or whose members lack answers: what is recorded is not asked again.
+    /// Continues a run that was interrupted or whose members lack answers; recorded answers are not asked for again.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -68,7 +68,7 @@ impl Quorate {
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let mut run = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").start();
     /// let Some(Event::Opened { run: id }) = run.next().await else { panic!("it begins with that") };
-    /// drop(run); // as a crash would
+    /// drop(run); // simulates a crash
     /// let Recorded::Review(review) = quorate.resume(&id).finish().await? else { panic!("it is a review") };
     /// assert_eq!(review.run(), &*id);
     /// assert!(review.verdict().is_some());
@@ -88,20 +88,20 @@ impl Quorate {
         })
     }
 
-    /// Verifies the ledger against itself, its keys and the log. What differs is in the result, and is no error.
+    /// Verifies the ledger: its chain, signatures and log. Differences are in the result, not an error.
     ///
     /// # Errors
-    /// When there is no ledger, or it cannot be read.
+    /// If the ledger does not exist or cannot be read.
     pub async fn verify(&self) -> Result<Verified, Error> {
         let request = verify::Request { places: self.places.clone(), ..verify::Request::default() };
         let verified = verify::verify(&self.environment, &request).await?;
         Ok(Verified(verified))
     }
 
-    /// The proof of a run's records, or of one of them (`run/n`), for somebody who has no access to the ledger.
+    /// The proof of a run's records, or of one of them (`run/n`), for a reader without access to the ledger.
     ///
     /// # Errors
-    /// When there is no such record, it is not sealed yet, or something of it is not what it was.
+    /// If the record does not exist, is not sealed yet, or was changed.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -112,9 +112,9 @@ impl Quorate {
     /// let review = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
     /// let proof = quorate.prove(review.run()).await?.text()?;
     ///
-    /// // Whoever has the proof needs neither ledger nor workspace, but the ledger's key over another way.
+    /// // A verifier needs neither ledger nor workspace, only the ledger's key from a trusted channel.
     /// let checked = ledger::check(&proof, &[], &[])?;
-    /// assert!(checked.trusted_key.is_none(), "no key was given to hold it against");
+    /// assert!(checked.trusted_key.is_none(), "no trusted key was given");
     /// assert!(quorate.verify().await?.holds());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -127,33 +127,32 @@ impl Quorate {
     }
 }
 
-/// What verifying the ledger came to.
+/// The result of a verification.
 #[derive(Debug)]
 pub struct Verified(verify::Verification);
 
 impl Verified {
-    /// Whether everything is as it was written.
+    /// Whether no difference was found.
     pub fn holds(&self) -> bool {
         self.0.report.is_clean()
     }
 
-    /// What differs, in words, the first so many.
+    /// The first differences, in words.
     pub fn differences(&self) -> impl Iterator<Item = &str> {
         self.0.report.divergences.iter().map(|one| &*one.what)
     }
 
-    /// The report as `quorate ledger verify --format json` prints it.
     pub fn to_json(&self) -> String {
         verify::json::json(&self.0)
     }
 }
 
-/// Checks a proof, with neither ledger nor workspace: its records stood in a ledger whose key signed that.
-/// [`VerifiedProof::trusted_key`] is `None` where none of `keys` did, which a forger's proof would give, too. A key is read by
-/// [`TrustedKey::from_text`], from what `quorate keys export ledger` prints.
+/// Checks a proof without ledger or workspace: its records were in a ledger whose key signed them.
+/// [`VerifiedProof::trusted_key`] is `None` if none of `keys` signed it; a forged proof gives `None`, too.
+/// [`TrustedKey::from_text`] reads a key that `quorate keys export ledger` printed.
 ///
 /// # Errors
-/// When it is no proof, or does not hold.
+/// If the text is not a proof, or the proof is invalid.
 pub fn check(proof: &str, keys: &[TrustedKey], signers: &[PublicKey]) -> Result<VerifiedProof, InvalidProof> {
     prove::check_proof(proof, keys, signers)
 }

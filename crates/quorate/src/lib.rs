@@ -1,7 +1,7 @@
 //! Quorate: councils of agents whose decisions you can audit.
 //!
-//! [`Quorate`] is a workspace that is ready for work: a directory with its manifests, a ledger, and what the program that
-//! embeds it adds (executors, rules, substrates …). Everything else starts from it:
+//! [`Quorate`] is a workspace: a directory with its manifests, a ledger, and the executors, rules, substrates and other
+//! extensions that the embedding program registers. Everything else starts from it:
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -16,10 +16,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The library reads neither the process's environment nor its working directory, and writes to no terminal: the builder
-//! is told. Commands that a workspace's files name run only where the builder says that they are trusted
-//! ([`Trust`]). A program that asks CLIs as members should look at [`quorate_adapters::process`], which keeps them from
-//! outliving it.
+//! The library reads neither the process's environment nor its working directory and never writes to a terminal: the
+//! builder supplies all of it. Commands that workspace files name run only if the builder trusts them ([`Trust`]). A
+//! program whose members are CLIs should use [`quorate_adapters::process`], which kills them when the program exits.
 
 #![warn(missing_docs)]
 
@@ -45,7 +44,7 @@ pub use quorate_manifest::assembly::Resolved;
 pub use quorate_protocol::policy::Verdict;
 pub use review::{Finding, Review, Reviewing};
 
-/// What a program implements or names to extend Quorate: the ports, with the contract of each.
+/// The ports that a program implements to extend Quorate, with the contract of each.
 pub mod ports {
     pub use quorate_kernel::conversation;
     pub use quorate_kernel::ports::{

@@ -1,4 +1,4 @@
-//! Looking at manifests: nobody is asked and nothing is run.
+//! Checking and resolving manifests. Calls no member and runs no command.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use crate::service::resolve::{Request, Resolution, resolve};
 
 impl Quorate {
     /// Checks manifests and configuration files: files, or directories with everything below them. Refusals are in the
-    /// report, they are no error.
+    /// report, not an error.
     ///
     /// # Errors
-    /// When a path is not there or cannot be read.
+    /// If a path does not exist or cannot be read.
     ///
     /// ```
     /// use quorate::Quorate;
@@ -37,11 +37,12 @@ impl Quorate {
         Ok(check::check(&self.environment, &request, None)?.report)
     }
 
-    /// Loads an assembly as it is to be convened: its chain resolved and merged, what it inherits held, its refs followed.
+    /// Loads an assembly as `convene` would: resolves and merges its chain, enforces inherited limits, and follows its
+    /// refs.
     /// AIP-24 calls this `defineAssemblyWorkspace`. The path is an `ASSEMBLY.md`, or the directory that holds it.
     ///
     /// # Errors
-    /// Everything that is wrong with it, at once.
+    /// Every problem of the assembly, at once.
     ///
     /// ```
     /// use quorate::{ErrorKind, Quorate};
@@ -61,7 +62,7 @@ impl Quorate {
     ///      ---\n",
     /// )?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
-    /// // The persona of the one member is not there: the assembly is refused, and says why.
+    /// // The persona of the one member does not exist, so the assembly is refused.
     /// let refused = quorate.resolve(".").unwrap_err();
     /// assert_eq!(refused.kind(), ErrorKind::Refused);
     /// assert_eq!(refused.code(), "assembly_member_persona_unresolvable");
@@ -79,10 +80,9 @@ impl Quorate {
         Ok(self.resolution(path.as_ref())?.resolved)
     }
 
-    /// Asks whether an assembly conforms, as the public guide's handshake has it: the manifest fits its schema, its chain
-    /// resolves, the one-way switches hold, its consumers, personas and refs exist, its rules are known and name members,
-    /// loading it twice gives the same, and a rehearsal of its synthesis on made-up answers comes to an end. Gives the
-    /// warnings.
+    /// Checks that an assembly conforms to the public guide's handshake: the manifest fits its schema, its chain resolves,
+    /// the one-way switches hold, its consumers, personas and refs exist, its rules are known and name members, loading it
+    /// twice gives the same, and a rehearsal of its synthesis on made-up answers terminates. Returns the warnings.
     ///
     /// # Errors
     /// The refusals.

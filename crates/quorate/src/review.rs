@@ -1,4 +1,4 @@
-//! Reviewing a text.
+//! Reviewing a text: [`Reviewing`] configures it, [`Review`] is its result.
 
 use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ use crate::service::run_options::RunOptions;
 pub use crate::service::report::Finding;
 
 impl Quorate {
-    /// Reviews a file with the workspace's council: await it for the result, or [`start`](Reviewing::start) it to see what
-    /// happens.
+    /// Reviews a file with the workspace's council: await it for the result, or [`start`](Reviewing::start) it to receive
+    /// events.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -48,7 +48,7 @@ impl Quorate {
         Reviewing::new(self.clone(), Draft::File(file.into()))
     }
 
-    /// Reviews a text that is in no file. The name stands where a path would: in records, the log and tier rules.
+    /// Reviews a text without a file. The name replaces the path in records, in the log and for tier rules.
     pub fn review_text(&self, name: impl Into<String>, text: impl Into<String>) -> Reviewing {
         Reviewing::new(self.clone(), Draft::Text { name: name.into(), text: text.into() })
     }
@@ -60,7 +60,7 @@ enum Draft {
     Text { name: String, text: String },
 }
 
-/// A review that is not begun.
+/// A review that has not started.
 #[derive(Debug, Clone)]
 #[must_use = "nothing happens until it is awaited or started"]
 pub struct Reviewing {
@@ -76,37 +76,37 @@ impl Reviewing {
         Reviewing { quorate, draft, artifact_type: None, tier: None, options: RunOptions::default() }
     }
 
-    /// What kind of text it is, under which verdicts are remembered; without it what the council's tier rules say.
+    /// The type of the text, under which verdicts are remembered; default: by the council's tier rules.
     pub fn artifact_type(mut self, artifact_type: impl Into<String>) -> Self {
         self.artifact_type = Some(artifact_type.into());
         self
     }
 
-    /// Who made the text: drift is counted by producer.
+    /// The producer of the text: drift is counted by producer.
     pub fn made_by(mut self, producer: impl Into<String>) -> Self {
         self.options.producer = Producer::from_flags(Some(&producer.into()), &[]);
         self
     }
 
-    /// The executor that all members are asked through, in place of what the workspace says.
+    /// The executor of all members, instead of the configured one.
     pub fn executor(mut self, name: impl Into<String>) -> Self {
         self.options.executor = Some(name.into());
         self
     }
 
-    /// The model that the executor asks.
+    /// The executor's model.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.options.model = Some(model.into());
         self
     }
 
-    /// How many calls it may make, re-prompts and retries included.
+    /// The maximum number of calls, re-prompts and retries included.
     pub fn max_calls(mut self, calls: u32) -> Self {
         self.options.max_calls = Some(calls);
         self
     }
 
-    /// How long each member has.
+    /// The deadline of each member.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.options.timeout = Some(timeout);
         self
@@ -146,7 +146,7 @@ impl IntoFuture for Reviewing {
     }
 }
 
-/// What a review came to.
+/// The result of a review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
     report: Box<Report>,
@@ -157,42 +157,42 @@ impl Review {
         Review { report }
     }
 
-    /// The run, as the ledger names it.
+    /// The run's id in the ledger.
     pub fn run(&self) -> &str {
         &self.report.run
     }
 
-    /// The verdict; `None` where members lack an answer, so that nothing is decided ([`Review::missing`]).
+    /// The verdict; `None` if answers are missing ([`Review::missing`]), so that the run is undecided.
     pub fn verdict(&self) -> Option<Verdict> {
         self.report.verdict
     }
 
-    /// The members that lack an answer.
+    /// The members that gave no answer.
     pub fn missing(&self) -> &[String] {
         &self.report.missing
     }
 
-    /// What the policy made of the answers, in one sentence.
+    /// The policy's reason for the verdict, in one sentence.
     pub fn because(&self) -> &str {
         &self.report.because
     }
 
-    /// What should change, as the adjudicator says it.
+    /// What should change, in the adjudicator's words.
     pub fn revision_brief(&self) -> Option<&str> {
         self.report.revision_brief.as_deref()
     }
 
-    /// What members found, in the text's order, those without a place last.
+    /// The members' findings, in the order of the text; those without a line last.
     pub fn findings(&self) -> &[Finding] {
         &self.report.findings
     }
 
-    /// How many calls were made.
+    /// The number of calls made.
     pub fn calls(&self) -> u32 {
         self.report.calls
     }
 
-    /// The report as `quorate review --format json` prints it; `quorate schema review` is its schema.
+    /// The report as `quorate review --format json` prints it; `quorate schema review` prints its schema.
     pub fn to_json(&self) -> Value {
         self.report.json()
     }

@@ -1,5 +1,4 @@
-//! Use cases, one module each, and what they share. A front end parses, calls one of these, and renders; it decides
-//! nothing.
+//! Use cases, one module each, and what they share. A front end parses arguments, calls a use case and renders its result.
 
 pub mod artifact;
 pub mod audit;
