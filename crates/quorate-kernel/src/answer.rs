@@ -298,7 +298,7 @@ mod tests {
             (r#"{"would_block": true, "would_block": false}"#, "twice"),
         ] {
             let said = first(output).expect_err(output);
-            assert!(said.iter().any(|one| one.contains(part)), "{output}: {said:?}");
+            assert!(said.iter().any(|complaint| complaint.contains(part)), "{output}: {said:?}");
         }
     }
 
@@ -407,12 +407,12 @@ mod tests {
             let fine = json!({"would_block": false, "irreducible": false, "final_verdict": "HOLD", "reasoning": "r"});
             same(&fine);
             for (at, first) in KEYS.iter().enumerate() {
-                for one in palette() {
+                for value in palette() {
                     let mut changed = fine.clone();
-                    changed[first] = one;
+                    changed[first] = value;
                     same(&changed);
                     for (second, other) in
-                        KEYS[..at].iter().flat_map(|key| palette().into_iter().map(move |one| (key, one)))
+                        KEYS[..at].iter().flat_map(|key| palette().into_iter().map(move |value| (key, value)))
                     {
                         let mut changed = changed.clone();
                         changed[second] = other;

@@ -36,7 +36,7 @@ impl fmt::Debug for Extensions {
         f.debug_struct("Extensions")
             .field("rules", &self.rules.keys().collect::<Vec<_>>())
             .field("gathers", &self.gathers.keys().collect::<Vec<_>>())
-            .field("embedder", &self.embedder.as_ref().map(|one| one.model().to_owned()))
+            .field("embedder", &self.embedder.as_ref().map(|embedder| embedder.model().to_owned()))
             .finish()
     }
 }
@@ -221,7 +221,7 @@ async fn semantic_hits(embedder: &dyn Embedder, one: &SemanticMatch) -> Result<V
     texts.extend(sentences.iter().map(|(at, span)| &one.texts[*at][span.clone()]));
     let vectors = embedder.embed(&texts).await?;
     let length = vectors.first().map_or(0, Vec::len);
-    if vectors.len() != texts.len() || length == 0 || vectors.iter().any(|one| one.len() != length) {
+    if vectors.len() != texts.len() || length == 0 || vectors.iter().any(|vector| vector.len() != length) {
         return Err("the embedder gave other vectors than it was asked for".to_owned());
     }
     let (traits, found) = vectors.split_at(one.traits.len());

@@ -75,7 +75,7 @@ impl Redactor {
     pub fn from_secrets(secrets: &Secrets) -> Result<Self, regex::Error> {
         Ok(Redactor {
             builtin: secrets.builtin,
-            patterns: secrets.patterns.iter().map(|one| Regex::new(one)).collect::<Result<_, _>>()?,
+            patterns: secrets.patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>()?,
             values: values::compile(&secrets.values)?,
         })
     }
@@ -117,7 +117,8 @@ impl Redactor {
         let mut count = 0;
         let mut clean = text.to_owned();
         for pattern in self.values.iter().chain(&*self.patterns) {
-            let found = pattern.find_iter(&clean).filter(|one| !one.is_empty() && one.as_str() != REDACTED);
+            let found =
+                pattern.find_iter(&clean).filter(|found| !found.is_empty() && found.as_str() != REDACTED);
             let found: Vec<Range<usize>> = found.map(|one| one.range()).collect();
             if !found.is_empty() {
                 count += found.len();
@@ -192,7 +193,7 @@ impl Redactor {
             }
             Json::Array(all) => {
                 let (all, counts): (Vec<_>, Vec<_>) =
-                    all.into_iter().map(|one| self.redact_json(one)).unzip();
+                    all.into_iter().map(|value| self.redact_json(value)).unzip();
                 (Json::Array(all), counts.into_iter().sum())
             }
             Json::Object(all) => {
@@ -224,7 +225,7 @@ impl Redactor {
             }
             Json::Array(all) => {
                 let (all, counts): (Vec<_>, Vec<_>) =
-                    all.into_iter().map(|one| self.redact_value_of(key, one)).unzip();
+                    all.into_iter().map(|value| self.redact_value_of(key, value)).unzip();
                 (Json::Array(all), counts.into_iter().sum())
             }
             value => self.redact_json(value),
@@ -255,7 +256,7 @@ fn replace_spans(text: &str, spans: &[Range<usize>]) -> String {
     for span in spans {
         clean.push_str(&text[at..span.start]);
         clean.push_str(REDACTED);
-        clean.extend(text[span.clone()].chars().filter(|one| *one == '\n'));
+        clean.extend(text[span.clone()].chars().filter(|c| *c == '\n'));
         at = span.end;
     }
     clean.push_str(&text[at..]);

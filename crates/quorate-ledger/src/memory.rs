@@ -70,7 +70,7 @@ impl Ledger for Memory {
             .get(run)
             .into_iter()
             .flatten()
-            .map(|one| chain.read_next(&one.head, Some(&one.data)))
+            .map(|stored| chain.read_next(&stored.head, Some(&stored.data)))
             .collect()
     }
 
@@ -78,9 +78,9 @@ impl Ledger for Memory {
         let state = self.lock();
         let all = state.runs.get(run).map(Vec::as_slice).unwrap_or_default();
         let first = all.len().saturating_sub(count as usize);
-        let before = first.checked_sub(1).and_then(|at| all.get(at)).map(|one| &*one.head);
+        let before = first.checked_sub(1).and_then(|at| all.get(at)).map(|stored| &*stored.head);
         let mut chain = ChainReader::after(run, first as u64, before);
-        all[first..].iter().map(|one| chain.read_next(&one.head, Some(&one.data))).collect()
+        all[first..].iter().map(|stored| chain.read_next(&stored.head, Some(&stored.data))).collect()
     }
 
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {

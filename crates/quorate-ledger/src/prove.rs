@@ -142,7 +142,7 @@ impl Store {
                     ReadError::Store(error) => self.tree_error(error),
                     ReadError::Differs(what) => differs(n, what),
                 })?;
-            for key in item.signatures.iter().flat_map(|one| &one.signatures) {
+            for key in item.signatures.iter().flat_map(|signature| &signature.signatures) {
                 if lookup.is_new(&key.keyid) {
                     let found = lookup.find(engine, &key.keyid).await.map_err(|error| self.error(error))?;
                     checking.add_signer(&key.keyid, found);
@@ -243,10 +243,10 @@ async fn read_signatures(
 /// The public keys that the body of a record names: a run's first one, one that adds keys, or a checkpoint.
 fn keys_in_record(data: &Json) -> Vec<PublicKey> {
     let list = |at: &str| data.pointer(at).and_then(Json::as_array).into_iter().flatten();
-    let texts = list("/audit/keyring").chain(list("/vouched").filter_map(|one| one.get("key")));
+    let texts = list("/audit/keyring").chain(list("/vouched").filter_map(|vouched| vouched.get("key")));
     let keys = texts.filter_map(|key| PublicKey::from_text(key.as_str()?).ok());
     let verifiers = list("/keys").filter_map(|key| Verifier::from_text(key.as_str()?).ok());
-    keys.chain(verifiers.map(|one| *one.key())).collect()
+    keys.chain(verifiers.map(|verifier| *verifier.key())).collect()
 }
 
 /// The public keys behind the names of keys: known ones, those that a run names, and the ledger's own.
@@ -262,7 +262,7 @@ impl<'a> SignerLookup<'a> {
 
     /// Whether nobody asked for the key of this name yet.
     pub(crate) fn is_new(&self, keyid: &str) -> bool {
-        !self.looked_up.iter().any(|one| one == keyid)
+        !self.looked_up.iter().any(|known| known == keyid)
     }
 
     /// The key of a name, once.

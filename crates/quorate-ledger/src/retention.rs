@@ -79,7 +79,7 @@ pub(crate) const ANSWER_KINDS: [Kind; 4] =
 /// Whether a record of this kind holds somebody's words as they were said: an answer, a text that was gathered, words
 /// that touched a locked trait, what a rule of the host's own made of answers. What a run came to is not among them.
 fn has_answers(kind: &str, data: &Map<String, Json>) -> bool {
-    ANSWER_KINDS.iter().any(|one| one.as_str() == kind)
+    ANSWER_KINDS.iter().any(|answer_kind| answer_kind.as_str() == kind)
         || (kind == Kind::Rule.as_str() && data.contains_key("output"))
 }
 
@@ -144,7 +144,7 @@ mod tests {
         for text in
             [format!("\"{hash}\""), format!("sha256:{hash}."), format!("ab{hash}0"), format!("ß{hash}é")]
         {
-            assert!(hashes_in(&text).any(|one| one == hash), "{text}");
+            assert!(hashes_in(&text).any(|found| found == hash), "{text}");
         }
         assert_eq!(hashes_in(&hash[1..]).count(), 0);
     }

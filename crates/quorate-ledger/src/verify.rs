@@ -440,7 +440,7 @@ pub(crate) async fn check_before_seal(
     finish_ledger_stream(&mut walk);
     let (found, _) = std::mem::take(&mut walk.findings).into_parts();
     let looked_at = [Part::Record, Part::Signature, Part::Checkpoint];
-    Ok(found.into_iter().find(|one| looked_at.contains(&one.part)))
+    Ok(found.into_iter().find(|divergence| looked_at.contains(&divergence.part)))
 }
 
 /// What a note says, whoever signed it.

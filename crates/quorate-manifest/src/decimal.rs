@@ -104,12 +104,12 @@ impl PartialOrd for Decimal {
 
 impl Ord for Decimal {
     fn cmp(&self, other: &Self) -> Ordering {
-        let whole = |one: &Decimal| one.digits.div_euclid(10_i128.pow(one.scale));
-        let rest = |one: &Decimal| {
-            let rest = one.digits.rem_euclid(10_i128.pow(one.scale));
-            format!("{rest:0width$}", width = one.scale as usize)
+        let whole = |decimal: &Decimal| decimal.digits.div_euclid(10_i128.pow(decimal.scale));
+        let rest = |decimal: &Decimal| {
+            let rest = decimal.digits.rem_euclid(10_i128.pow(decimal.scale));
+            format!("{rest:0width$}", width = decimal.scale as usize)
         };
-        let padded = |one: &Decimal| format!("{:0<width$}", rest(one), width = MAX_DIGITS + 1);
+        let padded = |decimal: &Decimal| format!("{:0<width$}", rest(decimal), width = MAX_DIGITS + 1);
         whole(self).cmp(&whole(other)).then_with(|| match (self.scale, other.scale) {
             (0, 0) => Ordering::Equal,
             (0, _) => "0".repeat(MAX_DIGITS + 1).cmp(&padded(other)),

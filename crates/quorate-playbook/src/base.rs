@@ -82,7 +82,7 @@ impl BasePrompt {
 
     /// Whether there is a block.
     pub fn has_block(&self, block: &str) -> bool {
-        self.blocks().any(|one| one == block)
+        self.blocks().any(|known| known == block)
     }
 
     /// What stands in a block by itself.

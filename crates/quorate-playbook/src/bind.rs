@@ -180,7 +180,7 @@ fn selector_clauses(selector: &Selector, globs: &mut GlobCache) -> Vec<Vec<Requi
         }]);
     }
     let mut term = |term: &Term| Requirement::new(&term.axis, term.any_of.iter().map(String::as_str), globs);
-    clauses.extend(selector.all_of.iter().flatten().map(|one| vec![term(one)]));
+    clauses.extend(selector.all_of.iter().flatten().map(|selector| vec![term(selector)]));
     clauses.extend(selector.any_of.iter().map(|terms| terms.iter().map(&mut term).collect()));
     clauses
 }
@@ -200,7 +200,10 @@ fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Requir
         }
     };
     let targets = playbook.targets.iter().flatten();
-    targets.clone().filter(|one| one.kind == TargetKind::Operator).for_each(|one| operator(&one.reference));
+    targets
+        .clone()
+        .filter(|target| target.kind == TargetKind::Operator)
+        .for_each(|target| operator(&target.reference));
     playbook.binds_operator.iter().for_each(|slug| operator(slug));
     for target in targets {
         let axis = match target.kind {

@@ -54,15 +54,16 @@ pub fn compose(
             None => advised.push(advice.clone()),
         }
     }
-    let active: Vec<&Candidate> = candidates.iter().filter(|one| one.status == Status::Active).collect();
+    let active: Vec<&Candidate> =
+        candidates.iter().filter(|candidate| candidate.status == Status::Active).collect();
     let (selected, kept_out) = select_active(&active, now_ms);
     barred.extend(kept_out);
     let mut woven = weave(base, &[advised.as_slice(), &selected].concat(), now_ms);
     woven.skipped.splice(0..0, barred);
-    let shadows = candidates.iter().filter(|one| one.status == Status::Shadow);
-    let shadows = shadows.map(|one| ShadowPrompt {
-        id: one.overlay.id.clone(),
-        prompt: counterfactual(base, one, &active, &advised, now_ms),
+    let shadows = candidates.iter().filter(|candidate| candidate.status == Status::Shadow);
+    let shadows = shadows.map(|shadow| ShadowPrompt {
+        id: shadow.overlay.id.clone(),
+        prompt: counterfactual(base, shadow, &active, &advised, now_ms),
     });
     Composition { shadows: shadows.collect(), woven }
 }
@@ -70,16 +71,17 @@ pub fn compose(
 /// Of playbooks that are active what is woven, and what is not because it touches a lock or another one has taken its
 /// place.
 pub fn select_active(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<SkippedOverlay>) {
-    let holds = |one: &&&Candidate| {
-        one.violations.is_empty()
-            && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
-            && !one.overlay.text.trim().is_empty()
+    let holds = |candidate: &&&Candidate| {
+        candidate.violations.is_empty()
+            && candidate.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+            && !candidate.overlay.text.trim().is_empty()
     };
     // What is not woven itself takes no other's place.
     let claims = active.iter().filter(holds);
-    let gone =
-        Supersessions::new(claims.map(|one| (&*one.overlay.id, one.overlay.priority, &*one.supersedes)))
-            .superseded();
+    let gone = Supersessions::new(
+        claims.map(|claim| (&*claim.overlay.id, claim.overlay.priority, &*claim.supersedes)),
+    )
+    .superseded();
     let (mut woven, mut barred) = (Vec::new(), Vec::new());
     for one in active {
         match (one.violations.first(), gone.get(&*one.overlay.id)) {

@@ -169,35 +169,36 @@ pub fn curate(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Objection> 
 }
 
 /// The characters of an operator's prompt without a proposal, and with it in place of what it supersedes.
-fn prompt_lengths(one: &AffectedOperator<'_>, now_ms: i64) -> (usize, usize) {
-    let id = &one.proposal.overlay.id;
+fn prompt_lengths(operator: &AffectedOperator<'_>, now_ms: i64) -> (usize, usize) {
+    let id = &operator.proposal.overlay.id;
     let active = |other: &&Candidate| other.status == Status::Active && other.overlay.id != *id;
-    let before: Vec<&Candidate> = one.existing.iter().filter(active).collect();
+    let before: Vec<&Candidate> = operator.existing.iter().filter(active).collect();
     let goes = |other: &&Candidate| {
-        one.proposal.status != Status::Active && one.proposal.supersedes.contains(&other.overlay.id)
+        operator.proposal.status != Status::Active && operator.proposal.supersedes.contains(&other.overlay.id)
     };
     let after: Vec<&Candidate> =
-        before.iter().copied().filter(|other| !goes(other)).chain([&one.proposal]).collect();
-    let length =
-        |all: &[&Candidate]| weave(one.base, &select_active(all, now_ms).0, now_ms).prompt.chars().count();
+        before.iter().copied().filter(|other| !goes(other)).chain([&operator.proposal]).collect();
+    let length = |all: &[&Candidate]| {
+        weave(operator.base, &select_active(all, now_ms).0, now_ms).prompt.chars().count()
+    };
     (length(&before), length(&after))
 }
 
 /// How it shows that a fragment says a persona anew.
-fn rewrite_evidence(one: &AffectedOperator<'_>) -> Option<&'static str> {
-    let base = one.base.render();
-    let text = &one.proposal.overlay.text;
+fn rewrite_evidence(operator: &AffectedOperator<'_>) -> Option<&'static str> {
+    let base = operator.base.render();
+    let text = &operator.proposal.overlay.text;
     if text.chars().count() > base.chars().count().max(MAX_ADDITION_CHARS) {
         return Some("it is longer than the persona");
     }
-    if one.proposal.overlay.placement != Placement::Appended {
+    if operator.proposal.overlay.placement != Placement::Appended {
         return None;
     }
     let folded = fold(text);
     let sentences = base.split(['.', '\n', '!', '?']).map(fold);
     let sentences: Vec<String> =
-        sentences.filter(|one| one.trim().chars().count() >= MIN_SENTENCE_CHARS).collect();
-    let repeated = sentences.iter().filter(|one| folded.contains(one.trim())).count();
+        sentences.filter(|sentence| sentence.trim().chars().count() >= MIN_SENTENCE_CHARS).collect();
+    let repeated = sentences.iter().filter(|sentence| folded.contains(sentence.trim())).count();
     (sentences.len() >= 2 && repeated * 2 > sentences.len())
         .then_some("it repeats more than half of its sentences")
 }

@@ -106,7 +106,7 @@ impl SeenTexts {
     /// away from an earlier look.
     pub fn insert(&mut self, side: Side, sha256: &str, sketch: Option<Sketch>) -> bool {
         let near =
-            |one: &Sketch| self.sketches.iter().any(|(of, known)| *of == side && known.is_similar(one));
+            |sketch: &Sketch| self.sketches.iter().any(|(of, known)| *of == side && known.is_similar(sketch));
         if sketch.as_ref().is_some_and(near) || !self.hashes.insert((side, sha256.to_owned())) {
             return false;
         }
@@ -117,7 +117,7 @@ impl SeenTexts {
 
 /// Compares outcomes, given in the order in which they ended. What is no number is a tie.
 pub fn compare(outcomes: &[Outcome], terms: Thresholds) -> TestResult {
-    let count = |side| outcomes.iter().filter(|one| one.side == side).count();
+    let count = |side| outcomes.iter().filter(|outcome| outcome.side == side).count();
     run_test(pairs(outcomes).into_iter(), (count(Side::With), count(Side::Without)), terms)
 }
 
@@ -126,12 +126,14 @@ pub fn compare(outcomes: &[Outcome], terms: Thresholds) -> TestResult {
 fn pairs(outcomes: &[Outcome]) -> Vec<(f64, f64)> {
     let mut waiting: BTreeMap<(&str, Side), VecDeque<f64>> = BTreeMap::new();
     let mut pairs = Vec::new();
-    for one in outcomes {
-        let other = if one.side == Side::With { Side::Without } else { Side::With };
-        match waiting.get_mut(&(&*one.comparison_key, other)).and_then(VecDeque::pop_front) {
-            Some(oldest) if one.side == Side::With => pairs.push((one.score, oldest)),
-            Some(oldest) => pairs.push((oldest, one.score)),
-            None => waiting.entry((&one.comparison_key, one.side)).or_default().push_back(one.score),
+    for outcome in outcomes {
+        let other = if outcome.side == Side::With { Side::Without } else { Side::With };
+        match waiting.get_mut(&(&*outcome.comparison_key, other)).and_then(VecDeque::pop_front) {
+            Some(oldest) if outcome.side == Side::With => pairs.push((outcome.score, oldest)),
+            Some(oldest) => pairs.push((oldest, outcome.score)),
+            None => {
+                waiting.entry((&outcome.comparison_key, outcome.side)).or_default().push_back(outcome.score)
+            }
         }
     }
     pairs

@@ -16,8 +16,10 @@ pub const DEFAULT_PRIORITY: u8 = 50;
 /// The index of playbooks: by status, then priority, then slug. Whatever order they are given in makes no difference.
 pub fn index<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> String {
     let mut all: Vec<&Playbook> = playbooks.into_iter().collect();
-    all.sort_by_key(|one| (status_rank(one.status), std::cmp::Reverse(priority(one)), one.slug.clone()));
-    let count = |wanted: Status| all.iter().filter(|one| one.status == wanted).count();
+    all.sort_by_key(|playbook| {
+        (status_rank(playbook.status), std::cmp::Reverse(priority(playbook)), playbook.slug.clone())
+    });
+    let count = |wanted: Status| all.iter().filter(|playbook| playbook.status == wanted).count();
     let mut text = format!(
         "# Playbooks\n\n{} active, {} in shadow, {} archived. Written by `quorate`; changes are lost with the next write.\n",
         count(Status::Active),
@@ -29,16 +31,16 @@ pub fn index<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> String {
             "\n| slug | title | targets | status | priority | lock_check |\n|---|---|---|---|---|---|\n",
         );
     }
-    for one in all {
-        let locks = one.lock_check.iter().map(|lock| cell(lock)).collect::<Vec<_>>().join(", ");
+    for playbook in all {
+        let locks = playbook.lock_check.iter().map(|lock| cell(lock)).collect::<Vec<_>>().join(", ");
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} |",
-            cell(&one.slug),
-            cell(&one.title),
-            cell(&describe_targets(one)),
-            status_rank(one.status).1,
-            priority(one),
+            cell(&playbook.slug),
+            cell(&playbook.title),
+            cell(&describe_targets(playbook)),
+            status_rank(playbook.status).1,
+            priority(playbook),
             locks,
         );
     }
@@ -76,13 +78,17 @@ fn describe_targets(playbook: &Playbook) -> String {
         TargetKind::Skill => "skill",
         TargetKind::Runtime => "runtime",
     };
-    let of = playbook.targets.iter().flatten().map(|one| format!("{}: {}", kind(one.kind), one.reference));
+    let of = playbook
+        .targets
+        .iter()
+        .flatten()
+        .map(|target| format!("{}: {}", kind(target.kind), target.reference));
     of.collect::<Vec<_>>().join("; ")
 }
 
 fn describe_selector(selector: &Selector) -> String {
     let term = |axis: &str, values: &[&str]| format!("{axis} = {}", values.join(" or "));
-    let long = |one: &Term| term(&one.axis, &one.any_of.iter().map(String::as_str).collect::<Vec<_>>());
+    let long = |term: &Term| term(&term.axis, &term.any_of.iter().map(String::as_str).collect::<Vec<_>>());
     let mut parts: Vec<String> = Vec::new();
     for (axis, values) in &selector.axes {
         parts.push(match values {

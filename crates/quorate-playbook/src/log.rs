@@ -42,7 +42,7 @@ impl fmt::Display for Line<'_> {
 /// Whether a log has a line, so that what is done again after a crash says it once.
 pub fn contains(log: &str, line: &str) -> bool {
     let line = line.trim_end_matches(['\r', '\n']);
-    log.lines().any(|one| one.trim_end_matches('\r') == line)
+    log.lines().any(|known| known.trim_end_matches('\r') == line)
 }
 
 /// The log with lines below it. A last line that a crash has cut off ends where it was cut.
@@ -63,17 +63,17 @@ pub fn append(existing: &str, lines: &[String]) -> String {
 /// The log with all of these lines, in the order of their times; `None` where each of them stands there already. Lines
 /// that it has beside them stay: they may be of another ledger. What is no line of it goes.
 pub fn restore(existing: &str, lines: &[String]) -> Option<(String, usize)> {
-    let there: BTreeSet<&str> = existing.lines().map(|one| one.trim_end_matches('\r')).collect();
+    let there: BTreeSet<&str> = existing.lines().map(|line| line.trim_end_matches('\r')).collect();
     let missing: BTreeSet<&str> =
-        lines.iter().map(String::as_str).filter(|one| !there.contains(one)).collect();
+        lines.iter().map(String::as_str).filter(|line| !there.contains(line)).collect();
     if missing.is_empty() {
         return None;
     }
     let is_entry = |line: &&str| line.starts_with("- ") && line.contains(" · playbook");
     let mut seen = BTreeSet::new();
-    let known = existing.lines().map(|one| one.trim_end_matches('\r')).filter(is_entry);
+    let known = existing.lines().map(|line| line.trim_end_matches('\r')).filter(is_entry);
     let all = lines.iter().map(String::as_str).chain(known);
-    let mut all: Vec<&str> = all.filter(|one| seen.insert(*one)).collect();
+    let mut all: Vec<&str> = all.filter(|line| seen.insert(*line)).collect();
     // A stable sort: what happened at one time stays in the ledger's order.
     all.sort_by_key(|line| line.split(" · ").next());
     let all: Vec<String> = all.into_iter().map(str::to_owned).collect();

@@ -129,7 +129,9 @@ pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPromp
     // The last ones decide only between overlays that somebody gave the same id.
     ordered.sort_by(|a, b| {
         let rank = (b.effective_priority(), b.written_ms).cmp(&(a.effective_priority(), a.written_ms));
-        let of = |one: &'_ Overlay| (one.id.clone(), one.text.clone(), one.placement.clone(), one.expires_ms);
+        let of = |overlay: &'_ Overlay| {
+            (overlay.id.clone(), overlay.text.clone(), overlay.placement.clone(), overlay.expires_ms)
+        };
         rank.then_with(|| a.id.cmp(&b.id)).then_with(|| of(a).cmp(&of(b)))
     });
     let (mut woven, mut skipped) = (Vec::new(), Vec::new());
@@ -265,7 +267,7 @@ mod tests {
         assert_eq!(woven.prompt, "base\n\nsame");
         assert_eq!(ids(&woven), ["two"]);
         let skipped: Vec<(&str, String)> =
-            woven.skipped.iter().map(|one| (one.id.as_str(), one.reason.to_string())).collect();
+            woven.skipped.iter().map(|skipped| (skipped.id.as_str(), skipped.reason.to_string())).collect();
         let same = "`two` says the same".to_owned();
         let expected =
             [("over", "it has expired".to_owned()), ("blank", "it has no text".to_owned()), ("one", same)];
@@ -289,7 +291,7 @@ mod tests {
         assert_eq!(woven.prompt, "Hello.\nBe quick.\n\nCite.\n\nAsk.");
         assert_eq!(ids(&woven), ["more", "advice", "first"]);
         let skipped: Vec<(&str, &SkipReason)> =
-            woven.skipped.iter().map(|one| (&*one.id, &one.reason)).collect();
+            woven.skipped.iter().map(|skipped| (&*skipped.id, &skipped.reason)).collect();
         let (none, replaced) =
             (SkipReason::UnknownBlock("voice".to_owned()), SkipReason::Replaced("first".to_owned()));
         assert_eq!(skipped, [("nowhere", &none), ("second", &replaced)]);

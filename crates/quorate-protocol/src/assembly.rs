@@ -169,7 +169,7 @@ pub struct HostOptions {
 impl Setup {
     /// The classes of proposals that a member's `voteClass` or a rule's scope names, each once.
     pub fn classes(&self) -> BTreeSet<&str> {
-        let by_member = self.members.iter().filter_map(|one| one.vote_class.as_ref()).flatten();
+        let by_member = self.members.iter().filter_map(|member| member.vote_class.as_ref()).flatten();
         by_member.map(String::as_str).chain(self.rules.iter().filter_map(Rule::scope)).collect()
     }
 
@@ -185,12 +185,15 @@ impl Setup {
             risk_levels: resolved
                 .risk_levels
                 .iter()
-                .map(|one| RiskLevel { lowest: one.lowest, highest: one.highest, label: one.label })
+                .map(|level| RiskLevel { lowest: level.lowest, highest: level.highest, label: level.label })
                 .collect(),
             locked_traits: resolved
                 .locked_traits
                 .iter()
-                .map(|one| Trait { text: one.text.clone(), declared: one.declared_match_mode })
+                .map(|locked_trait| Trait {
+                    text: locked_trait.text.clone(),
+                    declared: locked_trait.declared_match_mode,
+                })
                 .collect(),
             match_mode: resolved.match_mode,
             embeds: around.embeds,
@@ -217,7 +220,8 @@ pub fn operator_ids(resolved: &Resolved) -> Vec<String> {
         reference.strip_prefix("ws://operators/").map(|slug| operator_id(scope, slug))
     };
     let leaf = resolved.chain.leaf().path.scope();
-    let mut named: Vec<String> = resolved.applies_to.iter().filter_map(|one| slug(one, leaf)).collect();
+    let mut named: Vec<String> =
+        resolved.applies_to.iter().filter_map(|reference| slug(reference, leaf)).collect();
     if named.is_empty() {
         let chain = &resolved.chain;
         let scope = chain.merged.key("executor").map(|node| chain.document_of(node).path.scope());
@@ -231,8 +235,11 @@ pub fn operator_ids(resolved: &Resolved) -> Vec<String> {
 
 /// Where advice goes, in words, by the operators of [`operator_ids`].
 pub fn describe_operators(operators: &[String]) -> String {
-    let named: Vec<String> =
-        operators.iter().filter(|one| !one.is_empty()).map(|one| format!("`{one}`")).collect();
+    let named: Vec<String> = operators
+        .iter()
+        .filter(|operator| !operator.is_empty())
+        .map(|operator| format!("`{operator}`"))
+        .collect();
     match named.is_empty() {
         true => "goes to nobody: name an operator in `executor`, or in `appliesTo` of a view".to_owned(),
         false => format!("goes to {}", named.join(", ")),
@@ -244,12 +251,12 @@ pub fn operator_id(scope: &Scope, slug: &str) -> String {
     scope.tenant().map_or_else(|| slug.to_owned(), |tenant| format!("{tenant}/{slug}"))
 }
 
-fn to_member(one: &resolved::Member) -> Member {
+fn to_member(member: &resolved::Member) -> Member {
     let (mut phase, mut triggers, mut weight, mut vote_class, mut parent) = (None, None, None, None, None);
-    match &one.mode_settings {
+    match &member.mode_settings {
         resolved::ModeSettings::Advisory { phase: in_phase, triggers: on } => {
             phase.clone_from(in_phase);
-            triggers = on.as_ref().map(|all| all.iter().map(|one| one.as_str().to_owned()).collect());
+            triggers = on.as_ref().map(|all| all.iter().map(|trigger| trigger.as_str().to_owned()).collect());
         }
         resolved::ModeSettings::Voting { weight: counts, classes } => {
             weight = Some(decimal_text(*counts));
@@ -259,25 +266,25 @@ fn to_member(one: &resolved::Member) -> Member {
         resolved::ModeSettings::Hierarchy { parent: to } => parent.clone_from(to),
     }
     Member {
-        id: one.id.clone(),
-        role: one.role.clone(),
+        id: member.id.clone(),
+        role: member.role.clone(),
         phase,
         triggers,
         weight,
         vote_class,
         parent,
-        strategy: one.gather.strategy.as_str().into(),
-        params: one.gather.params.clone(),
-        layer: one.document,
+        strategy: member.gather.strategy.as_str().into(),
+        params: member.gather.params.clone(),
+        layer: member.document,
     }
 }
 
-fn to_rule(one: &resolved::Rule) -> Rule {
+fn to_rule(rule: &resolved::Rule) -> Rule {
     Rule {
-        id: one.id.clone(),
-        kind: one.kind.as_str().into(),
-        applies_to: one.applies_to.clone(),
-        params: one.params.clone(),
+        id: rule.id.clone(),
+        kind: rule.kind.as_str().into(),
+        applies_to: rule.applies_to.clone(),
+        params: rule.params.clone(),
     }
 }
 
@@ -296,7 +303,7 @@ impl Member {
     pub fn votes_on(&self, class: Option<&str>) -> bool {
         match &self.vote_class {
             None => true,
-            Some(classes) => class.is_some_and(|class| classes.iter().any(|one| one == class)),
+            Some(classes) => class.is_some_and(|class| classes.iter().any(|candidate| candidate == class)),
         }
     }
 

@@ -111,8 +111,8 @@ impl Subject {
         let window_ms = i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY_MS);
         let since_ms = self.at_ms.saturating_sub(window_ms);
         self.select_messages(|all| {
-            let recent = all.iter().filter(|one| one.at_ms.is_none_or(|at_ms| at_ms >= since_ms));
-            recent.map(|one| Message { content: truncate(&one.content), ..one.clone() }).collect()
+            let recent = all.iter().filter(|message| message.at_ms.is_none_or(|at_ms| at_ms >= since_ms));
+            recent.map(|message| Message { content: truncate(&message.content), ..message.clone() }).collect()
         })
     }
 

@@ -78,11 +78,13 @@ impl Locks {
     /// # Errors
     /// When a pattern does not compile, or is too large.
     pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, Error> {
-        let wanted = |one: &'_ Trait| one.declared == MatchMode::Regex;
-        let wanted: Vec<TraitSource<'_>> =
-            traits.iter().map(|one| TraitSource { text: &one.text, is_pattern: wanted(one) }).collect();
+        let wanted = |locked_trait: &'_ Trait| locked_trait.declared == MatchMode::Regex;
+        let wanted: Vec<TraitSource<'_>> = traits
+            .iter()
+            .map(|locked_trait| TraitSource { text: &locked_trait.text, is_pattern: wanted(locked_trait) })
+            .collect();
         let search = Search::new(&wanted).map_err(|(at, why)| Error { at, why })?;
-        let trait_texts = traits.iter().map(|one| Arc::from(one.text.as_str())).collect();
+        let trait_texts = traits.iter().map(|locked_trait| Arc::from(locked_trait.text.as_str())).collect();
         Ok(Locks {
             compiled: Arc::new(CompiledLocks {
                 traits: traits.to_vec(),

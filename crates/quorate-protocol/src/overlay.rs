@@ -75,7 +75,7 @@ impl OverlaySet {
     }
 
     pub fn evict(&mut self, id: &str) {
-        self.overlays.retain(|one| one.overlay != id);
+        self.overlays.retain(|overlay| overlay.overlay != id);
     }
 
     /// Whether an overlay was ever added.
@@ -90,9 +90,10 @@ impl OverlaySet {
 
     /// Those that hold, the weightiest first: priority, then time, both descending, then id.
     pub fn active(&self, now_ms: i64) -> Vec<&Overlay> {
-        let mut active: Vec<&Overlay> = self.overlays.iter().filter(|one| one.is_active(now_ms)).collect();
+        let mut active: Vec<&Overlay> =
+            self.overlays.iter().filter(|overlay| overlay.is_active(now_ms)).collect();
         active.sort_by(|a, b| {
-            let weight = |one: &Overlay| (one.priority, one.added_ms);
+            let weight = |overlay: &Overlay| (overlay.priority, overlay.added_ms);
             weight(b).cmp(&weight(a)).then_with(|| a.overlay.cmp(&b.overlay))
         });
         active
@@ -101,37 +102,39 @@ impl OverlaySet {
     /// Who goes at a time, with these coming: whose time is over, then, for each operator, the oldest past the cap, of
     /// equal age the less weighty. Overlays of one text count once, and the last of them stands for those before it.
     pub fn evictions(&self, coming: &[Overlay], max_active: usize, now_ms: i64) -> Vec<Eviction> {
-        let gone = |one: &Overlay, why| Eviction { overlay: one.overlay.clone(), why, by: None };
+        let gone = |overlay: &Overlay, why| Eviction { overlay: overlay.overlay.clone(), why, by: None };
         let known: Vec<&Overlay> = self
             .overlays
             .iter()
-            .chain(coming.iter().filter(|one| !self.was_ever_added(&one.overlay)))
+            .chain(coming.iter().filter(|overlay| !self.was_ever_added(&overlay.overlay)))
             .collect();
         let (holding, over): (Vec<&Overlay>, Vec<&Overlay>) =
-            known.into_iter().partition(|one| one.is_active(now_ms));
+            known.into_iter().partition(|overlay| overlay.is_active(now_ms));
         let mut evicted: Vec<Eviction> =
-            over.into_iter().map(|one| gone(one, EvictionReason::Expired)).collect();
-        let operators: BTreeSet<&str> = holding.iter().map(|one| &*one.operator).collect();
+            over.into_iter().map(|overlay| gone(overlay, EvictionReason::Expired)).collect();
+        let operators: BTreeSet<&str> = holding.iter().map(|overlay| &*overlay.operator).collect();
         for operator in operators {
             // What was advised again is one piece of advice, as young and as weighty as the last time.
             let mut texts: BTreeMap<&str, Vec<&Overlay>> = BTreeMap::new();
-            for one in holding.iter().copied().filter(|one| one.operator == operator) {
-                let same = texts.entry(one.text.trim()).or_default();
+            for overlay in holding.iter().copied().filter(|overlay| overlay.operator == operator) {
+                let same = texts.entry(overlay.text.trim()).or_default();
                 // What was said again as weightily, and holds as long, takes the place of what was said before.
                 same.retain(|before| {
-                    let stays = before.priority > one.priority || before.expires_ms > one.expires_ms;
+                    let stays = before.priority > overlay.priority || before.expires_ms > overlay.expires_ms;
                     if !stays {
                         evicted.push(gone(before, EvictionReason::Cap));
                     }
                     stays
                 });
-                same.push(one);
+                same.push(overlay);
             }
             let mut own: Vec<Vec<&Overlay>> = texts.into_values().collect();
-            let last = |all: &Vec<&Overlay>| all.iter().map(|one| (one.added_ms, one.priority)).max();
+            let last =
+                |all: &Vec<&Overlay>| all.iter().map(|overlay| (overlay.added_ms, overlay.priority)).max();
             own.sort_by_key(last);
             let too_many = own.len().saturating_sub(max_active);
-            evicted.extend(own[..too_many].iter().flatten().map(|one| gone(one, EvictionReason::Cap)));
+            evicted
+                .extend(own[..too_many].iter().flatten().map(|overlay| gone(overlay, EvictionReason::Cap)));
         }
         evicted
     }
@@ -158,7 +161,7 @@ mod tests {
     }
 
     fn ids(evicted: &[Eviction]) -> Vec<(&str, EvictionReason)> {
-        evicted.iter().map(|one| (one.overlay.as_str(), one.why)).collect()
+        evicted.iter().map(|eviction| (eviction.overlay.as_str(), eviction.why)).collect()
     }
 
     #[test]
@@ -233,7 +236,7 @@ mod tests {
             standing.add(one);
         }
         let active = |now_ms| -> Vec<&str> {
-            standing.active(now_ms).iter().map(|one| one.overlay.as_str()).collect()
+            standing.active(now_ms).iter().map(|overlay| overlay.overlay.as_str()).collect()
         };
         assert_eq!(active(30), ["o2", "o3", "o1"]);
         assert_eq!(active(106), ["o3", "o1"]);

@@ -160,7 +160,7 @@ pub struct Judgement {
 
 /// Judges. `asked` is what a valid adjudication asks for.
 pub fn judge(policy: Policy, given: &[Positions], minimum: usize, asked: Option<Verdict>) -> Judgement {
-    let counted: Vec<CountedPosition> = given.iter().map(|one| count(policy, one)).collect();
+    let counted: Vec<CountedPosition> = given.iter().map(|positions| count(policy, positions)).collect();
     let tally = tally(&counted, Tally::default());
     let verdict = verdict(policy, given, &counted, tally, minimum, asked);
     Judgement { verdict, counted, tally }
@@ -174,15 +174,15 @@ fn verdict(
     minimum: usize,
     asked: Option<Verdict>,
 ) -> Result<Verdict, Incomplete> {
-    if given.iter().filter(|one| one.first.is_some()).count() < minimum {
+    if given.iter().filter(|positions| positions.first.is_some()).count() < minimum {
         return Err(Incomplete::FirstRound);
     }
-    if given.iter().filter(|one| one.last.is_some()).count() < minimum {
+    if given.iter().filter(|positions| positions.last.is_some()).count() < minimum {
         return Err(Incomplete::SecondRound);
     }
     let asked = asked.filter(|v| *v != Verdict::Incomplete).ok_or(Incomplete::NoAdjudication)?;
     let verdict = policy.apply(tally, asked);
-    let missing = counted.iter().filter(|one| matches!(one, CountedPosition::Missing)).count();
+    let missing = counted.iter().filter(|position| matches!(position, CountedPosition::Missing)).count();
     let worst = Tally { blocks: tally.blocks + missing, ..tally };
     if verdict == Verdict::Ship && policy.apply(worst, asked) != Verdict::Ship {
         return Err(Incomplete::MissingCouldBlock);
@@ -205,8 +205,11 @@ fn is_objection(policy: Policy, position: Position) -> bool {
 }
 
 fn tally(counted: &[CountedPosition], mut tally: Tally) -> Tally {
-    for one in counted {
-        let (CountedPosition::Last(position) | CountedPosition::FirstBlock(position)) = one else { continue };
+    for counted_position in counted {
+        let (CountedPosition::Last(position) | CountedPosition::FirstBlock(position)) = counted_position
+        else {
+            continue;
+        };
         tally.blocks += usize::from(position.block);
         tally.irreducible += usize::from(position.irreducible);
         tally.irreducible_blocks += usize::from(position.block && position.irreducible);

@@ -74,7 +74,7 @@ const BUILT_IN: [BuiltIn; 7] = [
 /// A built-in kind; `None` where it is the host's.
 pub(crate) fn built_in(kind: &str) -> Option<&'static BuiltIn> {
     static ALL: [BuiltIn; 7] = BUILT_IN;
-    ALL.iter().find(|one| one.kind == kind)
+    ALL.iter().find(|rule| rule.kind == kind)
 }
 
 /// Whether a rule is of a kind that ends the synthesis when it fires.

@@ -16,7 +16,7 @@ struct NobodyObjects;
 impl rule::Rule for NobodyObjects {
     async fn apply(&self, input: Value) -> Result<Value, String> {
         let votes = input["votes"].as_array().ok_or("there are no votes")?;
-        let objects = votes.iter().any(|one| one["vote"] == "no");
+        let objects = votes.iter().any(|vote| vote["vote"] == "no");
         Ok(json!({"decision": if objects { "fail" } else { "pass" }}))
     }
 }

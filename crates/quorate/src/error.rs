@@ -51,6 +51,7 @@ pub struct Error {
 }
 
 impl Error {
+    /// Decides how a program reacts; the report may hold several codes.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -62,7 +63,7 @@ impl Error {
 
     /// The code of the first problem, which `quorate explain` describes.
     pub fn code(&self) -> &str {
-        self.report.refusals.first().map_or("", |one| one.code.as_str())
+        self.report.refusals.first().map_or("", |refusal| refusal.code.as_str())
     }
 
     pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
@@ -81,7 +82,8 @@ impl std::error::Error for Error {}
 
 impl From<ServiceError> for Error {
     fn from(error: ServiceError) -> Self {
-        let untrusted = error.report.refusals.iter().any(|one| one.code == codes::WORKSPACE_UNTRUSTED);
+        let untrusted =
+            error.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);
         let kind = match error.class {
             _ if untrusted => ErrorKind::Untrusted,
             _ if error.is_ledger_unavailable() => ErrorKind::Ledger,

@@ -139,9 +139,10 @@ impl Verified {
 
     /// The first differences, in words.
     pub fn differences(&self) -> impl Iterator<Item = &str> {
-        self.0.report.divergences.iter().map(|one| &*one.what)
+        self.0.report.divergences.iter().map(|divergence| &*divergence.what)
     }
 
+    /// The report as `quorate ledger verify --format json` prints it.
     pub fn to_json(&self) -> String {
         verify::json::json(&self.0)
     }

@@ -141,7 +141,10 @@ async fn an_answer_at_once_costs_one_call_and_is_not_repaired() {
     assert_eq!((came.asked.consultation.spent.calls, came.made.calls, came.next), (1, 1, 5));
     assert_eq!(came.asked.consultation.spent.usage.tokens_in, Some(10));
     assert_eq!((came.asked.consultation.redactions, &came.asked.consultation.message), (0, &None));
-    assert_eq!(came.asked.attempt.map(|one| (one.number, one.why, one.status)), Some((1, "first", "said")));
+    assert_eq!(
+        came.asked.attempt.map(|attempt| (attempt.number, attempt.why, attempt.status)),
+        Some((1, "first", "said"))
+    );
 }
 
 #[tokio::test]
@@ -152,7 +155,7 @@ async fn an_attempt_is_durable_before_the_next_and_all_are_counted() {
     let (from, entries) = &came.kept[0];
     assert_eq!((came.kept.len(), *from, entries.len(), came.next), (1, 5, 1, 6));
     assert_eq!(entries[0].kind, Kind::Attempt);
-    assert_eq!(came.prompts.iter().map(|one| one.attempt).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(came.prompts.iter().map(|prompt| prompt.attempt).collect::<Vec<_>>(), [1, 2]);
     assert_eq!((came.asked.consultation.spent.calls, came.made.calls), (2, 2));
     assert_eq!(
         (came.made.usage.tokens_in, came.asked.consultation.spent.usage.tokens_in),
@@ -212,5 +215,5 @@ async fn secrets_are_taken_out_of_all_that_a_member_is_told_and_says() {
     assert!(!shown.contains(SECRET), "{shown}");
     // Task, role, persona, two documents and their names; and twice in the answer.
     assert_eq!(came.asked.consultation.redactions, 9);
-    assert!(!came.asked.attempt.is_some_and(|one| one.text.contains(SECRET)));
+    assert!(!came.asked.attempt.is_some_and(|attempt| attempt.text.contains(SECRET)));
 }

@@ -41,7 +41,7 @@ pub(super) fn word_before<'t>(text: &'t str, name: &Range<usize>, anchor: &Range
     let is_key = name.start == anchor.start && text[anchor.clone()].eq_ignore_ascii_case("key");
     let letters = rest.bytes().rev().take(16).take_while(u8::is_ascii_alphabetic).count();
     let word = rest.get(rest.len() - letters..).filter(|_| is_key)?;
-    WORDS.iter().any(|one| word.eq_ignore_ascii_case(one)).then_some(word)
+    WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)).then_some(word)
 }
 
 /// Where the value begins in the pair beside a name: `{"name": "DB_PASSWORD", "value": "…"}`, or on the next line of YAML.

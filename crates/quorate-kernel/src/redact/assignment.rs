@@ -152,7 +152,8 @@ fn promised_kind(before: &str, anchor: &str, after: &str) -> Option<SecretKind> 
         "key" => {
             let low = before.to_ascii_lowercase();
             let low = low.trim_end_matches(['_', '-', '.']);
-            if !KEY_PREFIXES.iter().any(|one| low.ends_with(one)) && !is_environment_name(before, after) {
+            if !KEY_PREFIXES.iter().any(|prefix| low.ends_with(prefix)) && !is_environment_name(before, after)
+            {
                 return None;
             }
             (SecretKind::Token, after.strip_prefix(['s', 'S']).unwrap_or(after))

@@ -67,7 +67,7 @@ fn cookie_option(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     let length = rest[gap..].iter().take(MAX_LOOKAHEAD_BYTES).take_while(of_it).count();
     let at = anchor.end + gap;
     let said = &text[at..plausibility::floor_char_boundary(text, at + length)];
-    let mut values = said.split(';').filter_map(|one| one.split_once('='));
+    let mut values = said.split(';').filter_map(|pair| pair.split_once('='));
     let found = values.any(|(_, value)| {
         value.len() >= 16 && plausibility::is_generated(value) && !plausibility::is_example(value)
     });

@@ -249,7 +249,7 @@ fn cookie(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
     while !rest.is_char_boundary(length) {
         length -= 1;
     }
-    let told = rest[start..length].split(';').filter_map(|one| one.split_once('='));
+    let told = rest[start..length].split(';').filter_map(|pair| pair.split_once('='));
     let mut told = told.map(|(_, value)| value.trim());
     let random = told.any(|value| {
         value.len() >= 16
@@ -268,7 +268,7 @@ fn command_line(text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
         from += 1;
     }
     let begins = anchor.start > 0 && matches!(bytes[anchor.start - 1], b' ' | b'\t' | b'\n');
-    if !begins || !told.iter().any(|one| text[from..anchor.start].contains(one)) {
+    if !begins || !told.iter().any(|pair| text[from..anchor.start].contains(pair)) {
         return None;
     }
     let gap = run(&bytes[anchor.end..bytes.len().min(anchor.end + 8)], |byte| {

@@ -34,7 +34,7 @@ pub(super) fn is_random(parts: &[&str]) -> bool {
     let mut used = [false; 256];
     all().for_each(|byte| used[usize::from(byte)] = true);
     all().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
-        && used.iter().filter(|one| **one).count() >= 5
+        && used.iter().filter(|is_used| **is_used).count() >= 5
         && !parts.iter().any(|part| is_example(part))
 }
 
@@ -190,7 +190,7 @@ pub fn names_a_secret(name: &str) -> bool {
     let words =
         ["passw", "passphrase", "secret", "token", "credential", "apikey", "private_key", "privatekey"];
     let ends = ["key", "pwd", "_pat", "_dsn", "_auth", "_cookie", "database_url", "redis_url", "_pass"];
-    words.iter().any(|one| low.contains(one)) || ends.iter().any(|one| low.ends_with(one))
+    words.iter().any(|word| low.contains(word)) || ends.iter().any(|end| low.ends_with(end))
 }
 
 /// Whether the value of a variable is worth looking for wherever it comes out: long enough, and neither a path nor a word

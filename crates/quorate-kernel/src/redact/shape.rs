@@ -103,7 +103,7 @@ fn begins(text: &str, at: usize) -> bool {
     match &text.as_bytes()[..at] {
         [.., b'\\', b'n' | b'r' | b't'] | [] => true,
         [.., b'%', a, b] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => true,
-        [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|one| one.is_ascii_hexdigit()) => true,
+        [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => true,
         [.., last] => !(last.is_ascii_alphanumeric() || *last == b'+'),
     }
 }

@@ -170,7 +170,7 @@ fn a_value_is_found_in_every_form() {
     let mut forms = vec![
         value.clone(),
         json!(value).to_string(),
-        value.bytes().map(|one| format!("%{one:02X}")).collect(),
+        value.bytes().map(|byte| format!("%{byte:02X}")).collect(),
     ];
     forms.truncate(2);
     for before in ["", "a", "ab"] {

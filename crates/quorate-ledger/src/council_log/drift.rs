@@ -105,7 +105,7 @@ mod tests {
             (at as i64 * 7, BTreeMap::from([("post".to_owned(), counts(*week))]))
         };
         let stats = Stats { weeks: weeks.iter().enumerate().map(week).collect(), ..Stats::default() };
-        let days = |one: Drift| (one.direction, one.weeks.iter().map(|(day, _)| *day).collect());
+        let days = |drift: Drift| (drift.direction, drift.weeks.iter().map(|(day, _)| *day).collect());
         find_drift(&stats).into_iter().map(days).collect()
     }
 

@@ -239,8 +239,9 @@ impl LogObject {
             Tokens::Split { total } => total,
             Tokens::Total(total) => Some(total),
         });
-        let verdict =
-            self.verdict.or_else(|| self.adjudicator.and_then(|one| one.final_verdict.or(one.verdict)));
+        let verdict = self.verdict.or_else(|| {
+            self.adjudicator.and_then(|adjudicator| adjudicator.final_verdict.or(adjudicator.verdict))
+        });
         let is_superseded = verdict.as_deref() == Some(SUPERSEDED);
         let event = match Event::from_word(self.event.as_deref()) {
             Event::Verdict if self.parth_override == Some(true) => Event::Overridden,

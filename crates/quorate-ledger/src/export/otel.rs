@@ -77,8 +77,8 @@ pub(super) async fn write(
             }
         }
     }
-    for one in open.into_values() {
-        spans.put(&root(&one))?;
+    for run in open.into_values() {
+        spans.put(&root(&run))?;
     }
     out.write_all(b"]}]}]}\n")?;
     out.flush()?;

@@ -125,5 +125,5 @@ fn subtree_root<Source: HashSource>(source: &Source, subtree: Subtree) -> Result
 
 /// The highest kept level that is not above a level. Leaves are always kept.
 pub(super) fn highest_stored_level(level: u32, keeps: impl Fn(u32) -> bool) -> u32 {
-    (1..=level).rev().find(|&one| keeps(one)).unwrap_or(0)
+    (1..=level).rev().find(|&level| keeps(level)).unwrap_or(0)
 }

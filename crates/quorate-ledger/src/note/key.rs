@@ -131,7 +131,7 @@ impl fmt::Display for Verifier {
 
 /// Whether a text may name a key.
 pub(super) fn is_name(text: &str) -> bool {
-    !text.is_empty() && !text.chars().any(|one| one.is_whitespace() || one == '+' || one < ' ')
+    !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c == '+' || c < ' ')
 }
 
 /// The first four bytes of SHA-256 over name, line end, type and key.

@@ -136,7 +136,7 @@ impl Note {
             id: verifier.id(),
             signature: signer.sign(&self.text).to_vec(),
         };
-        let others = self.signatures.iter().filter(|one| !one.is_by(verifier));
+        let others = self.signatures.iter().filter(|signature| !signature.is_by(verifier));
         let signatures: Vec<SignatureLine> = others.cloned().chain([line]).collect();
         let signed = Note { text: self.text.clone(), signatures };
         // What is written has to read back, or a checkpoint would be lost on the day that somebody needs it.
@@ -162,11 +162,11 @@ impl Note {
         let mut by: Vec<&Verifier> = Vec::new();
         for line in &self.signatures {
             // Two keys may share name and id by somebody's effort; then the signature is of one of them.
-            let mut named = known.iter().filter(|one| line.is_by(one)).peekable();
+            let mut named = known.iter().filter(|key| line.is_by(key)).peekable();
             if named.peek().is_none() {
                 continue;
             }
-            let signed = named.find(|one| one.verifies(&self.text, &line.signature));
+            let signed = named.find(|key| key.verifies(&self.text, &line.signature));
             let verifier = signed.ok_or_else(|| VerifyError::Forged { name: line.name.clone() })?;
             if !by.contains(&verifier) {
                 by.push(verifier);

@@ -81,6 +81,6 @@ impl SignedCheckpoint {
 
     /// The first of its keys that somebody vouched for.
     pub fn trusted_key(&self, trusted: &[TrustedKey]) -> Option<&Verifier> {
-        self.keys.iter().find(|key| trusted.iter().any(|one| one.matches(key)))
+        self.keys.iter().find(|key| trusted.iter().any(|candidate| candidate.matches(key)))
     }
 }

@@ -106,9 +106,9 @@ impl Queue {
         if waiting.is_empty() {
             return;
         }
-        let durability = waiting.iter().map(|one| one.append.durability).max().unwrap_or(Durability::Synced);
+        let durability = waiting.iter().map(|job| job.append.durability).max().unwrap_or(Durability::Synced);
         let (appends, replies): (Vec<_>, Vec<_>) =
-            waiting.into_iter().map(|one| (one.append, one.reply)).unzip();
+            waiting.into_iter().map(|job| (job.append, job.reply)).unzip();
         let places: Vec<RecordRange> = appends.iter().map(RecordRange::from_append).collect();
         let outside = match appends.iter().any(|append| append.key.is_some()) {
             true => self.external_keys(),
@@ -150,8 +150,9 @@ impl PreparedAppend {
         let key_events =
             key_events.filter_map(|(at, entry)| Some((at, KeyEvent::from_entry(entry)?))).collect();
         let changes = entries.iter();
-        let changes =
-            changes.filter_map(|one| Change::from_record(one.kind.as_str(), one.at_ms, &one.data)).collect();
+        let changes = changes
+            .filter_map(|change| Change::from_record(change.kind.as_str(), change.at_ms, &change.data))
+            .collect();
         let entries = entries.into_iter().map(PreparedEntry::prepare).collect::<Result<_, _>>()?;
         Ok(PreparedAppend { run, from, entries, changes, bodies, durability, ends, key, key_events })
     }

@@ -139,7 +139,7 @@ impl Checkpoints {
     }
 
     fn is_current(&self, key: &Verifier) -> bool {
-        self.current.iter().any(|one| one.key() == key.key())
+        self.current.iter().any(|current| current.key() == key.key())
     }
 
     /// The keys that are the ledger's own by now: those that signed last, and those that whoever verifies vouches for. None
@@ -153,14 +153,14 @@ impl Checkpoints {
 
     /// Whether one of these keys signed the last signed checkpoint; `None` where there is none.
     pub(super) fn last_is_signed_by_any(&self, keys: &[PublicKey]) -> Option<bool> {
-        let any = |one: &Verifier| keys.iter().any(|key| key == one.key());
+        let any = |verifier: &Verifier| keys.iter().any(|key| key == verifier.key());
         (!self.current.is_empty()).then(|| self.current.iter().any(any))
     }
 
     /// Whether this key signed a checkpoint. With the continuity of the keys, the later ones hold by it, and with the
     /// tree the earlier ones.
     pub(super) fn is_any_signed_by(&self, key: &PublicKey) -> bool {
-        self.signers.iter().any(|one| one.key() == key)
+        self.signers.iter().any(|signer| signer.key() == key)
     }
 
     /// A divergence about the last signed checkpoint.

@@ -76,7 +76,7 @@ impl Jobs {
             }
             wrong
         });
-        wrong.into_iter().for_each(|one| findings.add(one));
+        wrong.into_iter().for_each(|finding| findings.add(finding));
         self.duration += began.elapsed();
     }
 }

@@ -125,5 +125,5 @@ impl PendingSignature {
 
 /// The keys of verifiers.
 pub(super) fn public_keys(verifiers: &[Verifier]) -> impl Iterator<Item = PublicKey> + '_ {
-    verifiers.iter().map(|one| *one.key())
+    verifiers.iter().map(|verifier| *verifier.key())
 }

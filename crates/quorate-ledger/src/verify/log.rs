@@ -128,9 +128,9 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
                 if let Ok(mut wanted) =
                     records.map_err(|_| ()).and_then(|records| expected_lines(&run, &records))
                 {
-                    for one in &mut wanted {
-                        let is_here = one.log.as_deref().map_or(belongs, |log| logs.is_this_log(log));
-                        one.pending |= !is_here;
+                    for line in &mut wanted {
+                        let is_here = line.log.as_deref().map_or(belongs, |log| logs.is_this_log(log));
+                        line.pending |= !is_here;
                     }
                     let found = match_lines(&run, wanted, lines, &mut walk.findings);
                     written.extend(with_seqs(store, &run, found).await?);

@@ -137,7 +137,8 @@ pub(super) fn witness_trees<'a>(
     let copies = copies.filter_map(|copy| copy.note.as_ref().ok());
     let notes = options.witness.iter().flat_map(|witness| &witness.notes).chain(copies);
     let checkpoints = notes.filter_map(|note| super::parse_checkpoint(note));
-    let ours = checkpoints.filter(move |one| origin.is_none_or(|origin| origin == one.origin()));
+    let ours =
+        checkpoints.filter(move |checkpoint| origin.is_none_or(|origin| origin == checkpoint.origin()));
     ours.map(|checkpoint| *checkpoint.tree())
 }
 

@@ -179,11 +179,11 @@ async fn heads(path: &Path) -> Vec<(String, String, i64)> {
 
 async fn erased_records(store: &Store) -> Vec<Map<String, Json>> {
     let own = store.records(&"ledger".into()).await.expect("the chain holds");
-    own.into_iter().filter(|one| one.is(Kind::Erased)).filter_map(|one| one.data).collect()
+    own.into_iter().filter(|record| record.is(Kind::Erased)).filter_map(|record| record.data).collect()
 }
 
 fn bodiless(records: &[Record]) -> Vec<u64> {
-    records.iter().filter(|one| one.data.is_none()).map(|one| one.n).collect()
+    records.iter().filter(|record| record.data.is_none()).map(|record| record.n).collect()
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn what_is_erased_is_in_no_file_and_the_rest_is_whole() {
         let records = store.records(&talk.run).await.unwrap();
         assert_eq!(bodiless(&records), [0; 0]);
         let texts: Vec<&str> =
-            records.iter().filter_map(|one| one.data.as_ref()?.get("text")?.as_str()).collect();
+            records.iter().filter_map(|record| record.data.as_ref()?.get("text")?.as_str()).collect();
         assert_eq!(texts, talk.words);
         let text = store.body(&sha256_hex(talk.artifact.as_bytes())).await.unwrap();
         assert_eq!(text.as_deref(), Some(&*talk.artifact));
@@ -225,7 +225,7 @@ async fn what_is_erased_is_in_no_file_and_the_rest_is_whole() {
     for talk in &gone {
         let records = store.records(&talk.run).await.unwrap();
         assert_eq!(bodiless(&records), (2..=9).collect::<Vec<_>>());
-        let outcome = records.iter().find(|one| one.is(Kind::Outcome)).unwrap();
+        let outcome = records.iter().find(|record| record.is(Kind::Outcome)).unwrap();
         assert_eq!(outcome.data.as_ref().unwrap()["of"], json!(&*talk.run), "what it came to stays");
         assert_eq!(store.body(&sha256_hex(talk.artifact.as_bytes())).await.unwrap(), None);
     }

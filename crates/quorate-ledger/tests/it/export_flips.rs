@@ -202,8 +202,8 @@ async fn the_other_verifier_agrees_on_damages() {
         let once = |what: &str| {
             what.ends_with("is absent") || what.contains("missing") || what.contains("starts after")
         };
-        damaged.sort_by_key(|one| !once(&one.what));
-        let always = damaged.iter().take_while(|one| once(&one.what)).count();
+        damaged.sort_by_key(|damage| !once(&damage.what));
+        let always = damaged.iter().take_while(|damage| once(&damage.what)).count();
         while damaged.len() > wanted.max(always) {
             damaged.swap_remove(always + chance.below(damaged.len() - always));
         }
@@ -257,7 +257,7 @@ async fn an_export_without_the_beginning_of_a_run_is_none() {
     let damaged = damages::damaged_exports(&part);
     // Its first record and the text below that.
     let what = "all up to line 3 is missing, with a last line that fits";
-    let without = damaged.iter().find(|one| one.what == what).expect("it is among them");
+    let without = damaged.iter().find(|damage| damage.what == what).expect("it is among them");
     assert!(without.text.contains("\"end\"") && !without.text.contains("run.opened"), "{}", without.text);
     let trusted = [world.trusted()];
     let terms = ImportOptions { trusted: &trusted, signers: &[], key: None, at_ms: 0, dry_run: true };

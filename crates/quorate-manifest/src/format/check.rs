@@ -16,17 +16,17 @@ pub(super) fn is_equivalent(before: &str, root: &Node, after: &str) -> bool {
         && comments == self::comments(after)
 }
 
-fn values_equal(one: &Node, other: &Node) -> bool {
-    match (&one.kind, &other.kind) {
-        (Kind::Seq(one), Kind::Seq(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| values_equal(one, other))
+fn values_equal(node: &Node, other: &Node) -> bool {
+    match (&node.kind, &other.kind) {
+        (Kind::Seq(node), Kind::Seq(other)) => {
+            node.len() == other.len() && node.iter().zip(other).all(|(node, other)| values_equal(node, other))
         }
-        (Kind::Map(one), Kind::Map(other)) => {
+        (Kind::Map(node), Kind::Map(other)) => {
             let values: HashMap<_, _> = other.iter().map(|entry| (&entry.key, &entry.value)).collect();
             let same = |key, value| values.get(key).is_some_and(|other| values_equal(value, other));
-            one.len() == other.len() && one.iter().all(|entry| same(&entry.key, &entry.value))
+            node.len() == other.len() && node.iter().all(|entry| same(&entry.key, &entry.value))
         }
-        (one, other) => one == other,
+        (node, other) => node == other,
     }
 }
 

@@ -59,8 +59,9 @@ fn what_is_said_of_several_ways_is_what_was_meant() {
         "text": {"oneOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1}]}
     }}))
     .expect("a schema");
-    let faults =
-        |value: Value| -> Vec<ErrorKind> { form.errors(&value).into_iter().map(|one| one.kind).collect() };
+    let faults = |value: Value| -> Vec<ErrorKind> {
+        form.errors(&value).into_iter().map(|error| error.kind).collect()
+    };
     for word in [json!("c"), json!(3), json!(["a"])] {
         assert_eq!(faults(json!({"word": word})), [ErrorKind::NotInEnum(vec![json!("a"), json!("b")])]);
     }

@@ -228,7 +228,7 @@ impl CompiledSchema {
 }
 
 fn to_path(at: &[PathSegment<'_>]) -> Vec<PathStep> {
-    let step = |one: &PathSegment<'_>| match one {
+    let step = |segment: &PathSegment<'_>| match segment {
         PathSegment::Key(key) => PathStep::Key((*key).to_owned()),
         PathSegment::Item(index) => PathStep::Item(*index),
     };
@@ -236,20 +236,23 @@ fn to_path(at: &[PathSegment<'_>]) -> Vec<PathStep> {
 }
 
 /// Equality as in JSON Schema: 1 equals 1.0.
-fn json_equal(one: &Value, other: &Value) -> bool {
-    match (one, other) {
+fn json_equal(value: &Value, other: &Value) -> bool {
+    match (value, other) {
         // Compare integers exactly: different ones may have the same double.
-        (Value::Number(one), Value::Number(other)) => {
-            one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64()
+        (Value::Number(value), Value::Number(other)) => {
+            value == other || (value.is_f64() || other.is_f64()) && value.as_f64() == other.as_f64()
         }
-        (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| json_equal(one, other))
+        (Value::Array(value), Value::Array(other)) => {
+            value.len() == other.len()
+                && value.iter().zip(other).all(|(value, other)| json_equal(value, other))
         }
-        (Value::Object(one), Value::Object(other)) => {
-            one.len() == other.len()
-                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| json_equal(one, other)))
+        (Value::Object(value), Value::Object(other)) => {
+            value.len() == other.len()
+                && value
+                    .iter()
+                    .all(|(key, value)| other.get(key).is_some_and(|other| json_equal(value, other)))
         }
-        _ => one == other,
+        _ => value == other,
     }
 }
 

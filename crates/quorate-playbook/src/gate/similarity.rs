@@ -48,13 +48,13 @@ impl Sketch {
     /// Whether two texts are nearly the same, as far as their sketches tell.
     pub fn is_similar(&self, other: &Sketch) -> bool {
         // Above the highest hash that a full sketch keeps, nothing is known of its text.
-        let known = |one: &Sketch| match one.0.len() {
-            full if full >= MAX_HASHES => one.0.last().copied().unwrap_or(u32::MAX),
+        let known = |sketch: &Sketch| match sketch.0.len() {
+            full if full >= MAX_HASHES => sketch.0.last().copied().unwrap_or(u32::MAX),
             _ => u32::MAX,
         };
         let end = known(self).min(known(other));
         let below =
-            |one: &Sketch| one.0.iter().copied().filter(|hash| *hash <= end).collect::<BTreeSet<u32>>();
+            |sketch: &Sketch| sketch.0.iter().copied().filter(|hash| *hash <= end).collect::<BTreeSet<u32>>();
         let (mine, theirs) = (below(self), below(other));
         let fewer = mine.len().min(theirs.len());
         match fewer < MIN_SHINGLES {

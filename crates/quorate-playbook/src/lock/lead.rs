@@ -122,7 +122,7 @@ impl BlockAnalysis<'_> {
                 || (act.is_kind(ModifierKind::Verb) && act.inflection == Inflection::Past);
         }
         let is_predicate = said && !verb && (acts || points.is_some());
-        let named = || self.matches.iter().any(|one| (start..end).contains(&one.start));
+        let named = || self.matches.iter().any(|found| (start..end).contains(&found.start));
         if (!verb && !acts && !is_predicate) || named() {
             return None;
         }

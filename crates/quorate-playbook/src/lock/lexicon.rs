@@ -49,7 +49,7 @@ pub fn lexicon() -> &'static [Trait] {
 
 /// A built-in trait by its id.
 pub fn built_in(id: &str) -> Option<&'static Trait> {
-    lexicon().iter().find(|one| one.id == id)
+    lexicon().iter().find(|locked_trait| locked_trait.id == id)
 }
 
 /// The entries that one with choices stands for: `make it|them up`.
@@ -59,9 +59,9 @@ pub(super) fn expand_alternatives(entry: &str) -> Vec<String> {
         let stop = if word.ends_with('.') { "." } else { "" };
         let mut longer = Vec::new();
         for start in &all {
-            for one in word.trim_end_matches('.').split('|') {
+            for choice in word.trim_end_matches('.').split('|') {
                 let space = if start.is_empty() { "" } else { " " };
-                longer.push([start, space, one, stop].concat());
+                longer.push([start, space, choice, stop].concat());
             }
         }
         all = longer;

@@ -91,9 +91,10 @@ fn measure(name: &str, corpus: &str, tells: bool) -> Figures {
         if tells && (line.betrays.is_empty() != found.is_empty() || !line.betrays.is_subset(&found)) {
             println!("{name}: {:?} found {:?}: {}", line.betrays, locks.check(&line.text), line.text);
         }
-        for one in lexicon() {
-            let figures = by_trait.entry(one.id.clone()).or_default();
-            let (expected, is_found) = (line.betrays.contains(&one.id), found.contains(&one.id));
+        for locked_trait in lexicon() {
+            let figures = by_trait.entry(locked_trait.id.clone()).or_default();
+            let (expected, is_found) =
+                (line.betrays.contains(&locked_trait.id), found.contains(&locked_trait.id));
             figures.betrayals += usize::from(expected);
             figures.caught += usize::from(expected && is_found);
             figures.passes += usize::from(line.betrays.is_empty());

@@ -22,7 +22,8 @@ fn resolved(frontmatter: &str, body: &str) -> Resolved {
         panic!("no layer")
     };
     let loaded = load(&round, &layer);
-    let refusals: Vec<&str> = loaded.report.refusals.iter().map(|one| one.body.message.as_str()).collect();
+    let refusals: Vec<&str> =
+        loaded.report.refusals.iter().map(|refusal| refusal.body.message.as_str()).collect();
     loaded.value.unwrap_or_else(|| panic!("refused: {refusals:?}"))
 }
 

@@ -52,7 +52,7 @@ proptest! {
         prop_assert_eq!(woven.woven.len() + woven.skipped.len(), all.len());
         prop_assert!(woven.prompt.starts_with(base));
         let mut texts: Vec<&str> =
-            all.iter().filter(|one| one.expires_ms > Some(now)).map(|one| one.text.trim()).collect();
+            all.iter().filter(|overlay| overlay.expires_ms > Some(now)).map(|overlay| overlay.text.trim()).collect();
         texts.sort_unstable();
         texts.dedup();
         texts.retain(|text| !text.is_empty());

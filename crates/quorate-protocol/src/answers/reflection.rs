@@ -216,7 +216,7 @@ impl TraitVerdict {
     pub fn read(word: &str) -> Option<TraitVerdict> {
         [TraitVerdict::Keeps, TraitVerdict::Betrays, TraitVerdict::Unsure]
             .into_iter()
-            .find(|one| one.as_str() == word)
+            .find(|choice| choice.as_str() == word)
     }
 }
 
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(judged.as_ref(), Some(&wanted));
         assert_eq!(Judgement::read(&wanted.to_json()).as_ref(), Some(&wanted));
         let bare = Judgement::read(&json!({"verdict": "unsure", "traits": null, "reason": "r"}));
-        assert_eq!(bare.map(|one| one.traits), Some(Vec::new()));
+        assert_eq!(bare.map(|reflection| reflection.traits), Some(Vec::new()));
         for answer in [
             json!({"verdict": "Keeps", "reason": "r"}),
             json!({"verdict": true, "reason": "r"}),

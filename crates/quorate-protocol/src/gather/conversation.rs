@@ -113,7 +113,7 @@ fn split_speaker(line: &str) -> Option<(String, &str)> {
 /// The last message of a user; else of whoever is not known to be a machine; else the last.
 pub(super) fn last_user_message(messages: &[Message]) -> Option<Message> {
     let by = |wanted: &dyn Fn(&str) -> bool| {
-        messages.iter().rev().find(|one| wanted(&one.role.to_ascii_lowercase()))
+        messages.iter().rev().find(|message| wanted(&message.role.to_ascii_lowercase()))
     };
     let found = by(&|role| USER_ROLES.contains(&role)).or_else(|| by(&|role| !AGENT_ROLES.contains(&role)));
     found.or(messages.last()).cloned()
@@ -121,7 +121,8 @@ pub(super) fn last_user_message(messages: &[Message]) -> Option<Message> {
 
 /// Messages as one text, a line or more for each.
 pub fn render(messages: &[Message]) -> String {
-    let all: Vec<String> = messages.iter().map(|one| format!("{}: {}", one.role, one.content)).collect();
+    let all: Vec<String> =
+        messages.iter().map(|message| format!("{}: {}", message.role, message.content)).collect();
     all.join("\n")
 }
 
@@ -131,7 +132,7 @@ mod tests {
 
     fn said(name: &str, text: &str) -> Vec<(String, String)> {
         let read = parse(name, text).unwrap_or_else(|error| panic!("{error}"));
-        read.messages.into_iter().map(|one| (one.role, one.content)).collect()
+        read.messages.into_iter().map(|message| (message.role, message.content)).collect()
     }
 
     fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -172,7 +173,8 @@ mod tests {
     fn the_last_user_is_found_by_role() {
         // X13
         let last = |text| {
-            last_user_message(&parse("x.md", text).unwrap_or_default().messages).map(|one| one.content)
+            last_user_message(&parse("x.md", text).unwrap_or_default().messages)
+                .map(|message| message.content)
         };
         assert_eq!(last("user: a\nassistant: b").as_deref(), Some("a"));
         assert_eq!(last("Ana: a\nassistant: b").as_deref(), Some("a"));

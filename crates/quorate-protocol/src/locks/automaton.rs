@@ -53,7 +53,7 @@ impl Automaton {
     pub(super) fn of_suffixes(strings: &[&[u8]]) -> Automaton {
         let machine = |most: usize| {
             let endings: Vec<&[u8]> =
-                strings.iter().map(|one| &one[one.len().saturating_sub(most)..]).collect();
+                strings.iter().map(|string| &string[string.len().saturating_sub(most)..]).collect();
             Automaton::new(&endings, MAX_TRANSITIONS)
         };
         let lengths = [MAX_SUFFIX_BYTES, 12, 6, 4, 3, 2, 1];

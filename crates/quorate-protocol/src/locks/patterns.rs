@@ -49,7 +49,7 @@ impl Patterns {
             let regex = compile(&regex::escape(&text)).map_err(|why| (at, why))?;
             all.push(Pattern { at, folded: Layer::Folded, regex });
         }
-        let texts = all.iter().map(|one| one.regex.as_str());
+        let texts = all.iter().map(|pattern| pattern.regex.as_str());
         let combined = RegexSetBuilder::new(texts)
             .case_insensitive(true)
             .size_limit(MAX_COMBINED_BYTES)

@@ -153,7 +153,7 @@ impl Council {
             _ => return None,
         };
         let member = id.split_once('/')?.1;
-        let seat = self.setup.deliberators.iter().position(|one| &**one == member)?;
+        let seat = self.setup.deliberators.iter().position(|deliberator| &**deliberator == member)?;
         (stage == self.stage).then(|| &mut round[seat])
     }
 
@@ -169,9 +169,9 @@ impl Council {
     fn after_round(&mut self, round: Round) -> Vec<Command> {
         let heard = self.round(round);
         if self.setup.fail_fast == FailFast::Yes
-            && heard
-                .iter()
-                .any(|one| matches!(one, Response::Absent(AbsenceReason::Failed | AbsenceReason::TimedOut)))
+            && heard.iter().any(|response| {
+                matches!(response, Response::Absent(AbsenceReason::Failed | AbsenceReason::TimedOut))
+            })
         {
             let open = self.pending_invocations(round);
             return self
@@ -180,10 +180,10 @@ impl Council {
         if heard.contains(&Response::Pending) {
             return Vec::new();
         }
-        if heard.iter().any(|one| matches!(one, Response::Absent(AbsenceReason::RunOverBudget))) {
+        if heard.iter().any(|response| matches!(response, Response::Absent(AbsenceReason::RunOverBudget))) {
             return self.conclude(Some(Incomplete::BudgetExhausted), Vec::new());
         }
-        if self.positions().iter().filter(|one| round.position(one).is_some()).count()
+        if self.positions().iter().filter(|position| round.position(position).is_some()).count()
             < self.setup.min_deliberators
         {
             let why = if round == Round::First { Incomplete::FirstRound } else { Incomplete::SecondRound };
@@ -275,7 +275,7 @@ impl Council {
             _ => cut_short,
         };
         let adjudication = self.adjudication.answer().and_then(Adjudication::read);
-        let asked = adjudication.as_ref().map(|one| one.verdict);
+        let asked = adjudication.as_ref().map(|adjudication| adjudication.verdict);
         let mut judgement = judge(self.setup.policy, &self.positions(), self.setup.min_deliberators, asked);
         if let Some(why) = cut_short {
             judgement.verdict = Err(why);

@@ -89,7 +89,9 @@ impl Peer {
     fn deliver(&mut self, case: &ModeContext, book: &mut RunState) -> Vec<Effect> {
         let mut wants = Vec::new();
         for (seat, message) in self.heard.iter().enumerate() {
-            let Some(message) = message.as_ref().filter(|one| !one.message.is_empty()) else { continue };
+            let Some(message) = message.as_ref().filter(|message| !message.message.is_empty()) else {
+                continue;
+            };
             let member = &case.member(seat).id;
             if let Err(out_of_reach) = self.conduct.check_recipients(case, seat, &message.to) {
                 let ids = out_of_reach.join(", ");
@@ -148,12 +150,14 @@ impl Peer {
             return vec![Effect::End(ending)];
         }
         // Whoever gave no output has agreed to nothing (X5).
-        let all = |holds: fn(&Message) -> bool| self.heard.iter().all(|one| one.as_ref().is_some_and(holds));
+        let all = |holds: fn(&Message) -> bool| {
+            self.heard.iter().all(|message| message.as_ref().is_some_and(holds))
+        };
         let ended_by = match &self.conduct.termination {
-            Termination::NoNewObjections if all(|one| one.objection != Some(true)) => {
+            Termination::NoNewObjections if all(|message| message.objection != Some(true)) => {
                 Some(aggregate::NO_NEW_OBJECTIONS)
             }
-            Termination::AllPass if all(|one| one.pass) => Some(aggregate::ALL_PASS),
+            Termination::AllPass if all(|message| message.pass) => Some(aggregate::ALL_PASS),
             _ if self.round >= self.conduct.rounds => Some("max-rounds"),
             Termination::ByRule(kind) => {
                 let ticket = format!("round{}", self.round).into();

@@ -63,11 +63,13 @@ pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     let bounds = Bounds::of(rule);
     let mut within: Vec<&MemberAdvice> = heard
         .iter()
-        .filter(|one| {
-            rule.applies_to_member(&one.member) && bounds.contains(one.advice.severity) && one.may_emit
+        .filter(|output| {
+            rule.applies_to_member(&output.member)
+                && bounds.contains(output.advice.severity)
+                && output.may_emit
         })
         .collect();
-    within.sort_by_key(|one| gravest_first(&one.advice));
+    within.sort_by_key(|output| gravest_first(&output.advice));
     within.truncate(bounds.top);
     let priority = |place: usize| match rule.u8_param("priority") {
         Some(priority) => priority,
@@ -81,7 +83,7 @@ pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
         drafts: drafts
             .map(|(place, one)| Draft { member_index: one.member_index, priority: priority(place) })
             .collect(),
-        members: within.iter().map(|one| one.member.clone()).collect(),
+        members: within.iter().map(|output| output.member.clone()).collect(),
         exclusive: false,
     })
 }
@@ -96,16 +98,17 @@ pub(crate) fn roll(rule: &Rule, branch: &Branch) -> Option<Rollup> {
     within.truncate(bounds.top);
     let advice: Vec<&Advice> = within.iter().map(|child| &child.advice).collect();
     let joined = |text: fn(&Advice) -> &str| {
-        let texts: Vec<&str> = advice.iter().map(|one| text(one)).filter(|text| !text.is_empty()).collect();
+        let texts: Vec<&str> =
+            advice.iter().map(|output| text(output)).filter(|text| !text.is_empty()).collect();
         texts.join("\n")
     };
-    let severity = advice.iter().map(|one| one.severity).max()?;
+    let severity = advice.iter().map(|advice| advice.severity).max()?;
     Some(Rollup {
         advice: Advice {
             severity,
-            concern: joined(|one| &one.concern),
+            concern: joined(|advice| &advice.concern),
             evidence: union(advice.iter().copied()),
-            suggestion: joined(|one| &one.suggestion),
+            suggestion: joined(|advice| &advice.suggestion),
         },
         sources: within.iter().map(|child| child.member.clone()).collect(),
     })

@@ -34,11 +34,11 @@ pub fn kind() -> RuleKind {
 pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rollup> {
     let children: Vec<&Advice> = branch.children.iter().map(|child| &child.advice).collect();
     let own = branch.own.as_ref();
-    let severity = children.iter().map(|one| one.severity).chain(own.map(|own| own.severity)).max()?;
+    let severity = children.iter().map(|child| child.severity).chain(own.map(|own| own.severity)).max()?;
     let of_children = |text: fn(&Advice) -> &str, least: u8| {
         let mut gravest_first: Vec<&Advice> =
-            children.iter().copied().filter(|one| one.severity >= least).collect();
-        gravest_first.sort_by_key(|one| std::cmp::Reverse(one.severity));
+            children.iter().copied().filter(|child| child.severity >= least).collect();
+        gravest_first.sort_by_key(|child| std::cmp::Reverse(child.severity));
         let texts: Vec<&str> = gravest_first.into_iter().map(text).filter(|text| !text.is_empty()).collect();
         texts.join("\n")
     };
@@ -50,9 +50,9 @@ pub(crate) fn roll(_: &Rule, branch: &Branch) -> Option<Rollup> {
     Some(Rollup {
         advice: Advice {
             severity,
-            concern: said(|one| &one.concern),
+            concern: said(|child| &child.concern),
             evidence: union(children.iter().copied().chain(own)),
-            suggestion: said(|one| &one.suggestion),
+            suggestion: said(|child| &child.suggestion),
         },
         sources: branch.children.iter().map(|child| child.member.clone()).collect(),
     })

@@ -54,7 +54,7 @@ fn break_tie(rule: &Rule, poll: &Poll<'_>) -> (bool, String) {
     match rule.text_param("tieBreaker").unwrap_or("reject") {
         "chair-vote" => {
             let chair = rule.text_param("chair").unwrap_or_default();
-            let vote = poll.votes.iter().find(|one| *one.member == *chair).and_then(|one| one.vote);
+            let vote = poll.votes.iter().find(|vote| *vote.member == *chair).and_then(|vote| vote.vote);
             match vote {
                 Some(Vote::Yes) => (true, format!("tied; the chair `{chair}` votes yes")),
                 Some(Vote::No) => (false, format!("tied; the chair `{chair}` votes no")),

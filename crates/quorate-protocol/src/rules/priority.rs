@@ -40,16 +40,16 @@ const BUILT_IN: [(&str, &[&str]); 1] = [("sycophancy", &["sycoph", "pleas", "agr
 /// Whoever's concern has a word of the trigger goes through (A3). A rule that names no words never fires.
 pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     let words = trigger_words(rule);
-    let has = |one: &&MemberAdvice| {
-        let concern = one.advice.concern.to_lowercase();
+    let has = |advice: &&MemberAdvice| {
+        let concern = advice.advice.concern.to_lowercase();
         words.iter().any(|word| concern.contains(word))
     };
     let firing: Vec<&MemberAdvice> =
-        heard.iter().filter(|one| rule.applies_to_member(&one.member)).filter(has).collect();
+        heard.iter().filter(|output| rule.applies_to_member(&output.member)).filter(has).collect();
     let priority = rule.u8_param("priority").unwrap_or(DEFAULT_PRIORITY);
     (!firing.is_empty()).then(|| Emission {
-        drafts: firing.iter().map(|one| Draft { member_index: one.member_index, priority }).collect(),
-        members: firing.iter().map(|one| one.member.clone()).collect(),
+        drafts: firing.iter().map(|output| Draft { member_index: output.member_index, priority }).collect(),
+        members: firing.iter().map(|output| output.member.clone()).collect(),
         exclusive: false,
     })
 }

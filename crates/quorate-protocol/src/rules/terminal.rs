@@ -45,10 +45,11 @@ const DEFAULT_PRIORITY: u8 = 100;
 /// The gravest of the members at or over the trigger speaks alone, even if it has nothing to suggest (A3).
 pub(crate) fn advise(rule: &Rule, heard: &[MemberAdvice]) -> Option<Emission> {
     let trigger = rule.u8_param("triggerSeverity").unwrap_or(DEFAULT_TRIGGER_SEVERITY);
-    let firing =
-        heard.iter().filter(|one| rule.applies_to_member(&one.member) && one.advice.severity >= trigger);
+    let firing = heard
+        .iter()
+        .filter(|output| rule.applies_to_member(&output.member) && output.advice.severity >= trigger);
     // Of equals the first in the roster: `max_by_key` would take the last.
-    let gravest = firing.rev().max_by_key(|one| one.advice.severity)?;
+    let gravest = firing.rev().max_by_key(|output| output.advice.severity)?;
     Some(Emission {
         drafts: vec![Draft {
             member_index: gravest.member_index,
@@ -65,8 +66,8 @@ pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
         return None;
     }
     let trigger = rule.text_param("triggerVote").and_then(Vote::read).unwrap_or(Vote::No);
-    let firing = poll.votes_of(rule).filter(|one| one.vote == Some(trigger));
-    let members: Vec<_> = firing.map(|one| one.member.clone()).collect();
+    let firing = poll.votes_of(rule).filter(|ballot| ballot.vote == Some(trigger));
+    let members: Vec<_> = firing.map(|ballot| ballot.member.clone()).collect();
     (!members.is_empty()).then(|| Ruling { members, ..Ruling::new(trigger == Vote::Yes) })
 }
 

@@ -29,8 +29,11 @@ pub fn kind() -> RuleKind {
 
 /// Passes iff every voter says yes; where nobody votes nothing passes.
 pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
-    let dissenting: Vec<_> =
-        poll.votes_of(rule).filter(|one| one.vote != Some(Vote::Yes)).map(|one| one.member.clone()).collect();
+    let dissenting: Vec<_> = poll
+        .votes_of(rule)
+        .filter(|ballot| ballot.vote != Some(Vote::Yes))
+        .map(|ballot| ballot.member.clone())
+        .collect();
     let pass = dissenting.is_empty() && poll.votes_of(rule).next().is_some();
     let tally = poll.tally(rule);
     Some(Ruling { members: dissenting, tally: Some(tally), ..Ruling::new(pass) })

@@ -59,7 +59,7 @@ fn a_severity_anywhere_in_the_tree_escalates_when_the_budget_is_spent() {
     assert_eq!(outcome["shouldEscalate"], json!(true));
     assert_eq!(outcome["missing"], json!(["lead", "ann", "ben"]), "whoever would have been asked, too");
     let status: Vec<&Value> =
-        outcome["nodes"].as_array().into_iter().flatten().map(|one| &one["status"]).collect();
+        outcome["nodes"].as_array().into_iter().flatten().map(|node| &node["status"]).collect();
     assert_eq!(status, ["not_asked", "not_asked", "not_asked", "answered"]);
     // What was passed up before counts as well.
     let mut sitting = open(&tree());
@@ -99,7 +99,7 @@ fn whoever_something_was_still_gathered_for_is_named() {
             "round1",
         ),
     ] {
-        setup.members.iter_mut().for_each(|one| one.strategy = "custom:own".into());
+        setup.members.iter_mut().for_each(|member| member.strategy = "custom:own".into());
         let mut sitting = open(&setup);
         assert_eq!(sitting.gathers.len(), 2);
         let result = Err(event::TIME_EXHAUSTED.into());
@@ -130,7 +130,7 @@ fn votes_that_were_cast_are_told() {
     let decision = &exhausted(&sitting)["decision"];
     assert_eq!(decision["result"], json!("incomplete"));
     let votes: Vec<&Value> =
-        decision["votes"].as_array().into_iter().flatten().map(|one| &one["vote"]).collect();
+        decision["votes"].as_array().into_iter().flatten().map(|vote| &vote["vote"]).collect();
     assert_eq!(votes, ["yes", "missing", "no"]);
     assert_eq!(decision.get("text"), None, "no decision is written");
 }
@@ -147,7 +147,7 @@ fn what_peers_have_said_before_stays_said() {
     sitting.answer("round2/b", says("three"));
     let outcome = exhausted(&sitting);
     let texts: Vec<&Value> =
-        outcome["messages"].as_array().into_iter().flatten().map(|one| &one["text"]).collect();
+        outcome["messages"].as_array().into_iter().flatten().map(|message| &message["text"]).collect();
     assert_eq!(texts, ["one", "two"], "no lock was held against what came later");
     assert_eq!((&outcome["endedBy"], &outcome["missing"]), (&json!("budget"), &json!(["a"])));
 }

@@ -61,7 +61,7 @@ fn a_review_that_ends_at_the_first_failure_names_whom_it_did_not_wait_for() {
         let outcome = outcome(&failed).expect("it has ended");
         assert_eq!((&outcome["incomplete"], &outcome["partial"]), (&json!("fail_fast"), &json!(true)));
         assert_eq!(outcome["missing"], json!(MEMBERS[answered..]), "{answered} answered in {round}");
-        let cancelled = failed.iter().filter(|one| matches!(one, Command::Cancel(_))).count();
+        let cancelled = failed.iter().filter(|command| matches!(command, Command::Cancel(_))).count();
         assert_eq!(cancelled, MEMBERS.len() - answered - 1);
     }
 }

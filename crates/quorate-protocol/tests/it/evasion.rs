@@ -59,10 +59,10 @@ fn variants(locked: &str) -> Vec<Variant> {
         seed
     };
     let mut all = Vec::new();
-    for one in 0..CLASSES.len() {
-        all.extend((0..OF_ONE).map(|_| variant(locked, &[one], next())));
-        for other in (0..CLASSES.len()).filter(|other| *other != one) {
-            all.extend((0..OF_TWO).map(|_| variant(locked, &[one, other], next())));
+    for class in 0..CLASSES.len() {
+        all.extend((0..OF_ONE).map(|_| variant(locked, &[class], next())));
+        for other in (0..CLASSES.len()).filter(|other| *other != class) {
+            all.extend((0..OF_TWO).map(|_| variant(locked, &[class, other], next())));
         }
     }
     all
@@ -77,27 +77,27 @@ fn no_variant_escapes() {
         let distinct: BTreeSet<&str> = all.iter().map(|one| one.text.as_str()).collect();
         assert!(distinct.len() >= 2_000, "{locked}: only {} variants", distinct.len());
         let mut escaped = Vec::new();
-        for one in &all {
-            let hits = locks.check(&one.text);
+        for variant in &all {
+            let hits = locks.check(&variant.text);
             let fault = match hits.first() {
                 None => "escaped".to_owned(),
                 Some(hit) => {
-                    let (span, text) = (&hit.span, &one.text);
+                    let (span, text) = (&hit.span, &variant.text);
                     assert!(
                         text.is_char_boundary(span.start) && text.is_char_boundary(span.end),
                         "{text:?}: {span:?}"
                     );
-                    if span.start <= one.core.start && span.end >= one.core.end {
+                    if span.start <= variant.core.start && span.end >= variant.core.end {
                         continue;
                     }
-                    format!("{}: {span:?} does not cover {:?}", hit.layer.as_str(), one.core)
+                    format!("{}: {span:?} does not cover {:?}", hit.layer.as_str(), variant.core)
                 }
             };
             escaped.push(format!(
                 "{locked} by {} (seed {}): {fault}: {}",
-                one.how,
-                one.seed,
-                one.text.escape_debug()
+                variant.how,
+                variant.seed,
+                variant.text.escape_debug()
             ));
         }
         assert!(
@@ -105,7 +105,7 @@ fn no_variant_escapes() {
             "{} of {} variants:\n{}",
             escaped.len(),
             all.len(),
-            escaped.iter().take(25).map(|one| format!("{one}\n")).collect::<String>()
+            escaped.iter().take(25).map(|variant| format!("{variant}\n")).collect::<String>()
         );
     }
 }
@@ -116,10 +116,10 @@ fn many_traits_are_found_as_each_alone() {
     let together = locks(&TRAITS);
     for (at, locked) in TRAITS.into_iter().enumerate() {
         let alone = locks(&[locked]);
-        for one in variants(locked).iter().step_by(17) {
-            let mut found = together.check(&one.text).into_iter().filter(|hit| hit.trait_index == at);
-            let want = alone.check(&one.text).pop().map(|hit| (hit.layer, hit.span));
-            assert_eq!(found.next().map(|hit| (hit.layer, hit.span)), want, "{locked} in {:?}", one.text);
+        for variant in variants(locked).iter().step_by(17) {
+            let mut found = together.check(&variant.text).into_iter().filter(|hit| hit.trait_index == at);
+            let want = alone.check(&variant.text).pop().map(|hit| (hit.layer, hit.span));
+            assert_eq!(found.next().map(|hit| (hit.layer, hit.span)), want, "{locked} in {:?}", variant.text);
         }
     }
 }

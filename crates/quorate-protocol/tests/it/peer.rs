@@ -81,7 +81,7 @@ fn to_json(to: &To) -> Json {
 }
 
 fn said_json(said: &[Delivered]) -> Json {
-    let one = |one: &Delivered| json!({"round": one.round, "from": name(one.from), "to": to_json(&one.to), "text": one.text});
+    let one = |delivered: &Delivered| json!({"round": delivered.round, "from": name(delivered.from), "to": to_json(&delivered.to), "text": delivered.text});
     json!(said.iter().map(one).collect::<Vec<_>>())
 }
 
@@ -141,8 +141,9 @@ fn answer(says: &Says) -> Json {
 fn assert_agrees(talk: &Scenario, sitting: &TestRun, log: &Log) {
     let outcome = sitting.outcome();
     let shown = || format!("{talk:#?}\n{log:#?}\n{outcome:#}");
-    let collected =
-        |one: &&Delivered| talk.collected.as_ref().is_none_or(|collected| collected.contains(&one.from));
+    let collected = |delivered: &&Delivered| {
+        talk.collected.as_ref().is_none_or(|collected| collected.contains(&delivered.from))
+    };
     let messages: Vec<Delivered> = log.said.iter().filter(collected).cloned().collect();
     assert_eq!(outcome["messages"], said_json(&messages), "{}", shown());
     assert_eq!(
@@ -160,7 +161,7 @@ fn assert_agrees(talk: &Scenario, sitting: &TestRun, log: &Log) {
     assert_eq!(sitting.word("verdict"), verdict, "{}", shown());
     assert_eq!(outcome["violations"], json!(refused), "{}", shown());
     let violations = sitting.recorded(FactKind::Violation);
-    let beyond = violations.iter().filter(|one| one["code"] == "out_of_reach").count();
+    let beyond = violations.iter().filter(|violation| violation["code"] == "out_of_reach").count();
     assert_eq!((beyond, violations.len()), (log.out_of_reach, refused), "{}", shown());
     let missing: Vec<String> = log.missing.iter().map(|seat| name(*seat)).collect();
     assert_eq!((&outcome["missing"], &outcome["partial"]), (&json!(missing), &json!(!missing.is_empty())));
@@ -421,7 +422,8 @@ fn an_objection_is_answered_by_what_reaches_its_author() {
     sitting.answer("round2/p1", json!({"message": "So.", "objection": false}));
     sitting.answer("round2/p2", json!({"message": "", "objection": false}));
     let objections = sitting.outcome()["objections"].clone();
-    let answered = objections.as_array().expect("a list").iter().map(|one| one["answered"] == json!(true));
+    let answered =
+        objections.as_array().expect("a list").iter().map(|objection| objection["answered"] == json!(true));
     assert_eq!(answered.collect::<Vec<_>>(), [false, true, false], "{objections}");
 }
 

@@ -104,7 +104,7 @@ fn the_cap_is_each_operators_own() {
     assert_eq!(ids, ["x1", "x2", "x3", "y1", "z1", "z2"]);
     let leaving = standing.evictions(&[], 2, 10);
     let gone: Vec<(&str, EvictionReason)> =
-        leaving.iter().map(|one| (one.overlay.as_str(), one.why)).collect();
+        leaving.iter().map(|eviction| (eviction.overlay.as_str(), eviction.why)).collect();
     assert_eq!(gone, [("x1", EvictionReason::Cap)]);
     // What is over is still among all of them, until it is evicted.
     assert!(standing.active(1_000).is_empty() && standing.all().len() == 6);

@@ -68,14 +68,14 @@ pub fn check(
     stdin: Option<Vec<u8>>,
 ) -> Result<Outcome, ServiceError> {
     let mut outcome = Outcome::default();
-    let mut said = Deduplicator::default();
+    let mut deduplicator = Deduplicator::default();
     for work in collect_files(environment, request)? {
-        check_workspace(environment, request, &work, None, &mut outcome, &mut said)?;
+        check_workspace(environment, request, &work, None, &mut outcome, &mut deduplicator)?;
     }
     if let Some(bytes) = stdin {
         let root = find_root(environment, request.root.as_deref(), &environment.directory);
         let work = WorkspaceFiles { root, files: BTreeMap::new() };
-        check_workspace(environment, request, &work, Some(bytes), &mut outcome, &mut said)?;
+        check_workspace(environment, request, &work, Some(bytes), &mut outcome, &mut deduplicator)?;
     }
     Ok(outcome)
 }
@@ -116,7 +116,9 @@ fn check_workspace(
                 outcome.files += 1;
                 said.add(report, &mut outcome.report);
                 let followed = request.refs == Refs::Followed;
-                if let Some(resolved) = resolved.filter(|one| followed && one.mode == Mode::Advisory) {
+                if let Some(resolved) =
+                    resolved.filter(|assembly| followed && assembly.mode == Mode::Advisory)
+                {
                     let advice = describe_operators(&operator_ids(&resolved));
                     outcome.notes.push(format!("{}: advice {advice}", loader.display_name(location)));
                 }
@@ -224,7 +226,7 @@ pub(super) fn collect_files(
         let (start, files) = match std::fs::metadata(&named) {
             Ok(metadata) if metadata.is_dir() => {
                 let found = disk::walk(&named).map_err(|error| unreadable(path, &error))?;
-                let candidates = found.into_iter().map(|one| one.path).filter(|path| is_candidate(path));
+                let candidates = found.into_iter().map(|entry| entry.path).filter(|path| is_candidate(path));
                 (named.clone(), candidates.map(|path| (path, Discovery::Walked)).collect())
             }
             Ok(_) => (search_start(environment, &named), vec![(named.clone(), Discovery::Explicit)]),
@@ -254,8 +256,8 @@ fn is_candidate(path: &Path) -> bool {
 /// The files that a glob matches.
 fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Discovery)>, ServiceError> {
     let text = pattern.to_string_lossy();
-    let special = |part: &str| part.contains(['*', '?', '[', '{']);
-    if !special(&text) {
+    let is_special = |part: &str| part.contains(['*', '?', '[', '{']);
+    if !is_special(&text) {
         return Err(file_not_found(&text));
     }
     let matcher = GlobBuilder::new(&text).literal_separator(true).build().map_err(|error| {
@@ -267,16 +269,16 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Disco
     })?;
     let matcher = matcher.compile_matcher();
     let fixed: PathBuf =
-        pattern.components().take_while(|part| !special(&part.as_os_str().to_string_lossy())).collect();
+        pattern.components().take_while(|part| !is_special(&part.as_os_str().to_string_lossy())).collect();
     let start = absolute(&environment.directory, &fixed);
     let found = disk::walk(&start).map_err(|_| file_not_found(&text))?;
     let files: Vec<_> = found
         .into_iter()
-        .filter(|one| {
-            let below = one.path.strip_prefix(&start).unwrap_or(&one.path);
-            matcher.is_match(fixed.join(below)) || matcher.is_match(&one.path)
+        .filter(|entry| {
+            let below = entry.path.strip_prefix(&start).unwrap_or(&entry.path);
+            matcher.is_match(fixed.join(below)) || matcher.is_match(&entry.path)
         })
-        .map(|one| (one.path, Discovery::Explicit))
+        .map(|entry| (entry.path, Discovery::Explicit))
         .collect();
     if files.is_empty() { Err(file_not_found(&text)) } else { Ok(files) }
 }

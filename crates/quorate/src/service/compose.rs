@@ -82,11 +82,11 @@ impl Sources {
         let mut matched = Vec::new();
         for (book, known) in catalogue.matching(known) {
             let slug = &book.playbook.slug;
-            for (one, how) in known {
+            for (operator, how) in known {
                 if how == MatchKind::Pattern && book.playbook.status != Status::Archived {
-                    matched.push((slug.clone(), one.slug.clone()));
+                    matched.push((slug.clone(), operator.slug.clone()));
                 }
-                let candidate = one.candidate(&book.playbook, book.text());
+                let candidate = operator.candidate(&book.playbook, book.text());
                 match candidates.get_mut(&**slug) {
                     None => drop(candidates.insert(slug, candidate)),
                     // Of several operators that it is for, each has its locks.
@@ -108,8 +108,11 @@ impl Sources {
             }
         }
         let mut traits: BTreeMap<&str, Trait> = BTreeMap::new();
-        known.iter().flat_map(|one| &one.traits).for_each(|one| drop(traits.insert(&one.id, one.clone())));
-        let slugs: Vec<&str> = known.iter().map(|one| &*one.slug).collect();
+        known
+            .iter()
+            .flat_map(|operator| &operator.traits)
+            .for_each(|operator| drop(traits.insert(&operator.id, operator.clone())));
+        let slugs: Vec<&str> = known.iter().map(|operator| &*operator.slug).collect();
         Sources {
             base: Arc::new(base),
             candidates: candidates.into_values().collect(),
@@ -117,7 +120,7 @@ impl Sources {
             matched: matched.into(),
             root: root.into(),
             scope: scope.clone(),
-            operators: known.iter().map(|one| one.overlay_name(scope)).collect(),
+            operators: known.iter().map(|operator| operator.overlay_name(scope)).collect(),
             slugs: slugs.join(", ").into(),
             redactor: environment.redactor.clone(),
             recorded: Arc::default(),
@@ -136,7 +139,7 @@ impl Sources {
 
     /// Of overlays of advisory runs those that are for it.
     pub fn overlays_for_operators(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
-        holding.retain(|one| self.operators.contains(&one.operator));
+        holding.retain(|overlay| self.operators.contains(&overlay.operator));
         holding
     }
 
@@ -147,7 +150,7 @@ impl Sources {
         let traits: &[Trait] = if advice.is_empty() { &[] } else { &self.traits };
         let mut composed = compose(&self.base, &self.candidates, &advice, &compile(traits), now_ms);
         let redactor = self.redactor.redactor();
-        let prompts = composed.shadows.iter_mut().filter_map(|one| one.prompt.as_mut().ok());
+        let prompts = composed.shadows.iter_mut().filter_map(|shadow| shadow.prompt.as_mut().ok());
         for prompt in prompts.chain([&mut composed.woven.prompt]) {
             *prompt = redactor.redact(prompt).0;
         }
@@ -157,11 +160,15 @@ impl Sources {
     /// SHA-256 of each text that was woven, in the order of the prompt.
     pub fn hashes(&self, composed: &Composition, advice: &[overlay::Overlay]) -> Vec<String> {
         let text = |id: &str| {
-            let book = self.candidates.iter().find(|one| one.overlay.id == id).map(|one| &one.overlay.text);
-            book.or_else(|| advice.iter().find(|one| one.overlay == id).map(|one| &one.text))
+            let book = self
+                .candidates
+                .iter()
+                .find(|candidate| candidate.overlay.id == id)
+                .map(|candidate| &candidate.overlay.text);
+            book.or_else(|| advice.iter().find(|overlay| overlay.overlay == id).map(|overlay| &overlay.text))
         };
         let hash = |id: &str| sha256_hex(text(id).map_or(&[][..], |text| text.as_bytes()));
-        composed.woven.woven.iter().map(|one| hash(&one.id)).collect()
+        composed.woven.woven.iter().map(|woven| hash(&woven.id)).collect()
     }
 
     /// What is recorded of a composed prompt: what was woven and skipped, and what was computed in shadow. `None` where
@@ -172,9 +179,13 @@ impl Sources {
         }
         let prompt = &composed.woven.prompt;
         let mut bodies = vec![body(prompt)];
-        bodies.extend(composed.shadows.iter().filter_map(|one| Some(body(one.prompt.as_ref().ok()?))));
-        let used: Vec<Json> =
-            composed.woven.woven.iter().map(|one| json!({"id": one.id, "priority": one.priority})).collect();
+        bodies.extend(composed.shadows.iter().filter_map(|shadow| Some(body(shadow.prompt.as_ref().ok()?))));
+        let used: Vec<Json> = composed
+            .woven
+            .woven
+            .iter()
+            .map(|woven| json!({"id": woven.id, "priority": woven.priority}))
+            .collect();
         let words = match (used.len(), composed.shadows.len()) {
             (woven, 0) => format!("for {}: {woven} woven", self.slugs),
             (woven, shadows) => format!("for {}: {woven} woven, {shadows} in shadow", self.slugs),
@@ -184,11 +195,11 @@ impl Sources {
             "shadows": shadows(&composed.shadows),
         });
         let mut events = vec![ChangeEvent::new(PlaybookEvent::Composed, &self.slugs, words, data)];
-        for one in &composed.woven.skipped {
-            let SkipReason::Locked(touch) = &one.reason else { continue };
-            let words = format!("not woven for {}: {}", self.slugs, one.reason);
+        for skipped in &composed.woven.skipped {
+            let SkipReason::Locked(touch) = &skipped.reason else { continue };
+            let words = format!("not woven for {}: {}", self.slugs, skipped.reason);
             let data = json!({"operator": &*self.slugs, "trait": touch.id, "excerpt": self.redactor.redactor().redact(&touch.excerpt).0});
-            events.push(ChangeEvent::new(PlaybookEvent::Skipped, &one.id, words, data));
+            events.push(ChangeEvent::new(PlaybookEvent::Skipped, &skipped.id, words, data));
         }
         Some((events, bodies))
     }
@@ -234,7 +245,7 @@ impl Sources {
         if noted.last.as_ref().is_some_and(is_same) {
             (events, bodies) = Default::default();
         }
-        let new = self.matched.iter().filter(|one| !noted.matched.contains(one));
+        let new = self.matched.iter().filter(|pair| !noted.matched.contains(pair));
         events.extend(new.filter_map(|(slug, operator)| {
             change::first_match_event(&self.root, &self.scope, slug, operator)
         }));
@@ -268,14 +279,14 @@ fn body(text: &str) -> ledger::Body {
     ledger::Body { sha256: sha256_hex(text.as_bytes()), text: text.into() }
 }
 
-fn advisory_overlay(one: &overlay::Overlay) -> Overlay {
+fn advisory_overlay(overlay: &overlay::Overlay) -> Overlay {
     Overlay {
-        id: one.overlay.clone(),
+        id: overlay.overlay.clone(),
         origin: Origin::Advisory,
-        text: one.text.clone(),
+        text: overlay.text.clone(),
         placement: Placement::Appended,
-        priority: one.priority,
-        written_ms: Some(one.added_ms),
-        expires_ms: Some(one.expires_ms),
+        priority: overlay.priority,
+        written_ms: Some(overlay.added_ms),
+        expires_ms: Some(overlay.expires_ms),
     }
 }

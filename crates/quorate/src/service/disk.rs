@@ -58,11 +58,11 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     {
         use std::os::unix::fs::MetadataExt as _;
         let number = |path: &Path| path.metadata().ok().map(|there| (there.dev(), there.ino()));
-        number(one).is_some_and(|one| number(other) == Some(one))
+        number(one).is_some_and(|id| number(other) == Some(id))
     }
     #[cfg(not(unix))]
     {
-        canonical(one).is_some_and(|one| canonical(other) == Some(one))
+        canonical(one).is_some_and(|path| canonical(other) == Some(path))
     }
 }
 

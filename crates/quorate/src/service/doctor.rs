@@ -317,7 +317,7 @@ fn error_line(error: &ServiceError) -> String {
         .report
         .refusals
         .iter()
-        .map(|one| format!("{}: {}", one.code, one.body.message))
+        .map(|refusal| format!("{}: {}", refusal.code, refusal.body.message))
         .collect::<Vec<_>>()
         .join("; ")
 }

@@ -56,13 +56,13 @@ impl ServiceError {
 
     /// The first thing that is to be said, in one line.
     pub fn first_message(&self) -> String {
-        self.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone())
+        self.report.refusals.first().map_or_else(String::new, |refusal| refusal.body.message.clone())
     }
 
     /// Whether the ledger does not answer: what it is asked at the end of a command is not waited for, either.
     pub fn is_ledger_unavailable(&self) -> bool {
         let of_ledger = [codes::LEDGER_UNAVAILABLE, codes::LEDGER_IN_DOUBT];
-        self.report.refusals.iter().any(|one| of_ledger.contains(&one.code))
+        self.report.refusals.iter().any(|refusal| of_ledger.contains(&refusal.code))
     }
 
     pub fn configuration(code: RefusalCode, body: Body) -> Self {
@@ -79,7 +79,7 @@ impl ServiceError {
     /// As it is, but a ledger that is not what it was is an answer to the question (exit 1), and no unusable input.
     pub fn corrupt_as_refused(self) -> Self {
         let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES];
-        let corrupt = self.report.refusals.first().is_some_and(|one| altered.contains(&one.code));
+        let corrupt = self.report.refusals.first().is_some_and(|refusal| altered.contains(&refusal.code));
         ServiceError { class: if corrupt { ExitClass::Refused } else { self.class }, ..self }
     }
 

@@ -25,9 +25,9 @@ impl Fingerprint {
     /// The fingerprint of a council, without an input.
     pub fn of_council(workspace: &Workspace, setup: &Setup, executor: &SelectedExecutor) -> Self {
         let council = &workspace.council;
-        let member = |one: &quorate_manifest::council::Deliberator| {
-            let context: Vec<_> = one.context.iter().map(|file| (&file.path, &*file.text)).collect();
-            json!({"id": &*one.id, "prompt": &*one.prompt.text, "weight": one.weight, "context": context})
+        let member = |deliberator: &quorate_manifest::council::Deliberator| {
+            let context: Vec<_> = deliberator.context.iter().map(|file| (&file.path, &*file.text)).collect();
+            json!({"id": &*deliberator.id, "prompt": &*deliberator.prompt.text, "weight": deliberator.weight, "context": context})
         };
         let prompts = json!({
             "deliberators": council.deliberators.iter().map(member).collect::<Vec<_>>(),

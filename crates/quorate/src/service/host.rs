@@ -41,7 +41,7 @@ struct Lifecycles(Vec<Arc<dyn Lifecycle>>);
 
 impl fmt::Debug for Lifecycles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|one| one.kind())).finish()
+        f.debug_list().entries(self.0.iter().map(|extension| extension.kind())).finish()
     }
 }
 

@@ -183,9 +183,12 @@ impl Keys {
 /// The vouchers of a keyring that was read, as far as the keys that gave them might at the time.
 pub(super) fn vouchers(keys: &[Key]) -> Vec<Voucher> {
     let judge = to_keyring(keys);
-    let all = keys.iter().flat_map(|key| key.vouchers.iter().map(|one| Voucher::from_text(&key.public, one)));
-    let might = |one: &Voucher| {
-        let (Ok(by), Some(at_ms)) = (KeyId::from_text(&one.by), quorate_manifest::timestamp::parse(&one.at))
+    let all = keys
+        .iter()
+        .flat_map(|key| key.vouchers.iter().map(|voucher| Voucher::from_text(&key.public, voucher)));
+    let might = |voucher: &Voucher| {
+        let (Ok(by), Some(at_ms)) =
+            (KeyId::from_text(&voucher.by), quorate_manifest::timestamp::parse(&voucher.at))
         else {
             return false;
         };

@@ -101,7 +101,10 @@ pub fn test(
     let recorded: Vec<Trait> = resolved
         .locked_traits
         .iter()
-        .map(|one| Trait { text: one.text.clone(), declared: one.declared_match_mode })
+        .map(|locked_trait| Trait {
+            text: locked_trait.text.clone(),
+            declared: locked_trait.declared_match_mode,
+        })
         .collect();
     let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
         let body =
@@ -174,11 +177,11 @@ fn trait_declarations(resolved: &Resolved) -> Vec<TraitHits> {
     resolved
         .locked_traits
         .iter()
-        .map(|one| TraitHits {
-            text: one.text.clone(),
-            declared: one.declared_match_mode,
-            file: chain.documents[one.document].shown.to_string(),
-            line: line(&one.text, one.document),
+        .map(|locked_trait| TraitHits {
+            text: locked_trait.text.clone(),
+            declared: locked_trait.declared_match_mode,
+            file: chain.documents[locked_trait.document].shown.to_string(),
+            line: line(&locked_trait.text, locked_trait.document),
             by_meaning: false,
             hits: Vec::new(),
         })

@@ -35,13 +35,13 @@ pub fn scan(dir: &Path, shown: &Path) -> Result<ScanResult, ServiceError> {
         }
     })?;
     let mut scanned = ScanResult { files: 0, report: Report::new() };
-    for one in found {
-        let relative = one.path.strip_prefix(dir).unwrap_or(&one.path);
+    for entry in found {
+        let relative = entry.path.strip_prefix(dir).unwrap_or(&entry.path);
         if !is_agent_prompt(relative) {
             continue;
         }
         scanned.files += 1;
-        let bytes = disk::read_up_to(&one.path, super::artifact::MAX_BYTES).unwrap_or_default();
+        let bytes = disk::read_up_to(&entry.path, super::artifact::MAX_BYTES).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let file = shown.join(relative).display().to_string();
         // Of a playbook only the body is told to anybody; of others, everything but `metadata`.

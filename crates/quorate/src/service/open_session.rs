@@ -74,7 +74,11 @@ async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
             gc::after_run(session, &run.run).await
         };
         if let Err(error) = concluded.await {
-            let why = error.report.refusals.first().map_or_else(String::new, |one| one.body.message.clone());
+            let why = error
+                .report
+                .refusals
+                .first()
+                .map_or_else(String::new, |refusal| refusal.body.message.clone());
             let body =
                 Body::new(format!("run {} came to a verdict, and its line cannot be logged: {why}", run.run));
             session.warn(codes::LOG_BEHIND, body);

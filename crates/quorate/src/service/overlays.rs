@@ -73,8 +73,8 @@ async fn catch_up<'f>(
 pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Json> {
     let mut texts: Vec<Json> = Vec::new();
     let active = standing.active(now_ms);
-    for one in active.into_iter().filter(|one| setup.operators.contains(&one.operator)) {
-        let text = json!(one.text);
+    for overlay in active.into_iter().filter(|overlay| setup.operators.contains(&overlay.operator)) {
+        let text = json!(overlay.text);
         if !texts.contains(&text) {
             texts.push(text);
         }
@@ -103,7 +103,7 @@ pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<
     session.sign_stream(&stream_of(&setup.assembly), Some(&history.run)).await?;
     append_with_retry(session, &stream_of(&setup.assembly), |standing, now_ms| {
         let new: Vec<Overlay> =
-            coming.iter().filter(|one| !standing.was_ever_added(&one.overlay)).cloned().collect();
+            coming.iter().filter(|overlay| !standing.was_ever_added(&overlay.overlay)).cloned().collect();
         let evicted = if new.is_empty() { Vec::new() } else { standing.evictions(&new, cap, now_ms) };
         (new, evicted)
     })
@@ -225,7 +225,7 @@ pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<
         let (standing, _) = load_stream(&session.store, &stream).await?;
         let active = standing.active(now_ms).into_iter().cloned();
         listed.extend(active.map(|overlay| OverlayEntry { overlay, active: true }));
-        let over = standing.all().iter().filter(|one| !one.is_active(now_ms)).cloned();
+        let over = standing.all().iter().filter(|overlay| !overlay.is_active(now_ms)).cloned();
         listed.extend(over.map(|overlay| OverlayEntry { overlay, active: false }));
     }
     Ok(listed)
@@ -249,7 +249,7 @@ pub async fn find(
 ) -> Result<OverlayEntry, ServiceError> {
     let all = list(session, whose).await?;
     let mut found: Vec<OverlayEntry> =
-        all.into_iter().filter(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
+        all.into_iter().filter(|listed| listed.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => {
@@ -274,14 +274,14 @@ pub async fn expire(
     prefix: &str,
 ) -> Result<Overlay, ServiceError> {
     let overlay = find(session, whose, prefix).await?.overlay;
-    let gone = Eviction {
+    let eviction = Eviction {
         overlay: overlay.overlay.clone(),
         why: EvictionReason::Person,
         by: Some(session.environment.user.clone()),
     };
     append_with_retry(session, &stream_of(&overlay.assembly), |standing, _| {
-        let there = standing.all().iter().any(|one| one.overlay == gone.overlay);
-        (Vec::new(), there.then(|| gone.clone()).into_iter().collect())
+        let there = standing.all().iter().any(|overlay| overlay.overlay == eviction.overlay);
+        (Vec::new(), there.then(|| eviction.clone()).into_iter().collect())
     })
     .await?;
     Ok(overlay)
@@ -355,7 +355,7 @@ mod tests {
     }
 
     async fn ids(watched: &OverlayCache, store: &Store) -> Result<Vec<String>, ServiceError> {
-        Ok(watched.holding(store, None).await?.into_iter().map(|one| one.overlay).collect())
+        Ok(watched.holding(store, None).await?.into_iter().map(|overlay| overlay.overlay).collect())
     }
 
     #[tokio::test]

@@ -92,7 +92,7 @@ pub fn source(
     path: &Path,
     host: &Host,
 ) -> Result<Arc<dyn Provisioning>, ServiceError> {
-    let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|one| end == *one));
+    let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|known| end == *known));
     if !is_manifest {
         let named = path.display().to_string();
         return Ok(Arc::new(profile::from_path(absolute(&environment.directory, path), named)));

@@ -221,8 +221,12 @@ impl Report {
         if !self.missing.is_empty() {
             self.notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }
-        let ungrounded: Vec<&str> =
-            self.deliberators.iter().filter(|one| one.ungrounded).map(|one| &*one.id).collect();
+        let ungrounded: Vec<&str> = self
+            .deliberators
+            .iter()
+            .filter(|deliberator| deliberator.ungrounded)
+            .map(|deliberator| &*deliberator.id)
+            .collect();
         if !ungrounded.is_empty() {
             self.notes.push(format!(
                 "Ungrounded: {} blocks without a quote that stands in the text.",
@@ -280,18 +284,19 @@ impl Report {
         if !matches!(self.verdict, Some(Verdict::Revise | Verdict::Hold)) {
             return None;
         }
-        let blocks = |one: &&Finding| self.deliberators.iter().any(|seat| seat.blocks && seat.id == one.by);
+        let blocks =
+            |finding: &&Finding| self.deliberators.iter().any(|seat| seat.blocks && seat.id == finding.by);
         let found = self.findings.iter().find(blocks).or_else(|| self.findings.first());
-        let finding = found.map(|one| {
-            let place = one.line.map_or_else(String::new, |line| format!("line {line}: "));
-            format!("{place}{}", one.fix.as_deref().unwrap_or(&one.issue))
+        let finding = found.map(|finding| {
+            let place = finding.line.map_or_else(String::new, |line| format!("line {line}: "));
+            format!("{place}{}", finding.fix.as_deref().unwrap_or(&finding.issue))
         });
         finding.or_else(|| Some(self.revision_brief.as_deref()?.lines().next()?.to_owned()))
     }
 
     /// How many deliberators block by what counts of them.
     pub fn blocks(&self) -> usize {
-        self.deliberators.iter().filter(|one| one.blocks).count()
+        self.deliberators.iter().filter(|deliberator| deliberator.blocks).count()
     }
 
     /// What a SHIP goes over: the blocks that were not enough to stop it, and how many the policy asks for.
@@ -326,18 +331,21 @@ impl Report {
 
     /// How many checks were made where no model was asked: each answer has a score for every one.
     fn checks(&self) -> Option<usize> {
-        let scores = self.deliberators.iter().filter_map(|one| one.round1.field("scores")?.as_object());
+        let scores = self
+            .deliberators
+            .iter()
+            .filter_map(|deliberator| deliberator.round1.field("scores")?.as_object());
         let made: BTreeSet<&String> = scores.flat_map(Map::keys).collect();
         (!self.model_asked && !made.is_empty()).then_some(made.len())
     }
 
     /// The object that `--format json` prints.
     pub fn json(&self) -> Json {
-        let deliberator = |one: &Deliberator| json!({"id": one.id, "round1": one.round1.json(), "round2": one.round2.json(), "counted": one.counted, "ungrounded": one.ungrounded});
-        let finding = |one: &Finding| {
+        let deliberator = |deliberator: &Deliberator| json!({"id": deliberator.id, "round1": deliberator.round1.json(), "round2": deliberator.round2.json(), "counted": deliberator.counted, "ungrounded": deliberator.ungrounded});
+        let finding = |finding: &Finding| {
             json!({
-                "by": one.by, "line": one.line, "column": one.column, "quote": one.quote, "issue": one.issue,
-                "fix": one.fix, "grounded": one.span.is_some(),
+                "by": finding.by, "line": finding.line, "column": finding.column, "quote": finding.quote, "issue": finding.issue,
+                "fix": finding.fix, "grounded": finding.span.is_some(),
             })
         };
         let spent = Cost { calls: self.calls, usage: self.usage, took: self.took }.json();
@@ -365,7 +373,7 @@ impl Report {
             "spent": spent,
             "council": self.council,
             "ledger": self.ledger.as_ref().map(|kept| &kept.ledger),
-            "override": self.overridden.as_ref().map(|one| json!({"verdict": one.verdict, "reason": one.reason, "by": one.by})),
+            "override": self.overridden.as_ref().map(|decision| json!({"verdict": decision.verdict, "reason": decision.reason, "by": decision.by})),
             "notes": self.all_notes(),
         })
     }
@@ -375,7 +383,7 @@ fn policy(opened: &RunOpened) -> String {
     let name = opened.setup["policy"].as_str().unwrap_or_default();
     quorate_protocol::policy::Policy::ALL
         .iter()
-        .map(|one| one.id())
+        .map(|policy| policy.id())
         .find(|id| id.split('/').next() == Some(name))
         .unwrap_or(name)
         .to_owned()

@@ -200,8 +200,8 @@ fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldOrigin> {
         let mut own = Vec::new();
         let alone = Chain { documents: vec![std::sync::Arc::clone(document)], merged: document.root.clone() };
         walk(&alone, &document.root, String::new(), &mut own);
-        let same = own.into_iter().find(|one| one.field == won.field);
-        found.extend(same.filter(|one| (&one.file, one.line) != (&won.file, won.line)));
+        let same = own.into_iter().find(|origin| origin.field == won.field);
+        found.extend(same.filter(|origin| (&origin.file, origin.line) != (&won.file, won.line)));
     }
     found
 }

@@ -101,7 +101,7 @@ pub fn open(
     Ok(Runtime {
         id: written.runtime.id.clone(),
         path: written.path,
-        participants: ports.speakers.iter().map(|one| one.participant.clone()).collect(),
+        participants: ports.speakers.iter().map(|speaker| speaker.participant.clone()).collect(),
         substrate: ports.substrate.clone(),
         state: ports.state.clone(),
         provisioning: ports.provisioning.clone(),

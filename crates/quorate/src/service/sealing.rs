@@ -124,7 +124,7 @@ impl Sealer<'_> {
         let (why, help) = match tokio::time::timeout(limit, Box::pin(self.seal())).await {
             Ok(Ok(done)) => return done.report,
             Ok(Err(error)) => {
-                let help = error.report.refusals.first().and_then(|one| one.body.help.clone());
+                let help = error.report.refusals.first().and_then(|refusal| refusal.body.help.clone());
                 let other = || "see what is wrong with `quorate ledger verify`".to_owned();
                 (error.first_message(), help.unwrap_or_else(other))
             }
@@ -148,7 +148,7 @@ impl Sealer<'_> {
         if let Some(key) = self.key(&mut report).await? {
             return Ok(key);
         }
-        let why = report.warnings.first().map_or_else(String::new, |one| one.body.message.clone());
+        let why = report.warnings.first().map_or_else(String::new, |warning| warning.body.message.clone());
         let body = Body::new(format!("cannot sign what is to be done to the ledger: {why}"));
         let help = "put the key back, or hand it over with QUORATE_LEDGER_KEY; `quorate keys rotate ledger` goes on with another one";
         Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
@@ -180,7 +180,7 @@ impl Sealer<'_> {
         match key {
             Ok(Some(key)) => {
                 let verifies = key.public();
-                if known.is_none_or(|known| known.iter().any(|one| *one.key() == verifies)) {
+                if known.is_none_or(|known| known.iter().any(|key| *key.key() == verifies)) {
                     return Ok(Some(key));
                 }
                 let body = Body::new(format!("{from} is not the key that signed the last checkpoint"));

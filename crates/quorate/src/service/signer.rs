@@ -216,7 +216,7 @@ fn unbounded_key(text: &str) -> Key {
 /// When one does.
 pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
-    let asking = policies.files.iter().find_map(|one| Some((one, one.governance.approvals.clone()?)));
+    let asking = policies.files.iter().find_map(|file| Some((file, file.governance.approvals.clone()?)));
     let Some((bound, place)) = asking else { return Ok(()) };
     let body = Body::new(format!("{} asks for approvals, and this version cannot check them", bound.file))
         .at(place)
@@ -229,7 +229,7 @@ pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
 fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let foreign =
-        policies.files.iter().rev().find_map(|one| Some((one, one.governance.foreign_keys.first()?)));
+        policies.files.iter().rev().find_map(|file| Some((file, file.governance.foreign_keys.first()?)));
     let (Signing::Required, Some((bound, place))) = (resolved.audit.signing, foreign) else { return Ok(()) };
     if policies.effective_keys().is_some_and(|keys| !keys.is_empty()) {
         return Ok(());

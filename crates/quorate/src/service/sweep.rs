@@ -216,15 +216,15 @@ fn files(
         match disk::walk(&path) {
             Ok(found) => {
                 let (inside, elsewhere): (Vec<_>, Vec<_>) =
-                    found.into_iter().partition(|one| boundary::is_inside(&path, &one.path));
-                for one in elsewhere {
-                    let led = display_path(&session.environment, &one.path);
+                    found.into_iter().partition(|entry| boundary::is_inside(&path, &entry.path));
+                for entry in elsewhere {
+                    let led = display_path(&session.environment, &entry.path);
                     let body =
                         Body::new(format!("{led} leads out of the watched folder {written} by a link"));
                     let help = "it is left out; watch the folder that it leads to, or review it by its name";
                     session.warn(codes::WATCH_UNREADABLE, body.help(help));
                 }
-                files.extend(inside.into_iter().filter(|one| seen.insert(one.path.clone())));
+                files.extend(inside.into_iter().filter(|entry| seen.insert(entry.path.clone())));
             }
             Err(error) => {
                 session.warn(codes::WATCH_UNREADABLE, Body::new(format!("watch path {written}: {error}")));
@@ -242,10 +242,10 @@ fn files(
     let all_unread = unread.len() == council.watch.paths.len();
     unread.retain(|(why, _)| all_unread || *why != std::io::ErrorKind::NotFound);
     let own = [Some(&*session.workspace.log), session.workspace.ledger.file()];
-    files.retain(|one| {
-        request.since_ms.is_none_or(|since| one.modified_ms >= since)
-            && !own.contains(&Some(&one.path))
-            && request.filter.matches(session, &one.path)
+    files.retain(|file| {
+        request.since_ms.is_none_or(|since| file.modified_ms >= since)
+            && !own.contains(&Some(&file.path))
+            && request.filter.matches(session, &file.path)
     });
     Ok((files, unread.into_iter().map(|(_, swept)| swept).collect()))
 }
@@ -378,7 +378,7 @@ impl SweepRun {
 
 /// The worst exit class of a sweep: 0 when everything due was judged, 3 when something is INCOMPLETE or failed.
 pub fn exit_code(all: &[SweptFile]) -> u8 {
-    let bad = |one: &SweptFile| match &one.outcome {
+    let bad = |file: &SweptFile| match &file.outcome {
         Outcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
         Outcome::Failed { .. } => true,
         _ => false,

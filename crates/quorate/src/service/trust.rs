@@ -54,7 +54,7 @@ pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Perm
     let known = |(file, hash): &(&PathBuf, &String)| {
         trusted.trusts(file, hash) || trusted_once.contains(&((*file).clone(), (*hash).clone()))
     };
-    if files.iter().all(|one| known(&one)) {
+    if files.iter().all(|file| known(&file)) {
         return Ok(Permit(()));
     }
     match environment.variables.get(VARIABLE) {

@@ -114,8 +114,8 @@ pub async fn weave(
     }
     let sources = Sources::new(environment, &root, &scope, &catalogue, base, &known, &mut report);
     let now_ms = environment.clock.now_ms();
-    let is_to_be_recorded = sources.candidates().iter().any(|one| one.status == Status::Shadow)
-        || sources.candidates().iter().any(|one| !one.violations.is_empty())
+    let is_to_be_recorded = sources.candidates().iter().any(|candidate| candidate.status == Status::Shadow)
+        || sources.candidates().iter().any(|candidate| !candidate.violations.is_empty())
         || sources.has_pattern_matches();
     let store = match (workspace.ledger.may_exist(), is_to_be_recorded) {
         (true, _) => Some(Box::pin(Store::open_at(&workspace.ledger)).await?.store),
@@ -143,7 +143,9 @@ pub async fn weave(
             report.warn(codes::WEAVE_UNRECORDED, unrecorded(&error.first_message()));
         }
     }
-    let status = |one: &Candidate| Some((one.overlay.id.clone(), compose::inactive_label(one.status)?));
+    let status = |candidate: &Candidate| {
+        Some((candidate.overlay.id.clone(), compose::inactive_label(candidate.status)?))
+    };
     let resting = sources.candidates().iter().filter_map(status).collect();
     report.absorb(catalogue.report);
     let Composition { mut woven, shadows } = composed;
@@ -167,7 +169,7 @@ fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, ServiceE
     let refused = |message: String, help: &str| {
         Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
     };
-    match shadows.iter().find(|one| one.id == slug).map(|one| &one.prompt) {
+    match shadows.iter().find(|shadow| shadow.id == slug).map(|shadow| &shadow.prompt) {
         Some(Ok(prompt)) => Ok(prompt.clone()),
         Some(Err(why)) => refused(format!("`{slug}` would not be woven: {why}"), "correct it first"),
         None => refused(

@@ -147,12 +147,15 @@ pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &P
     // Nothing is written, so nothing has to be trusted.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let loaded = load(environment, &PathOverrides { config, ledger: None }, start);
-    let of_places =
-        |error: &ServiceError| error.report.refusals.iter().any(|one| one.code == codes::FILE_UNWRITABLE);
+    let of_places = |error: &ServiceError| {
+        error.report.refusals.iter().any(|refusal| refusal.code == codes::FILE_UNWRITABLE)
+    };
     match loaded {
         Err(error) => Some(error).filter(of_places),
         Ok(workspace) => ensure_log(environment, &workspace.log)
-            .and_then(|()| workspace.witness.as_ref().map_or(Ok(()), |one| one.ensure_file(environment)))
+            .and_then(|()| {
+                workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(environment))
+            })
             .err(),
     }
 }

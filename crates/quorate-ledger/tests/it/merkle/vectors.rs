@@ -19,7 +19,7 @@ const ROOTS: [&str; 9] = [
 ];
 
 fn vector(hashes: &[&str]) -> Vec<Hash> {
-    hashes.iter().map(|one| unhex(one).expect("64 digits")).collect()
+    hashes.iter().map(|hash| unhex(hash).expect("64 digits")).collect()
 }
 
 #[test]

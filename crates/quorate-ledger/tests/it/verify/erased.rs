@@ -26,9 +26,11 @@ async fn nulled(world: &World, run: &str) {
 /// Holds that neither verifying nor sealing takes what stands in the stream.
 async fn is_found(world: &World, n: u64, part: Part) {
     let report = world.verify(world.options()).await;
-    let found =
-        report.divergences.iter().find(|one| one.run.as_deref() == Some("ledger") && one.n == Some(n));
-    assert_eq!(found.map(|one| one.part), Some(part), "{:?}", report.divergences);
+    let found = report
+        .divergences
+        .iter()
+        .find(|divergence| divergence.run.as_deref() == Some("ledger") && divergence.n == Some(n));
+    assert_eq!(found.map(|divergence| divergence.part), Some(part), "{:?}", report.divergences);
 }
 
 async fn seal(world: &World) -> Result<(), Error> {

@@ -138,12 +138,16 @@ async fn a_torn_witness_is_said_and_another_ledgers_differs() {
     assert_eq!((report.divergence_count, witness.checkpoints, witness.fragments), (0, 3, 1));
     let theirs = Options { witness: other.witnessed().witness, ..world.options() };
     let report = world.verify(theirs).await;
-    assert!(report.divergences.iter().all(|one| one.part == Part::Witness), "{:?}", report.divergences);
+    assert!(
+        report.divergences.iter().all(|divergence| divergence.part == Part::Witness),
+        "{:?}",
+        report.divergences
+    );
     assert_eq!(
         report.divergence_count, 4,
         "each checkpoint is of another ledger, and nothing else is said of it"
     );
-    assert!(report.divergences.iter().all(|one| one.what.contains("is of another ledger")));
+    assert!(report.divergences.iter().all(|divergence| divergence.what.contains("is of another ledger")));
     assert_eq!(report.witness.unwrap().checkpoints, 0);
 }
 

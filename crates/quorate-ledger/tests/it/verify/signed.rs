@@ -146,7 +146,12 @@ async fn a_revoked_key_neither_goes_on_nor_brings_in_another() {
     copy.sql("UPDATE run SET override = 'HOLD' WHERE run = 'rcccccccccccc'").await;
     assert!(copy.verify(revoked(AT_MS + 1)).await.is_clean(), "no checkpoint is from after that");
     let report = copy.verify(revoked(AT_MS)).await;
-    assert!(report.divergences.iter().any(|one| one.n == Some(6) && one.what.contains("revoked")));
+    assert!(
+        report
+            .divergences
+            .iter()
+            .any(|divergence| divergence.n == Some(6) && divergence.what.contains("revoked"))
+    );
     // It vouches for no key that the workspace does not know, whatever the time.
     let copy = world.copy();
     let stolen = Voucher::sign(&key(OLD), &key(9).public(), AT_MS - 5);

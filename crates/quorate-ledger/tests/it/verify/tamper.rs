@@ -404,7 +404,9 @@ async fn what_cannot_be_read_does_not_hold() {
         ))
         .await;
         let found = copy.verify(copy.options()).await.divergences;
-        let unread = found.iter().any(|one| one.what.contains("its data cannot be read: recursion limit"));
+        let unread = found
+            .iter()
+            .any(|divergence| divergence.what.contains("its data cannot be read: recursion limit"));
         assert_eq!((unread, found.len()), (!reads, usize::from(!reads)), "{levels}: {found:?}");
     }
 }

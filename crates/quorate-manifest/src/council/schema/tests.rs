@@ -113,16 +113,17 @@ fn the_reader_of_a_council_and_its_schema_agree() {
         let text = document.to_string();
         let report = council::load(Path::new("council.yaml"), "council.yaml", &Files(text.clone())).report;
         // What is wrong with another file that it names, no schema of this one says.
-        let refused = report.refusals.iter().any(|one| {
-            one.code == codes::COUNCIL_INVALID
-                && one.body.place.as_ref().is_none_or(|place| &*place.file == "council.yaml")
+        let refused = report.refusals.iter().any(|refusal| {
+            refusal.code == codes::COUNCIL_INVALID
+                && refusal.body.place.as_ref().is_none_or(|place| &*place.file == "council.yaml")
         });
         let (tree, problems) = crate::tree::yaml::parse(&text);
         assert_eq!(problems, [], "{text}");
         let misfits = schema.errors(&tree.expect("a tree"));
         // Two deliberators of one name, or of the adjudicator's, and more needed than there are: no schema says that.
-        let beyond = report.refusals.iter().any(|one| {
-            one.body.message.contains("are called") || one.body.path_ends("min_deliberators_for_verdict")
+        let beyond = report.refusals.iter().any(|refusal| {
+            refusal.body.message.contains("are called")
+                || refusal.body.path_ends("min_deliberators_for_verdict")
         });
         if !beyond {
             assert_eq!(refused, !misfits.is_empty(), "{text}\n{:?}\n{misfits:?}", report.refusals);

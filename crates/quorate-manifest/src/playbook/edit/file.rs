@@ -98,25 +98,25 @@ pub(super) fn line_end(text: &str) -> &'static str {
 }
 
 /// Like [`equal`], but an empty mapping also equals null, as in the loader.
-pub(super) fn same(one: &Node, other: &Node) -> bool {
-    match (&one.kind, &other.kind) {
+pub(super) fn same(node: &Node, other: &Node) -> bool {
+    match (&node.kind, &other.kind) {
         (Kind::Map(entries), Kind::Null) | (Kind::Null, Kind::Map(entries)) => entries.is_empty(),
-        _ => equal(one, other),
+        _ => equal(node, other),
     }
 }
 
 /// Whether two values are the same, regardless of spans and the order of keys.
-pub(super) fn equal(one: &Node, other: &Node) -> bool {
-    match (&one.kind, &other.kind) {
-        (Kind::Seq(one), Kind::Seq(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| equal(one, other))
+pub(super) fn equal(node: &Node, other: &Node) -> bool {
+    match (&node.kind, &other.kind) {
+        (Kind::Seq(node), Kind::Seq(other)) => {
+            node.len() == other.len() && node.iter().zip(other).all(|(node, other)| equal(node, other))
         }
-        (Kind::Map(one), Kind::Map(other)) => {
+        (Kind::Map(node), Kind::Map(other)) => {
             let has = |key: &str, value: &Node| {
                 other.iter().any(|entry| entry.key == key && equal(&entry.value, value))
             };
-            one.len() == other.len() && one.iter().all(|entry| has(&entry.key, &entry.value))
+            node.len() == other.len() && node.iter().all(|entry| has(&entry.key, &entry.value))
         }
-        (one, other) => one == other,
+        (node, other) => node == other,
     }
 }

@@ -101,19 +101,19 @@ pub(crate) fn relaxes(documents: &[Value]) -> bool {
         let (above, own) = (&documents[..at], &documents[at]);
         let mode = own
             .get("mode")
-            .is_some_and(|mode| above.iter().any(|one| one.get("mode").is_some_and(|set| set != mode)));
+            .is_some_and(|mode| above.iter().any(|layer| layer.get("mode").is_some_and(|set| set != mode)));
         let switched_off = ["/audit/consultations/enabled", "/audit/overlays/enabled"].iter().any(|path| {
             // On, where an ancestor said so, and where the root said nothing.
-            let on = above.iter().any(|one| one.pointer(path) == Some(&Value::Bool(true)))
+            let on = above.iter().any(|layer| layer.pointer(path) == Some(&Value::Bool(true)))
                 || above[0].pointer(path).is_none();
             on && own.pointer(path) == Some(&Value::Bool(false))
         });
         let required =
-            |one: &Value| one.pointer("/audit/signing").is_some_and(|signing| signing == "required");
+            |value: &Value| value.pointer("/audit/signing").is_some_and(|signing| signing == "required");
         let unsigned =
             own.pointer("/audit/signing").is_some() && !required(own) && above.iter().any(required);
         let loosened =
-            own.get("matchMode").is_some() && above.iter().any(|one| strictness(one) > strictness(own));
+            own.get("matchMode").is_some() && above.iter().any(|layer| strictness(layer) > strictness(own));
         mode || switched_off || unsigned || loosened || removes_traits(above, own)
     })
 }
@@ -126,6 +126,6 @@ fn strictness(document: &Value) -> usize {
 fn removes_traits(above: &[Value], own: &Value) -> bool {
     let floor: Vec<&Value> = above.iter().flat_map(|one| items(&one["lockedTraits"])).collect();
     let Some(own) = own.get("lockedTraits").map(items) else { return false };
-    let restated = floor.iter().filter(|one| own.contains(one)).count();
+    let restated = floor.iter().filter(|minimum| own.contains(minimum)).count();
     restated < floor.len() && (own.is_empty() || restated > 0)
 }

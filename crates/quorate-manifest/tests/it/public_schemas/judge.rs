@@ -200,8 +200,9 @@ impl Judge {
             misfit.path.is_empty()
                 && !matches!(misfit.kind, ErrorKind::MissingKey(_) | ErrorKind::UnknownKey { .. })
         };
-        let unpathed =
-            refusals.iter().filter(|one| one.body.place.as_ref().is_none_or(|place| place.path.is_empty()));
+        let unpathed = refusals
+            .iter()
+            .filter(|refusal| refusal.body.place.as_ref().is_none_or(|place| place.path.is_empty()));
         assert_eq!(unpathed.count(), misfits.iter().filter(whole).count(), "{refusals:?}\n{text}");
         // What is no mapping is no manifest yet.
         let manifest = matches!(root.kind, Kind::Map(_) | Kind::Null);

@@ -51,9 +51,11 @@ fn below<'s>(
         hops.push((SchemaStep::Key(key.clone()), one));
     }
     hops.extend(
-        part.get("additionalProperties").filter(|one| one.is_object()).map(|one| (SchemaStep::Others, one)),
+        part.get("additionalProperties")
+            .filter(|schema| schema.is_object())
+            .map(|schema| (SchemaStep::Others, schema)),
     );
-    hops.extend(part.get("items").map(|one| (SchemaStep::Items, one)));
+    hops.extend(part.get("items").map(|schema| (SchemaStep::Items, schema)));
     for way in ways(root, part) {
         hops.extend(kind(way).map(|kind| (SchemaStep::Way(kind.to_owned()), way)));
     }

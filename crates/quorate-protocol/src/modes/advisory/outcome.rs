@@ -50,7 +50,7 @@ pub(super) fn extra_fields(
     case: &ModeContext,
     book: &mut RunState,
 ) -> Map<String, Json> {
-    let severity = advisory.advice.iter().flatten().map(|one| one.severity).max();
+    let severity = advisory.advice.iter().flatten().map(|advice| advice.severity).max();
     let members = case.setup.members.iter().enumerate();
     let lacking: Vec<usize> = members.map(|(seat, _)| seat).filter(|seat| book.is_missing(*seat)).collect();
     let sentinel_lacks = lacking.iter().any(|seat| case.member(*seat).phase.as_deref() == Some(SENTINEL));
@@ -88,24 +88,24 @@ pub(crate) fn risk_of(
 /// A6: the level of a severity; one in a gap takes the nearest level above, one above all takes the highest.
 fn risk_level(setup: &Setup, severity: u8) -> RiskLabel {
     let levels = &setup.risk_levels;
-    let of = |one: &&crate::assembly::RiskLevel| (one.lowest..=one.highest).contains(&severity);
-    let above = || levels.iter().filter(|one| one.lowest > severity).min_by_key(|one| one.lowest);
-    let highest = || levels.iter().max_by_key(|one| one.highest);
+    let of = |level: &&crate::assembly::RiskLevel| (level.lowest..=level.highest).contains(&severity);
+    let above = || levels.iter().filter(|level| level.lowest > severity).min_by_key(|level| level.lowest);
+    let highest = || levels.iter().max_by_key(|level| level.highest);
     levels.iter().find(of).or_else(above).or_else(highest).map_or(RiskLabel::Escalate, |one| one.label)
 }
 
 /// What a rule of the host's own is shown.
 pub(super) fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], case: &ModeContext) -> Json {
-    let outputs = heard.iter().filter(|one| rule.applies_to_member(&one.member));
-    let output = |one: &MemberAdvice| {
+    let outputs = heard.iter().filter(|output| rule.applies_to_member(&output.member));
+    let output = |advice: &MemberAdvice| {
         json!({
-            "member": &*one.member,
-            "phase": case.member(one.member_index).phase,
-            "severity": one.advice.severity,
-            "concern": one.advice.concern,
-            "evidence": one.advice.evidence,
-            "suggestion": one.advice.suggestion,
-            "mayEmit": one.may_emit,
+            "member": &*advice.member,
+            "phase": case.member(advice.member_index).phase,
+            "severity": advice.advice.severity,
+            "concern": advice.advice.concern,
+            "evidence": advice.advice.evidence,
+            "suggestion": advice.advice.suggestion,
+            "mayEmit": advice.may_emit,
         })
     };
     json!({"mode": case.setup.mode, "rule": rule, "outputs": outputs.map(output).collect::<Vec<_>>()})

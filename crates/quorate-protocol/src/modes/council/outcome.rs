@@ -20,7 +20,7 @@ pub(super) fn facts(
         "policy": council.setup.policy.id(),
         "blocks": judgement.tally.blocks,
         "irreducible": judgement.tally.irreducible,
-        "adjudicator": adjudication.map(|one| one.verdict.as_str()),
+        "adjudicator": adjudication.map(|adjudication| adjudication.verdict.as_str()),
         "verdict": verdict.as_str(),
         "because": because,
     });
@@ -32,9 +32,9 @@ pub(super) fn facts(
         "incomplete": judgement.verdict.err().map(|why| why.as_str()),
         "policy": council.setup.policy.id(),
         "because": because,
-        "reasoning": adjudication.map_or_else(|| because.clone(), |one| one.reasoning.clone()),
-        "revision_brief": adjudication.and_then(|one| one.revision_brief.clone()).or_else(|| requested_revision(council, judgement)),
-        "dissent_summary": adjudication.and_then(|one| one.dissent_summary.clone()),
+        "reasoning": adjudication.map_or_else(|| because.clone(), |adjudication| adjudication.reasoning.clone()),
+        "revision_brief": adjudication.and_then(|adjudication| adjudication.revision_brief.clone()).or_else(|| requested_revision(council, judgement)),
+        "dissent_summary": adjudication.and_then(|adjudication| adjudication.dissent_summary.clone()),
         "partial": !missing.is_empty(),
         "missing": missing,
         "deliberators": members_json(council, judgement, &findings),
@@ -71,7 +71,7 @@ fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjud
     let tally = judgement.tally;
     match judgement.verdict {
         Ok(verdict) => {
-            let asked = adjudication.map_or("nothing", |one| one.verdict.as_str());
+            let asked = adjudication.map_or("nothing", |adjudication| adjudication.verdict.as_str());
             format!(
                 "{} of {of} block, {} of them irreducibly; the adjudicator asks for {asked}; policy {} makes that {}.",
                 tally.blocks,
@@ -126,13 +126,13 @@ fn members_json(council: &Council, judgement: &Judgement, findings: &[Json]) -> 
         };
         let grounded =
             |finding: &&Json| finding["by"] == json!(&**member) && finding["grounded"] == json!(true);
-        let blocks = position.is_some_and(|one| one.block);
+        let blocks = position.is_some_and(|position| position.block);
         json!({
             "id": &**member,
             "counted": counted,
-            "would_block": position.map(|one| one.block),
-            "irreducible": position.map(|one| one.irreducible),
-            "ungrounded": blocks && !findings.iter().any(|one| grounded(&one)),
+            "would_block": position.map(|position| position.block),
+            "irreducible": position.map(|position| position.irreducible),
+            "ungrounded": blocks && !findings.iter().any(|finding| grounded(&finding)),
         })
     };
     council.setup.deliberators.iter().enumerate().map(seat).collect()

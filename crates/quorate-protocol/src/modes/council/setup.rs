@@ -55,7 +55,7 @@ impl Setup {
     pub fn from_manifest(council: &manifest::Council, policy: Policy) -> Setup {
         let protocol = &council.protocol;
         Setup {
-            deliberators: council.deliberators.iter().map(|one| one.id.clone()).collect(),
+            deliberators: council.deliberators.iter().map(|deliberator| deliberator.id.clone()).collect(),
             rounds: match protocol.rounds {
                 manifest::Rounds::One => Rounds::One,
                 manifest::Rounds::Two => Rounds::Two,

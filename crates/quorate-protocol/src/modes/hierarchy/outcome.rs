@@ -128,7 +128,7 @@ fn nodes_json(hierarchy: &Hierarchy, case: &ModeContext) -> Vec<Json> {
         });
         if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
             told["output"] = json!(rolled.advice);
-            told["from"] = json!(rolled.sources.iter().map(|one| &**one).collect::<Vec<_>>());
+            told["from"] = json!(rolled.sources.iter().map(|source| &**source).collect::<Vec<_>>());
         }
         told
     };

@@ -29,7 +29,7 @@ pub(super) struct Log {
 impl Log {
     /// Messages of a round come in any order, where some had to be compared by meaning.
     pub(super) fn add(&mut self, said: DeliveredMessage) {
-        let at = self.said.partition_point(|one| (one.round, one.from) < (said.round, said.from));
+        let at = self.said.partition_point(|message| (message.round, message.from) < (said.round, said.from));
         self.said.insert(at, said);
     }
 
@@ -39,7 +39,7 @@ impl Log {
 
     /// Who has said something, of those that a rule looks at.
     pub(super) fn authors(&self, case: &ModeContext, rule: &Rule) -> Vec<Name> {
-        let spoke = |seat: &usize| self.said.iter().any(|one| one.from == *seat);
+        let spoke = |seat: &usize| self.said.iter().any(|message| message.from == *seat);
         let seats = (0..case.setup.members.len()).filter(spoke).map(|seat| case.member(seat).id.clone());
         seats.filter(|member| rule.applies_to_member(member)).collect()
     }
@@ -48,12 +48,12 @@ impl Log {
     pub(super) fn write_outcome(&self, case: &ModeContext, ending: &mut Completion) {
         let collects: Vec<&Rule> =
             case.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
-        let collected = |one: &&DeliveredMessage| {
-            let member = &case.member(one.from).id;
+        let collected = |message: &&DeliveredMessage| {
+            let member = &case.member(message.from).id;
             collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member))
         };
         let messages: Vec<Json> =
-            self.said.iter().filter(collected).map(|one| message_json(case, one)).collect();
+            self.said.iter().filter(collected).map(|message| message_json(case, message)).collect();
         ending.artifact.insert("messages".into(), json!(messages));
     }
 
@@ -65,13 +65,13 @@ impl Log {
         seat: usize,
         round: u32,
     ) -> bool {
-        let mut since = self.said.iter().filter(|one| one.round > round && one.from != seat);
-        since.any(|one| reaches(case, conduct, seat, one))
+        let mut since = self.said.iter().filter(|message| message.round > round && message.from != seat);
+        since.any(|message| reaches(case, conduct, seat, message))
     }
 
     /// What a rule of the host's own is shown.
     pub(super) fn host_rule_input(&self, case: &ModeContext, heard: &[Option<Message>], round: u32) -> Json {
-        let messages: Vec<Json> = self.said.iter().map(|one| message_json(case, one)).collect();
+        let messages: Vec<Json> = self.said.iter().map(|message| message_json(case, message)).collect();
         let answer = |(seat, one): (usize, &Option<Message>)| {
             json!({
                 "member": &*case.member(seat).id,
@@ -106,7 +106,7 @@ pub(super) struct Transcripts<'a> {
 
 impl<'a> Transcripts<'a> {
     pub(super) fn new(log: &'a Log, conduct: &'a Exchange, case: &'a ModeContext) -> Self {
-        let written = log.said.iter().map(|one| message_json(case, one)).collect();
+        let written = log.said.iter().map(|message| message_json(case, message)).collect();
         Transcripts { log, conduct, case, written, last: None }
     }
 

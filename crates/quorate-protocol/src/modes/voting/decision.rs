@@ -21,7 +21,7 @@ pub(super) fn default_rule() -> Rule {
 
 /// What a rule of the host's own is shown.
 pub(super) fn host_rule_input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
-    let vote = |one: &super::CountedVote| json!({"member": &*one.member, "weight": one.weight.text(), "vote": one.vote.map(Vote::as_str)});
+    let vote = |vote: &super::CountedVote| json!({"member": &*vote.member, "weight": vote.weight.text(), "vote": vote.vote.map(Vote::as_str)});
     let votes: Vec<Json> = poll.votes_of(rule).map(vote).collect();
     json!({"mode": "voting", "rule": rule, "class": poll.class, "votes": votes, "missingAsNo": as_no})
 }

@@ -177,7 +177,7 @@ fn without_word(text: &str) -> &str {
     let start = text.trim_start_matches(|c: char| !c.is_alphanumeric());
     let rest = start.trim_start_matches(char::is_alphanumeric);
     let word = &start[..start.len() - rest.len()];
-    if ["that", "to"].iter().any(|one| word.eq_ignore_ascii_case(one)) { rest } else { text }
+    if ["that", "to"].iter().any(|filler| word.eq_ignore_ascii_case(filler)) { rest } else { text }
 }
 
 fn words_of(text: &str) -> impl DoubleEndedIterator<Item = &str> {

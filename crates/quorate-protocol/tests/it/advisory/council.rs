@@ -55,10 +55,16 @@ pub(crate) fn all(sitting: &mut TestRun, says: &[(&str, Json)]) {
 /// The fragments of an outcome: member, priority, rule.
 pub(crate) fn fragments(sitting: &TestRun) -> Vec<(String, u64, String)> {
     let listed = sitting.outcome()["fragments"].as_array().cloned().unwrap_or_default();
-    let text = |one: &Json, key: &str| one[key].as_str().unwrap_or_default().to_owned();
+    let text = |value: &Json, key: &str| value[key].as_str().unwrap_or_default().to_owned();
     listed
         .iter()
-        .map(|one| (text(one, "member"), one["priority"].as_u64().unwrap_or(u64::MAX), text(one, "rule")))
+        .map(|fragment| {
+            (
+                text(fragment, "member"),
+                fragment["priority"].as_u64().unwrap_or(u64::MAX),
+                text(fragment, "rule"),
+            )
+        })
         .collect()
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn fragments(says: &[Option<Advice>], rules: &[Rule]) -> (Vec<Fragmen
         let heard: Vec<(usize, &Advice)> =
             (0..says.len()).filter(mine).filter_map(|seat| Some((seat, says[seat].as_ref()?))).collect();
         let speaks = |fragments: &Vec<Fragment>, seat: usize, says: &Advice| {
-            !says.suggestion.is_empty() && !fragments.iter().any(|one| one.0 == seat)
+            !says.suggestion.is_empty() && !fragments.iter().any(|fragment| fragment.0 == seat)
         };
         let before = fragments.len();
         let ends = match &rule.kind {

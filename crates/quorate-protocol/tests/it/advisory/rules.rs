@@ -85,7 +85,7 @@ proptest! {
         let dropped = fragments.iter().filter(|(seat, ..)| locked(*seat)).count();
         prop_assert_eq!(&outcome["violations"], &json!(dropped), "{:#}", outcome);
         let members: BTreeSet<&str> =
-            outcome["fragments"].as_array().into_iter().flatten().filter_map(|one| one["member"].as_str()).collect();
+            outcome["fragments"].as_array().into_iter().flatten().filter_map(|fragment| fragment["member"].as_str()).collect();
         prop_assert_eq!(members.len(), council::fragments(&sitting).len(), "one fragment per member");
         // Every rule that was applied is told once.
         let told = outcome["rules"].as_array().map_or(0, Vec::len);

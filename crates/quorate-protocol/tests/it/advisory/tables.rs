@@ -104,7 +104,7 @@ fn a_sentinel_that_does_not_fire_is_heard_with_the_others() {
     assert_eq!(sitting.asked_ids(), ["ask/guard", "ask/a"]);
     assert_eq!(fragments(&sitting), [told("a", 50, "r1"), told("guard", 49, "r1")]);
     let rules: Vec<&Json> =
-        sitting.outcome()["rules"].as_array().into_iter().flatten().map(|one| &one["id"]).collect();
+        sitting.outcome()["rules"].as_array().into_iter().flatten().map(|rule| &rule["id"]).collect();
     assert_eq!(rules, ["r0", "r1"], "each rule is told once");
     assert_eq!(sitting.recorded(FactKind::Rule).len(), 2);
     assert_eq!(sitting.outcome()["risk"]["severity"], 6);

@@ -16,7 +16,7 @@ fn benign_text_is_left_alone() {
     let mut taken = Vec::new();
     for line in &lines {
         let lower = line.to_lowercase();
-        assert!(TRAITS.iter().all(|one| !lower.contains(one)), "it has a trait as it stands: {line}");
+        assert!(TRAITS.iter().all(|locked| !lower.contains(locked)), "it has a trait as it stands: {line}");
         for hit in locks.check(line) {
             taken.push(format!("{} by {}: {line}", hit.trait_text, hit.layer.as_str()));
         }

@@ -137,15 +137,16 @@ fn rolled(
 fn escalated(own: Option<&Advice>, children: &[Advice]) -> Advice {
     let all: Vec<&Advice> = children.iter().chain(own).collect();
     let mut by_gravity: Vec<&Advice> = children.iter().collect();
-    by_gravity.sort_by_key(|one| 10 - one.severity);
-    let severity = all.iter().map(|one| one.severity).max().unwrap_or(0);
+    by_gravity.sort_by_key(|report| 10 - report.severity);
+    let severity = all.iter().map(|report| report.severity).max().unwrap_or(0);
     let said = |text: fn(&Advice) -> &String| match own.map(text).filter(|text| !text.is_empty()) {
         Some(words) if own.is_some_and(|own| own.severity == severity) => words.clone(),
         Some(words) => {
-            let graver = by_gravity.iter().filter(|one| own.is_some_and(|own| one.severity > own.severity));
-            joined(graver.map(|one| text(one)).chain([words]))
+            let graver =
+                by_gravity.iter().filter(|report| own.is_some_and(|own| report.severity > own.severity));
+            joined(graver.map(|report| text(report)).chain([words]))
         }
-        None => joined(by_gravity.iter().map(|one| text(one))),
+        None => joined(by_gravity.iter().map(|report| text(report))),
     };
     Advice {
         severity,
@@ -158,8 +159,8 @@ fn escalated(own: Option<&Advice>, children: &[Advice]) -> Advice {
 /// H2: the gravest children, by severity, then evidence, then roster.
 fn aggregated(children: &[Advice], top: Option<usize>, least: u8, most: u8) -> Option<Advice> {
     let mut within: Vec<&Advice> =
-        children.iter().filter(|one| one.severity >= least && one.severity <= most).collect();
-    within.sort_by_key(|one| (10 - one.severity, usize::MAX - one.evidence.len()));
+        children.iter().filter(|child| child.severity >= least && child.severity <= most).collect();
+    within.sort_by_key(|child| (10 - child.severity, usize::MAX - child.evidence.len()));
     within.truncate(top.unwrap_or(usize::MAX));
     Some(Advice {
         severity: within.iter().map(|one| one.severity).max()?,
@@ -187,7 +188,7 @@ fn joined<'a>(texts: impl Iterator<Item = &'a String>) -> String {
 
 fn union(all: &[&Advice]) -> Vec<String> {
     let mut union: Vec<String> = Vec::new();
-    for piece in all.iter().flat_map(|one| &one.evidence) {
+    for piece in all.iter().flat_map(|report| &report.evidence) {
         if !union.contains(piece) {
             union.push(piece.clone());
         }

@@ -34,8 +34,8 @@ pub(crate) fn assert_agrees(rules: &[Rule], voters: &[Voter], sitting: &TestRun,
     // X12
     let missing: Vec<String> = voters
         .iter()
-        .filter(|one| one.does == VoterBehavior::Missing)
-        .map(|one| table::name(one.seat))
+        .filter(|voter| voter.does == VoterBehavior::Missing)
+        .map(|voter| table::name(voter.seat))
         .collect();
     assert_eq!(outcome["partial"], !missing.is_empty(), "{}", shown());
     assert_eq!(outcome["missing"], serde_json::json!(missing), "{}", shown());

@@ -97,7 +97,7 @@ pub(crate) struct Count {
 
 /// V8: the votes' result, held against everybody missing voting no. `coin` is what a random tie of the run gives.
 pub(crate) fn outcome(rules: &[Rule], voters: &[Voter], coin: bool) -> Word {
-    if voters.iter().all(|one| one.does == VoterBehavior::Missing) {
+    if voters.iter().all(|voter| voter.does == VoterBehavior::Missing) {
         return Word::Incomplete;
     }
     if !passes(rules, voters, coin) {
@@ -128,7 +128,7 @@ pub(crate) fn passes(rules: &[Rule], voters: &[Voter], coin: bool) -> bool {
             }
             Kind::Quorum { threshold: (over, under), cast } => {
                 let count = count(&mine, cast);
-                let later = rules[at + 1..].iter().any(|one| matches!(one.kind, Kind::Majority { .. }));
+                let later = rules[at + 1..].iter().any(|rule| matches!(rule.kind, Kind::Majority { .. }));
                 if later && count.of > 0 && count.yes * 2 == count.of {
                     continue;
                 }
@@ -154,14 +154,15 @@ fn majority(mine: &[Voter], all: &[Voter], tie: Tie, cast: bool, coin: bool) -> 
 
 /// Whom a rule looks at.
 pub(crate) fn of(rule: &Rule, voters: &[Voter]) -> Vec<Voter> {
-    let mine = |one: &&Voter| rule.of.as_ref().is_none_or(|seats| seats.contains(&one.seat));
+    let mine = |voter: &&Voter| rule.of.as_ref().is_none_or(|seats| seats.contains(&voter.seat));
     voters.iter().filter(mine).copied().collect()
 }
 
 /// V3: yes of all weights; under `cast` without those who abstain.
 pub(crate) fn count(voters: &[Voter], cast: bool) -> Count {
-    let sum =
-        |counts: &dyn Fn(&Voter) -> bool| voters.iter().filter(|one| counts(one)).map(|one| one.tenths).sum();
+    let sum = |counts: &dyn Fn(&Voter) -> bool| {
+        voters.iter().filter(|voter| counts(voter)).map(|voter| voter.tenths).sum()
+    };
     Count {
         yes: sum(&|one| one.does == VoterBehavior::Yes),
         of: sum(&|one| !(cast && one.does == VoterBehavior::Abstain)),

@@ -36,8 +36,9 @@ pub async fn check_due(
     spec: &RunSpec<Setup>,
 ) -> Result<Due, ServiceError> {
     let defaults = input.resolution.resolved.defaults.as_ref();
-    let heuristic = defaults.and_then(|one| one.trigger_heuristic.as_deref());
-    let interval_ms = defaults.and_then(|one| one.trigger_interval_ms).map_or(DEFAULT_INTERVAL_MS, i64::from);
+    let heuristic = defaults.and_then(|default| default.trigger_heuristic.as_deref());
+    let interval_ms =
+        defaults.and_then(|default| default.trigger_interval_ms).map_or(DEFAULT_INTERVAL_MS, i64::from);
     let Some(heuristic) = heuristic else { return Ok(Due::Yes) };
     if heuristic == "manual" {
         return Ok(Due::No("it is convened by a person alone (triggerHeuristic: manual)".to_owned()));

@@ -125,7 +125,7 @@ const COMMON_PHASES: [&str; 3] = ["session", "standing", "sentinel"];
 /// A usage error, with what was most probably meant.
 pub(super) fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(), ServiceError> {
     let Some(phase) = named else { return Ok(()) };
-    let known: BTreeSet<&str> = setup.members.iter().filter_map(|one| one.phase.as_deref()).collect();
+    let known: BTreeSet<&str> = setup.members.iter().filter_map(|member| member.phase.as_deref()).collect();
     if known.contains(phase) || COMMON_PHASES.contains(&phase) {
         return Ok(());
     }

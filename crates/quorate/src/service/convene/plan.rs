@@ -95,14 +95,14 @@ pub async fn build(
     for command in protocol.advance(&TimedEvent { at_ms: now_ms, event }) {
         let (invocation, member, prompt) = match &command {
             Command::Invoke(invoke) => {
-                let role = spec.members.iter().find(|one| one.id == invoke.member);
-                let prompt = layout.prompt(invoke, &[], role.map_or("", |one| &one.prompt));
+                let role = spec.members.iter().find(|member| member.id == invoke.member);
+                let prompt = layout.prompt(invoke, &[], role.map_or("", |persona| &persona.prompt));
                 (&invoke.id, &invoke.member, Some(prompt.into()))
             }
             Command::Gather(gather) => (&gather.id, &gather.member, None),
             _ => continue,
         };
-        let Some(seated) = spec.members.iter().find(|one| one.id == *member) else { continue };
+        let Some(seated) = spec.members.iter().find(|prepared| prepared.id == *member) else { continue };
         first.push(Question {
             invocation: invocation.to_string(),
             member: member.to_string(),
@@ -122,8 +122,13 @@ pub async fn build(
         first,
         later,
         never,
-        rules: spec.setup.rules.iter().map(|one| (one.id.to_string(), one.kind.to_string())).collect(),
-        locked_traits: spec.setup.locked_traits.iter().map(|one| one.text.clone()).collect(),
+        rules: spec.setup.rules.iter().map(|rule| (rule.id.to_string(), rule.kind.to_string())).collect(),
+        locked_traits: spec
+            .setup
+            .locked_traits
+            .iter()
+            .map(|locked_trait| locked_trait.text.clone())
+            .collect(),
     })
 }
 
@@ -139,7 +144,7 @@ fn notes(setup: &Setup) -> Vec<String> {
 fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
     let (mut later, mut never) = (Vec::new(), Vec::new());
     for (member, seated) in spec.setup.members.iter().zip(&spec.members) {
-        let asked = first.iter().any(|one| *one.member == *member.id);
+        let asked = first.iter().any(|question| *question.member == *member.id);
         let said = |when: String| DeferredQuestion {
             member: member.id.to_string(),
             executor: seated.executor.name.to_string(),
@@ -151,9 +156,12 @@ fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>
             }
             (_, true) => {}
             (Request::Hierarchy, false) => {
-                let children =
-                    spec.setup.members.iter().filter(|one| one.parent.as_ref() == Some(&member.id));
-                let children: Vec<&str> = children.map(|one| &*one.id).collect();
+                let children = spec
+                    .setup
+                    .members
+                    .iter()
+                    .filter(|candidate| candidate.parent.as_ref() == Some(&member.id));
+                let children: Vec<&str> = children.map(|child| &*child.id).collect();
                 let have = if children.len() == 1 { "has" } else { "have" };
                 later.push(said(format!("when {} {have} ended", children.join(", "))));
             }
@@ -179,13 +187,13 @@ fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>
 impl Plan {
     /// The object that `--format json` prints.
     pub fn json(&self) -> Json {
-        let question = |one: &Question| {
+        let question = |question: &Question| {
             json!({
-                "invocation": one.invocation, "member": one.member, "executor": one.executor,
-                "timeout_ms": u64::try_from(one.timeout_ms).unwrap_or(u64::MAX), "prompt": one.prompt.as_deref(),
+                "invocation": question.invocation, "member": question.member, "executor": question.executor,
+                "timeout_ms": u64::try_from(question.timeout_ms).unwrap_or(u64::MAX), "prompt": question.prompt.as_deref(),
             })
         };
-        let later = |one: &DeferredQuestion| json!({"member": one.member, "executor": one.executor, "when": one.when});
+        let later = |deferred: &DeferredQuestion| json!({"member": deferred.member, "executor": deferred.executor, "when": deferred.when});
         let rule = |(id, kind): &(String, String)| json!({"id": id, "kind": kind});
         json!({
             "schema": SCHEMA,

@@ -26,7 +26,8 @@ fn possible_requests(resolved: &Resolved) -> Vec<Request> {
     let setup = Setup::from_resolved(resolved, Request::Hierarchy, HostOptions::default());
     match resolved.mode {
         Mode::Advisory => {
-            let mut phases: Vec<String> = setup.members.into_iter().filter_map(|one| one.phase).collect();
+            let mut phases: Vec<String> =
+                setup.members.into_iter().filter_map(|member| member.phase).collect();
             phases.sort_unstable();
             phases.dedup();
             let request = |phase: String| Request::Advisory {
@@ -40,7 +41,7 @@ fn possible_requests(resolved: &Resolved) -> Vec<Request> {
             let mut classes: Vec<Option<String>> = setup
                 .members
                 .into_iter()
-                .flat_map(|one| one.vote_class.unwrap_or_default())
+                .flat_map(|member| member.vote_class.unwrap_or_default())
                 .map(Some)
                 .collect();
             classes.sort_unstable();

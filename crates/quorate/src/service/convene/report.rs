@@ -155,8 +155,9 @@ fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
         Some(Grouping::Phase) => members.sort_by(|a, b| a.phase.cmp(&b.phase)),
         Some(Grouping::Role) => members.sort_by(|a, b| a.role.cmp(&b.role)),
         Some(Grouping::Severity) => {
-            let severity = |one: &Member| one.answer().and_then(|answer| answer.get("severity")?.as_u64());
-            members.sort_by_key(|one| std::cmp::Reverse(severity(one)));
+            let severity =
+                |member: &Member| member.answer().and_then(|answer| answer.get("severity")?.as_u64());
+            members.sort_by_key(|member| std::cmp::Reverse(severity(member)));
         }
         None => {}
     }
@@ -284,7 +285,7 @@ impl Report {
             Mode::Advisory => {
                 put("fragments", Some(json!(self.fragments)));
                 put("terminal", Some(json!(self.terminal)));
-                let named = self.operators.iter().filter(|one| !one.is_empty());
+                let named = self.operators.iter().filter(|operator| !operator.is_empty());
                 put("operators", Some(named.cloned().collect()));
             }
             Mode::Voting => {

@@ -75,10 +75,12 @@ async fn find(all: &Keys) -> Result<SigningKey, ServiceError> {
 fn untrusted(all: &Keys, need: TrustRequest) -> Result<Option<String>, ServiceError> {
     match trust::admit(&all.environment, vec![need]) {
         Ok(_) => Ok(None),
-        Err(error) => match error.report.refusals.iter().all(|one| one.code == codes::WORKSPACE_UNTRUSTED) {
-            true => Ok(Some(error.first_message())),
-            false => Err(error),
-        },
+        Err(error) => {
+            match error.report.refusals.iter().all(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED) {
+                true => Ok(Some(error.first_message())),
+                false => Err(error),
+            }
+        }
     }
 }
 

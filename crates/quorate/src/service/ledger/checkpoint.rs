@@ -50,10 +50,10 @@ pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, Servi
 pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
     let key = session.sealer().required_key().await?;
     let unsigned = session.store.unsigned_ledger_records().await?;
-    let is_unsigned = |one: &Divergence| {
-        one.part == Part::Signature
-            && one.run.as_deref() == Some(STREAM)
-            && one.n.is_some_and(|n| unsigned.contains(&n))
+    let is_unsigned = |divergence: &Divergence| {
+        divergence.part == Part::Signature
+            && divergence.run.as_deref() == Some(STREAM)
+            && divergence.n.is_some_and(|n| unsigned.contains(&n))
     };
     verify::ensure_sealable(session, |one| !is_unsigned(one)).await?;
     Ok(session.store.sign_unsigned_ledger_records(&key).await?)

@@ -23,10 +23,10 @@ pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
 async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
     let (run, n) = parse_target(session, what).await?;
     // What is wrong with another run does not take its proof from this one.
-    let concerns = |one: &Divergence| {
-        let other = one.run.as_ref().filter(|other| **other != run && &***other != STREAM);
+    let concerns = |divergence: &Divergence| {
+        let other = divergence.run.as_ref().filter(|other| **other != run && &***other != STREAM);
         // A text is named once, and may be of several runs.
-        other.is_none() || one.part == Part::Body
+        other.is_none() || divergence.part == Part::Body
     };
     verify::ensure_unaltered(session, concerns).await?;
     let known = trust::known_signers(session).await;

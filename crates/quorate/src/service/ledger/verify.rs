@@ -158,7 +158,8 @@ async fn ensure_unaltered_or(
     let listed = report.divergences.len() as u64;
     // Of those that are not listed nobody knows what they concern.
     let unlisted = report.divergence_count - listed;
-    let found: Vec<&Divergence> = report.divergences.iter().filter(|one| concerns(one)).collect();
+    let found: Vec<&Divergence> =
+        report.divergences.iter().filter(|divergence| concerns(divergence)).collect();
     let first = match found.first() {
         Some(first) => first,
         None if unlisted > 0 => &report.divergences[0],
@@ -178,7 +179,7 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
         report.divergences.first(),
         report.divergence_count.saturating_sub(1),
     ));
-    let help = match report.divergences.iter().any(|one| one.part == Part::LocalCheckpoint) {
+    let help = match report.divergences.iter().any(|divergence| divergence.part == Part::LocalCheckpoint) {
         true => {
             "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger was \
              begun on purpose, `quorate ledger accept-rollback --reason \"…\"` goes on from what is there"

@@ -99,9 +99,9 @@ impl Catalogue {
         known: &[&'k KnownOperator],
     ) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, MatchKind)>)> {
         let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, MatchKind)>> = BTreeMap::new();
-        for one in known {
-            for (at, how) in self.bindings.matching(&one.subject) {
-                bound.entry(at).or_default().push((one, how));
+        for operator in known {
+            for (at, how) in self.bindings.matching(&operator.subject) {
+                bound.entry(at).or_default().push((operator, how));
             }
         }
         bound.into_iter().map(|(at, known)| (&self.books[at], known)).collect()

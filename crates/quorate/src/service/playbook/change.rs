@@ -83,10 +83,10 @@ impl Change {
 
     /// Its events, as they are appended to a stream.
     fn append(&self, stream: &Name, from: u64, bodies: Vec<ledger::Body>) -> Append {
-        let entry = |one: &ChangeEvent| {
-            let kind = PlaybookEvent::ALL.into_iter().find(|kind| kind.as_str() == one.event)?;
-            let mut data = object(json!({"change": self.id, "slug": one.slug, "words": one.words}));
-            data.extend(one.data.as_object().cloned().unwrap_or_default());
+        let entry = |event: &ChangeEvent| {
+            let kind = PlaybookEvent::ALL.into_iter().find(|kind| kind.as_str() == event.event)?;
+            let mut data = object(json!({"change": self.id, "slug": event.slug, "words": event.words}));
+            data.extend(event.data.as_object().cloned().unwrap_or_default());
             Some(Entry { kind: Kind::Playbook(kind), at_ms: self.at_ms, data })
         };
         let mut entries: Vec<Entry> = self.events.iter().filter_map(entry).collect();

@@ -53,7 +53,7 @@ impl Exceptions {
     pub fn not_excepted(&self, slug: &str, text: &str, mut touches: Vec<Violation>) -> Vec<Violation> {
         if !touches.is_empty() {
             let allowed = self.allowed(slug, text);
-            touches.retain(|touch| !allowed.iter().any(|one| one.locked == touch.id));
+            touches.retain(|touch| !allowed.iter().any(|exception| exception.locked == touch.id));
         }
         touches
     }
@@ -61,7 +61,7 @@ impl Exceptions {
     /// The exceptions of a text.
     pub fn allowed(&self, slug: &str, text: &str) -> Vec<&Exception> {
         let hash = hash(text);
-        self.all().iter().filter(|one| one.slug == slug && one.text == hash).collect()
+        self.all().iter().filter(|exception| exception.slug == slug && exception.text == hash).collect()
     }
 
     fn all(&self) -> &[Exception] {
@@ -118,7 +118,9 @@ impl ExceptionRequest<'_> {
         };
         let is_meant = |objection: &Objection| matches!(objection, Objection::Locked { touch, .. } if self.traits.contains(&touch.id));
         let touched = |id: &String| {
-            objections.iter().any(|one| matches!(one, Objection::Locked { touch, .. } if touch.id == *id))
+            objections
+                .iter()
+                .any(|objection| matches!(objection, Objection::Locked { touch, .. } if touch.id == *id))
         };
         if let Some(id) = self.traits.iter().find(|id| !touched(id)) {
             refuse(
@@ -135,7 +137,7 @@ impl ExceptionRequest<'_> {
             return None;
         }
         let mut shown = format!("# Let `{slug}` touch what is locked\n\n");
-        for objection in objections.iter().filter(|one| is_meant(one)) {
+        for objection in objections.iter().filter(|objection| is_meant(objection)) {
             shown.push_str(&format!("- {objection}\n"));
         }
         shown.push_str(&format!("\nWhy: {}\n\n## What agents would be told\n\n", self.reason.trim()));
@@ -154,7 +156,7 @@ impl ExceptionRequest<'_> {
             );
             return None;
         }
-        objections.retain(|one| !is_meant(one));
+        objections.retain(|objection| !is_meant(objection));
         let hash = hash(text);
         let exception = |id: &String| LockException {
             locked: id.clone(),

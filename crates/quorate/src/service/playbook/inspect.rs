@@ -231,8 +231,9 @@ fn check_gates(book: &PlaybookFile, report: &mut Report) {
 /// Whether an operator has too many active playbooks, or will soon.
 fn warn_crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i64, report: &mut Report) {
     let most = library.workspace.host.playbooks.max_active;
-    let active = |one: &&Candidate| {
-        one.status == Status::Active && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+    let active = |candidate: &&Candidate| {
+        candidate.status == Status::Active
+            && candidate.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
     };
     let count = all.iter().filter(active).count();
     if count * 100 > most * CROWDED_PERCENT {

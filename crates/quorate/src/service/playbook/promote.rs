@@ -78,7 +78,10 @@ pub async fn promote(
     let now_ms = environment.clock.now_ms();
     let mut change = Change::new_at(now_ms);
     let Some(passed) = passed else {
-        let words = report.refusals.iter().map(|one| format!("{}: {}", one.code.as_str(), one.body.message));
+        let words = report
+            .refusals
+            .iter()
+            .map(|refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message));
         let words = format!("not promoted: {}", words.collect::<Vec<_>>().join("; "));
         let data = json!({"gate": gate_word(gate), "by": by});
         change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
@@ -212,7 +215,7 @@ fn carried_trait(keeping: &LibraryWriter, playbook: &Playbook) -> Option<(String
     let (_, ids) = TRAIT_BLOCKS.iter().find(|(name, _)| name == block)?;
     let matched = keeping.library.operators_for(playbook);
     matched.iter().find_map(|(known, _)| {
-        let id = known.traits.iter().find(|one| ids.contains(&&*one.id))?;
+        let id = known.traits.iter().find(|locked_trait| ids.contains(&&*locked_trait.id))?;
         Some((block.clone(), id.id.clone(), known.slug.clone()))
     })
 }
@@ -220,11 +223,11 @@ fn carried_trait(keeping: &LibraryWriter, playbook: &Playbook) -> Option<(String
 /// How many playbooks are active for an operator beside one, once that has taken the place of what it supersedes.
 pub(super) fn count_active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64) -> usize {
     let superseded = playbook.supersedes.as_deref().unwrap_or_default();
-    let counts = |one: &&Candidate| {
-        one.status == Status::Active
-            && one.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
-            && one.overlay.id != playbook.slug
-            && !superseded.contains(&one.overlay.id)
+    let counts = |candidate: &&Candidate| {
+        candidate.status == Status::Active
+            && candidate.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+            && candidate.overlay.id != playbook.slug
+            && !superseded.contains(&candidate.overlay.id)
     };
     all.iter().filter(counts).count()
 }

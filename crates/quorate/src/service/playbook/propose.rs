@@ -213,8 +213,11 @@ async fn propose_one(
         None => None,
     };
     if accepted.is_none() {
-        let codes: Vec<&str> = report.refusals.iter().map(|one| one.code.as_str()).collect();
-        let words = report.refusals.iter().map(|one| format!("{}: {}", one.code.as_str(), one.body.message));
+        let codes: Vec<&str> = report.refusals.iter().map(|refusal| refusal.code.as_str()).collect();
+        let words = report
+            .refusals
+            .iter()
+            .map(|refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message));
         let words = words.collect::<Vec<_>>().join("; ");
         let data = json!({"codes": codes, "by": proposer.by});
         let slug = if slug.is_empty() { "?" } else { &slug };
@@ -268,7 +271,7 @@ impl Draft {
                 if !is_new {
                     edit.set_body(&format!("{text}\n"));
                 }
-                self.evidence.iter().for_each(|one| edit.push_item("evidence", one));
+                self.evidence.iter().for_each(|item| edit.push_item("evidence", item));
             })?;
         change.files.extend(files);
         let slug = &self.playbook.slug;
@@ -379,7 +382,7 @@ async fn tainted_reason(
     }
     let PrefixMatch::One(run) = keeping.session.store.find_by_prefix(id).await? else { return Ok(None) };
     let records = keeping.session.store.records(&run.run).await?;
-    Ok(records.iter().any(|one| one.is(Kind::Violation)).then_some("a locked trait was touched"))
+    Ok(records.iter().any(|record| record.is(Kind::Violation)).then_some("a locked trait was touched"))
 }
 
 impl LibraryWriter {

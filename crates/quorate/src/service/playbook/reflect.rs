@@ -135,17 +135,20 @@ async fn prompt_parts(
 ) -> Result<Vec<Part>, ServiceError> {
     let standing = keeping.library.candidates_for(known);
     let mut playbooks = Vec::new();
-    for one in &standing {
-        let title = keeping.library.book(&one.overlay.id).map(|book| book.playbook.title.as_str());
+    for candidate in &standing {
+        let title = keeping.library.book(&candidate.overlay.id).map(|book| book.playbook.title.as_str());
         playbooks.push(json!({
-            "slug": one.overlay.id, "title": title, "status": status_word(one.status),
-            "priority": one.overlay.priority, "body": one.overlay.text,
+            "slug": candidate.overlay.id, "title": title, "status": status_word(candidate.status),
+            "priority": candidate.overlay.priority, "body": candidate.overlay.text,
         }));
     }
     let named = known.overlay_name(&keeping.library.scope);
     let advice = overlays::unevicted(&keeping.session.store, None).await?;
-    let advice: Vec<&str> =
-        advice.iter().filter(|one| one.operator == named).map(|one| one.text.as_str()).collect();
+    let advice: Vec<&str> = advice
+        .iter()
+        .filter(|overlay| overlay.operator == named)
+        .map(|overlay| overlay.text.as_str())
+        .collect();
     let pretty = |value: &Json| serde_json::to_string_pretty(value).unwrap_or_default();
     Ok(vec![
         Part::new(PartKind::Runs, "", pretty(&json!(runs))),
@@ -170,7 +173,7 @@ async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Resul
     let mut shown = Vec::new();
     for run in found {
         let records = keeping.session.store.records(&run.run).await?;
-        if records.iter().any(|one| one.is(Kind::Violation)) && !named {
+        if records.iter().any(|record| record.is(Kind::Violation)) && !named {
             continue;
         }
         let Ok(history) = History::from_remaining_records(&run.run, records) else { continue };
@@ -194,7 +197,7 @@ fn review_summary(run: &Run, history: &History) -> Json {
     let report = report::Report::of(history, None);
     let findings = report.findings.iter().take(MAX_FINDINGS);
     let findings: Vec<Json> = findings
-        .map(|one| json!({"by": one.by, "issue": one.issue, "fix": one.fix, "quote": one.quote}))
+        .map(|finding| json!({"by": finding.by, "issue": finding.issue, "fix": finding.fix, "quote": finding.quote}))
         .collect();
     json!({
         "run": &*run.run, "at": timestamp::format(run.opened_ms), "artifact_type": run.artifact_type,

@@ -67,7 +67,7 @@ pub async fn rollback(
     if status == Status::Active {
         for other in keeping.library.catalogue.books.clone() {
             let names = |book: &PlaybookFile, named: &str| {
-                book.playbook.supersedes.iter().flatten().any(|one| one == named)
+                book.playbook.supersedes.iter().flatten().any(|slug| slug == named)
             };
             let replaces = names(&other, slug) || names(&book, &other.playbook.slug);
             if !replaces || others.contains(&other.playbook.slug) {
@@ -101,8 +101,8 @@ pub async fn rollback(
 
 /// What others call the versions of a playbook after one where they were changed by them.
 fn version_names_after(record: &VersionedFile, to: u32) -> Vec<String> {
-    let after = record.versions.iter().filter(|one| one.n > to);
-    after.map(|one| format!("{}@v{}", record.slug, one.n)).collect()
+    let after = record.versions.iter().filter(|version| version.n > to);
+    after.map(|version| format!("{}@v{}", record.slug, version.n)).collect()
 }
 
 /// Takes back what versions of one playbook had done to others, but for one; gives the versions of those that are active
@@ -235,7 +235,7 @@ fn ensure_weavable(
         let matched = library.operators_for(playbook);
         let standing = |known: &KnownOperator| {
             let mut all = library.candidates_for(known);
-            all.retain(|one| !changed.contains(&one.overlay.id));
+            all.retain(|candidate| !changed.contains(&candidate.overlay.id));
             let with = woven.iter().filter(|(one, ..)| Binding::new(one).matches(&known.subject).is_some());
             all.extend(with.map(|(one, _, text)| known.candidate(one, text)));
             (known.slug.clone(), all)

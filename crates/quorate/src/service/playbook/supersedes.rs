@@ -39,7 +39,7 @@ pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<
     let names = |book: &&PlaybookFile| {
         let active = &book.playbook;
         active.status == Status::Active
-            && active.supersedes.iter().flatten().any(|one| *one == playbook.slug)
+            && active.supersedes.iter().flatten().any(|slug| *slug == playbook.slug)
             && claims.check(&active.slug, &playbook.slug).is_ok()
     };
     catalogue.books.iter().find(names).map(|book| &*book.playbook.slug)
@@ -48,8 +48,10 @@ pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<
 /// The claims of all that are not archived, and of one.
 fn claims<'p>(catalogue: &'p Catalogue, playbook: &'p Playbook) -> Supersessions<'p> {
     let standing = catalogue.books.iter().map(|book| &book.playbook);
-    let standing = standing.filter(|one| one.status != Status::Archived && one.slug != playbook.slug);
-    let of =
-        |one: &'p Playbook| (one.slug.as_str(), priority(one), one.supersedes.as_deref().unwrap_or_default());
+    let standing =
+        standing.filter(|candidate| candidate.status != Status::Archived && candidate.slug != playbook.slug);
+    let of = |playbook: &'p Playbook| {
+        (playbook.slug.as_str(), priority(playbook), playbook.supersedes.as_deref().unwrap_or_default())
+    };
     Supersessions::new(standing.chain([playbook]).map(of))
 }

@@ -20,10 +20,10 @@ pub(super) fn locked_traits(
     persona_locks: &[Value],
 ) -> Vec<Trait> {
     let mut traits: BTreeMap<String, Trait> = BTreeMap::new();
-    for one in lexicon() {
-        let narrowed = configured.get(&one.id).is_some_and(|lock| !is_for(lock, &operator.id));
+    for locked_trait in lexicon() {
+        let narrowed = configured.get(&locked_trait.id).is_some_and(|lock| !is_for(lock, &operator.id));
         if !narrowed {
-            traits.insert(one.id.clone(), one.clone());
+            traits.insert(locked_trait.id.clone(), locked_trait.clone());
         }
     }
     for (id, lock) in configured.iter().filter(|(_, lock)| is_for(lock, &operator.id)) {
@@ -49,7 +49,7 @@ pub(super) fn locked_traits(
 pub(in crate::service) fn compile(traits: &[Trait]) -> Arc<Locks> {
     static READY: Mutex<Vec<Arc<Locks>>> = Mutex::new(Vec::new());
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = ready.iter().find(|one| one.traits() == traits) {
+    if let Some(found) = ready.iter().find(|matcher| matcher.traits() == traits) {
         return found.clone();
     }
     let new = Arc::new(Locks::new(traits.to_vec()));
@@ -68,14 +68,14 @@ pub(super) fn precompile() {
 
 /// Traits that a playbook's author names beyond those of the operator.
 pub(super) fn extra_traits(lock_check: &[String], known: &[Trait]) -> Vec<Trait> {
-    let new = lock_check.iter().filter(|id| !known.iter().any(|one| one.id == **id));
+    let new = lock_check.iter().filter(|id| !known.iter().any(|locked_trait| locked_trait.id == **id));
     let mut traits = BTreeMap::new();
     new.for_each(|id| add(&mut traits, id, None, &[], &[]));
     traits.into_values().collect()
 }
 
 fn is_for(lock: &Lock, operator: &str) -> bool {
-    lock.operators.as_ref().is_none_or(|all| all.iter().any(|one| one == operator || one == "*"))
+    lock.operators.as_ref().is_none_or(|all| all.iter().any(|name| name == operator || name == "*"))
 }
 
 /// A list of ids or traits, traits by their ids, or one id. What can be meant as a lock is one: nothing is let go because

@@ -28,7 +28,7 @@ pub fn install(
     for path in writes.map(|change| change.dest.as_str()).chain([".quorate/provisioned"]) {
         for folder in parent_folders(path) {
             let there = files.has_folder(folder).map_err(|trouble| disk_error(folder, trouble))?;
-            if !there && !made.iter().any(|one| one == folder) {
+            if !there && !made.iter().any(|made_folder| made_folder == folder) {
                 made.push(folder.to_owned());
             }
         }

@@ -175,8 +175,8 @@ impl<'f> OtherProfiles<'f> {
         // A profile that is installed again is younger than what lies over it.
         for _ in 0..layers.len() {
             for upper in 1..layers.len() {
-                let lies_over = |one: &Layer, other: &Layer| {
-                    one.fact.base.as_ref().is_some_and(|base| base.sha256 == other.fact.text)
+                let lies_over = |layer: &Layer, other: &Layer| {
+                    layer.fact.base.as_ref().is_some_and(|base| base.sha256 == other.fact.text)
                 };
                 if lies_over(&layers[upper - 1], &layers[upper])
                     && !lies_over(&layers[upper], &layers[upper - 1])

@@ -421,7 +421,8 @@ fn what_cannot_be_used_is_told_all_at_once_and_nothing_is_written() {
     let before = tree(dir.path());
     let outcome = put(&files, &first(), FORCED).unwrap();
     assert_eq!(codes_of(&outcome), ["quorate:profile_target"; 5]);
-    let messages: Vec<&str> = outcome.report.refusals.iter().map(|one| one.body.message.as_str()).collect();
+    let messages: Vec<&str> =
+        outcome.report.refusals.iter().map(|refusal| refusal.body.message.as_str()).collect();
     for says in [
         "not JSON",
         "not UTF-8",
@@ -431,7 +432,7 @@ fn what_cannot_be_used_is_told_all_at_once_and_nothing_is_written() {
     ] {
         assert!(messages.iter().any(|message| message.contains(says)), "{says}: {messages:?}");
     }
-    let place = outcome.report.refusals.iter().find_map(|one| one.body.place.as_ref()).unwrap();
+    let place = outcome.report.refusals.iter().find_map(|refusal| refusal.body.place.as_ref()).unwrap();
     assert_eq!((&*place.file, place.span.start), (".claude/settings.json", 4));
     assert_eq!(tree(dir.path()), before);
 }

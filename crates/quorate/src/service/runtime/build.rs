@@ -107,13 +107,13 @@ impl PortBuilder<'_> {
         let mut participants: Vec<Participant> = runtime
             .participants
             .iter()
-            .map(|one| Participant {
-                id: one.id.as_str().into(),
-                executor: one.executor.clone(),
-                display_name: one.display_name.clone().unwrap_or_else(|| one.id.clone()),
-                meta: one.meta.clone().unwrap_or_default(),
+            .map(|participant| Participant {
+                id: participant.id.as_str().into(),
+                executor: participant.executor.clone(),
+                display_name: participant.display_name.clone().unwrap_or_else(|| participant.id.clone()),
+                meta: participant.meta.clone().unwrap_or_default(),
                 role: "".into(),
-                tools: effectors.tools(&one.id),
+                tools: effectors.tools(&participant.id),
             })
             .collect();
         for (participant, told) in participants.iter_mut().zip(&self.written.told) {
@@ -156,9 +156,9 @@ impl PortBuilder<'_> {
             runtime.lifecycle.as_ref().and_then(of).unwrap_or(true)
         };
         let flags = HookFlags {
-            on_turn_end: flag(|one| one.on_turn_end),
-            on_mention: flag(|one| one.on_mention),
-            on_idle: flag(|one| one.on_idle),
+            on_turn_end: flag(|lifecycle| lifecycle.on_turn_end),
+            on_mention: flag(|lifecycle| lifecycle.on_mention),
+            on_idle: flag(|lifecycle| lifecycle.on_idle),
         };
         let (substrate, dispatcher) = (substrate?, dispatcher?);
         self.check_executors(&*substrate, &speakers);

@@ -152,8 +152,8 @@ impl ConversationReader {
 /// # Errors
 /// When there is no such participant, or the store fails.
 pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, ServiceError> {
-    if !runtime.participants.iter().any(|one| *one.id == *participant) {
-        let ids: Vec<&str> = runtime.participants.iter().map(|one| &*one.id).collect();
+    if !runtime.participants.iter().any(|known| *known.id == *participant) {
+        let ids: Vec<&str> = runtime.participants.iter().map(|participant| &*participant.id).collect();
         let body = Body::new(format!("`{}` has no participant `{participant}`", runtime.id));
         let help = format!("the participants are {}", ids.join(", "));
         return Err(ServiceError::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help)));

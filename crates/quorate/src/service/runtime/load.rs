@@ -199,7 +199,8 @@ impl PromptLoader<'_> {
                     base = prompt;
                     let others =
                         weave::operators_with_persona(loader, location.scope(), &reference, workspace);
-                    let new = |other: &KnownOperator| !known.iter().any(|one| one.slug == other.slug);
+                    let new =
+                        |other: &KnownOperator| !known.iter().any(|operator| operator.slug == other.slug);
                     let others: Vec<KnownOperator> = others.into_iter().filter(new).collect();
                     known.extend(others);
                 }
@@ -220,8 +221,8 @@ impl PromptLoader<'_> {
             }
         }
         told.base = base.clone();
-        for one in &mut known {
-            one.subject = one.subject.clone().with(RUNTIME, self.runtime);
+        for operator in &mut known {
+            operator.subject = operator.subject.clone().with(RUNTIME, self.runtime);
         }
         if !known.is_empty() {
             let catalogue = catalogue.get_or_insert_with(|| {

@@ -9,9 +9,9 @@ pub fn json(all: &[SweptFile]) -> String {
     format!("{:#}\n", json!({ "files": all.iter().map(object).collect::<Vec<_>>() }))
 }
 
-fn object(one: &SweptFile) -> Value {
-    let fix = if let Outcome::Judged { fix, .. } = &one.outcome { fix.as_deref() } else { None };
-    let (outcome, run, verdict, why) = match &one.outcome {
+fn object(file: &SweptFile) -> Value {
+    let fix = if let Outcome::Judged { fix, .. } = &file.outcome { fix.as_deref() } else { None };
+    let (outcome, run, verdict, why) = match &file.outcome {
         Outcome::Judged { run, verdict, .. } => ("judged", Some(run), Some(verdict.as_str()), None),
         Outcome::Due => ("due", None, None, None),
         Outcome::TierSkipped => ("tier_skipped", None, None, None),
@@ -20,7 +20,7 @@ fn object(one: &SweptFile) -> Value {
         Outcome::Failed { why } => ("failed", None, None, Some(why)),
     };
     json!({
-        "path": one.path, "tier": one.tier, "artifact_type": one.artifact_type,
+        "path": file.path, "tier": file.tier, "artifact_type": file.artifact_type,
         "fate": outcome, "run": run, "verdict": verdict, "why": why, "fix_first": fix,
     })
 }

@@ -55,19 +55,19 @@ pub fn json(verified: &Verification) -> String {
     format!("{object:#}\n")
 }
 
-fn rollback(one: &Rollback) -> Value {
-    json!({"record": format!("{STREAM}/{}", one.n), "by": one.by, "reason": one.reason})
+fn rollback(rollback: &Rollback) -> Value {
+    json!({"record": format!("{STREAM}/{}", rollback.n), "by": rollback.by, "reason": rollback.reason})
 }
 
-fn divergence(one: &Divergence) -> Value {
+fn divergence(divergence: &Divergence) -> Value {
     json!({
-        "kind": one.kind.as_str(),
-        "part": one.part.as_str(),
-        "run": one.run.as_deref(),
-        "n": one.n,
-        "record": one.record().filter(|_| one.n.is_some()),
-        "place": one.seq,
-        "until": one.last_seq,
-        "what": one.what,
+        "kind": divergence.kind.as_str(),
+        "part": divergence.part.as_str(),
+        "run": divergence.run.as_deref(),
+        "n": divergence.n,
+        "record": divergence.record().filter(|_| divergence.n.is_some()),
+        "place": divergence.seq,
+        "until": divergence.last_seq,
+        "what": divergence.what,
     })
 }

@@ -96,7 +96,7 @@ fn countable_outcome(history: &History, slug: &str, operators: &[&str]) -> Optio
 fn since(keeping: &LibraryWriter, book: &PlaybookFile) -> Result<i64, ServiceError> {
     let record = keeping.library.record(book)?;
     let says = |text: &str| frontmatter::split(text).map(|parts| text[parts.body].trim() == book.text());
-    let same = record.versions.iter().rev().take_while(|one| says(&one.text).unwrap_or_default());
+    let same = record.versions.iter().rev().take_while(|version| says(&version.text).unwrap_or_default());
     let at = same.last().map(|first| first.at.as_str());
     let at = at.or(book.playbook.created_at.as_deref()).or(written_at(&book.playbook));
     Ok(at.and_then(timestamp::parse).unwrap_or(i64::MIN))

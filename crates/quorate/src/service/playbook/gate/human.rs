@@ -51,9 +51,9 @@ pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     }
     text.push_str(".\n\n## What agents would be told\n\n");
     push_quote(&mut text, book.text());
-    for one in keeping.library.exceptions.allowed(&playbook.slug, book.text()) {
-        text.push_str(&format!("\n## It may touch `{}`, by an exception\n\n", one.locked));
-        push_quote(&mut text, &format!("{}: {}", one.by, one.reason));
+    for exception in keeping.library.exceptions.allowed(&playbook.slug, book.text()) {
+        text.push_str(&format!("\n## It may touch `{}`, by an exception\n\n", exception.locked));
+        push_quote(&mut text, &format!("{}: {}", exception.by, exception.reason));
     }
     if let Some(block) = &playbook.block {
         for (known, _) in &matched {
@@ -64,9 +64,12 @@ pub fn describe(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     }
     text.push_str("\n## What its author says of it\n\n");
     push_quote(&mut text, &playbook.title);
-    for one in &playbook.evidence {
-        let note = one.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
-        push_quote(&mut text, &format!("learned from {}{note}", one.reference).replace(['\n', '\r'], " "));
+    for evidence in &playbook.evidence {
+        let note = evidence.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
+        push_quote(
+            &mut text,
+            &format!("learned from {}{note}", evidence.reference).replace(['\n', '\r'], " "),
+        );
     }
     text
 }

@@ -57,7 +57,7 @@ pub async fn attempt(
     for (known, _) in keeping.library.operators_for(&book.playbook) {
         let standing = keeping.library.candidates_for(known);
         let Composition { woven, shadows } = compose(&known.base, &standing, &[], &known.locks(), now_ms);
-        let with = shadows.into_iter().find(|one| one.id == *slug).map(|one| one.prompt);
+        let with = shadows.into_iter().find(|shadow| shadow.id == *slug).map(|shadow| shadow.prompt);
         match with {
             Some(Ok(with)) => prompts.push((known.slug.clone(), woven.prompt, with)),
             Some(Err(why)) => {

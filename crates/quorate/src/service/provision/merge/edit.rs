@@ -47,7 +47,7 @@ impl<'t> Edits<'t> {
         let indent = if broken { self.indent(first.start).to_owned() } else { String::new() };
         let between = if broken { format!(",{}{indent}", style.newline) } else { ", ".to_owned() };
         let text: String =
-            new.iter().map(|one| format!("{between}{}", one.render(style, &indent, broken))).collect();
+            new.iter().map(|item| format!("{between}{}", item.render(style, &indent, broken))).collect();
         self.edits.push((last.end..last.end, text));
     }
 
@@ -59,7 +59,7 @@ impl<'t> Edits<'t> {
         let text = if style.multiline {
             let (newline, indent) = (style.newline, format!("{outer}{}", style.unit));
             let items: Vec<String> =
-                new.iter().map(|one| format!("{indent}{}", one.render(style, &indent, true))).collect();
+                new.iter().map(|item| format!("{indent}{}", item.render(style, &indent, true))).collect();
             format!("{open}{newline}{}{newline}{outer}{close}", items.join(&format!(",{newline}")))
         } else {
             let items: Vec<String> = new.iter().map(|one| one.render(style, "", false)).collect();

@@ -20,9 +20,9 @@ const OPERATOR_ID_KEY: &str = "operatorId";
 impl PortBuilder<'_> {
     /// Who may use what.
     pub(super) fn effectors(&mut self) -> Arc<dyn Effectors> {
-        let bindings = self.written.runtime.effectors.iter().flatten().map(|one| {
-            let servers = one.mcp_servers.clone().unwrap_or_default();
-            (one.participant_id.clone(), Tools { allowed: Some(one.tools.clone()), servers })
+        let bindings = self.written.runtime.effectors.iter().flatten().map(|effector| {
+            let servers = effector.mcp_servers.clone().unwrap_or_default();
+            (effector.participant_id.clone(), Tools { allowed: Some(effector.tools.clone()), servers })
         });
         let effectors = effectors::manifest::new(bindings.collect(), &self.servers);
         for (participant, server) in effectors.unknown_servers() {
